@@ -1,0 +1,1 @@
+"""Faults as data: one grammar, one plan per seed."""

@@ -1,0 +1,77 @@
+"""What travels and what is remembered: messages, markers, checkpoint metadata, recovery lines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from snapline.batch import Batch
+from snapline.ids import INITIAL, ChannelId, CheckpointNo, Epoch, Incarnation, Millis, Seq, TaskId
+
+END_OF_TIME: Millis = 1 << 62
+"""The watermark of a source at its end: every window closes, and the source holds nobody back."""
+
+IDLE: Millis = -1
+"""The watermark of a channel that says nothing about time until it speaks again."""
+
+BEFORE_TIME: Millis = -2
+"""The watermark of a channel that has not spoken yet: it holds everything back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A batch of records on a channel. An empty batch carries a watermark alone."""
+
+    channel: ChannelId
+    seq: Seq
+    epoch: Epoch
+    batch: Batch
+    header: bytes = b""  # what the sender's protocol piggybacked; only that protocol reads it
+    watermark: Millis | None = None  # None on feedback edges and where no one needs event time
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The in-band cut of round `checkpoint`."""
+
+    checkpoint: CheckpointNo
+    overtaking: bool = False  # it passed queued output on its way; whoever sights it need not wait
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What an outgoing message carries, and whether the sender logs it."""
+
+    header: bytes = b""
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMeta:
+    """Everything about a checkpoint but the state itself. A counter that is absent is 0."""
+
+    task: TaskId
+    checkpoint: CheckpointNo
+    sent: Mapping[ChannelId, Seq] = field(default_factory=dict)  # last message sent, per output
+    received: Mapping[ChannelId, Seq] = field(default_factory=dict)  # last delivered, per input
+    epoch: Epoch = 0
+    incarnation: Incarnation = 0
+    #: messages (after, through] stored with the snapshot: recorded inputs and overtaken outputs
+    channel_state: Mapping[ChannelId, tuple[Seq, Seq]] = field(default_factory=dict)
+    offsets: Mapping[int, int] = field(default_factory=dict)  # source partition -> next offset
+    position: int = 0  # rows that a sink has written to its egress in this timeline
+    watermark: Millis = BEFORE_TIME
+    forced: bool = False
+    parent: CheckpointNo | None = None  # the snapshot of which this one is a delta
+    bytes: int = 0
+    digest: str = ""
+
+
+def initial_meta(task: TaskId) -> CheckpointMeta:
+    """The checkpoint that every task has from the beginning."""
+    return CheckpointMeta(task, INITIAL)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryLine:
+    """One checkpoint per task. A task that is absent keeps running (`Rollback(scope=LOST)`)."""
+
+    checkpoints: Mapping[TaskId, CheckpointNo]

@@ -1,0 +1,234 @@
+"""The two interfaces of a protocol, and the value that describes one.
+
+A protocol has a side that runs at every task and a side that runs at the coordinator. Both take
+events and return effects; neither has a clock, a die, a socket or a file. A handler runs to completion
+before the first of its effects is performed: the engine may capture operator state when it performs a
+`Snapshot`, but what the protocol itself remembers must be in the effect (`Snapshot.memo`).
+
+The base classes are the protocol `none`: deliver everything, save nothing, restart what was lost.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, assert_never, final
+
+from snapline.core.effects import CoordinatorEffect, Deliver, Rollback, Scope, TaskEffect
+from snapline.core.events import (
+    Command,
+    CommandArrived,
+    CoordinatorEvent,
+    JobStarted,
+    MarkerArrived,
+    MarkerSighted,
+    MessageArrived,
+    Paused,
+    Quiet,
+    SnapshotStored,
+    SnapshotUnreadable,
+    Started,
+    StoreFailed,
+    TaskEvent,
+    TasksLost,
+    Timer,
+    TimerFired,
+)
+from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine, Stamp
+from snapline.core.policy import FaultTolerance, Guarantee
+from snapline.core.topology import Channel, Topology
+from snapline.errors import ProtocolViolation
+from snapline.ids import INITIAL, ChannelId, CheckpointNo, Millis, TaskId
+
+TaskEffects: TypeAlias = Iterator[TaskEffect]
+CoordinatorEffects: TypeAlias = Iterator[CoordinatorEffect]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may set about protocols; each one reads what concerns it."""
+
+    interval_ms: Millis = 5_000  # between two rounds, or between two checkpoints of a task
+    deadline_ms: Millis = 60_000  # a round that takes longer is aborted
+    align_timeout_ms: Millis = 0  # how long `unaligned` first tries to align
+    line_max_lag: int = 0  # checkpoints a task may be ahead of the line before a round; 0: never
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """What a task's protocol knows about its place."""
+
+    task: TaskId
+    inputs: tuple[Channel, ...]
+    outputs: tuple[Channel, ...]
+    peers: tuple[TaskId, ...]  # all tasks of the job, this one included, in the job's order
+    options: Options
+    guarantee: Guarantee
+    policy: FaultTolerance
+    first_checkpoint: CheckpointNo  # numbers from here on were never used by this task
+    rng: random.Random = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """What a coordinator's protocol knows about the job."""
+
+    topology: Topology
+    options: Options
+    guarantee: Guarantee
+    rng: random.Random = field(compare=False)
+
+    @property
+    def initial_line(self) -> RecoveryLine:
+        """Every task in its initial state."""
+        return RecoveryLine(dict.fromkeys(self.topology.tasks, INITIAL))
+
+
+class TaskProtocol:
+    """The task side. As it stands: deliver everything, save nothing."""
+
+    def __init__(self, context: TaskContext) -> None:
+        self.context: Final = context
+
+    @final
+    def handle(self, event: TaskEvent) -> tuple[TaskEffect, ...]:
+        """Take one event, run to completion, and return what is to be done."""
+        return tuple(self._dispatch(event))
+
+    def _dispatch(self, event: TaskEvent) -> TaskEffects:
+        match event:
+            case MessageArrived(message):
+                return self.on_message(message)
+            case MarkerArrived(channel, marker):
+                return self.on_marker(channel, marker)
+            case MarkerSighted(channel, marker):
+                return self.on_marker_sighted(channel, marker)
+            case CommandArrived(command):
+                return self.on_command(command)
+            case TimerFired(timer):
+                return self.on_timer(timer)
+            case Started():
+                return self.on_started()
+            case _:
+                assert_never(event)
+
+    def stamp(self, channel: Channel) -> Stamp:
+        """What the next message on an output carries, and whether it is logged."""
+        return Stamp()
+
+    def restore(self, memo: bytes) -> None:
+        """Take back the memory of the snapshot that the task restarts from; comes before Started."""
+
+    def on_started(self) -> TaskEffects:
+        """The task begins to run."""
+        yield from ()
+
+    def on_message(self, message: Message) -> TaskEffects:
+        """A message was taken from its channel. Exactly one `Deliver` of it must follow."""
+        yield Deliver(message)
+
+    def on_marker_sighted(self, channel: ChannelId, marker: Marker) -> TaskEffects:
+        """A marker has reached the task but may stand behind queued messages."""
+        yield from ()
+
+    def on_marker(self, channel: ChannelId, marker: Marker) -> TaskEffects:
+        """A marker was taken from its channel."""
+        raise ProtocolViolation(f"{self.context.task} does not expect {marker} from {channel}")
+        yield
+
+    def on_command(self, command: Command) -> TaskEffects:
+        """The coordinator ordered something."""
+        raise ProtocolViolation(f"{self.context.task} does not expect {command}")
+        yield
+
+    def on_timer(self, timer: Timer) -> TaskEffects:
+        """A timer ran out."""
+        raise ProtocolViolation(f"{self.context.task} does not expect {timer}")
+        yield
+
+
+class CoordinatorProtocol:
+    """The coordinator side. As it stands: no checkpoints; what is lost restarts empty, alone."""
+
+    def __init__(self, context: JobContext) -> None:
+        self.context: Final = context
+
+    @final
+    def handle(self, event: CoordinatorEvent) -> tuple[CoordinatorEffect, ...]:
+        """Take one event, run to completion, and return what is to be done."""
+        return tuple(self._dispatch(event))
+
+    def _dispatch(self, event: CoordinatorEvent) -> CoordinatorEffects:
+        match event:
+            case SnapshotStored(meta):
+                return self.on_snapshot(meta)
+            case TimerFired(timer):
+                return self.on_timer(timer)
+            case JobStarted(first):
+                return self.on_started(first)
+            case TasksLost(tasks):
+                return self.on_tasks_lost(tasks)
+            case StoreFailed(task, checkpoint):
+                return self.on_store_failed(task, checkpoint)
+            case SnapshotUnreadable(task, checkpoint):
+                return self.on_unreadable(task, checkpoint)
+            case Paused():
+                return self.on_paused(event)
+            case Quiet():
+                return self.on_quiet()
+            case _:
+                assert_never(event)
+
+    def restore(self, memo: bytes, line: tuple[CheckpointMeta, ...]) -> None:
+        """Resume after the coordinator died: the last persisted memory, and the last line."""
+
+    def on_started(self, first_checkpoint: CheckpointNo) -> CoordinatorEffects:
+        """All tasks run: for the first time, after a rollback, or after a resume."""
+        yield from ()
+
+    def on_snapshot(self, meta: CheckpointMeta) -> CoordinatorEffects:
+        """A checkpoint of the current epoch is durable."""
+        yield from ()
+
+    def on_store_failed(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
+        """A snapshot could not be stored yet."""
+        yield from ()
+
+    def on_unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
+        """A snapshot of the line just restored is damaged. A Rollback to another line must follow."""
+        raise ProtocolViolation(
+            f"no checkpoint was stored, so {checkpoint} of {task} cannot be read"
+        )
+        yield
+
+    def on_tasks_lost(self, tasks: tuple[TaskId, ...]) -> CoordinatorEffects:
+        """The slot of these tasks is gone. A Rollback must follow."""
+        yield Rollback(RecoveryLine(dict.fromkeys(tasks, INITIAL)), Scope.LOST)
+
+    def on_paused(self, paused: Paused) -> CoordinatorEffects:
+        """A task obeyed `Halt`."""
+        raise ProtocolViolation(f"nobody asked {paused.task} to pause")
+        yield
+
+    def on_quiet(self) -> CoordinatorEffects:
+        """All input was read and nothing is under way: time for a last checkpoint of every task."""
+        yield from ()
+
+    def on_timer(self, timer: Timer) -> CoordinatorEffects:
+        """A timer ran out."""
+        raise ProtocolViolation(f"the coordinator does not expect {timer}")
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointProtocol:
+    """A protocol as a value: its name, its two sides, and what it promises."""
+
+    name: str
+    summary: str  # one line, for people
+    task: type[TaskProtocol]
+    coordinator: type[CoordinatorProtocol]
+    guarantees: tuple[Guarantee, ...]  # the levels it can give; the first is the default
+    cycles: bool  # whether it can run graphs with feedback edges
+    checkpoints: bool = True  # whether it ever commits a line; without, output is public at once
+    no_useless: bool = False  # whether it promises that no checkpoint is useless
+    bounded: bool = True  # whether what it keeps in storage is bounded

@@ -1,0 +1,1 @@
+"""What is computed: operators, the logical graph, and how it becomes tasks and channels."""

@@ -1,0 +1,1 @@
+"""Performs effects; knows no protocol and no transport."""

@@ -1,0 +1,58 @@
+"""Everything that Snapline raises on purpose.
+
+SnaplineError
+├─ UsageError           bad input: one clear message, exit code 2, nothing ran
+│   ├─ GraphError         a dataflow that cannot be built, or that a protocol refuses
+│   └─ FaultSyntaxError   a fault that the grammar does not know
+├─ ProtocolViolation    our bug: a protocol was given, or asked for, what cannot be
+├─ InvariantBroken      a named property of a run does not hold; tells which, where and why
+└─ StorageError
+    ├─ StoreUnavailable   INDEFINITE: the write may have happened
+    ├─ ObjectMissing      definite: nothing was ever stored under this name, or it was deleted
+    └─ ObjectDamaged      definite: the bytes are not those that were stored
+"""
+
+
+class SnaplineError(Exception):
+    """The root of the tree."""
+
+
+class UsageError(SnaplineError):
+    """Bad input. The message says what to do; nothing ran."""
+
+
+class GraphError(UsageError):
+    """A dataflow that cannot be built, or that the chosen protocol refuses."""
+
+
+class FaultSyntaxError(UsageError):
+    """A fault that the grammar does not know."""
+
+
+class ProtocolViolation(SnaplineError):
+    """A protocol was given, or asked for, what cannot be: a bug of ours."""
+
+
+class InvariantBroken(SnaplineError):
+    """A named property of a run does not hold."""
+
+    def __init__(self, name: str, story: str) -> None:
+        super().__init__(f"{name}: {story}")
+        self.name = name
+        self.story = story
+
+
+class StorageError(SnaplineError):
+    """A store, a log or an egress did not do what it was asked."""
+
+
+class StoreUnavailable(StorageError):
+    """The store did not answer. Indefinite: the write may have happened."""
+
+
+class ObjectMissing(StorageError):
+    """Nothing is stored under this name. Definite."""
+
+
+class ObjectDamaged(StorageError):
+    """The stored bytes are not those that were written. Definite."""

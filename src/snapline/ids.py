@@ -1,0 +1,62 @@
+"""The nouns of the project, each with its own name.
+
+Strings that identify things are distinct types, so that a task is never taken for a channel. Numbers
+are aliases: they are added and compared on every message, and a wrapper there buys noise, not safety.
+"""
+
+from typing import NewType, TypeAlias
+
+TaskId = NewType("TaskId", str)
+"""One parallel instance of an operator: `count/1` is the instance of `count` in slot 1."""
+
+ChannelId = NewType("ChannelId", str)
+"""A FIFO edge between two tasks: `bids/0>count/1`, with `#port` when the port is not `in`."""
+
+SlotId: TypeAlias = int
+Seq: TypeAlias = int  # number of a message on its channel; the first is 1
+Epoch: TypeAlias = int  # counts rollbacks of the job; the first is 1
+Incarnation: TypeAlias = int  # counts lives of a slot; the first is 1
+CheckpointNo: TypeAlias = int  # see first_checkpoint
+Millis: TypeAlias = int
+Micros: TypeAlias = int
+
+INITIAL: CheckpointNo = 0
+"""The checkpoint that every task has without storing anything: its initial state."""
+
+_EPOCH_BITS = 32
+
+
+def first_checkpoint(epoch: Epoch) -> CheckpointNo:
+    """The first checkpoint number of an epoch.
+
+    The epoch is the upper half of the number. An epoch begins with a durable write and is never used
+    twice, so neither is a checkpoint number: not after a rollback, not after a resume.
+    """
+    return (epoch << _EPOCH_BITS) + 1
+
+
+def checkpoint_epoch(checkpoint: CheckpointNo) -> Epoch:
+    """The epoch in which a checkpoint was taken."""
+    return checkpoint >> _EPOCH_BITS
+
+
+def checkpoint_label(checkpoint: CheckpointNo) -> str:
+    """A checkpoint as people read it: `2.3` is the third of epoch 2, `0` the initial state."""
+    if checkpoint == INITIAL:
+        return "0"
+    return f"{checkpoint >> _EPOCH_BITS}.{checkpoint & ((1 << _EPOCH_BITS) - 1)}"
+
+
+def task_id(operator: str, index: int) -> TaskId:
+    """The task of `operator` in slot `index`."""
+    return TaskId(f"{operator}/{index}")
+
+
+def slot_of(task: TaskId) -> SlotId:
+    """The slot that hosts a task: every slot hosts one task of every operator."""
+    return int(task.rpartition("/")[2])
+
+
+def operator_of(task: TaskId) -> str:
+    """The operator of which a task is an instance."""
+    return task.rpartition("/")[0]

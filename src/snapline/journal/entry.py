@@ -1,0 +1,75 @@
+"""The entries of a journal. Both worlds, simulated and real, write these and nothing else.
+
+Messages stand in events as they were; only the binary form leaves their records out. What a protocol
+object was told and answered (`Built`, `Handled`, `Stamped`) is complete: fed into fresh objects it must
+give the same effects and stamps again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from snapline.core.effects import CoordinatorEffect, TaskEffect
+from snapline.core.events import CoordinatorEvent, TaskEvent
+from snapline.core.messages import Stamp
+from snapline.ids import ChannelId, Epoch, Incarnation, Micros, Seq
+
+COORDINATOR = "coordinator"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A fresh protocol object: of a task at the beginning of an epoch, or of the coordinator."""
+
+    at_us: Micros
+    actor: str  # a task, or COORDINATOR
+    epoch: Epoch
+    incarnation: Incarnation
+    seed: str  # of its random numbers
+    memo: bytes | None  # what it was restored from
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """A protocol object took an event and answered with effects, which then were performed."""
+
+    at_us: Micros
+    actor: str
+    epoch: Epoch
+    incarnation: Incarnation
+    event: TaskEvent | CoordinatorEvent
+    effects: tuple[TaskEffect, ...] | tuple[CoordinatorEffect, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamped:
+    """A protocol object stamped message `seq`, which was then sent on `channel`."""
+
+    at_us: Micros
+    actor: str
+    epoch: Epoch
+    incarnation: Incarnation
+    channel: ChannelId
+    seq: Seq
+    stamp: Stamp
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """Something that no protocol object was told in this form: a fault, a step of the engine.
+
+    `what` is one of: killed, paused, continued, cut, healed, outage, recovered, slowed, damaged (faults
+    and their ends); lost, launched, registered, restored, running (a slot, or the job);
+    decided, published, collected, finished, stopped (the coordinator); replayed, fenced, overtaken
+    (messages); coordinator-killed, coordinator-resumed.
+    """
+
+    at_us: Micros
+    actor: str  # `slot/1`, a task, or COORDINATOR
+    epoch: Epoch
+    what: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+Entry: TypeAlias = Built | Handled | Stamped | Happened

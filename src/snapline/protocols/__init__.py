@@ -1,0 +1,1 @@
+"""All protocols. This is the only list of them in the project."""

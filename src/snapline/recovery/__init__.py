@@ -1,0 +1,1 @@
+"""Pure functions over checkpoint metadata: graph, line, Z-paths, replay ranges, garbage."""

@@ -1,0 +1,1 @@
+"""The simulated world: virtual time, one thread, one seed."""
