@@ -1,0 +1,177 @@
+"""Style as a test: who may import whom, what the core may not touch, how long things may get.
+
+A package may import itself, what stands below it in `LAYERS`, and nothing else of the project.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "snapline"
+
+NOUNS = {"ids", "errors", "batch"}
+LAYERS: dict[str, set[str]] = {
+    "ids": set(),
+    "errors": set(),
+    "batch": {"ids", "errors"},
+    "core": NOUNS,
+    "chaos": {"ids", "errors"},
+    "recovery": NOUNS | {"core"},
+    "protocols": NOUNS | {"core", "recovery"},
+    "storage": NOUNS | {"core"},
+    "dataflow": NOUNS | {"core", "storage"},
+    "journal": NOUNS | {"core"},
+    "report": NOUNS | {"core", "journal"},
+    "engine": NOUNS | {"core", "recovery", "dataflow", "storage", "journal"},
+    "workload": NOUNS | {"core", "dataflow"},
+}
+LAYERS["sim"] = {*LAYERS} - {"report"}
+LAYERS["cli"] = {*LAYERS}
+
+SANS_IO = ("core", "protocols", "recovery", "engine", "dataflow")
+WORLD = {"time", "socket", "threading", "asyncio", "pyspark", "os", "logging"} | {
+    "subprocess",
+    "pathlib",
+}
+FUNCTION_LINES_MAX = 70
+MODULE_LINES_MAX = 400
+
+
+def layer(path: Path) -> str:
+    """The layer of a module: its package, or itself when it stands alone; `cli_*` is `cli`."""
+    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return "cli" if first.startswith("cli_") else first
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module that `path` imports, by its dotted name."""
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Import(names):
+                yield from (name.name for name in names)
+            case ast.ImportFrom(module, names, 0):
+                yield str(module)
+                yield from (f"{module}.{name.name}" for name in names)
+            case ast.ImportFrom():
+                pytest.fail(f"{path}:{node.lineno} imports by a relative name")
+
+
+def own_layers(path: Path) -> set[str]:
+    """The layers of the project that `path` imports."""
+    dotted = [name.split(".") for name in imported(path)]
+    firsts = {parts[1] for parts in dotted if parts[0] == "snapline" and len(parts) > 1}
+    return {"cli" if first.startswith("cli_") else first for first in firsts}
+
+
+def documentation(path: Path) -> set[int]:
+    """The ids of the nodes that are docstrings, or bare strings that explain what stands before."""
+    return {
+        id(node.value)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+
+
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+TEXTS = sorted(
+    path
+    for pattern in (
+        "src/**/*",
+        "tests/**/*",
+        "benchmarks/**/*",
+        "docs/**/*",
+        ".ci/*",
+        "*.md",
+        "dev",
+    )
+    for path in ROOT.glob(pattern)
+    if path.suffix in {".py", ".md", ".txt", ".toml", ""} and path.is_file()
+)
+
+
+def every(paths: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", paths, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def inside(*layers: str) -> list[Path]:
+    return [path for path in MODULES if layer(path) in layers]
+
+
+@every(MODULES)
+def test_imports_only_point_down(path):
+    assert layer(path) in LAYERS, "a new package: give it a place in LAYERS"
+    assert own_layers(path) <= LAYERS[layer(path)] | {layer(path)}
+
+
+def test_the_layers_have_no_cycle():
+    for upper, below in LAYERS.items():
+        assert not [lower for lower in below if upper in LAYERS[lower]], upper
+
+
+@every([path for path in MODULES if "oracle" in path.name])
+def test_an_oracle_knows_nothing_of_what_it_judges(path):
+    assert own_layers(path).isdisjoint({"dataflow", "engine", "sim"})
+
+
+@every(inside(*SANS_IO))
+def test_the_core_is_sans_io(path):
+    assert {name.split(".")[0] for name in imported(path)}.isdisjoint(WORLD)
+
+
+@every([path for path in MODULES if layer(path) not in {"protocols", "cli"}])
+def test_only_protocols_know_protocols_by_name(path):
+    names = {protocol.stem.replace("_", "-") for protocol in (PACKAGE / "protocols").glob("*.py")}
+    explained = documentation(path)
+    named = [
+        f"line {node.lineno}: {node.value}"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant) and node.value in names and id(node) not in explained
+    ]
+    assert not named
+
+
+@every([path for path in MODULES if layer(path) != "cli"])
+def test_only_the_command_line_prints(path):
+    calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+    assert not [c.lineno for c in calls if isinstance(c.func, ast.Name) and c.func.id == "print"]
+
+
+@every(MODULES)
+def test_every_module_explains_itself(path):
+    assert ast.get_docstring(tree(path))
+
+
+@every(MODULES)
+def test_functions_and_modules_fit_in_a_head(path):
+    assert len(path.read_text().splitlines()) <= MODULE_LINES_MAX
+    functions = [
+        node
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    lengths = {f.name: (f.end_lineno or 0) - f.lineno + 1 for f in functions}
+    assert not {name: n for name, n in lengths.items() if n > FUNCTION_LINES_MAX}
+
+
+@every(TEXTS)
+def test_nothing_is_left_undone_and_nothing_names_a_machine(path):
+    left = re.compile(
+        "TO" + "DO|FIX" + "ME|X" + "XX|/(?:ho" + "me|Us" + "ers|ro" + "ot|wo" + "rk)/"
+    )
+    lines = path.read_text().splitlines()
+    assert not [f"{n}: {line}" for n, line in enumerate(lines, 1) if left.search(line)]
+
+
+def test_test_files_have_names_of_their_own():
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)
