@@ -1,0 +1,148 @@
+"""From the logical graph to tasks and channels: every slot hosts one task of every operator."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from snapline.core.policy import FaultTolerance
+from snapline.core.topology import Channel, Topology
+from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
+from snapline.dataflow.operator import IN, Operator
+from snapline.dataflow.partition import Forward, Route
+from snapline.errors import GraphError
+from snapline.ids import ChannelId, SlotId, TaskId, task_id
+from snapline.storage.api import Ingress
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """All that a slot needs to know to run one task."""
+
+    task: TaskId
+    slot: SlotId
+    operator: Callable[
+        [], Operator
+    ]  # builds a fresh instance; sources and sinks pass everything on
+    stateful: bool
+    ingress: Ingress | None
+    partitions: tuple[int, ...]  # of the ingress: those with partition % slots == slot
+    sink: str | None  # the sink whose egress takes what the operator puts on `out`
+    routes: tuple[Route, ...]
+    policy: FaultTolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A dataflow laid out over slots."""
+
+    name: str
+    slots: int
+    topology: Topology  # tasks in topological order of operators, then by index
+    plans: Mapping[TaskId, TaskPlan]
+    sinks: Mapping[str, tuple[TaskId, ...]]
+    fingerprint: str  # equal for equal graphs and slots, in every process
+
+
+#: the channels of one logical edge: by source index, then by target index
+_Channels: TypeAlias = tuple[tuple[Channel, ...], ...]
+
+
+def deploy_graph(graph: Graph, slots: int) -> Deployment:
+    """Lay a graph out over slots; raises GraphError if it cannot run."""
+    if slots < 1:
+        raise GraphError(f"{graph.name} needs at least one slot, not {slots}")
+    graph.validate()
+    order = graph.order()
+    samples = {name: graph.nodes[name].build(OperatorContext(0, slots)) for name in order}
+    needs_time = downstream_uses_time(graph, {n: s.uses_time for n, s in samples.items()})
+    wires = [(edge, channels) for edge, channels in _wire(graph, slots)]
+    plans: dict[TaskId, TaskPlan] = {}
+    for name in order:
+        for slot in range(slots):
+            routes = _routes(name, slot, wires, needs_time)
+            plan = _plan(graph.nodes[name], slot, slots, _is_stateful(samples[name]), routes)
+            plans[plan.task] = plan
+    sinks = {n: _tasks(n, slots) for n in order if graph.nodes[n].is_sink}
+    channels = tuple(channel for _, rows in wires for row in rows for channel in row)
+    fingerprint = _fingerprint(graph, slots, samples)
+    return Deployment(
+        graph.name, slots, Topology(tuple(plans), channels), plans, sinks, fingerprint
+    )
+
+
+def _tasks(name: str, slots: int) -> tuple[TaskId, ...]:
+    return tuple(task_id(name, index) for index in range(slots))
+
+
+def _is_stateful(operator: Operator) -> bool:
+    return type(operator).capture is not Operator.capture
+
+
+def _wire(graph: Graph, slots: int) -> list[tuple[Edge, _Channels]]:
+    seen: dict[tuple[str, str, str], int] = {}
+    wires = []
+    for edge in graph.edges:
+        key = (edge.source, edge.target, edge.port)
+        seen[key] = seen.get(key, 0) + 1
+        # Parallel edges, e.g. two outputs of one operator into one port, are channels of their own.
+        mark = ("" if edge.port == IN else f"#{edge.port}") + (
+            f"~{seen[key]}" if seen[key] > 1 else ""
+        )
+        wires.append((edge, _channels(edge, mark, slots)))
+    return wires
+
+
+def _channels(edge: Edge, mark: str, slots: int) -> _Channels:
+    def channel(i: int, j: int) -> Channel:
+        source, target = task_id(edge.source, i), task_id(edge.target, j)
+        name = ChannelId(f"{source}>{target}{mark}")
+        return Channel(name, source, target, edge.port, edge.feedback)
+
+    if isinstance(edge.routing, Forward):
+        return tuple((channel(i, i),) for i in range(slots))
+    return tuple(tuple(channel(i, j) for j in range(slots)) for i in range(slots))
+
+
+def _routes(
+    name: str, slot: SlotId, wires: list[tuple[Edge, _Channels]], needs_time: Mapping[str, bool]
+) -> tuple[Route, ...]:
+    return tuple(
+        Route(
+            edge.output,
+            edge.routing,
+            channels[slot],
+            timed=needs_time[edge.target] and not edge.feedback,
+        )
+        for edge, channels in wires
+        if edge.source == name
+    )
+
+
+def _plan(
+    node: Node, slot: SlotId, slots: int, stateful: bool, routes: tuple[Route, ...]
+) -> TaskPlan:
+    partitions = range(node.ingress.partitions) if node.ingress is not None else ()
+    return TaskPlan(
+        task=task_id(node.name, slot),
+        slot=slot,
+        operator=partial(node.build, OperatorContext(slot, slots)),
+        stateful=stateful,
+        ingress=node.ingress,
+        partitions=tuple(p for p in partitions if p % slots == slot),
+        sink=node.name if node.is_sink else None,
+        routes=routes,
+        policy=node.policy,
+    )
+
+
+def _fingerprint(graph: Graph, slots: int, samples: Mapping[str, Operator]) -> str:
+    """A digest of everything on which the meaning of stored state depends."""
+    lines = [graph.name, str(slots)]
+    for name, node in graph.nodes.items():
+        source = node.ingress
+        shape = (sorted(source.schema.items()), source.partitions) if source is not None else ""
+        lines.append(repr((name, type(samples[name]).__qualname__, node.detail, shape)))
+    lines += [repr(edge) for edge in graph.edges]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -1,0 +1,76 @@
+"""A dataflow: what a user builds, and what becomes tasks and channels when it is deployed.
+
+flow = Dataflow("q12")
+bids = flow.source(ingress, name="bids")
+bids.key_by("bidder").tumbling("10s").count().sink("counts")
+deployment = deploy(flow, slots=3)
+"""
+
+from typing import Final
+
+from snapline.core.policy import FaultTolerance
+from snapline.dataflow.deploy import Deployment, TaskPlan, deploy_graph
+from snapline.dataflow.keyed import KeyedStream
+from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
+from snapline.dataflow.operator import Operator
+from snapline.dataflow.partition import Broadcast, ByKey, Forward, Route, Routing
+from snapline.dataflow.stream import DEFAULT_POLICY, Loop, Stream, Upstream
+from snapline.errors import GraphError
+from snapline.storage.api import Ingress
+
+__all__ = [
+    "Broadcast",
+    "ByKey",
+    "Dataflow",
+    "Deployment",
+    "Edge",
+    "Factory",
+    "Forward",
+    "KeyedStream",
+    "Loop",
+    "Node",
+    "OperatorContext",
+    "Route",
+    "Routing",
+    "Stream",
+    "TaskPlan",
+    "deploy",
+]
+
+
+class Dataflow:
+    """A builder: sources begin streams, streams add operators, sinks end them."""
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+        self.graph: Final = Graph(name)
+        self._loops: list[Loop] = []
+
+    def source(
+        self, ingress: Ingress, *, name: str | None = None, policy: FaultTolerance = DEFAULT_POLICY
+    ) -> Stream:
+        """Begin a stream of the records of an ingress: `flow.source(bids, name="bids")`."""
+        node = Node(name or self.graph.fresh_name("source"), Operator, policy, ingress=ingress)
+        self.graph.add(node)
+        return Stream(self.graph, (Upstream(node.name, schema=ingress.schema),))
+
+    def feedback(self, name: str = "feedback") -> Loop:
+        """Declare a feedback edge: give it to `apply(ports=...)`, then `stream.feed(loop)`."""
+        loop = Loop(name)
+        self._loops.append(loop)
+        return loop
+
+    def validate(self) -> None:
+        """Raise GraphError if the dataflow cannot run."""
+        self.graph.validate()
+        for loop in self._loops:
+            if not loop.fed:
+                raise GraphError(
+                    f"nothing is fed into the loop '{loop.name}': use stream.feed(loop)"
+                )
+
+
+def deploy(flow: Dataflow, slots: int) -> Deployment:
+    """Lay a dataflow out over slots; raises GraphError if it cannot run."""
+    flow.validate()
+    return deploy_graph(flow.graph, slots)

@@ -1,0 +1,148 @@
+"""The logical graph: operators as nodes, streams between them as edges. It validates itself.
+
+A cycle is legal only through an edge declared as feedback. Everything about the graph is checked before
+anything runs, and every complaint says what to do.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from snapline.core.policy import FaultTolerance
+from snapline.dataflow.operator import IN, OUT, Operator
+from snapline.dataflow.partition import Routing
+from snapline.errors import GraphError
+from snapline.storage.api import Ingress
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorContext:
+    """What an operator may know about its place."""
+
+    index: int  # of its task among the tasks of the operator
+    parallelism: int
+
+
+Factory: TypeAlias = Callable[[], Operator] | Callable[[OperatorContext], Operator]
+"""Builds an operator for one task. It is given the context if it has a parameter for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator of the logical graph."""
+
+    name: str
+    factory: Factory
+    policy: FaultTolerance = field(default_factory=FaultTolerance)
+    ingress: Ingress | None = None
+    is_sink: bool = False
+    detail: str = ""  # parameters that a resumed job must share
+
+    def build(self, context: OperatorContext) -> Operator:
+        """A fresh operator for one task."""
+        factory: Callable[..., Operator] = self.factory
+        return factory(context) if wants_context(factory) else factory()
+
+
+def wants_context(factory: Callable[..., Any]) -> bool:
+    """Whether a factory has a parameter that must be given."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(
+        parameter.kind in positional and parameter.default is inspect.Parameter.empty
+        for parameter in inspect.signature(factory).parameters.values()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One output of an operator feeds one port of another."""
+
+    source: str
+    target: str
+    routing: Routing
+    output: str = OUT
+    port: str = IN
+    feedback: bool = False
+
+
+_RESERVED: Final = "/>#~"
+
+
+class Graph:
+    """Nodes and edges of one dataflow, in the order in which they were added."""
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+        self.nodes: Final[dict[str, Node]] = {}
+        self.edges: Final[list[Edge]] = []
+
+    def fresh_name(self, base: str) -> str:
+        """A name that is not taken: `map`, then `map-2`, ..."""
+        names = (base if n == 1 else f"{base}-{n}" for n in range(1, len(self.nodes) + 2))
+        return next(name for name in names if name not in self.nodes)
+
+    def add(self, node: Node) -> Node:
+        """Add a node."""
+        if node.name in self.nodes:
+            raise GraphError(
+                f"two operators are called '{node.name}': give one of them another name"
+            )
+        if not node.name or any(sign in node.name for sign in _RESERVED):
+            raise GraphError(f"'{node.name}' is no name: it is empty or has one of {_RESERVED}")
+        self.nodes[node.name] = node
+        return node
+
+    def connect(self, edge: Edge) -> None:
+        """Add an edge between nodes that were added before."""
+        for end in (edge.source, edge.target):
+            if end not in self.nodes:
+                raise GraphError(f"an edge names '{end}', which is no operator of {self.name}")
+        self.edges.append(edge)
+
+    def inputs(self, name: str) -> list[Edge]:
+        """The edges into an operator."""
+        return [edge for edge in self.edges if edge.target == name]
+
+    def order(self) -> tuple[str, ...]:
+        """The operators in topological order of the regular edges; raises on an undeclared cycle."""
+        waiting = {name: self._predecessors(name) for name in self.nodes}
+        done: dict[str, None] = {}
+        while waiting:
+            ready = [name for name, before in waiting.items() if all(b in done for b in before)]
+            if not ready:
+                raise GraphError(
+                    f"{self.name} has a cycle through {', '.join(waiting)} without a feedback edge:"
+                    " declare one with flow.feedback(...)"
+                )
+            for name in ready:
+                done[name] = None
+                del waiting[name]
+        return tuple(done)
+
+    def _predecessors(self, name: str) -> list[str]:
+        return [edge.source for edge in self.inputs(name) if not edge.feedback]
+
+    def validate(self) -> None:
+        """Raise GraphError if the graph cannot run."""
+        if not any(node.ingress for node in self.nodes.values()):
+            raise GraphError(f"{self.name} has no source: begin with flow.source(...)")
+        if not any(node.is_sink for node in self.nodes.values()):
+            raise GraphError(f"{self.name} has no sink: end a stream with .sink(name)")
+        for name, node in self.nodes.items():
+            inputs = self.inputs(name)
+            if node.ingress is not None and inputs:
+                raise GraphError(f"'{name}' is a source and cannot take the output of another")
+            if node.ingress is None and all(edge.feedback for edge in inputs):
+                raise GraphError(f"'{name}' has no regular input: only a source can do without one")
+        self.order()
+
+
+def downstream_uses_time(graph: Graph, uses_time: Mapping[str, bool]) -> dict[str, bool]:
+    """Whether an operator, or any after it on regular edges, needs event time."""
+    needs = dict(uses_time)
+    for name in reversed(graph.order()):
+        if needs[name]:
+            for edge in graph.inputs(name):
+                needs[edge.source] = needs[edge.source] or not edge.feedback
+    return needs
