@@ -1,0 +1,191 @@
+"""The binary forms of what is kept: messages, checkpoint metadata, snapshots, and frames of any of them.
+
+All forms are fixed structs around raw column buffers, or JSON where size does not matter; none of them
+can execute anything when it is read. A *frame* puts a length and a checksum before its payload, so that
+a file which ends in the middle of a write is recognised: reading stops at the first frame that is not
+whole. What cannot be decoded raises ObjectDamaged, never a struct or numpy error.
+"""
+
+import dataclasses
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from snapline import batch as columns
+from snapline.batch import Batch
+from snapline.core.messages import CheckpointMeta, Message
+from snapline.errors import ObjectDamaged
+from snapline.ids import ChannelId, TaskId
+
+
+def digest_of(data: bytes) -> str:
+    """The digest by which every store knows an object."""
+    return blake2b(data, digest_size=32).hexdigest()
+
+
+# Frames.
+
+_FRAME = struct.Struct("<II")  # length of the payload, checksum of length and payload
+FRAME_OVERHEAD = _FRAME.size
+
+
+def frame(payload: bytes) -> bytes:
+    """The payload with its length and checksum before it."""
+    return _FRAME.pack(len(payload), _checksum(payload)) + payload
+
+
+def unframe(data: bytes | memoryview, at: int = 0) -> memoryview | None:
+    """The payload of the frame at this place, or None if no whole, undamaged frame stands there."""
+    start = at + FRAME_OVERHEAD
+    if start > len(data):
+        return None
+    length, checksum = _FRAME.unpack_from(data, at)
+    payload = memoryview(data)[start : start + length]
+    if len(payload) < length or _checksum(payload) != checksum:
+        return None
+    return payload
+
+
+def _checksum(payload: bytes | memoryview) -> int:
+    # Seeded with the length: zeros, which a lost page leaves behind, must not look like empty frames.
+    return zlib.crc32(payload, 0x534C + len(payload))
+
+
+# Messages.
+
+_MESSAGE = struct.Struct("<HIQIq")  # sizes of channel and header, seq, epoch, watermark
+_NO_WATERMARK = -(1 << 63)
+
+
+def encode_message(message: Message) -> bytes:
+    """The binary form of a message."""
+    channel = message.channel.encode()
+    watermark = _NO_WATERMARK if message.watermark is None else message.watermark
+    head = _MESSAGE.pack(len(channel), len(message.header), message.seq, message.epoch, watermark)
+    return b"".join((head, channel, message.header, columns.encode(message.batch)))
+
+
+def decode_message(data: bytes | memoryview) -> Message:
+    """The message behind a binary form. Its columns are views of `data`."""
+    with _damage_if_malformed("message"):
+        view = memoryview(data)
+        channel_size, header_size, seq, epoch, watermark = _MESSAGE.unpack_from(view)
+        at = _MESSAGE.size + channel_size
+        return Message(
+            ChannelId(str(view[_MESSAGE.size : at], "utf-8")),
+            seq,
+            epoch,
+            columns.decode(view[at + header_size :]),
+            bytes(view[at : at + header_size]),
+            None if watermark == _NO_WATERMARK else watermark,
+        )
+
+
+# Checkpoint metadata.
+
+_META_FIELDS = tuple(field.name for field in dataclasses.fields(CheckpointMeta))
+
+
+def meta_to_dict(meta: CheckpointMeta) -> dict[str, Any]:
+    """Checkpoint metadata as JSON can hold it."""
+    fields: dict[str, Any] = {name: getattr(meta, name) for name in _META_FIELDS}
+    fields["sent"], fields["received"] = dict(meta.sent), dict(meta.received)
+    fields["channel_state"] = {name: list(bounds) for name, bounds in meta.channel_state.items()}
+    fields["offsets"] = {str(partition): offset for partition, offset in meta.offsets.items()}
+    return fields
+
+
+def meta_from_dict(fields: Mapping[str, Any]) -> CheckpointMeta:
+    """The checkpoint metadata that `meta_to_dict` made these fields of."""
+    with _damage_if_malformed("checkpoint metadata"):
+        known = dict(fields)
+        known["task"] = TaskId(known["task"])
+        known["channel_state"] = {
+            ChannelId(name): (after, through)
+            for name, (after, through) in known["channel_state"].items()
+        }
+        known["offsets"] = {int(partition): n for partition, n in known["offsets"].items()}
+        return CheckpointMeta(**known)
+
+
+def encode_meta(meta: CheckpointMeta) -> bytes:
+    """The binary form of checkpoint metadata."""
+    return json.dumps(meta_to_dict(meta), separators=(",", ":")).encode()
+
+
+def decode_meta(data: bytes) -> CheckpointMeta:
+    """The checkpoint metadata behind a binary form."""
+    with _damage_if_malformed("checkpoint metadata"):
+        return meta_from_dict(json.loads(data))
+
+
+# Snapshots.
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSnapshot:
+    """What a snapshot object holds: operator state, the protocol's memory, recorded messages."""
+
+    full: bool  # False: a delta to the snapshot that the metadata names as parent
+    parts: Mapping[str, Batch]
+    memo: bytes
+    messages: tuple[Message, ...]
+
+
+_MAGIC = b"SNP1"
+_SNAPSHOT = struct.Struct("<4s?IHI")  # magic, full, size of the memo, parts, messages
+_PART = struct.Struct("<HQ")  # sizes of name and batch
+_SIZE = struct.Struct("<Q")
+
+
+def encode_snapshot(
+    capture_full: bool, parts: Mapping[str, Batch], memo: bytes, messages: Sequence[Message]
+) -> bytes:
+    """The binary form of a snapshot."""
+    pieces = [_SNAPSHOT.pack(_MAGIC, capture_full, len(memo), len(parts), len(messages)), memo]
+    for name, batch in parts.items():
+        raw_name, raw_batch = name.encode(), columns.encode(batch)
+        pieces += (_PART.pack(len(raw_name), len(raw_batch)), raw_name, raw_batch)
+    for message in messages:
+        raw = encode_message(message)
+        pieces += (_SIZE.pack(len(raw)), raw)
+    return b"".join(pieces)
+
+
+def decode_snapshot(data: bytes | memoryview) -> StoredSnapshot:
+    """The snapshot behind a binary form. Its columns are views of `data`."""
+    with _damage_if_malformed("snapshot"):
+        view = memoryview(data)
+        magic, full, memo_size, part_count, message_count = _SNAPSHOT.unpack_from(view)
+        if magic != _MAGIC:
+            raise ObjectDamaged(f"not a snapshot: it begins with {magic!r}, not with {_MAGIC!r}")
+        at = _SNAPSHOT.size + memo_size
+        memo = bytes(view[_SNAPSHOT.size : at])
+        parts: dict[str, Batch] = {}
+        for _ in range(part_count):
+            name_size, size = _PART.unpack_from(view, at)
+            at += _PART.size + name_size
+            parts[str(view[at - name_size : at], "utf-8")] = columns.decode(view[at : at + size])
+            at += size
+        messages = []
+        for _ in range(message_count):
+            (size,) = _SIZE.unpack_from(view, at)
+            at += _SIZE.size
+            messages.append(decode_message(view[at : at + size]))
+            at += size
+        if at != len(view):
+            raise ObjectDamaged(f"a snapshot of {at} bytes is stored in {len(view)} bytes")
+        return StoredSnapshot(full, parts, memo, tuple(messages))
+
+
+@contextmanager
+def _damage_if_malformed(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (struct.error, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ObjectDamaged(f"these bytes are not a {what}: {error}") from error
