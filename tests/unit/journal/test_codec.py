@@ -1,0 +1,286 @@
+"""The text form of a journal: what comes back, what is legal to lose, what is an error."""
+
+import json
+from dataclasses import fields, is_dataclass
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snapline.batch import Batch
+from snapline.core import effects, events, messages
+from snapline.core.effects import (
+    Abandon,
+    Block,
+    CancelTimer,
+    Commit,
+    Continue,
+    Deliver,
+    Forward,
+    Halt,
+    Order,
+    Persist,
+    Record,
+    Rollback,
+    Scope,
+    Seal,
+    SetTimer,
+    Snapshot,
+    Unblock,
+)
+from snapline.core.events import (
+    AbortRound,
+    AlignmentTimeout,
+    Capture,
+    CommandArrived,
+    JobStarted,
+    LocalCheckpoint,
+    MarkerArrived,
+    MarkerSighted,
+    MessageArrived,
+    NextRound,
+    Pause,
+    Paused,
+    Proceed,
+    Quiet,
+    RoundDeadline,
+    SnapshotStored,
+    SnapshotUnreadable,
+    Started,
+    StoreFailed,
+    TasksLost,
+    TimerFired,
+    TriggerRound,
+)
+from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine, Stamp
+from snapline.errors import ObjectDamaged, UsageError
+from snapline.ids import ChannelId, TaskId, first_checkpoint
+from snapline.journal import entry
+from snapline.journal.codec import digest, lines, read
+from snapline.journal.entry import COORDINATOR, Built, Handled, Happened, Stamped
+
+A, B = TaskId("a/0"), TaskId("b/0")
+AB = ChannelId("a/0>b/0")
+C1 = first_checkpoint(1)
+MESSAGE = Message(AB, 3, 1, Batch({}, 3), b"\x00\xffh", 17)
+META = CheckpointMeta(
+    B,
+    C1,
+    sent={},
+    received={AB: 3},
+    epoch=1,
+    incarnation=1,
+    channel_state={AB: (3, 5)},
+    offsets={0: 12, 7: 9},
+    position=4,
+    forced=True,
+    parent=0,
+    bytes=99,
+    digest="d",
+)
+LINE = RecoveryLine({A: C1, B: 0})
+
+TASK_EVENTS = (
+    Started(),
+    MessageArrived(MESSAGE),
+    MarkerSighted(AB, Marker(C1, overtaking=True)),
+    MarkerArrived(AB, Marker(C1)),
+    CommandArrived(TriggerRound(C1)),
+    CommandArrived(AbortRound(C1)),
+    CommandArrived(Pause(C1)),
+    CommandArrived(Capture(C1, {AB: 3})),
+    CommandArrived(Proceed(C1)),
+    TimerFired(LocalCheckpoint()),
+    TimerFired(AlignmentTimeout(C1)),
+)
+COORDINATOR_EVENTS = (
+    JobStarted(C1),
+    SnapshotStored(META),
+    StoreFailed(B, C1),
+    SnapshotUnreadable(B, C1),
+    TasksLost((A, B)),
+    Paused(A, {AB: 3}, {}),
+    Quiet(),
+    TimerFired(NextRound()),
+    TimerFired(RoundDeadline(C1)),
+)
+TASK_EFFECTS = (
+    Deliver(MESSAGE),
+    Block(AB),
+    Unblock(AB),
+    Snapshot(C1, b"memo", forced=True, open=True),
+    Record(AB, 4),
+    Record(AB),
+    Seal(C1),
+    Abandon(C1),
+    Forward(Marker(C1), overtake=True),
+    Halt(),
+    Continue(),
+    SetTimer(LocalCheckpoint(), 20),
+    CancelTimer(AlignmentTimeout(C1)),
+)
+COORDINATOR_EFFECTS = (
+    Order((A,), TriggerRound(C1)),
+    Persist(b"\x80"),
+    Commit(LINE),
+    Rollback(LINE, Scope.LOST),
+    Rollback(LINE),
+)
+JOURNAL = (
+    Built(0, "a/0", 1, 1, "7:a/0", None),
+    Built(0, COORDINATOR, 1, 1, "7:c", b""),
+    *(Handled(5, "b/0", 1, 1, event, TASK_EFFECTS) for event in TASK_EVENTS),
+    *(Handled(6, COORDINATOR, 1, 1, event, COORDINATOR_EFFECTS) for event in COORDINATOR_EVENTS),
+    Stamped(7, "a/0", 1, 1, AB, 3, Stamp(b"\x01", log=True), 3),
+    Happened(8, "slot/1", 1, "killed"),
+    Happened(9, COORDINATOR, 1, "published", {"rows": 3, "of": {"b/0": (1, 2.5, None, "ü")}}),
+)
+
+
+def test_every_kind_of_entry_comes_back_equal():
+    assert tuple(read(lines(JOURNAL))) == JOURNAL
+
+
+def test_the_sample_journal_contains_every_class_that_a_journal_may_hold():
+    def classes(value):
+        if is_dataclass(value):
+            yield type(value).__name__
+            for field in fields(value):
+                yield from classes(getattr(value, field.name))
+        elif isinstance(value, tuple):
+            for each in value:
+                yield from classes(each)
+
+    known = [
+        name
+        for module in (messages, events, effects, entry)
+        for name, kind in vars(module).items()
+        if isinstance(kind, type) and is_dataclass(kind)
+    ]
+    assert sorted(dict.fromkeys(classes(JOURNAL))) == sorted(dict.fromkeys(known))
+    assert all(kind.__name__ in known for kind in get_args(entry.Entry))
+
+
+def test_containers_come_back_with_their_own_types():
+    *_, happened = read(lines([JOURNAL[-1]]))
+    assert happened.detail == {"rows": 3, "of": {"b/0": (1, 2.5, None, "ü")}}
+    (handled,) = read(lines([Handled(6, COORDINATOR, 1, 1, SnapshotStored(META), ())]))
+    assert handled.event.meta.offsets == {0: 12, 7: 9}
+    assert handled.event.meta.channel_state == {AB: (3, 5)}
+    (rollback,) = read(lines([Handled(6, COORDINATOR, 1, 1, Quiet(), (Rollback(LINE),))]))
+    assert rollback.effects[0].scope is Scope.ALL
+
+
+def test_a_message_loses_its_records_but_not_its_size():
+    message = Message(AB, 3, 1, Batch.of(key=[1, 2, 3]), b"\x00\xffh", 17)
+    written = list(lines([Handled(5, "b/0", 1, 1, MessageArrived(message), ())]))
+    assert json.loads(written[1])["event"]["message"]["batch"] == {"records": 3, "bytes": 24}
+    (handled,) = read(written)
+    batch = handled.event.message.batch
+    assert (len(batch), batch.nbytes, dict(batch.columns)) == (3, 24, {})
+    assert handled.event.message.header == b"\x00\xffh"
+
+
+def test_a_journal_that_was_read_is_written_as_it_was():
+    once = list(lines(JOURNAL))
+    assert list(lines(read(once))) == once
+    assert digest(read(once)) == digest(JOURNAL)
+
+
+def test_the_first_line_names_the_version():
+    assert next(lines(JOURNAL)) == '{"journal":1}\n'
+
+
+def test_every_line_is_one_ascii_line():
+    assert all(line.isascii() and line.count("\n") == 1 for line in lines(JOURNAL))
+
+
+def test_the_digest_tells_journals_apart_by_any_field_and_by_order():
+    other = [*JOURNAL[:-2], Happened(8, "slot/2", 1, "killed"), JOURNAL[-1]]
+    swapped = [*JOURNAL[:-2], JOURNAL[-1], JOURNAL[-2]]
+    assert len({digest(JOURNAL), digest(other), digest(swapped)}) == 3
+
+
+def test_a_numpy_number_is_written_as_a_number():
+    stamped = Stamped(np.int64(7), "a/0", 1, 1, AB, np.int64(3), Stamp(), 3)
+    assert list(read(lines([stamped]))) == [stamped]
+
+
+@pytest.mark.parametrize("value", [b"raw", {1: 2}, [1], {"deep": ({3},)}])
+def test_a_detail_that_would_not_come_back_equal_is_refused(value):
+    with pytest.raises(TypeError, match="a journal cannot hold"):
+        list(lines([Happened(1, "slot/0", 1, "slowed", {"value": value})]))
+
+
+@given(cut=st.integers(0, len("".join(lines(JOURNAL)))))
+@settings(max_examples=60, deadline=None)
+def test_a_journal_cut_anywhere_gives_the_entries_before_the_cut(cut):
+    text = "".join(lines(JOURNAL))[:cut]
+    back = tuple(read(text.splitlines(keepends=True)))
+    assert back == JOURNAL[: len(back)]
+    whole = text.count("\n") - 1  # without the header
+    assert len(back) in (max(0, whole), whole + 1)
+
+
+def test_a_last_line_that_only_misses_its_newline_counts():
+    text = "".join(lines(JOURNAL)).rstrip("\n")
+    assert tuple(read(text.splitlines(keepends=True))) == JOURNAL
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ['{"type":"Stamped"', "{}", "[]", '{"type":"Unheard"}', '{"type":"Happened","at_us":1}', ""],
+)
+def test_a_damaged_line_is_an_error_that_names_its_number(damage):
+    whole = list(lines(JOURNAL[-3:]))
+    for at in (1, 2, 3):
+        broken = [*whole[:at], damage + "\n", *whole[at + 1 :]]
+        with pytest.raises(ObjectDamaged, match=f"line {at + 1} of the journal"):
+            list(read(broken))
+
+
+def test_a_number_that_became_a_string_is_damage():
+    whole = [line.replace('"at_us":7', '"at_us":"7"') for line in lines(JOURNAL)]
+    with pytest.raises(ObjectDamaged, match="of the journal"):
+        list(read(whole))
+
+
+def test_an_unknown_version_is_refused():
+    with pytest.raises(UsageError, match="version 2"):
+        list(read(['{"journal":2}\n']))
+
+
+@pytest.mark.parametrize("first", ["a,b,c\n", '{"type":"Built"}\n', "[1]\n"])
+def test_a_file_of_another_kind_is_refused(first):
+    with pytest.raises(UsageError, match="not a journal"):
+        list(read([first, "more\n"]))
+
+
+def test_nothing_at_all_is_an_empty_journal():
+    assert list(read([])) == []
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+DETAIL = st.dictionaries(
+    st.text(),
+    st.recursive(
+        PLAIN,
+        lambda inner: (
+            st.lists(inner, max_size=3).map(tuple) | st.dictionaries(st.text(), inner, max_size=3)
+        ),
+        max_leaves=6,
+    ),
+    max_size=3,
+)
+
+
+@given(detail=DETAIL, header=st.binary(max_size=20), seq=st.integers(1, 2**63), log=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_any_detail_and_any_header_come_back_equal(detail, header, seq, log):
+    journal = [
+        Happened(1, "slot/0", 1, "slowed", detail),
+        Stamped(2, "a/0", 1, 1, AB, seq, Stamp(header, log), 1),
+    ]
+    assert list(read(lines(journal))) == journal
