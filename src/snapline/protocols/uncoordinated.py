@@ -1,0 +1,184 @@
+"""Uncoordinated checkpoints with a sender-side log (CheckMate III-B).
+
+Theory of operation.  Every task checkpoints on a timer of its own, jittered so that the tasks drift apart
+(the thesis, 4.4: checkpoints in step would hide what this family has to cope with). Nobody waits and
+nothing is blocked. Each sender logs its messages. The coordinator keeps the metadata of the durable
+checkpoints and, from them, the largest consistent line: one checkpoint per task without an orphan, that is
+without a message that is received but not sent. The line only moves forward while checkpoints are
+added, so whenever it moves it is committed. After a failure every task goes back to it, and what is sent
+but not received in it comes again from the logs.
+
+Nothing bounds how far the line falls behind: checkpoints of two tasks that talk to each other can miss
+each other for ever (the domino effect). With `line_max_lag` the coordinator watches the distance and
+orders one *consistent round*: the sources checkpoint and send a marker, and a task checkpoints when it
+takes the first marker of the round, from whichever input, then sends the marker on. This is consistent
+on any graph: a message sent behind the sender's checkpoint of the round stands behind its marker, so
+its receiver has checkpointed by the time it takes it, and no such message is an orphan. What stands before
+the markers that come later is in the senders' logs, so no input is blocked and nothing recorded; and as
+each task sends the marker once, it dies out on a cycle. At the quiet end of a run the same round
+is begun at every task at once.
+
+At least once there is no line search: every task goes back to its newest checkpoint. At most once there
+is the line, but no log: what is under way at the line is lost.
+
+Invariants
+  I1  a message is logged by its sender before it is sent, unless at most once.
+  I2  exactly or at most once, the committed lines have no orphans and only move forward.
+  I3  a task takes at most one checkpoint per round, before anything that stands behind a marker of it.
+  I4  the checkpoints from the older of the last two committed lines on stay known; beyond a line to which
+      the job went back there are none.
+"""
+
+from snapline.core.effects import Commit, Forward, Order, Rollback, SetTimer, Snapshot
+from snapline.core.events import Command, LocalCheckpoint, Timer, TriggerRound
+from snapline.core.messages import CheckpointMeta, Marker, RecoveryLine, Stamp
+from snapline.core.policy import Guarantee
+from snapline.core.protocol import (
+    CheckpointProtocol,
+    CoordinatorEffects,
+    CoordinatorProtocol,
+    JobContext,
+    TaskContext,
+    TaskEffects,
+    TaskProtocol,
+)
+from snapline.core.topology import Channel
+from snapline.ids import INITIAL, ChannelId, CheckpointNo, TaskId
+from snapline.recovery.line_tracker import LineTracker
+
+
+class UncoordinatedTask(TaskProtocol):
+    """Checkpoints on its own timer, and once in every consistent round."""
+
+    def __init__(self, context: TaskContext) -> None:
+        super().__init__(context)
+        self.checkpoint = context.first_checkpoint  #: the number of the next one
+        #: the newest consistent round seen. Rounds are numbered by the coordinator and compared only with
+        #: each other, never with the numbers of this task's checkpoints.
+        self.round: CheckpointNo = INITIAL
+        self.log = context.guarantee is not Guarantee.AT_MOST_ONCE
+        own = context.policy.interval_ms
+        self.interval_ms = context.options.interval_ms if own is None else own
+
+    def stamp(self, channel: Channel) -> Stamp:
+        """Nothing to carry; every message is logged."""
+        return Stamp(log=self.log)  # I1
+
+    def on_started(self) -> TaskEffects:
+        """Begin anywhere within the first interval, so that the tasks are not in step."""
+        yield SetTimer(LocalCheckpoint(), self.context.rng.randint(1, self.interval_ms))
+
+    def on_timer(self, timer: Timer) -> TaskEffects:
+        """Take a local checkpoint."""
+        if timer != LocalCheckpoint():
+            yield from super().on_timer(timer)  # raises
+        yield from self._local_checkpoint()
+        spread_ms = self.interval_ms // 5
+        jitter_ms = self.context.rng.randint(-spread_ms, spread_ms)
+        yield SetTimer(LocalCheckpoint(), self.interval_ms + jitter_ms)
+
+    def on_command(self, command: Command) -> TaskEffects:
+        """Begin a consistent round here."""
+        match command:
+            case TriggerRound(round_no):
+                yield from self._join_round(round_no)
+            case _:
+                yield from super().on_command(command)  # raises
+
+    def on_marker(self, channel: ChannelId, marker: Marker) -> TaskEffects:
+        """Join a consistent round at its first marker."""
+        yield from self._join_round(marker.checkpoint)
+
+    def _join_round(self, round_no: CheckpointNo) -> TaskEffects:
+        if round_no > self.round:  # I3
+            self.round = round_no
+            yield from self._local_checkpoint()
+            yield Forward(Marker(round_no))
+
+    def _local_checkpoint(self) -> TaskEffects:
+        """A checkpoint that nothing in a message asked for."""
+        yield from self._take(forced=False)
+
+    def _take(self, *, forced: bool) -> TaskEffects:
+        yield Snapshot(self.checkpoint, self._memo(), forced=forced)
+        self.checkpoint += 1
+
+    def _memo(self) -> bytes:
+        """What a restarted task must remember of this moment: here nothing."""
+        return b""
+
+
+class UncoordinatedCoordinator(CoordinatorProtocol):
+    """Follows the largest consistent line."""
+
+    def __init__(self, context: JobContext) -> None:
+        super().__init__(context)
+        self.tracker = LineTracker(context.topology)
+        self.searching = context.guarantee is not Guarantee.AT_LEAST_ONCE
+        self.committed = context.initial_line  #: the line committed, or gone back to, last
+        self.round: CheckpointNo = INITIAL  #: the newest consistent round ordered
+        self.lag_tolerated = context.options.line_max_lag  #: beyond it a round is ordered
+
+    @property
+    def line(self) -> RecoveryLine:
+        """Where a failure now would take the job."""
+        return self.tracker.line if self.searching else self.tracker.newest()
+
+    def restore(self, memo: bytes, line: tuple[CheckpointMeta, ...]) -> None:
+        """Resume from the last line alone."""
+        self.tracker.restore(line)
+        self.committed = self.line
+
+    def on_started(self, first_checkpoint: CheckpointNo) -> CoordinatorEffects:
+        """Count rounds from here."""
+        self.round = first_checkpoint - 1
+        self.lag_tolerated = self.context.options.line_max_lag  # a round under way was lost
+        yield from ()
+
+    def on_snapshot(self, meta: CheckpointMeta) -> CoordinatorEffects:
+        """Commit whenever the line moves."""
+        if self.tracker.add(meta) or not self.searching:
+            self.tracker.forget_before(self.committed)  # I4
+            self.committed = self.line
+            yield Commit(self.committed)  # I2
+        if self.searching and self.context.options.line_max_lag:
+            yield from self._bound_lag(self.tracker.lag, self.context.options.line_max_lag)
+
+    def on_tasks_lost(self, tasks: tuple[TaskId, ...]) -> CoordinatorEffects:
+        """All tasks go back to the line; what was beyond it never counts again."""
+        self.committed = self.line
+        self.tracker.drop_beyond(self.committed)  # I4
+        yield Rollback(self.committed)
+
+    def on_unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
+        """As if never stored: find the line without this checkpoint."""
+        self.tracker.remove(task, checkpoint)
+        yield from self.on_tasks_lost((task,))
+
+    def on_quiet(self) -> CoordinatorEffects:
+        """A last checkpoint of every task."""
+        yield self._order_round(self.context.topology.tasks)
+
+    def _bound_lag(self, lag: int, lag_max: int) -> CoordinatorEffects:
+        if lag <= lag_max:
+            self.lag_tolerated = lag_max
+        elif lag > self.lag_tolerated:
+            # One round is enough, but it takes its time, and more checkpoints come in meanwhile. Should
+            # they outrun it, the next one is ordered after as many again: the lag stays bounded.
+            self.lag_tolerated = lag + lag_max
+            yield self._order_round(self.context.topology.sources)
+
+    def _order_round(self, targets: tuple[TaskId, ...]) -> Order:
+        self.round += 1
+        return Order(targets, TriggerRound(self.round))
+
+
+UNCOORDINATED = CheckpointProtocol(
+    name="uncoordinated",
+    summary="local timers, a sender log, and a search for the recovery line",
+    task=UncoordinatedTask,
+    coordinator=UncoordinatedCoordinator,
+    guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
+    cycles=True,
+    bounded=False,
+)
