@@ -1,0 +1,31 @@
+"""What is right: per key the counts 1..k, and every record counted once."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from snapline.batch import Batch
+from snapline.core.policy import Guarantee
+from snapline.workload.base import Params, Problem
+from snapline.workload.counting.model import records
+from snapline.workload.generated import label
+from snapline.workload.verdict import Findings, judge_counts, rows_of
+
+SINK = "counts"
+
+
+def judge(
+    params: Params,
+    output: Mapping[str, Batch],
+    state: Mapping[str, Mapping[str, Batch]],
+    level: Guarantee,
+) -> Sequence[Problem]:
+    """Hold the counts that came out against the records that went in."""
+    inputs: dict[int, list[int]] = {}
+    for key, record in rows_of(records(params).everything(), "key", "id"):
+        inputs.setdefault(key, []).append(record)
+    findings = Findings(level)
+    rows = rows_of(output.get(SINK), "key", "count", "id")
+    judge_counts(
+        findings, inputs, rows, lambda key: f"count of key {key}", partial(label, "record")
+    )
+    return findings.problems

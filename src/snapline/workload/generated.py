@@ -1,0 +1,116 @@
+"""Inputs that are computed, not stored: an ingress made of a pure function.
+
+A field of a record is a hash of (seed, field, partition, offset). There is no state to advance, so
+any range of any partition can be made at any time, by anyone, in one vectorised call, and always
+comes out the same: that is what lets a source replay, and an oracle see the input without having
+watched the run.
+
+Records are due evenly over the duration. The time of a record is the time at which it is due; with
+`disorder_ms` it lies up to that much earlier, as if the record had been delayed on its way, and the
+watermark keeps the same distance.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from snapline.batch import Batch, Column, Schema, concat
+from snapline.core.messages import END_OF_TIME
+from snapline.ids import Millis
+from snapline.workload.base import Params
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Fields: TypeAlias = Callable[[Params, int, Ints], Mapping[str, Column]]
+"""(params, partition, offsets) -> the columns of these records. Pure."""
+
+PARTITION_BITS = 40
+"""A record's id is its partition above this many bits of offset: unique within its source."""
+
+_WORD = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def draw(params: Params, field: str, partition: int, offsets: Ints, below: int | Ints) -> Ints:
+    """Evenly distributed numbers in [0, below), one per offset; fields are independent of each other."""
+    stream = (params.seed * _GOLDEN + zlib.crc32(field.encode())) & _WORD
+    start = _mix(_mix(np.array([stream], np.uint64)) + np.uint64(partition))
+    bits = _mix(start + offsets.astype(np.uint64) * np.uint64(_GOLDEN))
+    return (bits % np.asarray(below, np.uint64)).astype(np.int64)
+
+
+def _mix(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of splitmix64: a bijection in which every input bit moves every output bit."""
+    words = words + np.uint64(_GOLDEN)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def record_ids(partition: int, offsets: Ints) -> Ints:
+    """The ids of these records."""
+    return offsets + (partition << PARTITION_BITS)
+
+
+def label(what: str, record_id: int) -> str:
+    """A record as people read it: `bid 2:17` is at offset 17 of partition 2."""
+    return f"{what} {record_id >> PARTITION_BITS}:{record_id & ((1 << PARTITION_BITS) - 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """An `Ingress` whose records are computed when they are read."""
+
+    name: str
+    params: Params
+    fields: Fields
+    records: int  # per partition
+    disorder_ms: Millis = 0
+
+    @property
+    def schema(self) -> Schema:
+        """The kinds of the columns: `id`, `time` and the fields."""
+        return self.read(0, 0, 0).schema
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are."""
+        return self.params.partitions
+
+    def end(self, partition: int) -> int:
+        """The number of records in the partition."""
+        return self.records
+
+    def due_ms(self, partition: int, offset: int) -> Millis:
+        """When the record at `offset` is due."""
+        return offset * self.params.duration_ms // self.records
+
+    def due_through(self, partition: int, now_ms: Millis) -> int:
+        """The number of records that are due by now."""
+        # due_ms(n) <= now  <=>  n * duration < (now + 1) * records
+        due = -((now_ms + 1) * self.records // -self.params.duration_ms)
+        return min(max(due, 0), self.records)
+
+    def read(self, partition: int, offset: int, stop: int) -> Batch:
+        """Records offset <= n < stop."""
+        offsets = np.arange(offset, min(stop, self.records), dtype=np.int64)
+        time = offsets * self.params.duration_ms // self.records
+        if self.disorder_ms:
+            field = f"{self.name}.delay"
+            delay = draw(self.params, field, partition, offsets, self.disorder_ms + 1)
+            time = np.maximum(time - delay, 0)
+        columns = {"id": record_ids(partition, offsets), "time": time}
+        return Batch({**columns, **self.fields(self.params, partition, offsets)}, len(offsets))
+
+    def watermark(self, partition: int, offset: int) -> Millis:
+        """No record at `offset` or later has a time below this."""
+        if offset >= self.records:
+            return END_OF_TIME
+        return max(self.due_ms(partition, offset) - self.disorder_ms, 0)
+
+    def everything(self) -> Batch:
+        """All records of all partitions: the input as an oracle sees it."""
+        return concat([self.read(p, 0, self.records) for p in range(self.partitions)])

@@ -1,0 +1,1 @@
+"""NexMark in a small form: an auction house's persons, auctions and bids, and four queries over them."""
