@@ -1,7 +1,150 @@
 """Keyed streams: the operators that keep state per key."""
 
-from snapline.dataflow.stream import Stream
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from snapline.batch import Schema
+from snapline.core.policy import FaultTolerance
+from snapline.dataflow.aggregate import Aggregate, Plan, WindowAggregate
+from snapline.dataflow.fold import Count, Fold, Step
+from snapline.dataflow.join import LEFT, RIGHT, Join, WindowJoin
+from snapline.dataflow.partition import ByKey
+from snapline.dataflow.stream import DEFAULT_POLICY, Stream
+from snapline.dataflow.window import Tumbling, parse_millis
+from snapline.dataflow.window_count import WindowCount
+from snapline.errors import GraphError
+from snapline.ids import Millis
 
 
 class KeyedStream(Stream):
     """Records routed by key to the next operator."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns."""
+        assert isinstance(self._routing, ByKey)
+        return self._routing.columns
+
+    def count(self, *, name: str | None = None, policy: FaultTolerance = DEFAULT_POLICY) -> Stream:
+        """The running count per key, one output per record: `bids.key_by("bidder").count()`."""
+        _refuse(self.keys, ("count",))
+        schema = _running_schema(self.schema, self.keys, count="int64")
+        return self._add("count", partial(Count, self.keys), name, policy, schema=schema)
+
+    def fold(
+        self,
+        initial: Mapping[str, Any],
+        step: Step,
+        *,
+        name: str | None = None,
+        policy: FaultTolerance = DEFAULT_POLICY,
+    ) -> Stream:
+        """A fold per key, one output per record, with the values after it.
+
+        `fold({"total": 0}, lambda state, batch: {"total": state["total"] + batch["price"]})`: the step
+        works on whole columns and never sees the same key twice in one call.
+        """
+        _refuse(self.keys, tuple(initial))
+        factory = partial(Fold, self.keys, dict(initial), step)
+        return self._add("fold", factory, name, policy, detail=repr(sorted(initial)))
+
+    def tumbling(
+        self, size: str | Millis, *, time: str = "time", lateness: str | Millis = 0
+    ) -> "WindowedStream":
+        """Windows of event time: `bids.key_by("bidder").tumbling("10s")`; then count or aggregate."""
+        schema = self.schema
+        if schema is not None and time not in schema:
+            raise GraphError(f"there is no column '{time}' for the windows: {', '.join(schema)}")
+        return WindowedStream(self, Tumbling(parse_millis(size), time, parse_millis(lateness)))
+
+    def join(
+        self,
+        other: "KeyedStream",
+        *,
+        name: str | None = None,
+        policy: FaultTolerance = DEFAULT_POLICY,
+    ) -> Stream:
+        """All pairs with equal keys: `persons.key_by("id").join(auctions.key_by("seller"))`.
+
+        The result has the columns of both; those of the right whose names are taken end in `_right`.
+        """
+        self._same_keys(other)
+        factory = partial(Join, self.keys, other.keys)
+        return self._add("join", factory, name, policy, port=LEFT, ports={RIGHT: other})
+
+    def window_join(
+        self,
+        other: "KeyedStream",
+        size: str | Millis,
+        *,
+        time: str = "time",
+        lateness: str | Millis = 0,
+        name: str | None = None,
+        policy: FaultTolerance = DEFAULT_POLICY,
+    ) -> Stream:
+        """All pairs with equal keys in the same window, and its `window`; see `join`.
+
+        Late records go to the outputs `late-left` and `late-right`.
+        """
+        self._same_keys(other)
+        shape = Tumbling(parse_millis(size), time, parse_millis(lateness))
+        factory = partial(WindowJoin, self.keys, other.keys, shape)
+        ports = {RIGHT: other}
+        return self._add(
+            "window-join", factory, name, policy, port=LEFT, ports=ports, detail=repr(shape)
+        )
+
+    def _same_keys(self, other: "KeyedStream") -> None:
+        if not isinstance(other, KeyedStream) or len(self.keys) != len(other.keys):
+            raise GraphError("a join needs key_by with the same number of columns on both sides")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedStream:
+    """A keyed stream cut into windows."""
+
+    stream: KeyedStream
+    shape: Tumbling
+
+    def count(self, *, name: str | None = None, policy: FaultTolerance = DEFAULT_POLICY) -> Stream:
+        """The running count per key and window, one output per record: key, `window`, `count`, `time`."""
+        keys = self.stream.keys
+        _refuse(keys, ("window", "count", "time"))
+        factory = partial(WindowCount, keys, self.shape)
+        kind = "window-count"
+        return self.stream._add(kind, factory, name, policy, detail=repr(self.shape))
+
+    def aggregate(
+        self,
+        *,
+        name: str | None = None,
+        policy: FaultTolerance = DEFAULT_POLICY,
+        **aggregates: Aggregate,
+    ) -> Stream:
+        """One output per key when the window closes: `aggregate(n="count", top=("max", "price"))`.
+
+        Aggregates: count, sum, min, max, collect (a list). Late records go to the output `late`.
+        """
+        keys = self.stream.keys
+        _refuse(keys, ("window", "time"))
+        plan = Plan.of(keys, self.shape, aggregates)
+        factory = partial(WindowAggregate, plan, self.shape)
+        detail = repr((self.shape, plan))
+        return self.stream._add("aggregate", factory, name, policy, detail=detail)
+
+
+def _refuse(keys: Sequence[str], results: Sequence[str]) -> None:
+    taken = [key for key in keys if key in results]
+    if taken:
+        raise GraphError(f"a key cannot be called {', '.join(taken)}: the results have that column")
+
+
+def _running_schema(
+    schema: Schema | None, keys: Sequence[str], **results: str
+) -> dict[str, str] | None:
+    if schema is None:
+        return None
+    kept = (*keys, "time") if "time" in schema and "time" not in keys else tuple(keys)
+    return {**{name: schema[name] for name in kept}, **results}

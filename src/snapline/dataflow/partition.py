@@ -2,7 +2,8 @@
 
 Keys are hashed by their content, the same in every process and for every kind of column that can hold
 it: an int32 equals an int64, a `words` column equals a `str` column. The target is taken from the upper
-half of the hash; tables of keyed state use the lower half, so the keys of one task spread over its table.
+half of the hash; tables of keyed state use the lower half, so the keys of one task spread over its
+table.
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,135 @@
+"""Append-only columns: rows are added at the end and never change, so a mark is a snapshot.
+
+A capture takes views of the rows behind the last mark without a copy: growing moves the rows to a
+larger buffer and leaves the old one to whoever still reads it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from snapline.batch import Array, Batch, Column, Varlen, VarlenKind, Words
+
+_ROWS_MIN: Final = 64
+
+
+class Fixed:
+    """A growing array."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._data: Array = np.empty(_ROWS_MIN, dtype)
+        self.length = 0
+
+    def append(self, column: Array) -> None:
+        """Add rows; amortised, each costs a constant."""
+        end = self.length + len(column)
+        if end > len(self._data):
+            grown = np.empty(1 << (end - 1).bit_length(), self._data.dtype)
+            grown[: self.length] = self._data[: self.length]
+            self._data = grown
+        self._data[self.length : end] = column
+        self.length = end
+
+    def view(self, start: int = 0) -> Array:
+        """The rows from `start` on."""
+        return self._data[start : self.length]
+
+    def take(self, rows: Array) -> Array:
+        """A copy of the rows at these positions."""
+        return self._data[rows]
+
+
+class _Words:
+    """Dictionary-coded strings; the dictionary grows with the strings that are seen."""
+
+    def __init__(self) -> None:
+        self._codes = Fixed(np.int32)
+        self._dictionary: dict[str, int] = {}
+        self._values: tuple[str, ...] = ()
+        self._known: tuple[str, ...] = ()  # the dictionary of the batch before
+        self._recode: Array = np.zeros(0, np.int32)  # from its codes to ours
+
+    def append(self, column: Words) -> None:
+        if column.values != self._known:
+            codes = self._dictionary
+            recode = [codes.setdefault(value, len(codes)) for value in column.values]
+            self._recode = np.asarray(recode, np.int32)
+            self._known, self._values = column.values, tuple(codes)
+        self._codes.append(self._recode[column.codes])
+
+    def view(self, start: int = 0) -> Words:
+        return Words(self._codes.view(start), self._values)
+
+    def take(self, rows: Array) -> Words:
+        return Words(self._codes.take(rows), self._values)
+
+
+class _Varlen:
+    """Strings, bytes or lists: growing offsets and growing values."""
+
+    def __init__(self, kind: VarlenKind, dtype: npt.DTypeLike) -> None:
+        self._kind: Final[VarlenKind] = kind
+        self._offsets = Fixed(np.int64)
+        self._offsets.append(np.zeros(1, np.int64))
+        self._values = Fixed(dtype)
+
+    def append(self, column: Varlen) -> None:
+        column = column.compact()
+        self._offsets.append(column.offsets[1:] + self._values.length)
+        self._values.append(column.values)
+
+    def view(self, start: int = 0) -> Varlen:
+        return Varlen(self._kind, self._offsets.view(start), self._values.view())
+
+    def take(self, rows: Array) -> Varlen:
+        return self.view().take(rows)
+
+
+_Growing: TypeAlias = Fixed | _Words | _Varlen
+
+
+def _growing(column: Column) -> _Growing:
+    if isinstance(column, np.ndarray):
+        return Fixed(column.dtype)
+    if isinstance(column, Words):
+        return _Words()
+    return _Varlen(column.kind, column.values.dtype)
+
+
+class Rows:
+    """Rows of named columns, append-only; the first rows fix the columns and their kinds."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, Any] = {}  # of _Growing: each gets columns of its own kind
+        self._marked = 0  # rows that were captured
+        self.length = 0
+
+    def append(self, columns: Mapping[str, Column], count: int) -> int:
+        """Add rows and return the number of the first."""
+        if not self._columns:
+            self._columns = {name: _growing(column) for name, column in columns.items()}
+        for name, growing in self._columns.items():
+            growing.append(columns[name])
+        first = self.length
+        self.length += count
+        return first
+
+    def take(self, rows: Array) -> Batch:
+        """A copy of the rows with these numbers."""
+        return Batch({name: c.take(rows) for name, c in self._columns.items()}, len(rows))
+
+    def view(self, start: int = 0) -> Batch:
+        """The rows from `start` on, without a copy."""
+        return Batch({n: c.view(start) for n, c in self._columns.items()}, self.length - start)
+
+    def capture(self, *, full: bool) -> Batch:
+        """All rows, or those since the capture before; they never change."""
+        start = 0 if full else self._marked
+        self.mark()
+        return self.view(start)
+
+    def mark(self) -> None:
+        """Everything so far counts as captured."""
+        self._marked = self.length

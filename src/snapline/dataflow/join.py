@@ -1,0 +1,200 @@
+"""The incremental inner join: every record meets all earlier ones of the other side with the same key.
+
+Each side keeps its rows in append-only columns, and a chain through them per key: `head` at the key's
+slot is its last row, `before` at a row is the row before it with the same key. A batch is put in front
+of the chains of its side and then walks those of the other side, all records one step at a time. Chains
+are not captured: they follow from the rows, which are added again in the same order.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import methodcaller
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from snapline.batch import Batch, Column
+from snapline.dataflow.columns import Fixed, Rows
+from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.state import KeyedState
+from snapline.dataflow.table import Groups, Int64s
+from snapline.dataflow.window import Tumbling, Windows, runs, take_rows
+from snapline.ids import Millis
+
+LEFT: Final = "left"
+RIGHT: Final = "right"
+SIDES: Final = (LEFT, RIGHT)
+_FEW: Final = 12
+_LABEL: Final = "(window)"  # no name of a column: the rows may have a column `window` of their own
+
+Keys: TypeAlias = Mapping[str, tuple[str, ...]]
+"""The key columns of each side, pairwise."""
+
+
+class _Side:
+    """The rows of one side, chained per key."""
+
+    def __init__(self) -> None:
+        self.rows: Final = Rows()
+        self._before: Final = Fixed(np.int64)  # by row: the row before it with the same key, or -1
+
+    def add(self, batch: Batch, slots: Int64s, heads: Int64s) -> None:
+        """Put rows in front of the chains of their keys."""
+        base = self.rows.append(batch.columns, batch.length)
+        groups = Groups(slots)
+        added = base + groups.order
+        ends = np.append(groups.starts[1:], batch.length) - 1
+        before = np.empty(batch.length, np.int64)
+        before[groups.order[1:]] = added[:-1]
+        before[groups.order[groups.starts]] = heads[groups.slots]
+        heads[groups.slots] = added[ends]
+        self._before.append(before)
+
+    def walk(self, heads: Int64s) -> tuple[Int64s, Int64s]:
+        """All rows of the chains: positions in `heads`, and the rows that belong to them."""
+        positions = np.flatnonzero(heads >= 0)
+        rows = heads[positions]
+        steps = [(positions, rows)]
+        while len(rows) > _FEW:
+            rows = self._before.take(rows)
+            more = rows >= 0
+            positions, rows = positions[more], rows[more]
+            steps.append((positions, rows))
+        if len(rows):
+            steps.append(self._walk_few(positions.tolist(), rows.tolist()))
+        return np.concatenate([p for p, _ in steps]), np.concatenate([r for _, r in steps])
+
+    def _walk_few(self, positions: list[int], rows: list[int]) -> tuple[Int64s, Int64s]:
+        """The rest of a few chains, which may be long, one after the other."""
+        before = self._before.view().data
+        found_at, found = [], []
+        for position, row in zip(positions, rows, strict=True):
+            step = before[row]
+            while step >= 0:
+                found_at.append(position)
+                found.append(step)
+                step = before[step]
+        return np.array(found_at, np.int64), np.array(found, np.int64)
+
+
+class JoinState:
+    """Both sides of a join, and the chains' heads per key."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys: Final = keys
+        self._heads: Final = KeyedState(keys[LEFT], dict.fromkeys(SIDES, -1))
+        self._sides: Final = {side: _Side() for side in SIDES}
+
+    def add(self, side: str, batch: Batch) -> Int64s:
+        """Keep the rows of a batch; return the slots of their keys."""
+        slots = self._heads.locate([batch[name] for name in self._keys[side]])
+        self._sides[side].add(batch, slots, self._heads[side])
+        return slots
+
+    def match(self, side: str, batch: Batch) -> Batch | None:
+        """Keep the rows of a batch and pair them with those of the other side."""
+        slots = self.add(side, batch)
+        other = RIGHT if side == LEFT else LEFT
+        positions, rows = self._sides[other].walk(self._heads[other][slots])
+        if not len(rows):
+            return None
+        mine, theirs = batch.take(positions), self._sides[other].rows.take(rows)
+        return self._pair(mine, theirs) if side == LEFT else self._pair(theirs, mine)
+
+    def _pair(self, left: Batch, right: Batch) -> Batch:
+        """Columns of both; a key of one name stands once, other names that collide get `_right`."""
+        columns = dict(left.columns)
+        shared = [a for a, b in zip(self._keys[LEFT], self._keys[RIGHT], strict=True) if a == b]
+        for name, column in right.columns.items():
+            if name not in shared:
+                columns[_free(name, columns)] = column
+        return Batch(columns, left.length)
+
+    def capture(self, side: str, *, full: bool) -> Batch:
+        """The rows of a side, or those that are new."""
+        return self._sides[side].rows.capture(full=full)
+
+    def restore(self, side: str, batch: Batch) -> None:
+        """Take back rows that were captured."""
+        if batch.length:
+            self.add(side, batch)
+            self._sides[side].rows.mark()
+
+
+def _free(name: str, taken: Mapping[str, Column]) -> str:
+    while name in taken:
+        name += "_right"
+    return name
+
+
+class Join(Operator):
+    """Joins the ports `left` and `right` over all time."""
+
+    def __init__(self, left: Sequence[str], right: Sequence[str]) -> None:
+        self._state: Final = JoinState({LEFT: tuple(left), RIGHT: tuple(right)})
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Pair the records with all earlier ones of the other port."""
+        pairs = self._state.match(port, batch)
+        return ((OUT, pairs),) if pairs is not None else ()
+
+    def capture(self, *, full: bool) -> Capture:
+        """The rows of both sides, or those that are new."""
+        return Capture(full, {side: self._state.capture(side, full=full) for side in SIDES})
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Take back the rows."""
+        for capture in captures:
+            for side in SIDES:
+                self._state.restore(side, capture.parts[side])
+
+
+class WindowJoin(Operator):
+    """Joins the ports `left` and `right` within each window; late records go to `late-<port>`.
+
+    Pairs have a column `window`, in place of one that the records may have.
+    """
+
+    uses_time = True
+
+    def __init__(self, left: Sequence[str], right: Sequence[str], shape: Tumbling) -> None:
+        keys = {LEFT: tuple(left), RIGHT: tuple(right)}
+        self._windows: Final = Windows(shape, partial(JoinState, keys), _LABEL)
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Pair the records with earlier ones of the other port in the same window."""
+        starts = self._windows.shape.starts(batch)
+        late = self._windows.late(starts)
+        if late is None:
+            return self._match(port, batch, starts)
+        outputs = [(f"late-{port}", batch.take(late))]
+        if not late.all():
+            outputs += self._match(port, batch.take(~late), starts[~late])
+        return outputs
+
+    def _match(self, port: str, batch: Batch, starts: Int64s) -> list[tuple[str, Batch]]:
+        outputs = []
+        for start, rows in runs(starts):
+            pairs = self._windows.at(start).match(port, take_rows(batch, rows))
+            if pairs is not None:
+                window = np.full(pairs.length, start, np.int64)
+                outputs.append((OUT, pairs.with_columns(window=window)))
+        return outputs
+
+    def on_watermark(self, time: Millis) -> Outputs:
+        """Free the windows that have closed."""
+        self._windows.advance(time)
+        return ()
+
+    def capture(self, *, full: bool) -> Capture:
+        """The rows of the open windows, or those that are new."""
+        parts = {side: methodcaller("capture", side, full=full) for side in SIDES}
+        return self._windows.capture(parts, full=full)
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Take back the rows."""
+        self._windows.restore(captures, {side: partial(_restore, side) for side in SIDES})
+
+
+def _restore(side: str, state: JoinState, batch: Batch) -> None:
+    state.restore(side, batch)

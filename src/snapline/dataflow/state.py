@@ -1,0 +1,166 @@
+"""Keyed state: values per key, for keys of any kind, with captures of what changed.
+
+A single integer key is looked up as it is. Any other key, a string or several columns, is looked up by
+its 64-bit hash, and the key itself is kept and compared: keys that share a hash are told apart, the
+later one goes on with the hash of the hash. A key in a `words` column is the same as in a `str` column,
+and is kept as `str`.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from snapline.batch import Array, Batch, Column, Kind, Varlen, Words, kind_of
+from snapline.dataflow.columns import Rows
+from snapline.dataflow.partition import Hashes, hash_columns
+from snapline.dataflow.table import Int64s, SlotTable
+
+_ROW: Final = "(row)"
+_DIRTY: Final = "(dirty)"
+
+
+class KeyedState:
+    """Values per key. `fills` gives each value's dtype and what a new key begins with."""
+
+    def __init__(self, names: Sequence[str], fills: Mapping[str, Any]) -> None:
+        self._names: Final = tuple(names)
+        self._values: Final = tuple(fills)
+        self._kinds: tuple[Kind, ...] = ()  # of the key columns; known with the first key
+        self._direct = False  # whether the key is its own code in the table
+        self._table = SlotTable({**fills, _ROW: -1, _DIRTY: False})
+        self._keys = Rows()  # by row: the keys that are looked up by hash
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __getitem__(self, value: str) -> Array:
+        """The live column of a value, indexed by slot; another one after the table has grown."""
+        return self._table.columns[value]
+
+    def locate(self, columns: Sequence[Column]) -> Int64s:
+        """The slot of every key; new keys get one. Slots hold until the next call."""
+        if not self._kinds:
+            self._kinds = tuple(_kept(kind_of(column)) for column in columns)
+            self._direct = len(columns) == 1 and isinstance(columns[0], np.ndarray)
+        canonical = [_canonical(column) for column in columns]
+        if self._direct and isinstance(canonical[0], np.ndarray):
+            return self._table.locate(canonical[0])
+        return self._locate_hashed(canonical)
+
+    def _locate_hashed(self, columns: Sequence[Column]) -> Int64s:
+        hashes = hash_columns(columns)
+        slots, same = self._settle(hashes, columns)
+        if same.all():
+            return slots
+        while not same.all():
+            rest = np.flatnonzero(~same)
+            hashes[rest] = _rehash(hashes[rest])
+            _, same[rest] = self._settle(hashes[rest], [_take(column, rest) for column in columns])
+        return self._table.locate(hashes.view(np.int64))  # again: settling may have moved others
+
+    def _settle(self, hashes: Hashes, columns: Sequence[Column]) -> tuple[Int64s, Array]:
+        """Slots by hash alone, and whether the key there is the one asked for; free slots are taken."""
+        slots = self._table.locate(hashes.view(np.int64))
+        rows = self._table.columns[_ROW]
+        fresh = np.flatnonzero(rows[slots] < 0)
+        if len(fresh):
+            taken, first = np.unique(slots[fresh], return_index=True)
+            new = [_take(column, fresh[first]) for column in columns]
+            base = self._keys.append(dict(zip(self._names, new, strict=True)), len(first))
+            rows[taken] = np.arange(base, base + len(first))
+        there = self._keys.take(rows[slots])
+        same = np.ones(len(slots), np.bool_)
+        for name, column in zip(self._names, columns, strict=True):
+            same &= _equal(there[name], column)
+        return slots, same
+
+    def touch(self, slots: Int64s) -> None:
+        """These keys have changed: they belong into the next capture."""
+        self._table.columns[_DIRTY][slots] = True
+
+    def slots(self) -> Int64s:
+        """The slots of all keys."""
+        return self._table.slots()
+
+    def keys_at(self, slots: Int64s) -> dict[str, Column]:
+        """The key columns behind slots."""
+        if self._direct:
+            kept: Mapping[str, Column] = {self._names[0]: self._table.keys[slots]}
+        else:
+            kept = self._keys.take(self._table.columns[_ROW][slots]).columns
+        return {n: _as_kind(kept[n], k) for n, k in zip(self._names, self._kinds, strict=True)}
+
+    def capture(self, *, full: bool) -> Batch:
+        """Keys and values: all, or those that changed since the capture before. Always a copy."""
+        dirty = self._table.columns[_DIRTY]
+        slots = self.slots() if full else np.flatnonzero(dirty)
+        dirty[:] = False
+        if not self._kinds:
+            return Batch({})
+        values = {name: self._table.columns[name][slots] for name in self._values}
+        return Batch({**self.keys_at(slots), **values}, len(slots))
+
+    def restore(self, batch: Batch) -> None:
+        """Take back a capture: later values replace earlier ones."""
+        if not batch.length:
+            return
+        slots = self.locate([batch[name] for name in self._names])
+        for name in self._values:
+            self._table.columns[name][slots] = batch[name]
+
+
+def _rehash(hashes: Hashes) -> Hashes:
+    return hash_columns([hashes.view(np.int64) + 1])
+
+
+@lru_cache(maxsize=256)
+def _spelled(values: tuple[str, ...]) -> Varlen:
+    return Varlen.of("str", values)
+
+
+def _kept(kind: Kind) -> Kind:
+    return "str" if kind == "words" else kind
+
+
+def _canonical(column: Column) -> Int64s | Varlen:
+    """The form in which keys are compared: int64, or strings as offsets and bytes."""
+    if isinstance(column, Words):
+        return _spelled(column.values).take(column.codes)
+    if isinstance(column, Varlen):
+        return column
+    if column.dtype.kind == "f":
+        return (column.astype(np.float64) + 0.0).view(np.int64)  # NaN equals itself, -0.0 is 0.0
+    return column.astype(np.int64, copy=False)
+
+
+def _as_kind(column: Column, kind: Kind) -> Column:
+    if isinstance(column, np.ndarray):
+        if np.dtype(kind).kind == "f":
+            column = column.view(np.float64)
+        return column.astype(kind, copy=False)
+    return column
+
+
+def _take(column: Column, rows: Array) -> Column:
+    return column[rows] if isinstance(column, np.ndarray) else column.take(rows)
+
+
+def _equal(left: Column, right: Column) -> Array:
+    if isinstance(left, Varlen) and isinstance(right, Varlen):
+        return _equal_varlen(left.compact(), right.compact())
+    same: Array = np.equal(left, right)  # type: ignore[call-overload]
+    return same
+
+
+def _equal_varlen(left: Varlen, right: Varlen) -> Array:
+    same: Array = np.equal(np.diff(left.offsets), np.diff(right.offsets))
+    if not same.all():
+        rows = np.flatnonzero(same)
+        same[rows] = _equal_varlen(left.take(rows), right.take(rows))
+        return same
+    running = np.zeros(len(left.values) + 1, np.int64)
+    np.cumsum(left.values != right.values, out=running[1:])
+    same = running[left.offsets[1:]] == running[left.offsets[:-1]]
+    return same
