@@ -1,0 +1,114 @@
+"""What a rollback to a line means for messages: which are sent again, and which work is undone.
+
+On a channel i->j the messages `received_j < seq <= sent_i` were under way across the line: the state of i
+says that it sent them, the state of j does not contain them. They are replayed, each from the first place
+that has it: the receiver's snapshot (recorded input), the sender's snapshot (overtaken output), the log.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+
+from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
+from snapline.core.topology import Channel, Topology
+from snapline.errors import ProtocolViolation
+from snapline.ids import ChannelId, Seq, TaskId
+from snapline.recovery.history import LineMetas
+
+
+class Origin(Enum):
+    """Where replayed messages are read from."""
+
+    RECEIVER = "receiver"  # the channel state in the receiver's snapshot
+    SENDER = "sender"  # the channel state in the sender's snapshot
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPart:
+    """Messages (after, through] of a channel that come from one place."""
+
+    channel: ChannelId
+    after: Seq
+    through: Seq
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackDistance:
+    """The work that a rollback undoes."""
+
+    messages: int  # deliveries that will happen again
+    records: int  # source records that will be read again
+
+
+def replay_ranges(topology: Topology, line: LineMetas) -> dict[ChannelId, tuple[Seq, Seq]]:
+    """The messages (after, through] that are under way across a line, where there are any."""
+    ranges = {}
+    for channel in topology.channels:
+        after = _at(line, channel.target).received.get(channel.id, 0)
+        through = _at(line, channel.source).sent.get(channel.id, 0)
+        if after < through:
+            ranges[channel.id] = (after, through)
+    return ranges
+
+
+def replay_plan(topology: Topology, line: LineMetas) -> tuple[ReplayPart, ...]:
+    """All messages under way across a line, channel by channel, in order, with their origins."""
+    ranges = replay_ranges(topology, line)
+    plan: list[ReplayPart] = []
+    for channel in topology.channels:
+        recorded = _at(line, channel.target).channel_state.get(channel.id, (0, 0))
+        overtaken = _at(line, channel.source).channel_state.get(channel.id, (0, 0))
+        if channel.source == channel.target:
+            overtaken = (0, 0)  # one snapshot, read once
+        stored = ((Origin.RECEIVER, recorded), (Origin.SENDER, overtaken))
+        plan.extend(_parts(channel, ranges.get(channel.id, (0, 0)), stored))
+    return tuple(plan)
+
+
+def _parts(
+    channel: Channel, wanted: tuple[Seq, Seq], stored: tuple[tuple[Origin, tuple[Seq, Seq]], ...]
+) -> list[ReplayPart]:
+    """Cut a range where what is stored begins and ends; each piece is taken from its first origin."""
+    present = [(origin, after, through) for origin, (after, through) in stored if after < through]
+    for origin, after, through in present:
+        if after < wanted[0] or through > wanted[1]:
+            raise ProtocolViolation(
+                f"the {origin.value} of {channel.id} stored its messages ({after}, {through}]"
+                f" but only ({wanted[0]}, {wanted[1]}] are under way"
+            )
+    cuts = sorted({*wanted, *(cut for _, *ends in present for cut in ends)})
+    parts: list[ReplayPart] = []
+    for low, high in pairwise(cuts):
+        holders = (origin for origin, after, through in present if after <= low and high <= through)
+        origin = next(holders, Origin.LOG)
+        if parts and parts[-1].origin is origin:
+            low = parts.pop().after
+        parts.append(ReplayPart(channel.id, low, high, origin))
+    return parts
+
+
+def rollback_distance(newest: LineMetas, line: LineMetas) -> RollbackDistance:
+    """What is undone when the tasks of `newest`, with those counters, go back to a line."""
+    messages = records = 0
+    for task, now in newest.items():
+        then = _at(line, task)
+        messages += sum(seq - then.received.get(c, 0) for c, seq in now.received.items())
+        records += sum(offset - then.offsets.get(p, 0) for p, offset in now.offsets.items())
+    return RollbackDistance(messages, records)
+
+
+def skipped(metas: Iterable[CheckpointMeta], line: RecoveryLine) -> tuple[CheckpointMeta, ...]:
+    """The checkpoints that a rollback to this line makes void: those newer than it."""
+    checkpoints = line.checkpoints
+    return tuple(
+        meta
+        for meta in metas
+        if meta.task in checkpoints and meta.checkpoint > checkpoints[meta.task]
+    )
+
+
+def _at(line: LineMetas, task: TaskId) -> CheckpointMeta:
+    return line.get(task) or initial_meta(task)
