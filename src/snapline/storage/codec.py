@@ -20,7 +20,7 @@ from snapline import batch as columns
 from snapline.batch import Batch
 from snapline.core.messages import CheckpointMeta, Message
 from snapline.errors import ObjectDamaged
-from snapline.ids import ChannelId, TaskId
+from snapline.ids import ChannelId, Epoch, Seq, TaskId
 
 
 def digest_of(data: bytes) -> str:
@@ -84,6 +84,14 @@ def decode_message(data: bytes | memoryview) -> Message:
             bytes(view[at : at + header_size]),
             None if watermark == _NO_WATERMARK else watermark,
         )
+
+
+def peek_message(data: bytes | memoryview) -> tuple[ChannelId, Seq, Epoch]:
+    """Channel, seq and epoch of an encoded message, without its records."""
+    with _damage_if_malformed("message"):
+        channel_size, _, seq, epoch, _ = _MESSAGE.unpack_from(data)
+        raw = memoryview(data)[_MESSAGE.size : _MESSAGE.size + channel_size]
+        return ChannelId(str(raw, "utf-8")), seq, epoch
 
 
 # Checkpoint metadata.

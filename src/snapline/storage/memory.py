@@ -172,6 +172,7 @@ class _File:
     """What one life of a sink wrote."""
 
     life: Life
+    first: int  #: rows of the timeline before this file
     position: int  #: rows of the timeline, this file's included
     synced: int  #: rows of the timeline that survive a crash
     starts: list[int] = field(default_factory=list)  #: number of the first row of each batch
@@ -201,7 +202,7 @@ class MemoryOutlet:
         """The egress of one life, which goes on at `position`."""
         if life.name in self._files:
             raise StorageError(f"the egress of {life.name} was opened before")
-        file = self._files[life.name] = _File(life, position, position)
+        file = self._files[life.name] = _File(life, position, position, position)
         return MemoryEgress(file)
 
     def crash(self, life: Life) -> None:
@@ -223,6 +224,8 @@ class MemoryOutlet:
             file = self._files.get(extent.file)
             if file is None:
                 raise StorageError(f"{task} has no egress file {extent.file}")
+            if extent.start < file.first:
+                raise StorageError(f"{extent} of {task} begins before its file, at {file.first}")
             if extent.stop > file.synced:
                 raise StorageError(f"{extent} of {task} is synced only through {file.synced}")
         self._chain.add(number, extents)

@@ -1,0 +1,16 @@
+"""The ports in a directory: objects, message logs, output and input as plain files."""
+
+from snapline.storage.files.ingress import FileIngress, write_ingress
+from snapline.storage.files.log import FileLog, FileLogs
+from snapline.storage.files.outlet import FileEgress, FileOutlet
+from snapline.storage.files.store import FileStore
+
+__all__ = [
+    "FileEgress",
+    "FileIngress",
+    "FileLog",
+    "FileLogs",
+    "FileOutlet",
+    "FileStore",
+    "write_ingress",
+]

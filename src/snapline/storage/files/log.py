@@ -1,0 +1,199 @@
+"""Message logs as segments of frames.
+
+A life of a task writes segments named after it and reads those of all lives of its task: they are scanned
+when the log is opened, and from then on an index in memory knows where each message stands. Pruning
+deletes whole segments in which no message is needed; what it leaves of them is only hidden.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from snapline.core.messages import Message
+from snapline.errors import ObjectDamaged, ObjectMissing
+from snapline.ids import ChannelId, Epoch, Incarnation, Seq
+from snapline.storage.api import Life
+from snapline.storage.codec import (
+    FRAME_OVERHEAD,
+    decode_message,
+    encode_message,
+    peek_message,
+    unframe,
+)
+from snapline.storage.files.frames import Appender, scan, unavailable_on_os_error
+
+_Rank = tuple[Epoch, Incarnation]  # where several lives logged a seq, the highest rank counts
+_NAME = re.compile(r"(?P<task>.+)\.e(?P<epoch>\d+)\.i(?P<incarnation>\d+)\.(?P<number>\d+)\.log")
+
+
+@dataclass(slots=True)
+class _Segment:
+    path: Path
+    life: _Rank
+    number: int
+    last: dict[ChannelId, Seq] = field(default_factory=dict)  #: the highest seq per channel
+    damaged: bool = False
+    fd: int | None = None  #: for reading, once needed
+
+    def read(self, place: int, length: int) -> Message:
+        """The message in the frame at this place."""
+        with unavailable_on_os_error(f"read {self.path}"):
+            if self.fd is None:
+                self.fd = os.open(self.path, os.O_RDONLY)
+            payload = unframe(os.pread(self.fd, FRAME_OVERHEAD + length, place))
+        if payload is None:
+            raise ObjectDamaged(f"the message at byte {place} of {self.path} is damaged")
+        return decode_message(payload)
+
+    def close(self) -> None:
+        if self.fd is not None:
+            os.close(self.fd)
+            self.fd = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    rank: _Rank
+    segment: _Segment
+    at: int
+    length: int
+
+
+class FileLogs:
+    """The message logs of all tasks of a run, in one directory."""
+
+    def __init__(self, directory: Path, segment_bytes: int = 64 << 20) -> None:
+        self._directory = directory
+        self._segment_bytes = segment_bytes
+
+    def open(self, life: Life) -> "FileLog":
+        """The log of one life, with what earlier lives left."""
+        return FileLog(self._directory, life, self._segment_bytes)
+
+
+class FileLog:
+    """A `MessageLog` in segments."""
+
+    def __init__(self, directory: Path, life: Life, segment_bytes: int) -> None:
+        self._directory = directory
+        self._life = life
+        self._segment_bytes = segment_bytes
+        self._index: dict[ChannelId, dict[Seq, _Place]] = {}
+        self._floor: dict[ChannelId, Seq] = {}  #: everything up to here was pruned
+        self._closed = _find_segments(directory, life)  #: those to which we do not append
+        self._active: tuple[Appender, _Segment] | None = None
+        mine = [s.number for s in self._closed if s.life == (life.epoch, life.incarnation)]
+        self._number = max(mine, default=-1) + 1  #: of the next segment of this life
+        for segment in self._closed:
+            self._load(segment)
+        #: a damaged segment may have held an entry of this rank for any seq
+        self._damaged = max((s.life for s in self._closed if s.damaged), default=None)
+
+    def _load(self, segment: _Segment) -> None:
+        found = scan(segment.path)
+        segment.damaged = found.damaged
+        for at, payload in found.frames:
+            channel, seq, epoch = peek_message(payload)
+            rank = (epoch, segment.life[1])
+            self._enter(channel, seq, _Place(rank, segment, at, len(payload)))
+
+    def _enter(self, channel: ChannelId, seq: Seq, place: _Place) -> None:
+        last = place.segment.last
+        last[channel] = max(seq, last.get(channel, 0))
+        if seq <= self._floor.get(channel, 0):
+            return
+        places = self._index.setdefault(channel, {})
+        known = places.get(seq)
+        if known is None or known.rank <= place.rank:
+            places[seq] = place
+
+    def append(self, message: Message) -> None:
+        """Add a message; durable only after the next `sync`."""
+        appender, segment = self._active or self._roll()
+        payload = encode_message(message)
+        at = appender.append(payload)
+        rank = (message.epoch, self._life.incarnation)
+        self._enter(message.channel, message.seq, _Place(rank, segment, at, len(payload)))
+        if appender.size >= self._segment_bytes:
+            self._retire()
+
+    def _roll(self) -> tuple[Appender, _Segment]:
+        path = self._directory / f"{self._life.name}.{self._number:06d}.log"
+        segment = _Segment(path, (self._life.epoch, self._life.incarnation), self._number)
+        self._active = (Appender(path), segment)
+        self._number += 1
+        return self._active
+
+    def _retire(self) -> None:
+        """Append no more to the active segment; synced here, because `sync` looks at one file only."""
+        if self._active is not None:
+            appender, segment = self._active
+            appender.sync()
+            appender.close()
+            self._closed.append(segment)
+            self._active = None
+
+    def sync(self) -> None:
+        """Make everything appended so far durable."""
+        if self._active is not None:
+            self._active[0].sync()
+
+    def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Sequence[Message]:
+        """The messages after < seq <= through, in order."""
+        if self._active is not None:
+            self._active[0].flush()
+        places = self._index.get(channel, {})
+        return [self._read(places.get(seq), channel, seq) for seq in range(after + 1, through + 1)]
+
+    def _read(self, place: _Place | None, channel: ChannelId, seq: Seq) -> Message:
+        pruned = seq <= self._floor.get(channel, 0)
+        if self._damaged and not pruned and (place is None or place.rank < self._damaged):
+            # Something older may be there, but the entry that counts may have been lost.
+            paths = ", ".join(str(s.path) for s in self._closed if s.damaged)
+            raise ObjectDamaged(f"message {seq} of {channel} may have been in {paths}: damaged")
+        if place is None:
+            raise ObjectMissing(f"message {seq} of {channel} is not in the log {self._directory}")
+        return place.segment.read(place.at, place.length)
+
+    def prune(self, channel: ChannelId, *, through: Seq) -> None:
+        """Hide the messages up to here, and delete the segments of which nothing is needed."""
+        places = self._index.setdefault(channel, {})
+        for seq in range(self._floor.get(channel, 0) + 1, through + 1):
+            places.pop(seq, None)
+        self._floor[channel] = max(through, self._floor.get(channel, 0))
+        for segment in [segment for segment in self._closed if self._obsolete(segment)]:
+            segment.close()
+            with unavailable_on_os_error(f"delete {segment.path}"):
+                segment.path.unlink(missing_ok=True)
+            self._closed.remove(segment)
+
+    def _obsolete(self, segment: _Segment) -> bool:
+        # A later life may still append to its segments; a damaged one is kept as a warning.
+        return (
+            segment.life <= (self._life.epoch, self._life.incarnation)
+            and not segment.damaged
+            and all(seq <= self._floor.get(name, 0) for name, seq in segment.last.items())
+        )
+
+    def close(self) -> None:
+        """Let go of all files. What was not flushed is gone."""
+        if self._active is not None:
+            appender, segment = self._active
+            appender.close()
+            segment.close()
+        for segment in self._closed:
+            segment.close()
+
+
+def _find_segments(directory: Path, life: Life) -> list[_Segment]:
+    """The segments of all lives of a task, in the order in which they were written."""
+    task = life.name.partition(f".e{life.epoch}.i")[0]
+    found = []
+    for path in directory.glob("*.log"):
+        match = _NAME.fullmatch(path.name)
+        if match and match["task"] == task:
+            rank = (int(match["epoch"]), int(match["incarnation"]))
+            found.append((rank, int(match["number"]), path))
+    return [_Segment(path, rank, number) for rank, number, path in sorted(found)]

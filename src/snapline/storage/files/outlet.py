@@ -1,0 +1,145 @@
+"""Output as files: one file of rows per life of a sink, and a chain of manifests.
+
+The manifests are objects numbered 1, 2, 3 in the order in which they were published, whatever the numbers
+their publishers use: the next one is written only if nobody wrote it before. So two publishers
+that race can never both continue at the same row.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from snapline.batch import Batch
+from snapline.errors import ObjectMissing, StorageError
+from snapline.ids import TaskId
+from snapline.storage.api import Extent, Life
+from snapline.storage.files.frames import sync_directory, unavailable_on_os_error
+from snapline.storage.files.rows import RowReader, RowWriter
+from snapline.storage.files.store import FileStore
+from snapline.storage.manifest import Chain
+
+_NAME = re.compile(r"(?P<task>.+)\.e(?P<epoch>\d+)\.i(?P<incarnation>\d+)\.egress")
+
+
+class FileOutlet:
+    """An `Outlet` in a directory, and the place where sinks open their egress."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._manifests = FileStore(directory / "manifests")
+        self._chain = Chain()
+        self._readers: dict[str, RowReader] = {}
+
+    def open(self, life: Life, position: int) -> "FileEgress":
+        """The egress of one life, which goes on at `position`."""
+        path = self._path(life.name)
+        if path.exists():
+            raise StorageError(f"the egress of {life.name} was opened before: {path} exists")
+        return FileEgress(life.name, RowWriter(path, position))
+
+    def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
+        """Make manifest `number` public; idempotent."""
+        while True:
+            self._refresh()
+            verdict = self._chain.judge(number, extents)
+            if verdict is not None:
+                return verdict
+            for task, extent in extents.items():
+                self._require_durable(task, extent)
+            if self._manifests.put_if_absent(str(len(self._chain) + 1), _encode(number, extents)):
+                self._chain.add(number, extents)
+                return True
+
+    def _require_durable(self, task: TaskId, extent: Extent) -> None:
+        try:
+            reader = self._reader(extent.file)
+        except ObjectMissing as error:
+            raise StorageError(f"{task} has no egress file {extent.file}") from error
+        if extent.start < extent.stop:
+            if extent.start < reader.start:
+                raise StorageError(f"{extent} of {task} begins before its file, at {reader.start}")
+            if extent.stop > reader.stop:
+                raise StorageError(f"{extent} of {task} is synced only through {reader.stop}")
+        # What we can read may still be in the page cache alone: a lost mark proves nothing.
+        reader.make_durable()
+        with unavailable_on_os_error(f"sync {self._directory}"):
+            sync_directory(self._directory)
+
+    def committed(self, task: TaskId) -> Sequence[Batch]:
+        """What was published of a sink task, in order."""
+        self._refresh()
+        return [
+            part
+            for extent in self._chain.extents(task)
+            if extent.start < extent.stop
+            for part in self._reader(extent.file).rows(extent.start, extent.stop)
+        ]
+
+    def uncommitted(self, task: TaskId) -> Sequence[Batch]:
+        """All that any life of a sink task wrote and no crash took away."""
+        lives = []
+        for path in self._directory.glob("*.egress"):
+            match = _NAME.fullmatch(path.name)
+            if match and match["task"] == task.replace("/", "-"):
+                lives.append((int(match["epoch"]), int(match["incarnation"]), path.stem))
+        return [batch for _, _, name in sorted(lives) for batch in self._reader(name).all()]
+
+    def _refresh(self) -> None:
+        """Learn what others published since."""
+        while True:
+            try:
+                manifest = self._manifests.get(str(len(self._chain) + 1))
+            except ObjectMissing:
+                return
+            self._chain.add(*_decode(manifest))
+
+    def _reader(self, file: str) -> RowReader:
+        reader = self._readers.get(file) or RowReader(self._path(file))
+        reader.refresh()
+        self._readers[file] = reader
+        return reader
+
+    def _path(self, file: str) -> Path:
+        return self._directory / f"{file}.egress"
+
+
+class FileEgress:
+    """An `Egress` in a file of rows."""
+
+    def __init__(self, file: str, rows: RowWriter) -> None:
+        self._file = file
+        self._rows = rows
+
+    @property
+    def file(self) -> str:
+        """The name of the file, unique to this life."""
+        return self._file
+
+    @property
+    def position(self) -> int:
+        """Rows of this timeline that were appended, earlier lives included."""
+        return self._rows.position
+
+    def append(self, batch: Batch) -> None:
+        """Add rows; durable only after the next `sync`."""
+        self._rows.append(batch)
+
+    def sync(self) -> None:
+        """Make everything appended so far durable."""
+        self._rows.sync()
+
+    def close(self) -> None:
+        """Let go of the file. What was not synced may be gone."""
+        self._rows.close()
+
+
+def _encode(number: int, extents: Mapping[TaskId, Extent]) -> bytes:
+    rows = {task: [extent.file, extent.start, extent.stop] for task, extent in extents.items()}
+    return json.dumps({"number": number, "extents": rows}).encode()
+
+
+def _decode(data: bytes) -> tuple[int, dict[TaskId, Extent]]:
+    manifest = json.loads(data)
+    extents = {TaskId(task): Extent(*extent) for task, extent in manifest["extents"].items()}
+    return manifest["number"], extents

@@ -1,0 +1,106 @@
+"""A file of numbered rows: each frame holds a batch and the number of its first row."""
+
+import os
+import struct
+from bisect import bisect_right
+from pathlib import Path
+
+from snapline.batch import Batch, decode, encode
+from snapline.errors import ObjectDamaged, ObjectMissing
+from snapline.storage.codec import FRAME_OVERHEAD, unframe
+from snapline.storage.files.frames import Appender, scan, unavailable_on_os_error
+
+_FIRST = struct.Struct("<QI")  # number of the first row, number of rows
+
+
+class RowWriter:
+    """The one writer of a file of rows, which begins at row `position` of its timeline."""
+
+    def __init__(self, path: Path, position: int) -> None:
+        self._appender = Appender(path)
+        self.position = position  #: the number of the next row
+
+    def append(self, batch: Batch) -> None:
+        """Add rows; durable only after the next `sync`."""
+        if len(batch):
+            self._appender.append(_FIRST.pack(self.position, len(batch)) + encode(batch))
+            self.position += len(batch)
+
+    def sync(self) -> None:
+        """Make everything appended so far durable."""
+        self._appender.sync()
+
+    def close(self) -> None:
+        """Let go of the file. What was not flushed is gone."""
+        self._appender.close()
+
+
+class RowReader:
+    """A reader of a file of rows, which may still grow."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._end = 0  #: of the bytes that were scanned
+        self._starts: list[int] = []  #: number of the first row, per frame
+        self._places: list[tuple[int, int]] = []  #: place and length, per frame
+        self._damaged = False
+        self.stop = 0  #: behind the last row that was found
+
+    def refresh(self) -> None:
+        """Look for rows that were added since."""
+        if not self._path.exists():
+            raise ObjectMissing(f"there is no {self._path}")
+        found = scan(self._path, self._end)
+        for at, payload in found.frames:
+            first, count = _FIRST.unpack_from(payload)
+            self._starts.append(first)
+            self._places.append((at, len(payload)))
+            self.stop = first + count
+        self._end, self._damaged = found.end, found.damaged
+
+    @property
+    def start(self) -> int:
+        """The number of the first row that was found."""
+        return self._starts[0] if self._starts else 0
+
+    def make_durable(self) -> None:
+        """Sync what the file holds by now: its writer may have died before it could."""
+        with unavailable_on_os_error(f"sync {self._path}"):
+            fd = os.open(self._path, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    def rows(self, start: int, stop: int) -> list[Batch]:
+        """The rows start <= n < stop, as slices of what was appended."""
+        if stop > self.stop and start < stop:
+            self._explain(stop)
+        parts = []
+        with unavailable_on_os_error(f"read {self._path}"), self._path.open("rb") as file:
+            for i in range(max(0, bisect_right(self._starts, start) - 1), len(self._starts)):
+                first = self._starts[i]
+                if first >= stop:
+                    break
+                place, length = self._places[i]
+                file.seek(place)
+                batch = self._decode(file.read(FRAME_OVERHEAD + length), place)
+                part = batch.slice(max(0, start - first), stop - first)
+                if len(part):
+                    parts.append(part)
+        return parts
+
+    def all(self) -> list[Batch]:
+        """All rows that were found."""
+        return self.rows(self.start, self.stop)
+
+    def _decode(self, data: bytes, place: int) -> Batch:
+        payload = unframe(data)
+        if payload is None:
+            raise ObjectDamaged(f"the rows at byte {place} of {self._path} are damaged")
+        return decode(payload[_FIRST.size :])
+
+    def _explain(self, stop: int) -> None:
+        if self._damaged:
+            raise ObjectDamaged(f"{self._path} is damaged at byte {self._end}")
+        raise ObjectMissing(f"{self._path} ends before row {stop}, at row {self.stop}")

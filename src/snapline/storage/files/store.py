@@ -1,0 +1,102 @@
+"""Objects as files.
+
+An object is written under a temporary name, synced, and then linked to its own name: a link fails when
+the name is taken, so of racing processes exactly one wins, and nobody ever sees half an object. Behind
+the data stands its digest, so damage is found even by a reader that was not told the digest.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
+from snapline.storage.codec import digest_of
+from snapline.storage.files.frames import make_directory, sync_directory, unavailable_on_os_error
+
+_DIGEST_BYTES = len(digest_of(b"")) // 2
+_SUFFIX = ".obj"
+
+
+class FileStore:
+    """A `Store` in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def put(self, key: str, data: bytes) -> str:
+        """Store an object and return its digest. The same object again is no error."""
+        digest = digest_of(data)
+        if not self.put_if_absent(key, data) and self.get(key) != data:
+            raise StorageError(f"{key} is stored with other content, and objects never change")
+        return digest
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Store an object unless the name is taken; in a race exactly one caller gets True."""
+        path = self._path(key)
+        with unavailable_on_os_error(f"store {key} in {self._directory}"):
+            if path.exists():
+                return self._lost(path)
+            make_directory(path.parent)
+            temporary = _write_temporary(path.parent, data)
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return self._lost(path)
+            finally:
+                os.unlink(temporary)
+            sync_directory(path.parent)
+            return True
+
+    def _lost(self, path: Path) -> bool:
+        # Before anybody acts on having lost, the winner's name must be as durable as the loss.
+        sync_directory(path.parent)
+        return False
+
+    def get(self, key: str, digest: str | None = None) -> bytes:
+        """The object, checked against its digest."""
+        with unavailable_on_os_error(f"read {key} in {self._directory}"):
+            try:
+                raw = self._path(key).read_bytes()
+            except (FileNotFoundError, NotADirectoryError):
+                raise ObjectMissing(f"nothing is stored as {key} in {self._directory}") from None
+        data, stored = raw[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:].hex()
+        if digest_of(data) != stored or digest not in (None, stored):
+            raise ObjectDamaged(f"{key} in {self._directory} is not what was stored")
+        return data
+
+    def delete(self, key: str) -> None:
+        """Delete an object; deleting what is not there is no error."""
+        path = self._path(key)
+        with unavailable_on_os_error(f"delete {key} in {self._directory}"):
+            if path.exists():
+                path.unlink(missing_ok=True)
+                sync_directory(path.parent)
+
+    def damage(self, key: str) -> None:
+        """Change the stored bytes behind the store's back, as a failing disk does."""
+        with self._path(key).open("r+b") as file:
+            first = file.read(1)
+            file.seek(0)
+            file.write(bytes([first[0] ^ 0xFF]))
+
+    def _path(self, key: str) -> Path:
+        parts = key.split("/")
+        if not all(parts) or any(part[0] == "." or part.endswith(_SUFFIX) for part in parts):
+            raise StorageError(f"{key!r} is no name for an object")
+        *folders, name = (quote(part, safe="") for part in parts)
+        return self._directory.joinpath(*folders, name + _SUFFIX)
+
+
+def _write_temporary(directory: Path, data: bytes) -> str:
+    fd, temporary = tempfile.mkstemp(prefix=".new-", dir=directory)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.write(bytes.fromhex(digest_of(data)))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        os.unlink(temporary)
+        raise
+    return temporary

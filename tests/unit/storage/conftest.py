@@ -1,0 +1,36 @@
+"""Every port in every form."""
+
+import pytest
+from storage_harness import FileHarness, MemoryHarness
+
+from snapline.storage.files import FileLogs, FileOutlet, FileStore
+from snapline.storage.memory import MemoryLogs, MemoryOutlet, MemoryStore
+
+FORMS = ("memory", "files", "tiny-segments")
+
+
+@pytest.fixture(params=FORMS[:2])
+def store(request, tmp_path):
+    return MemoryStore() if request.param == "memory" else FileStore(tmp_path / "store")
+
+
+@pytest.fixture(params=FORMS)
+def logs(request, tmp_path):
+    if request.param == "memory":
+        yield MemoryHarness(MemoryLogs())
+        return
+    tiny = request.param == "tiny-segments"  # so small that nearly every message fills one
+    size = 150 if tiny else 64 << 20
+    harness = FileHarness(lambda path: FileLogs(path, size), tmp_path / "logs", not tiny)
+    yield harness
+    harness.close()
+
+
+@pytest.fixture(params=FORMS[:2])
+def outlet(request, tmp_path):
+    if request.param == "memory":
+        yield MemoryHarness(MemoryOutlet())
+        return
+    harness = FileHarness(FileOutlet, tmp_path / "outlet")
+    yield harness
+    harness.close()

@@ -1,0 +1,81 @@
+"""Every port in every form, behind one small harness: open for a life, crash a life."""
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+from snapline.batch import Batch
+from snapline.core.messages import Message
+from snapline.ids import ChannelId, task_id
+from snapline.storage.api import Life
+
+CHANNEL = ChannelId("bids/0>count/1")
+OTHER = ChannelId("bids/0>count/0")
+
+
+def life(epoch: int = 1, incarnation: int | None = None, operator: str = "bids") -> Life:
+    return Life(task_id(operator, 0), epoch, incarnation or epoch)
+
+
+def message(seq: int, epoch: int = 1, channel: ChannelId = CHANNEL) -> Message:
+    """A message whose content tells where it came from."""
+    return Message(channel, seq, epoch, Batch.of(n=[seq, epoch]), b"header", 1000 + seq)
+
+
+def seqs(messages) -> list[tuple[int, int]]:
+    """Seq and epoch of messages, after a look at their content."""
+    for m in messages:
+        assert m == message(m.seq, m.epoch, m.channel)
+    return [(m.seq, m.epoch) for m in messages]
+
+
+class MemoryHarness:
+    """Lives share one object; a crash is a method of it."""
+
+    def __init__(self, shared: Any) -> None:
+        self.shared = shared
+        self.open = shared.open
+        self.crash = shared.crash
+        self.loses_unsynced = True
+
+
+class FileHarness:
+    """Lives share a directory alone: every one opens it anew, as another process would."""
+
+    def __init__(self, make: Any, directory: Path, loses_unsynced: bool = True) -> None:
+        self.make, self.directory = make, directory
+        self.loses_unsynced = loses_unsynced  # a segment that is full is synced early
+        self.opened: dict[Life, Any] = {}
+
+    @property
+    def shared(self) -> Any:
+        return self.make(self.directory)
+
+    def open(self, life: Life, *position: int) -> Any:
+        self.opened[life] = self.shared.open(life, *position)
+        return self.opened[life]
+
+    def crash(self, life: Life) -> None:
+        self.opened.pop(life).close()
+
+    def close(self) -> None:
+        for file in self.opened.values():
+            file.close()
+
+
+def race(worker: Any, directory: Path, racers: int = 3) -> list[Any]:
+    """Let real processes run `worker(racer, directory)` at the same time; their results in order."""
+    context = multiprocessing.get_context("fork")
+    gate, results = context.Barrier(racers), context.SimpleQueue()
+
+    def run(racer: int) -> None:
+        gate.wait()
+        results.put((racer, worker(racer, directory)))
+
+    processes = [context.Process(target=run, args=(racer,)) for racer in range(racers)]
+    for process in processes:
+        process.start()
+    answers = dict(results.get() for _ in processes)
+    for process in processes:
+        process.join()
+    return [answers[racer] for racer in range(racers)]

@@ -1,0 +1,102 @@
+"""The ingresses, held to `check_ingress`; and `check_ingress`, held to catch what is wrong."""
+
+import numpy as np
+import pytest
+from ingress_conformance import check_ingress
+
+from snapline.batch import Batch, Words
+from snapline.core.messages import END_OF_TIME
+from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
+from snapline.storage.files import FileIngress, write_ingress
+from snapline.storage.memory import ListIngress
+
+
+def batch(times):
+    times = np.asarray(times, np.int64)
+    names = Words(np.arange(len(times), dtype=np.int32) % 2, ("a", "b"))
+    return Batch.of(time=times, name=names, text=[str(t) for t in times], ids=[[t] for t in times])
+
+
+PARTITIONS = [
+    [batch([5, 3, 8]), batch([8, 20])],
+    [batch([1])],
+    [batch(range(0, 100, 3)), batch([90, 95, 110])],
+]
+
+
+@pytest.fixture(params=["memory", "files"])
+def ingress(request, tmp_path):
+    if request.param == "memory":
+        return ListIngress(PARTITIONS)
+    write_ingress(tmp_path, PARTITIONS)
+    return FileIngress(tmp_path)
+
+
+def test_it_is_pure_and_in_time(ingress):
+    check_ingress(ingress)
+
+
+def test_it_holds_what_was_given(ingress):
+    assert (ingress.partitions, ingress.end(0), ingress.end(1)) == (3, 5, 1)
+    assert ingress.read(0, 1, 4)["time"].tolist() == [3, 8, 8]
+    assert ingress.read(0, 4, 99).rows() == [(20, "b", "20", [20])]
+
+
+def test_a_late_record_is_due_with_the_one_before_it(ingress):
+    assert [ingress.due_ms(0, offset) for offset in range(5)] == [5, 5, 8, 8, 20]
+    assert [ingress.due_through(0, now) for now in (4, 5, 7, 8, 19, 20)] == [0, 2, 2, 4, 4, 5]
+
+
+def test_the_watermark_is_the_lowest_time_to_come(ingress):
+    marks = [ingress.watermark(0, offset) for offset in range(6)]
+    assert marks == [3, 3, 8, 8, 20, END_OF_TIME]
+
+
+@pytest.mark.parametrize("partitions", [[], [[]], [[batch([1])], []]])
+def test_an_input_without_records_to_know_its_columns_by_is_refused(tmp_path, partitions):
+    with pytest.raises(UsageError, match="at least one batch"):
+        ListIngress(partitions)
+    with pytest.raises(UsageError, match="at least one batch"):
+        write_ingress(tmp_path, partitions)
+
+
+def test_an_input_that_is_not_complete_is_not_there(tmp_path):
+    write_ingress(tmp_path, PARTITIONS)
+    (tmp_path / "input.obj").unlink()
+    with pytest.raises(ObjectMissing):
+        FileIngress(tmp_path)
+
+
+def test_a_damaged_input_is_not_read(tmp_path):
+    write_ingress(tmp_path, PARTITIONS)
+    path = tmp_path / "partition-0.rows"
+    path.write_bytes(path.read_bytes()[:50] + b"!" + path.read_bytes()[51:])
+    with pytest.raises(ObjectDamaged):
+        FileIngress(tmp_path)
+
+
+class Impure(ListIngress):
+    def read(self, partition, offset, stop):
+        found = super().read(partition, offset, stop)
+        return found.with_columns(time=found["time"] + offset)
+
+
+class Backwards(ListIngress):
+    def due_ms(self, partition, offset):
+        return 100 - offset
+
+
+class Hasty(ListIngress):
+    def due_through(self, partition, now_ms):
+        return super().due_through(partition, now_ms + 1)
+
+
+class Optimist(ListIngress):
+    def watermark(self, partition, offset):
+        return super().watermark(partition, offset + 1)
+
+
+@pytest.mark.parametrize("wrong", [Impure, Backwards, Hasty, Optimist])
+def test_the_check_finds_what_is_wrong(wrong):
+    with pytest.raises(AssertionError):
+        check_ingress(wrong(PARTITIONS))
