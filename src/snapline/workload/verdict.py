@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from snapline.batch import Batch, Column, Varlen, Words
 from snapline.core.policy import Guarantee
+from snapline.ids import Millis
 from snapline.workload.base import Problem
 
 LIMIT = 20
@@ -111,28 +112,40 @@ def _judge_excess(
 
 def judge_counts(
     findings: Findings,
-    inputs: Mapping[Key, Sequence[int]],
-    rows: Sequence[tuple[Key, int, int]],
-    describe_key: Callable[[Key], str],
-    describe_record: Callable[[int], str],
+    inputs: Mapping[Key, Sequence[tuple[Millis, str]]],
+    rows: Sequence[tuple[Key, int, Millis]],
+    describe: Callable[[Key], str],
 ) -> None:
-    """Hold running counts (key, count, id of the record counted) against the records per key.
+    """Hold running counts (key, count, time) against the records (time, name) of each key.
 
-    The counts of a key are exactly 1..k and every record is counted once; which record got which number
-    is free. A count cannot be left out without a record or a bound being broken, so it is not asked for.
+    The counts of a key are exactly 1..k and every record is counted once; which record got which
+    number is free. A count gives its record's time, so records are told apart by key and time. That
+    no count is left out need not be asked: k counts of 1..k, none twice, are all of them.
     """
-    numbers: dict[Key, Counter[int]] = {}
+    counts: dict[Key, Counter[int]] = {}
     for key, count, _ in rows:
-        numbers.setdefault(key, Counter())[count] += 1
+        counts.setdefault(key, Counter())[count] += 1
     for key, records in inputs.items():
-        _judge_key(findings, describe_key(key), len(records), numbers.get(key, Counter()))
-    for key, counts in numbers.items():
-        if key not in inputs:
-            because = f"no record has this key, but it counts {max(counts)}"
-            findings.excess("invented", describe_key(key), because)
-    owners = {record: describe_key(key) for key, records in inputs.items() for record in records}
-    counted = [(record, describe_key(key)) for key, _, record in rows]
-    judge_rows(findings, owners, counted, describe_record)
+        _judge_key(findings, describe(key), len(records), counts.get(key, Counter()))
+    names: dict[tuple[Key, Millis], list[str]] = {}
+    for key, records in inputs.items():
+        for time, name in records:
+            names.setdefault((key, time), []).append(name)
+    found = Counter((key, time) for key, _, time in rows)
+    for (key, time), here in names.items():
+        _judge_records(findings, " or ".join(here), describe(key), len(here), found[key, time])
+    for key, time in found:
+        if (key, time) not in names:
+            record = f"{describe(key)} at {time} ms"
+            findings.excess("invented", record, "no such record came")
+
+
+def _judge_records(findings: Findings, name: str, key: str, came: int, counted: int) -> None:
+    because = f"counted {counted} times in the {key}, {came} came"
+    if counted < came:
+        findings.lack("missing", name, because)
+    elif counted > came:
+        findings.excess("duplicate", name, because)
 
 
 def _judge_key(findings: Findings, key: str, true: int, counts: "Counter[int]") -> None:

@@ -111,21 +111,15 @@ def judge_q12(
 ) -> Sequence[Problem]:
     """Per bidder and window the counts 1..k, and every bid counted once."""
     length = window_ms(params)
-    inputs: dict[tuple[int, int], list[int]] = {}
+    inputs: dict[tuple[int, Millis], list[tuple[Millis, str]]] = {}
     for bid, bidder, time in rows_of(model.bids(params).everything(), "id", "bidder", "time"):
-        inputs.setdefault((bidder, time - time % length), []).append(bid)
+        inputs.setdefault((bidder, time - time % length), []).append((time, label("bid", bid)))
     rows = [
-        ((bidder, window), count, bid)
-        for bidder, window, count, bid in rows_of(
-            output.get(SINK), "bidder", "window", "count", "id"
+        ((bidder, window), count, time)
+        for bidder, window, count, time in rows_of(
+            output.get(SINK), "bidder", "window", "count", "time"
         )
     ]
     findings = Findings(level)
-    judge_counts(
-        findings,
-        inputs,
-        rows,
-        lambda key: f"count of bidder {key[0]} in window {key[1]}",
-        partial(label, "bid"),
-    )
+    judge_counts(findings, inputs, rows, lambda k: f"count of bidder {k[0]} in window {k[1]}")
     return findings.problems

@@ -1,23 +1,46 @@
 """The four queries as CheckMate poses them (section VI): a map, two joins, a windowed count.
 
-"Processing-time" windows use the stored stamp of a record, so a replayed record falls into the same window.
-The windows are running ones: output comes with every record, not when the window closes.
+"Processing-time" windows use the stored stamp of a record, so a replayed record falls into the same
+window. Windows are running ones: output comes with every record, not when the window closes. In q8
+the stamps are a little out of order, so that watermarks have something to hold back.
 """
 
-from snapline.batch import Batch
+import numpy as np
+
+from snapline.batch import Array, Batch
 from snapline.dataflow.graph import Dataflow
 from snapline.workload.base import Params, Workload
 from snapline.workload.nexmark import model
 from snapline.workload.nexmark.oracle import (
+    CATEGORY,
+    DISORDER_MS,
     EUROS_PER_1000_DOLLARS,
+    LOCAL_STATES,
     SINK,
     judge_q1,
+    judge_q3,
+    judge_q8,
+    judge_q12,
+    window_ms,
 )
 
 
 def in_euros(bids: Batch) -> Batch:
     """Bids with their price converted from cents of a dollar to cents of a euro."""
     return bids.with_columns(price=bids["price"] * EUROS_PER_1000_DOLLARS // 1000)
+
+
+def is_local(persons: Batch) -> Array:
+    """Who lives in one of the states."""
+    state = persons["state"]
+    local: Array = np.array([name in LOCAL_STATES for name in state.values])[state.codes]
+    return local
+
+
+def is_wanted(auctions: Batch) -> Array:
+    """What belongs to the category."""
+    wanted: Array = auctions["category"] == CATEGORY
+    return wanted
 
 
 def build_q1(params: Params) -> Dataflow:
@@ -27,4 +50,33 @@ def build_q1(params: Params) -> Dataflow:
     return flow
 
 
+def build_q3(params: Params) -> Dataflow:
+    """Who sells in one category and lives in one of three states: an incremental join over all time."""
+    flow = Dataflow("q3")
+    people = flow.source(model.persons(params), name="persons").filter(is_local, name="local")
+    lots = flow.source(model.auctions(params), name="auctions").filter(is_wanted, name="category")
+    lots.key_by("seller").join(people.key_by("person"), name="join").sink(SINK)
+    return flow
+
+
+def build_q8(params: Params) -> Dataflow:
+    """Who registers and opens an auction in the same window: a join within tumbling windows."""
+    flow = Dataflow("q8")
+    people = flow.source(model.persons(params, DISORDER_MS), name="persons").key_by("person")
+    lots = flow.source(model.auctions(params, DISORDER_MS), name="auctions").key_by("seller")
+    lots.window_join(people, window_ms(params), name="window-join").sink(SINK)
+    return flow
+
+
+def build_q12(params: Params) -> Dataflow:
+    """How many bids a bidder makes in a window: a running count over tumbling windows."""
+    flow = Dataflow("q12")
+    bids = flow.source(model.bids(params), name="bids").key_by("bidder")
+    bids.tumbling(window_ms(params)).count(name="count").sink(SINK)
+    return flow
+
+
 Q1 = Workload("q1", "NexMark 1: bids in another currency; stateless", False, build_q1, judge_q1)
+Q3 = Workload("q3", "NexMark 3: an incremental join of two filters", False, build_q3, judge_q3)
+Q8 = Workload("q8", "NexMark 8: a join within tumbling windows", False, build_q8, judge_q8)
+Q12 = Workload("q12", "NexMark 12: running counts per window", False, build_q12, judge_q12)

@@ -48,7 +48,7 @@ class Join(Operator):
     def __init__(self) -> None:
         self._links = Batch.empty(_LINKS)  #: alive as far as this task knows
         self._paths = Batch.empty(_PATHS)  #: the same, bare sources included
-        self._tombstones: Ints = np.zeros(0, np.int64)  #: events that delete or will delete
+        self._tombstones: Ints = np.zeros(0, np.int64)  #: deleted events, sorted
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Take inserts, deletions, or paths that were found; return pairs."""
@@ -80,7 +80,11 @@ class Join(Operator):
         self._paths = self._paths.take(~self._has_gone_part(self._paths))
 
     def _is_gone(self, ids: Ints) -> npt.NDArray[np.bool_]:
-        return np.isin(ids, self._tombstones)
+        if not len(self._tombstones):
+            return np.zeros(len(ids), np.bool_)
+        at = np.searchsorted(self._tombstones, ids)
+        gone: npt.NDArray[np.bool_] = self._tombstones.take(at, mode="clip") == ids
+        return gone
 
     def _has_gone_part(self, paths: Batch) -> npt.NDArray[np.bool_]:
         links = paths["links"].compact()

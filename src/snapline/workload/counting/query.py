@@ -1,0 +1,16 @@
+"""The dataflow of the counting job: source, key, count, sink."""
+
+from snapline.dataflow.graph import Dataflow
+from snapline.workload.base import Params, Workload
+from snapline.workload.counting.model import records
+from snapline.workload.counting.oracle import SINK, judge
+
+
+def build(params: Params) -> Dataflow:
+    """The dataflow."""
+    flow = Dataflow("counting")
+    flow.source(records(params), name="records").key_by("key").count(name="count").sink(SINK)
+    return flow
+
+
+COUNTING = Workload("counting", "a running count per key: the smallest job", False, build, judge)

@@ -1,0 +1,101 @@
+"""The comparison of what came out with what is right."""
+
+import pytest
+
+from snapline.batch import Batch
+from snapline.core.policy import Guarantee
+from snapline.workload.verdict import LIMIT, Findings, judge_counts, judge_rows, rows_of
+
+NOTHING, MOST, LEAST, EXACTLY = Guarantee
+ALL = [NOTHING, MOST, LEAST, EXACTLY]
+
+EXPECTED = {1: "a", 2: "b"}
+
+
+def kinds(level, rows, optional=None):
+    findings = Findings(level)
+    judge_rows(findings, EXPECTED, rows, lambda key: f"row {key}", optional or {})
+    return [(problem.kind, problem.record) for problem in findings.problems]
+
+
+@pytest.mark.parametrize("level", ALL)
+def test_what_is_right_in_any_order_is_no_problem(level):
+    assert kinds(level, [(2, "b"), (1, "a")]) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem", "forbidden_at"),
+    [
+        ([(1, "a")], ("missing", "row 2"), [NOTHING, LEAST, EXACTLY]),
+        ([(1, "a"), (2, "b"), (2, "b")], ("duplicate", "row 2"), [NOTHING, MOST, EXACTLY]),
+        ([(1, "a"), (2, "b"), (3, "c")], ("invented", "row 3"), [NOTHING, MOST, EXACTLY]),
+        ([(1, "a"), (2, "x")], ("wrong", "row 2"), ALL),
+    ],
+)
+def test_every_level_forbids_what_it_should(rows, problem, forbidden_at):
+    for level in ALL:
+        assert kinds(level, rows) == ([problem] if level in forbidden_at else []), level
+
+
+def test_a_wrong_copy_beside_the_right_one_lacks_nothing():
+    rows = [(1, "a"), (2, "b"), (2, "x")]
+    assert kinds(LEAST, rows) == []
+    assert kinds(EXACTLY, rows) == [("wrong", "row 2"), ("duplicate", "row 2")]
+
+
+def test_what_is_optional_may_come_once_and_only_right():
+    right = [(1, "a"), (2, "b")]
+    assert kinds(EXACTLY, [*right, (3, "c")], {3: "c"}) == []
+    assert kinds(EXACTLY, [*right, (3, "c"), (3, "c")], {3: "c"}) == [("duplicate", "row 3")]
+    assert kinds(EXACTLY, [*right, (3, "x")], {3: "c"}) == [("wrong", "row 3")]
+    assert kinds(LEAST, [*right, (3, "x")], {3: "c"}) == []
+
+
+def test_a_verdict_stops_at_its_limit():
+    assert len(kinds(EXACTLY, [(n, "z") for n in range(10, 100)])) == LIMIT
+
+
+INPUTS = {"k": [(7, "r7"), (8, "r8"), (8, "r8b")], "l": [(9, "r9")]}
+COUNTED = [("l", 1, 9), ("k", 1, 8), ("k", 3, 7), ("k", 2, 8)]
+
+
+def counted(level, rows):
+    findings = Findings(level)
+    judge_counts(findings, INPUTS, rows, "key {}".format)
+    return [(problem.kind, problem.record) for problem in findings.problems]
+
+
+@pytest.mark.parametrize("level", ALL)
+def test_which_record_got_which_number_is_free(level):
+    assert counted(level, COUNTED) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "lacking", "excessive"),
+    [
+        (COUNTED[1:], [("missing", "key l"), ("missing", "r9")], []),
+        (COUNTED[:3], [("missing", "r8 or r8b")], []),
+        ([*COUNTED, ("k", 4, 7)], [], [("wrong", "key k"), ("duplicate", "r7")]),
+        ([*COUNTED, ("l", 1, 9)], [], [("duplicate", "key l"), ("duplicate", "r9")]),
+        ([*COUNTED, ("m", 1, 6)], [], [("invented", "key m at 6 ms")]),
+        ([*COUNTED, ("k", 4, 6)], [], [("wrong", "key k"), ("invented", "key k at 6 ms")]),
+        ([("l", 0, 9), *COUNTED[1:]], [("missing", "key l")], [("wrong", "key l")]),
+        ([("l", 2, 9), *COUNTED[1:]], [], [("wrong", "key l")]),
+    ],
+)
+def test_counts_are_held_against_keys_and_records(rows, lacking, excessive):
+    assert counted(LEAST, rows) == lacking
+    assert counted(MOST, rows) == excessive
+    assert counted(EXACTLY, rows) == lacking + excessive
+    assert counted(NOTHING, rows) == lacking + excessive
+
+
+def test_a_record_counted_twice_in_the_place_of_another_is_seen():
+    rows = [("l", 1, 9), ("k", 1, 8), ("k", 3, 8), ("k", 2, 8)]
+    assert counted(EXACTLY, rows) == [("missing", "r7"), ("duplicate", "r8 or r8b")]
+
+
+def test_a_sink_that_wrote_nothing_has_no_rows():
+    assert rows_of(None, "a") == []
+    assert rows_of(Batch({}, 0), "a") == []
+    assert rows_of(Batch.of(a=[[1, 2]], b=["x"]), "b", "a") == [("x", (1, 2))]
