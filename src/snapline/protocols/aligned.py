@@ -164,8 +164,10 @@ class AlignedCoordinator(CoordinatorProtocol):
 
     def on_unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
         """Fall back to a committed line that does not need this checkpoint."""
-        whole = [line for line in self.lines if line.checkpoints[task] != checkpoint]
-        self.lines = tuple(whole)
+        lines = self.lines
+        if lines and checkpoint <= lines[-1].checkpoints[task]:
+            lines = lines[:-1]  # even if it is only a base on which the line's own snapshot builds
+        self.lines = tuple(line for line in lines if line.checkpoints[task] != checkpoint)
         yield from self.on_tasks_lost(())
 
     def _begin_round(self) -> CoordinatorEffects:

@@ -31,7 +31,7 @@ Invariants
 
 from snapline.core.effects import Commit, Forward, Order, Rollback, SetTimer, Snapshot
 from snapline.core.events import Command, LocalCheckpoint, Timer, TriggerRound
-from snapline.core.messages import CheckpointMeta, Marker, RecoveryLine, Stamp
+from snapline.core.messages import CheckpointMeta, Marker, Stamp
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import (
     CheckpointProtocol,
@@ -42,7 +42,8 @@ from snapline.core.protocol import (
     TaskEffects,
     TaskProtocol,
 )
-from snapline.core.topology import Channel
+from snapline.core.topology import Channel, Topology
+from snapline.errors import ObjectDamaged
 from snapline.ids import INITIAL, ChannelId, CheckpointNo, TaskId
 from snapline.recovery.line_tracker import LineTracker
 
@@ -113,21 +114,20 @@ class UncoordinatedCoordinator(CoordinatorProtocol):
 
     def __init__(self, context: JobContext) -> None:
         super().__init__(context)
-        self.tracker = LineTracker(context.topology)
-        self.searching = context.guarantee is not Guarantee.AT_LEAST_ONCE
+        topology = context.topology
+        if context.guarantee is Guarantee.AT_LEAST_ONCE:
+            # No message counts as an orphan, as if there were no channels: the largest line is then
+            # every task's newest checkpoint, and nothing is ever searched for.
+            topology = Topology(topology.tasks, ())
+        self.tracker = LineTracker(topology)
         self.committed = context.initial_line  #: the line committed, or gone back to, last
         self.round: CheckpointNo = INITIAL  #: the newest consistent round ordered
         self.lag_tolerated = context.options.line_max_lag  #: beyond it a round is ordered
 
-    @property
-    def line(self) -> RecoveryLine:
-        """Where a failure now would take the job."""
-        return self.tracker.line if self.searching else self.tracker.newest()
-
     def restore(self, memo: bytes, line: tuple[CheckpointMeta, ...]) -> None:
         """Resume from the last line alone."""
         self.tracker.restore(line)
-        self.committed = self.line
+        self.committed = self.tracker.line
 
     def on_started(self, first_checkpoint: CheckpointNo) -> CoordinatorEffects:
         """Count rounds from here."""
@@ -137,22 +137,28 @@ class UncoordinatedCoordinator(CoordinatorProtocol):
 
     def on_snapshot(self, meta: CheckpointMeta) -> CoordinatorEffects:
         """Commit whenever the line moves."""
-        if self.tracker.add(meta) or not self.searching:
+        if self.tracker.add(meta):
             self.tracker.forget_before(self.committed)  # I4
-            self.committed = self.line
+            self.committed = self.tracker.line
             yield Commit(self.committed)  # I2
-        if self.searching and self.context.options.line_max_lag:
+        if self.context.options.line_max_lag:
             yield from self._bound_lag(self.tracker.lag, self.context.options.line_max_lag)
 
     def on_tasks_lost(self, tasks: tuple[TaskId, ...]) -> CoordinatorEffects:
         """All tasks go back to the line; what was beyond it never counts again."""
-        self.committed = self.line
+        self.committed = self.tracker.line
         self.tracker.drop_beyond(self.committed)  # I4
         yield Rollback(self.committed)
 
     def on_unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
         """As if never stored: find the line without this checkpoint."""
-        self.tracker.remove(task, checkpoint)
+        on_line = self.committed.checkpoints[task]
+        try:
+            self.tracker.remove(task, checkpoint)
+            if checkpoint < on_line:  # a base that may be forgotten: what builds on it is lost, too
+                self.tracker.remove(task, on_line)
+        except ObjectDamaged:  # both lines that were kept: only the initial state remains
+            self.tracker.restore(())
         yield from self.on_tasks_lost((task,))
 
     def on_quiet(self) -> CoordinatorEffects:
