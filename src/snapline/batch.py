@@ -7,6 +7,7 @@ copies nothing. Batches are immutable by agreement: an operator makes new column
 one that it was given.
 """
 
+import itertools
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ class Varlen:
     def slice(self, start: int, stop: int) -> "Varlen":
         """Rows start..stop, without a copy."""
         stop = min(stop, len(self))
-        return Varlen(self.kind, self.offsets[start : stop + 1], self.values)
+        return Varlen(self.kind, self.offsets[min(start, stop) : stop + 1], self.values)
 
     def compact(self) -> "Varlen":
         """The same rows with offsets from 0 and no unused values."""
@@ -96,7 +97,7 @@ class Varlen:
     def to_list(self) -> list[Any]:
         """The rows as Python values."""
         bounds = self.offsets.tolist()
-        rows = [self.values[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+        rows = [self.values[a:b] for a, b in itertools.pairwise(bounds)]
         match self.kind:
             case "list":
                 return [row.tolist() for row in rows]
@@ -290,7 +291,7 @@ def _concat_words(columns: Sequence[Words]) -> Words:
 # The binary form: a small header that names the columns, then the raw buffers.
 
 _HEAD = struct.Struct("<IH")  # rows, columns
-_FIELD = struct.Struct("<BBI")  # length of the name, length of the kind, extra bytes
+_FIELD = struct.Struct("<BBQ")  # length of the name, length of the kind, extra bytes
 
 
 def encode(batch: Batch) -> bytes:
@@ -308,8 +309,10 @@ def _buffers(column: Column) -> tuple[list[bytes], int]:
     if isinstance(column, np.ndarray):
         return [column.tobytes()], 0
     if isinstance(column, Words):
-        words = "\0".join(column.values).encode()
-        return [column.codes.tobytes(), words], len(words)
+        words = [value.encode() for value in column.values]
+        sizes = np.array([len(words), *map(len, words)], np.int32).tobytes()
+        buffers = [column.codes.astype(np.int32, copy=False).tobytes(), sizes, *words]
+        return buffers, len(sizes) + sum(map(len, words))
     column = column.compact()
     return [column.offsets.tobytes(), column.values.tobytes()], column.values.nbytes
 
@@ -331,6 +334,14 @@ def decode(data: bytes | memoryview) -> Batch:
     return Batch(columns, length)
 
 
+def _read_words(view: memoryview) -> tuple[str, ...]:
+    """A dictionary: the number of its words, the size of each, and the words. Any word is legal."""
+    (count,) = np.frombuffer(view, np.int32, 1)
+    ends = np.cumsum(np.frombuffer(view, np.int32, count, 4)) + 4 * (1 + int(count))
+    starts = (4 * (1 + int(count)), *ends.tolist())
+    return tuple(bytes(view[a:b]).decode() for a, b in itertools.pairwise(starts))
+
+
 def _read_column(
     view: memoryview, at: int, kind: Kind, length: int, extra: int
 ) -> tuple[Column, int]:
@@ -338,8 +349,7 @@ def _read_column(
         case "words":
             codes = np.frombuffer(view, np.int32, length, at)
             at += codes.nbytes
-            text = bytes(view[at : at + extra]).decode()
-            return Words(codes, tuple(text.split("\0")) if extra or length else ()), at + extra
+            return Words(codes, _read_words(view[at : at + extra])), at + extra
         case "str" | "bytes" | "list":
             offsets = np.frombuffer(view, np.int64, length + 1, at)
             at += offsets.nbytes

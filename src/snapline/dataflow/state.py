@@ -19,6 +19,7 @@ from snapline.dataflow.table import Int64s, SlotTable
 
 _ROW: Final = "(row)"
 _DIRTY: Final = "(dirty)"
+_STEP: Final = np.uint64(0x5851F42D4C957F2D)
 
 
 class KeyedState:
@@ -112,7 +113,8 @@ class KeyedState:
 
 
 def _rehash(hashes: Hashes) -> Hashes:
-    return hash_columns([hashes.view(np.int64) + 1])
+    """The next place to look: a walk through all 64-bit numbers, so a free one is always found."""
+    return hashes * _STEP + np.uint64(1)
 
 
 @lru_cache(maxsize=256)
@@ -148,10 +150,12 @@ def _take(column: Column, rows: Array) -> Column:
 
 
 def _equal(left: Column, right: Column) -> Array:
-    if isinstance(left, Varlen) and isinstance(right, Varlen):
-        return _equal_varlen(left.compact(), right.compact())
-    same: Array = np.equal(left, right)  # type: ignore[call-overload]
-    return same
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        same: Array = left == right
+        return same
+    assert isinstance(left, Varlen), "a key column never changes its kind"
+    assert isinstance(right, Varlen), "a key column never changes its kind"
+    return _equal_varlen(left.compact(), right.compact())
 
 
 def _equal_varlen(left: Varlen, right: Varlen) -> Array:
