@@ -1,0 +1,277 @@
+"""Faults as data: what breaks, when, and for how long.
+
+Every fault is a frozen value whose `str` is the statement that means it, so a plan can be printed, edited
+and given back. `FORMS` is what is parsed; `GRAMMAR` shows every form to people, with its meaning.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from snapline.chaos.grammar import Form, read_statements
+from snapline.errors import FaultSyntaxError
+from snapline.ids import Millis, SlotId
+
+# When.
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """At this time of the run."""
+
+    ms: Millis
+
+    def __str__(self) -> str:
+        return f"at={duration(self.ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Just before the slot performs its n-th effect."""
+
+    n: int
+
+    def __str__(self) -> str:
+        return f"step={self.n}"
+
+
+@dataclass(frozen=True, slots=True)
+class During:
+    """While the next recovery, or the next round, is under way."""
+
+    what: Literal["recovery", "round"]
+
+    def __str__(self) -> str:
+        return f"on={self.what}"
+
+
+When: TypeAlias = At | Step | During
+
+# What.
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Slots die, all at once."""
+
+    kind: ClassVar[str] = "kill"
+    slots: tuple[SlotId, ...]
+    when: When
+
+    def __str__(self) -> str:
+        return f"kill slot={','.join(map(str, self.slots))} {self.when}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A slot stands still; if for longer than the time-out, it comes back as a zombie."""
+
+    kind: ClassVar[str] = "pause"
+    slot: SlotId
+    at_ms: Millis
+    for_ms: Millis
+
+    def __str__(self) -> str:
+        return f"pause slot={self.slot} {_span(self.at_ms, self.for_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Nothing passes between a slot and another one, or the coordinator (`other=None`)."""
+
+    kind: ClassVar[str] = "cut"
+    slot: SlotId
+    other: SlotId | None
+    at_ms: Millis
+    for_ms: Millis
+
+    def __str__(self) -> str:
+        other = "coordinator" if self.other is None else self.other
+        return f"cut slot={self.slot} from={other} {_span(self.at_ms, self.for_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """All that a slot sends or receives takes longer."""
+
+    kind: ClassVar[str] = "delay"
+    slot: SlotId
+    delay_ms: Millis
+    at_ms: Millis
+    for_ms: Millis
+
+    def __str__(self) -> str:
+        span = _span(self.at_ms, self.for_ms)
+        return f"delay slot={self.slot} {duration(self.delay_ms)} {span}"
+
+
+@dataclass(frozen=True, slots=True)
+class KillCoordinator:
+    """The coordinator dies and is resumed later."""
+
+    kind: ClassVar[str] = "kill-coordinator"
+    at_ms: Millis
+    for_ms: Millis
+
+    def __str__(self) -> str:
+        return f"kill coordinator {_span(self.at_ms, self.for_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PauseCoordinator:
+    """The coordinator stands still; a second one resumes, and the first comes back as a zombie."""
+
+    kind: ClassVar[str] = "pause-coordinator"
+    at_ms: Millis
+    for_ms: Millis
+
+    def __str__(self) -> str:
+        return f"pause coordinator {_span(self.at_ms, self.for_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOutage:
+    """The store answers nobody; what it was asked may have happened all the same."""
+
+    kind: ClassVar[str] = "store-outage"
+    at_ms: Millis
+    for_ms: Millis
+
+    def __str__(self) -> str:
+        return f"store outage {_span(self.at_ms, self.for_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSlow:
+    """Every call to the store takes this much longer."""
+
+    kind: ClassVar[str] = "store-slow"
+    delay_ms: Millis
+    at_ms: Millis
+    for_ms: Millis
+
+    def __str__(self) -> str:
+        return f"store slow {duration(self.delay_ms)} {_span(self.at_ms, self.for_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """The newest stored snapshot of a task of this slot is changed behind everybody's back."""
+
+    kind: ClassVar[str] = "damage"
+    slot: SlotId
+    at_ms: Millis
+
+    def __str__(self) -> str:
+        return f"damage slot={self.slot} at={duration(self.at_ms)}"
+
+
+Fault: TypeAlias = (
+    Kill
+    | Pause
+    | Cut
+    | Delay
+    | KillCoordinator
+    | PauseCoordinator
+    | StoreOutage
+    | StoreSlow
+    | Damage
+)
+
+KINDS: tuple[str, ...] = tuple(
+    fault.kind
+    for fault in (
+        Kill,
+        Pause,
+        Cut,
+        Delay,
+        KillCoordinator,
+        PauseCoordinator,
+        StoreOutage,
+        StoreSlow,
+        Damage,
+    )
+)
+
+
+def _cut(slot: SlotId, other: SlotId | None, at_ms: Millis, for_ms: Millis) -> Fault:
+    if slot == other:
+        raise ValueError("a slot cannot be cut from itself")
+    return Cut(slot, other, at_ms, for_ms)
+
+
+FORMS: tuple[Form[Fault], ...] = (
+    Form("kill slot=SLOTS at=TIME", lambda slots, ms: Kill(slots, At(ms))),
+    Form("kill slot=SLOT step=COUNT", lambda slot, n: Kill((slot,), Step(n))),
+    Form("kill slot=SLOTS on=PHASE", lambda slots, what: Kill(slots, During(what))),
+    Form("kill coordinator at=TIME for=SPAN", KillCoordinator),
+    Form("pause slot=SLOT at=TIME for=SPAN", Pause),
+    Form("pause coordinator at=TIME for=SPAN", PauseCoordinator),
+    Form("cut slot=SLOT from=PEER at=TIME for=SPAN", _cut),
+    Form("delay slot=SLOT SPAN at=TIME for=SPAN", Delay),
+    Form("store outage at=TIME for=SPAN", StoreOutage),
+    Form("store slow SPAN at=TIME for=SPAN", StoreSlow),
+    Form("damage slot=SLOT at=TIME", Damage),
+)
+
+GRAMMAR: tuple[tuple[str, str], ...] = (
+    ("kill slot=1 at=800ms", "slot 1 dies"),
+    ("kill slot=0,2 at=1s", "slots 0 and 2 die at once"),
+    ("kill slot=1 step=137", "slot 1 dies just before the 137th effect that it performs"),
+    ("kill slot=1 on=recovery", "slot 1 dies while the next recovery is under way"),
+    ("kill slot=1 on=round", "slot 1 dies while the next round is under way"),
+    ("kill coordinator at=1s for=300ms", "the coordinator dies and is resumed after 300 ms"),
+    ("pause slot=1 at=1s for=2s", "slot 1 stands still; after the time-out it is a zombie"),
+    ("pause coordinator at=1s for=2s", "another coordinator resumes; the first becomes a zombie"),
+    ("cut slot=1 from=2 at=1s for=500ms", "nothing passes between slots 1 and 2"),
+    ("cut slot=1 from=coordinator at=1s for=500ms", "nothing passes to or from the coordinator"),
+    ("delay slot=2 500ms at=30s for=10s", "the network of slot 2 is slow"),
+    ("store outage at=1s for=500ms", "the store answers nobody"),
+    ("store slow 50ms at=1s for=1s", "every call to the store takes 50 ms longer"),
+    ("damage slot=1 at=1s", "the newest snapshot of a task of slot 1 is damaged"),
+)
+
+
+def parse(text: str) -> tuple[Fault, ...]:
+    """The faults that these statements mean. They end with `;` or the line; `#` begins a comment."""
+    return tuple(read_statements(FORMS, text))
+
+
+def describe(faults: Sequence[Fault]) -> str:
+    """Faults as one line that `parse` takes back."""
+    return "; ".join(map(str, faults))
+
+
+def check(faults: Sequence[Fault], slots: int) -> None:
+    """Refuse faults that name a slot which a job of so many slots does not have."""
+    for fault in faults:
+        for slot in slots_of(fault):
+            if slot >= slots:
+                raise FaultSyntaxError(
+                    f"there is no slot {slot}: the job has slots 0 to {slots - 1}\n  {fault}"
+                )
+
+
+def slots_of(fault: Fault) -> tuple[SlotId, ...]:
+    """The slots that a fault names."""
+    match fault:
+        case Kill(slots):
+            return slots
+        case Pause(slot) | Delay(slot) | Damage(slot):
+            return (slot,)
+        case Cut(slot, other):
+            return (slot,) if other is None else (slot, other)
+        case _:
+            return ()
+
+
+def duration(ms: Millis) -> str:
+    """A duration as the grammar has it, in the largest unit that fits: `1m`, `90s`, `1500ms`."""
+    for unit, size in (("m", 60_000), ("s", 1_000)):
+        if ms and ms % size == 0:
+            return f"{ms // size}{unit}"
+    return f"{ms}ms"
+
+
+def _span(at_ms: Millis, for_ms: Millis) -> str:
+    return f"at={duration(at_ms)} for={duration(for_ms)}"

@@ -1,0 +1,180 @@
+"""A plan of faults from a seed.
+
+Swarm testing: a seed first switches some kinds of faults off, then draws from those that are left. Runs in
+which everything breaks all the time look alike; runs in which only two things break, but those again and
+again, find what the others hide. Wherever kills are allowed, one of them comes late enough that something
+has probably been committed before it: a run that never goes back to a checkpoint proves little.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from snapline.chaos.faults import (
+    KINDS,
+    At,
+    Cut,
+    Damage,
+    Delay,
+    During,
+    Fault,
+    Kill,
+    KillCoordinator,
+    Pause,
+    PauseCoordinator,
+    Step,
+    StoreOutage,
+    StoreSlow,
+    When,
+)
+from snapline.errors import UsageError
+from snapline.ids import Millis, SlotId
+
+FAULTS_MAX = 4
+OFF_PERCENT = 40  # the chance of a kind to be switched off; kills never are
+LATE_PERCENT = (35, 85)  # when, in the run, the late kill comes
+ANY_PERCENT = (5, 90)  # when everything else comes
+SPAN_PERCENT = (2, 30)  # how long, of the run, what lasts a while does last
+SLOW_PERCENT = (1, 5)  # how much slower, of the run, a network or a store becomes
+SEVERAL_PERCENT = 20  # the chance of a kill to take several slots
+
+#: how often each kind is drawn, in proportion
+WEIGHTS: Mapping[str, int] = {
+    "kill": 20,
+    "pause": 4,
+    "cut": 4,
+    "delay": 2,
+    "kill-coordinator": 4,
+    "pause-coordinator": 2,
+    "store-outage": 3,
+    "store-slow": 2,
+    "damage": 1,
+}
+#: the same, for what decides when a kill comes
+KILL_WEIGHTS: Mapping[str, int] = {"at": 4, "step": 4, "recovery": 3, "round": 3}
+
+
+def draw(
+    seed: int | str,
+    slots: int,
+    duration_ms: Millis,
+    *,
+    kinds: Sequence[str] = KINDS,
+    steps: int = 1_000,
+) -> tuple[Fault, ...]:
+    """One to four faults, the same for the same arguments.
+
+    `steps` is about how many effects a slot performs in the run. `kinds` are those allowed, see `KINDS`;
+    their order does not matter.
+    """
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown or not kinds:
+        raise UsageError(f"no such kinds of faults: {unknown}; there are {', '.join(KINDS)}")
+    dice = _Dice(random.Random(f"{seed}:faults"), slots, duration_ms, steps)
+    allowed = dice.swarm([kind for kind in KINDS if kind in kinds])
+    faults: list[Fault] = [dice.late_kill()] if "kill" in allowed else []
+    while len(faults) < dice.count:
+        faults.append(dice.fault(allowed))
+    return tuple(faults)
+
+
+class _Dice:
+    """Every choice of a plan, from one stream of random numbers."""
+
+    def __init__(self, rng: random.Random, slots: int, duration_ms: Millis, steps: int) -> None:
+        self.rng = rng
+        self.slots = slots
+        self.duration_ms = duration_ms
+        self.steps = steps
+        self.count = rng.randint(1, FAULTS_MAX)
+
+    def swarm(self, kinds: Sequence[str]) -> list[str]:
+        """The kinds that this seed leaves switched on: at least one, and always kills."""
+        spared = "kill" if "kill" in kinds else self.rng.choice(kinds)
+        return [k for k in kinds if k == spared or self.rng.randrange(100) >= OFF_PERCENT]
+
+    def fault(self, kinds: Sequence[str]) -> Fault:
+        """A fault of one of these kinds."""
+        (kind,) = self.rng.choices(kinds, [WEIGHTS[kind] for kind in kinds])
+        return _MAKE[kind](self)
+
+    def late_kill(self) -> Fault:
+        """A kill after a commit has probably happened."""
+        return Kill(self._some_slots(), At(self._time(LATE_PERCENT)))
+
+    def kill(self) -> Fault:
+        """A kill of any sort."""
+        (way,) = self.rng.choices(list(KILL_WEIGHTS), list(KILL_WEIGHTS.values()))
+        when: When
+        match way:
+            case "at":
+                when = At(self._time(ANY_PERCENT))
+            case "step":
+                return Kill((self._slot(),), Step(self.rng.randint(1, self.steps)))
+            case "recovery":
+                when = During("recovery")
+            case _:
+                when = During("round")
+        return Kill(self._some_slots(), when)
+
+    def cut(self) -> Fault:
+        """A slot without the coordinator, or without another slot if there is one."""
+        slot = self._slot()
+        others = [None, *(other for other in range(self.slots) if other != slot)]
+        return Cut(slot, self.rng.choice(others), *self._while())
+
+    def pause(self) -> Fault:
+        """A slot that stands still."""
+        return Pause(self._slot(), *self._while())
+
+    def delay(self) -> Fault:
+        """A slot with a slow network."""
+        return Delay(self._slot(), self._time(SLOW_PERCENT), *self._while())
+
+    def store_slow(self) -> Fault:
+        """A slow store."""
+        return StoreSlow(self._time(SLOW_PERCENT), *self._while())
+
+    def damage(self) -> Fault:
+        """A damaged snapshot."""
+        return Damage(self._slot(), self._time(ANY_PERCENT))
+
+    def kill_coordinator(self) -> Fault:
+        """A coordinator that dies."""
+        return KillCoordinator(*self._while())
+
+    def pause_coordinator(self) -> Fault:
+        """A coordinator that stands still."""
+        return PauseCoordinator(*self._while())
+
+    def store_outage(self) -> Fault:
+        """A store that answers nobody."""
+        return StoreOutage(*self._while())
+
+    def _slot(self) -> SlotId:
+        return self.rng.randrange(self.slots)
+
+    def _some_slots(self) -> tuple[SlotId, ...]:
+        if self.slots == 1 or self.rng.randrange(100) >= SEVERAL_PERCENT:
+            return (self._slot(),)
+        count = self.rng.randint(2, self.slots)
+        return tuple(sorted(self.rng.sample(range(self.slots), count)))
+
+    def _time(self, percent: tuple[int, int]) -> Millis:
+        low, high = (share * self.duration_ms // 100 for share in percent)
+        return max(1, self.rng.randint(low, high))
+
+    def _while(self) -> tuple[Millis, Millis]:
+        return self._time(ANY_PERCENT), self._time(SPAN_PERCENT)
+
+
+_MAKE: Mapping[str, Callable[[_Dice], Fault]] = {
+    "kill": _Dice.kill,
+    "pause": _Dice.pause,
+    "cut": _Dice.cut,
+    "delay": _Dice.delay,
+    "kill-coordinator": _Dice.kill_coordinator,
+    "pause-coordinator": _Dice.pause_coordinator,
+    "store-outage": _Dice.store_outage,
+    "store-slow": _Dice.store_slow,
+    "damage": _Dice.damage,
+}

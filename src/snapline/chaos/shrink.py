@@ -1,0 +1,80 @@
+"""Making a failing case smaller, so that a person can understand it.
+
+Greedy delta debugging: of the candidates that are a little smaller, the first that still fails becomes the
+case, until none of them fails or the budget is used up. What "smaller" means is the caller's business; for
+plans of faults it is `smaller_faults`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from snapline.chaos.faults import (
+    Cut,
+    Delay,
+    Fault,
+    Kill,
+    KillCoordinator,
+    Pause,
+    PauseCoordinator,
+    Step,
+    StoreOutage,
+    StoreSlow,
+)
+
+T = TypeVar("T")
+
+
+def shrink(
+    candidate: T,
+    smaller: Callable[[T], Iterator[T]],
+    fails: Callable[[T], bool],
+    budget: int,
+) -> T:
+    """The smallest failing case that was found with at most `budget` calls of `fails`.
+
+    `candidate` itself is known to fail. `smaller` must lead to an end: each candidate that it gives is
+    smaller in some measure than what it was given.
+    """
+    attempts = 0
+    shrinking = True
+    while shrinking:
+        shrinking = False
+        for attempt in smaller(candidate):
+            if attempts == budget:
+                return candidate
+            attempts += 1
+            if fails(attempt):
+                candidate, shrinking = attempt, True
+                break
+    return candidate
+
+
+def smaller_faults(faults: tuple[Fault, ...]) -> Iterator[tuple[Fault, ...]]:
+    """Plans with one fault less, then with one fault simpler; the boldest first."""
+    for i in range(len(faults)):
+        yield faults[:i] + faults[i + 1 :]
+    for i, fault in enumerate(faults):
+        for simpler in _simpler(fault):
+            yield (*faults[:i], simpler, *faults[i + 1 :])
+
+
+def _simpler(fault: Fault) -> Iterator[Fault]:
+    """The fault with fewer slots, half the duration, half the delay, or at half the step."""
+    match fault:
+        case Kill(slots, when):
+            if len(slots) > 1:
+                for i in range(len(slots)):
+                    yield Kill(slots[:i] + slots[i + 1 :], when)
+            if isinstance(when, Step) and when.n > 1:
+                yield Kill(slots, Step(when.n // 2))
+        case Pause() | Cut() | KillCoordinator() | PauseCoordinator() | StoreOutage():
+            if fault.for_ms > 1:
+                yield replace(fault, for_ms=fault.for_ms // 2)
+        case Delay() | StoreSlow():
+            if fault.for_ms > 1:
+                yield replace(fault, for_ms=fault.for_ms // 2)
+            if fault.delay_ms > 1:
+                yield replace(fault, delay_ms=fault.delay_ms // 2)
+        case _:
+            return
