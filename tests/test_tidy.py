@@ -34,10 +34,8 @@ LAYERS["sim"] = {*LAYERS} - {"report"}
 LAYERS["cli"] = {*LAYERS}
 
 SANS_IO = ("core", "protocols", "recovery", "engine", "dataflow")
-WORLD = {"time", "socket", "threading", "asyncio", "pyspark", "os", "logging"} | {
-    "subprocess",
-    "pathlib",
-}
+WORLD = {"asyncio", "logging", "os", "pathlib", "pyspark", "socket"}
+WORLD |= {"subprocess", "threading", "time"}
 FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 400
 

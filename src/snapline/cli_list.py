@@ -1,0 +1,89 @@
+"""`snapline list`: what there is to choose from, read from where it is defined."""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from snapline.chaos.faults import GRAMMAR
+from snapline.cli_tables import print_json, results
+from snapline.protocols import PROTOCOLS
+from snapline.workload import WORKLOADS
+
+Row = Mapping[str, Any]
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    PROTOCOLS = "protocols"
+    WORKLOADS = "workloads"
+    FAULTS = "faults"
+    SYSTEMS = "systems"
+
+
+def _protocols() -> list[Row]:
+    return [
+        {
+            "name": protocol.name,
+            "guarantees": [guarantee.value for guarantee in protocol.guarantees],
+            "cycles": protocol.cycles,
+            "summary": protocol.summary,
+        }
+        for protocol in PROTOCOLS.values()
+    ]
+
+
+def _workloads() -> list[Row]:
+    return [
+        {"name": workload.name, "cyclic": workload.cyclic, "summary": workload.summary}
+        for workload in WORKLOADS.values()
+    ]
+
+
+def _systems() -> list[Row]:
+    return [{"name": "snapline", "summary": "Snapline's own engine, in the simulator"}]
+
+
+def _faults() -> list[Row]:
+    return [{"name": example, "summary": meaning} for example, meaning in GRAMMAR]
+
+
+LISTS: dict[Kind, Callable[[], list[Row]]] = {
+    Kind.PROTOCOLS: _protocols,
+    Kind.WORKLOADS: _workloads,
+    Kind.FAULTS: _faults,
+    Kind.SYSTEMS: _systems,
+}
+
+
+def print_catalogue(kind: Kind | None, as_json: bool) -> None:
+    """Print one list, or all of them."""
+    rows = {str(each): LISTS[each]() for each in ([kind] if kind else LISTS)}
+    if as_json:
+        print_json(rows)
+        return
+    for title, entries in rows.items():
+        results().print(_table(title, entries))
+
+
+def _table(title: str, rows: Sequence[Row]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    for column in rows[0]:
+        table.add_column(column, style="cyan" if column == "name" else "")
+    for row in rows:
+        table.add_row(*(escape(_shown(value)) for value in row.values()))
+    return table
+
+
+def _shown(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(value)
+        case _:
+            return str(value)

@@ -1,0 +1,163 @@
+"""`snapline simulate`: from cases to a verdict. One run is told as a story; several make a table."""
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+
+from snapline.cli_failure import Failure, find_failures, print_failure, read_case, shrink
+from snapline.cli_request import Request
+from snapline.cli_story import told
+from snapline.cli_tables import (
+    cells,
+    print_json,
+    refusals,
+    results,
+    sweep_table,
+    watching,
+)
+from snapline.errors import UsageError
+from snapline.report.spacetime import draw, interesting_window
+from snapline.sim.explore import sweep, vacuous
+from snapline.sim.run import Case, Outcome, simulate
+
+KEPT, BROKEN = 0, 1
+
+
+def run_sweep(request: Request, jobs: int | None, as_json: bool) -> int:
+    """Run all cases on all cores and judge them together."""
+    cases = request.cases()
+    began = time.monotonic()
+    with watching(len(cases)) as advance:
+        outcomes = sweep(cases, jobs or len(os.sched_getaffinity(0)), advance)
+    seconds = time.monotonic() - began
+    ran = [outcome for outcome in outcomes if outcome.refused is None]
+    if not ran:
+        raise UsageError("; ".join(dict.fromkeys(refusals(outcomes).values())))
+    failures = find_failures(ran)
+    empty = vacuous(ran) if request.telling else []
+    if as_json:
+        print_json(_sweep_json(outcomes, failures, empty, seconds))
+    else:
+        _print_sweep(outcomes, failures, empty, seconds)
+    return BROKEN if failures or empty else KEPT
+
+
+def _print_sweep(
+    outcomes: Sequence[Outcome], failures: Sequence[Failure], empty: Sequence[str], seconds: float
+) -> None:
+    out = results()
+    rows = cells(outcomes)
+    runs = sum(row.runs for row in rows)
+    out.print(sweep_table(rows))
+    for (protocol, workload), reason in refusals(outcomes).items():
+        out.print(f"[dim]refused:[/] {protocol} on {workload}: {escape(reason)}")
+    for failure in failures:
+        print_failure(failure)
+    for sentence in empty:
+        out.print(f"[bold red]proves nothing:[/] {escape(sentence)}")
+    verdict = "[bold green]every promise kept[/]"
+    if empty:
+        verdict = "[bold red]no violation, but the sweep is vacuous[/]"
+    if failures:
+        broken = f"{len(failures):,} run{'s' if len(failures) > 1 else ''}"
+        verdict = f"[bold red]{broken} broke a promise[/]"
+    out.print(f"{runs:,} runs in {seconds:.1f} s ({runs / seconds:,.0f} runs/s): {verdict}")
+
+
+def _sweep_json(
+    outcomes: Sequence[Outcome], failures: Sequence[Failure], empty: Sequence[str], seconds: float
+) -> dict[str, Any]:
+    rows = cells(outcomes)
+    return {
+        "kept": not failures and not empty,
+        "runs": sum(row.runs for row in rows),
+        "seconds": round(seconds, 3),
+        "cells": [row.to_json() for row in rows],
+        "refused": [
+            {"protocol": protocol, "workload": workload, "reason": reason}
+            for (protocol, workload), reason in refusals(outcomes).items()
+        ],
+        "violations": [{**failure.to_json(), "repeat": failure.command} for failure in failures],
+        "vacuous": list(empty),
+    }
+
+
+def run_one(case: Case, diagram: Path | None, as_json: bool) -> int:
+    """Run one case and tell it."""
+    outcome = simulate(case, journal=True)
+    if outcome.refused is not None:
+        raise UsageError(outcome.refused)
+    failure = None if outcome.violation is None else shrink(outcome)
+    return _tell(outcome, failure, diagram, as_json)
+
+
+def repeat(file: Path, diagram: Path | None, as_json: bool) -> int:
+    """Run the case of a failure's file again and tell it."""
+    outcome = simulate(read_case(file), journal=True)
+    failure = None if outcome.violation is None else Failure(outcome, outcome, file)
+    return _tell(outcome, failure, diagram, as_json)
+
+
+def _tell(outcome: Outcome, failure: Failure | None, diagram: Path | None, as_json: bool) -> int:
+    if diagram is not None:
+        _draw(outcome, diagram)
+    if as_json:
+        print_json(_run_json(outcome, failure, diagram))
+    else:
+        _print_run(outcome, failure, diagram)
+    return KEPT if failure is None else BROKEN
+
+
+def _draw(outcome: Outcome, path: Path) -> None:
+    since_us, until_us = interesting_window(outcome.journal)
+    picture = draw(
+        outcome.journal,
+        outcome.topology,
+        title=_title(outcome.case),
+        since_us=since_us,
+        until_us=until_us,
+    )
+    try:
+        path.write_text(picture)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _title(case: Case) -> str:
+    return f"{case.protocol} on {case.workload}, seed {case.seed}"
+
+
+def _print_run(outcome: Outcome, failure: Failure | None, diagram: Path | None) -> None:
+    out = results()
+    case = outcome.case
+    out.print(f"[bold]{_title(case)}[/]: {case.slots} slots, {case.guarantee}")
+    for line in told(outcome.journal):
+        out.print(line)
+    out.print(", ".join(f"{name} {n:,}" for name, n in outcome.stats.items() if n), style="dim")
+    if failure is None:
+        out.print(
+            f"[bold green]kept[/]: the published output is what the oracle expects ({case.guarantee})"
+        )
+    else:
+        print_failure(failure)
+    if diagram is not None:
+        out.print(f"diagram: [cyan]{escape(str(diagram))}[/]", soft_wrap=True)
+
+
+def _run_json(outcome: Outcome, failure: Failure | None, diagram: Path | None) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "kept": failure is None,
+        "case": outcome.case.to_json(),
+        "virtual_ms": outcome.virtual_ms,
+        "stats": dict(outcome.stats),
+        "sometimes": dict(outcome.sometimes),
+        "violations": [],
+        "diagram": None if diagram is None else str(diagram),
+    }
+    if failure is not None:
+        document["violations"] = [{**failure.to_json(), "repeat": failure.command}]
+    return document

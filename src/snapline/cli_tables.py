@@ -1,0 +1,154 @@
+"""What the command line shows: the table of a sweep, its progress, and the two places to write to.
+
+Results go to standard output, everything said meanwhile to standard error, so that `--json` and pipes
+stay clean. Off a terminal there are no bars and no colours, and lines are as wide as they need.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from snapline.sim.run import Outcome
+
+COLUMNS = ("crashes", "rollbacks", "replayed", "forced", "skipped", "useless")
+PIPE_WIDTH = 120
+PROGRESS_EVERY_S = 10.0
+
+
+def results() -> Console:
+    """Standard output."""
+    return _console(stderr=False)
+
+
+def messages() -> Console:
+    """Standard error."""
+    return _console(stderr=True)
+
+
+def _console(stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return console
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """One JSON document on standard output, and nothing else."""
+    print(json.dumps(document, indent=2))
+
+
+@dataclass(slots=True)
+class Cell:
+    """All runs of one protocol on one workload."""
+
+    protocol: str
+    workload: str
+    runs: int = 0
+    violations: int = 0
+    stats: Counter[str] = field(default_factory=Counter)
+
+    def to_json(self) -> dict[str, Any]:
+        """The cell as `--json` prints it."""
+        counts = {column: self.stats[column] for column in COLUMNS}
+        names = {"protocol": self.protocol, "workload": self.workload}
+        return {**names, "runs": self.runs, **counts, "violations": self.violations}
+
+
+def cells(outcomes: Sequence[Outcome]) -> list[Cell]:
+    """The outcomes of the runs that took place, added up per protocol and workload."""
+    by_name: dict[tuple[str, str], Cell] = {}
+    for outcome in outcomes:
+        if outcome.refused is not None:
+            continue
+        name = outcome.case.protocol, outcome.case.workload
+        cell = by_name.setdefault(name, Cell(*name))
+        cell.runs += 1
+        cell.violations += outcome.violation is not None
+        cell.stats.update(outcome.stats)
+    return list(by_name.values())
+
+
+def refusals(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], str]:
+    """(protocol, workload) -> why this combination does not run."""
+    return {
+        (outcome.case.protocol, outcome.case.workload): outcome.refused
+        for outcome in outcomes
+        if outcome.refused is not None
+    }
+
+
+def sweep_table(rows: Sequence[Cell]) -> Table:
+    """Protocol x workload, what happened there, and whether the promise was kept."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("protocol", no_wrap=True)
+    table.add_column("workload", no_wrap=True)
+    for column in ("runs", *COLUMNS, "violations"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        last_of_protocol = following is None or following.protocol != row.protocol
+        table.add_row(
+            row.protocol,
+            row.workload,
+            *_numbers(row),
+            end_section=last_of_protocol and len(rows) > 8,
+        )
+    return table
+
+
+def _numbers(row: Cell) -> list[str]:
+    counts = [
+        f"{row.stats[column]:,}" if row.stats[column] else "[dim]0[/dim]" for column in COLUMNS
+    ]
+    verdict = f"[bold red]{row.violations:,}[/]" if row.violations else "[green]0[/]"
+    return [f"{row.runs:,}", *counts, verdict]
+
+
+@contextmanager
+def watching(total: int) -> Iterator[Callable[[Outcome], None]]:
+    """Show how far a sweep is: a bar on a terminal, a line now and then elsewhere."""
+    console = messages()
+    if not console.is_terminal:
+        yield _Lines(console, total)
+        return
+    violations = 0
+    shown = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(TextColumn("{task.description}"), *shown, console=console, transient=True) as bar:
+        task = bar.add_task("simulating", total=total)
+
+        def advance(outcome: Outcome) -> None:
+            nonlocal violations
+            violations += outcome.violation is not None
+            described = (
+                f"simulating, [red]{violations} broken[/red]" if violations else "simulating"
+            )
+            bar.update(task, advance=1, description=described)
+
+        yield advance
+
+
+class _Lines:
+    """Progress where there is no terminal."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self.console = console
+        self.total = total
+        self.done = 0
+        self.violations = 0
+        self.told_at = time.monotonic()
+
+    def __call__(self, outcome: Outcome) -> None:
+        self.done += 1
+        self.violations += outcome.violation is not None
+        now = time.monotonic()
+        if now - self.told_at >= PROGRESS_EVERY_S:
+            self.told_at = now
+            self.console.print(f"{self.done:,} of {self.total:,} runs, {self.violations} broken")

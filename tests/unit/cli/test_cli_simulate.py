@@ -1,0 +1,278 @@
+"""`snapline simulate` as a user meets it: what is asked of the simulator, what is printed, exit codes.
+
+The simulator is replaced, so that each scenario is exact; that the real one fits is in test_cli_real.py.
+"""
+
+import json
+import sys
+
+import pytest
+from snapline.sim.run import Case, Outcome, Violation
+
+from snapline import cli_failure, cli_simulate
+from snapline.cli import main
+from snapline.protocols import PROTOCOLS
+from snapline.workload import WORKLOADS
+
+STATS = {"crashes": 2, "rollbacks": 1, "replayed": 1200, "forced": 3, "skipped": 4, "useless": 0}
+
+
+def outcome(case, violation=None, refused=None):
+    return Outcome(
+        case=case,
+        violation=violation,
+        refused=refused,
+        stats={} if refused else STATS,
+        crashed_after_commit=True,
+        sometimes={},
+        virtual_ms=2400,
+    )
+
+
+class FakeSimulator:
+    """Every run keeps its promise, unless `broken` or `refused` names it."""
+
+    def __init__(self):
+        self.ran = []
+        self.journals = []
+        self.broken = {}
+        self.refused = {}
+        self.vacuous = []
+        self.jobs = None
+        self.interrupt = False
+
+    def simulate(self, case, journal=False):
+        if self.interrupt:
+            raise KeyboardInterrupt
+        self.ran.append(case)
+        self.journals.append(journal)
+        broken = self.broken.get((case.protocol, case.seed))
+        return outcome(case, broken, self.refused.get((case.protocol, case.workload)))
+
+    def sweep(self, cases, jobs, on_outcome):
+        self.jobs = jobs
+        outcomes = [self.simulate(case) for case in cases]
+        for each in outcomes:
+            on_outcome(each)
+        return outcomes
+
+    def shrink_case(self, case, budget=200):
+        return Case(case.protocol, case.workload, case.seed, slots=2, records=7, faults="kill ...")
+
+
+@pytest.fixture(autouse=True)
+def sim(monkeypatch, tmp_path):
+    fake = FakeSimulator()
+    for module, name in [
+        (cli_simulate, "simulate"),
+        (cli_simulate, "sweep"),
+        (cli_failure, "simulate"),
+        (cli_failure, "shrink_case"),
+    ]:
+        monkeypatch.setattr(module, name, getattr(fake, name))
+    monkeypatch.setattr(cli_simulate, "vacuous", lambda outcomes: fake.vacuous)
+    monkeypatch.chdir(tmp_path)
+    return fake
+
+
+@pytest.fixture
+def snapline(monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["snapline", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        return left.value.code, told.out, told.err
+
+    return run
+
+
+def row(out, protocol, workload):
+    """The numbers of one row of the table."""
+    [line] = [line.split() for line in out.splitlines() if line.split()[:2] == [protocol, workload]]
+    return line[2:]
+
+
+def test_without_options_every_protocol_runs_twenty_seeds_of_counting(sim, snapline):
+    code, out, _ = snapline("simulate")
+    assert code == 0
+    assert [(c.protocol, c.workload, c.seed) for c in sim.ran] == [
+        (protocol, "counting", seed) for protocol in PROTOCOLS for seed in range(1, 21)
+    ]
+    assert f"{20 * len(PROTOCOLS)} runs" in out
+    assert "every promise kept" in out
+
+
+def test_each_protocol_is_held_to_its_own_promise_unless_one_is_named(sim, snapline):
+    snapline("simulate", "--seeds", "1")
+    assert {c.protocol: c.guarantee for c in sim.ran} == {
+        name: protocol.guarantees[0].value for name, protocol in PROTOCOLS.items()
+    }
+    sim.ran.clear()
+    snapline("simulate", "--seeds", "2", "--protocol", "bcs", "--guarantee", "at-least-once")
+    assert {c.guarantee for c in sim.ran} == {"at-least-once"}
+
+
+def test_the_table_adds_up_the_seeds_of_a_cell(snapline):
+    _, out, _ = snapline("simulate", "--protocol", "hmnr", "--workload", "q3", "--seeds", "3")
+    assert row(out, "hmnr", "q3") == ["3", "6", "3", "3,600", "9", "12", "0", "0"]
+
+
+def test_all_is_every_workload(sim, snapline):
+    snapline("simulate", "--protocol", "bcs", "--workload", "all", "--seeds", "1", "--jobs", "3")
+    assert [c.workload for c in sim.ran] == list(WORKLOADS)
+    assert sim.jobs == 3
+
+
+def test_a_refused_combination_is_listed_with_its_reason_and_breaks_nothing(sim, snapline):
+    sim.refused["aligned", "nhop"] = "aligned cannot run a cycle [sic]"
+    code, out, _ = snapline("simulate", "--workload", "nhop", "--seeds", "2")
+    assert code == 0
+    assert "refused: aligned on nhop: aligned cannot run a cycle [sic]" in out
+    assert "refused: bcs" not in out
+
+
+def test_when_everything_is_refused_the_input_was_bad(sim, snapline):
+    sim.refused["aligned", "nhop"] = "aligned cannot run a cycle"
+    for seeds in (["--seeds", "2"], ["--seed", "2"]):
+        code, out, err = snapline("simulate", "--protocol", "aligned", "--workload", "nhop", *seeds)
+        assert (code, out) == (2, "")
+        assert "aligned cannot run a cycle" in err
+
+
+def test_a_broken_promise_is_shrunk_written_down_and_repeated(sim, snapline, tmp_path):
+    sim.broken["hmnr", 2] = Violation("no_orphans", "bid 7 was received, [but] never sent")
+    code, out, _ = snapline("simulate", "--protocol", "hmnr", "--seeds", "3")
+    assert code == 1
+    assert row(out, "hmnr", "counting")[-1] == "1"
+    assert "BROKEN no_orphans: hmnr on counting, seed 2" in out
+    assert "bid 7 was received, [but] never sent" in out
+    assert "2 slots, 7 records" in out
+    command = "snapline simulate --repeat snapline-failure-hmnr-counting-2.json"
+    assert f"repeat with: {command}" in out
+    assert "1 run broke a promise" in out
+
+    sim.ran.clear()
+    code, out, _ = snapline(*command.split()[1:])
+    assert code == 1
+    assert sim.ran == [sim.shrink_case(Case("hmnr", "counting", 2))]
+    assert "BROKEN no_orphans" in out
+
+
+def test_a_repaired_failure_no_longer_fails(sim, snapline):
+    sim.broken["hmnr", 2] = Violation("no_orphans", "story")
+    snapline("simulate", "--protocol", "hmnr", "--seeds", "3")
+    sim.broken.clear()
+    code, out, _ = snapline("simulate", "--repeat", "snapline-failure-hmnr-counting-2.json")
+    assert code == 0
+    assert "kept" in out
+
+
+def test_only_the_first_failure_of_a_cell_is_shrunk(sim, snapline, tmp_path):
+    for seed in (2, 3):
+        sim.broken["hmnr", seed] = Violation("no_orphans", "story")
+    _, out, _ = snapline("simulate", "--protocol", "hmnr", "--seeds", "3")
+    assert [f.name for f in tmp_path.iterdir()] == ["snapline-failure-hmnr-counting-2.json"]
+    assert f"repeat with: {Case('hmnr', 'counting', 3).command()}" in out
+
+
+def test_a_failure_that_cannot_be_written_is_still_told(sim, snapline, tmp_path):
+    sim.broken["hmnr", 2] = Violation("no_orphans", "story")
+    (tmp_path / "snapline-failure-hmnr-counting-2.json").mkdir()
+    code, out, err = snapline("simulate", "--protocol", "hmnr", "--seeds", "3")
+    assert code == 1
+    assert f"repeat with: {Case('hmnr', 'counting', 2).command()}" in out
+    assert "cannot write snapline-failure-hmnr-counting-2.json" in err
+
+
+def test_a_vacuous_sweep_fails(sim, snapline):
+    sim.vacuous = ["no round was ever aborted under aligned"]
+    code, out, _ = snapline("simulate")
+    assert code == 1
+    assert "proves nothing: no round was ever aborted under aligned" in out
+
+
+@pytest.mark.parametrize("few", [["--seeds", "19"], ["--faults", "kill slot=1 at=800ms"]])
+def test_a_small_sweep_or_one_with_chosen_faults_is_never_called_vacuous(sim, snapline, few):
+    sim.vacuous = ["no round was ever aborted under aligned"]
+    assert snapline("simulate", *few)[0] == 0
+
+
+def test_one_seed_is_told_with_its_journal(sim, snapline):
+    code, out, _ = snapline("simulate", "--protocol", "bcs", "--seed", "7")
+    assert code == 0
+    assert (sim.ran[0].seed, sim.journals) == (7, [True])
+    assert "bcs on counting, seed 7" in out
+    assert "kept" in out
+
+
+def test_json_is_the_only_thing_on_standard_output(sim, snapline):
+    sim.refused["aligned", "nhop"] = "a reason"
+    sim.broken["hmnr", 2] = Violation("no_orphans", "story")
+    code, out, _ = snapline("simulate", "--workload", "nhop", "--seeds", "2", "--json")
+    document = json.loads(out)
+    assert code == 1
+    assert document["kept"] is False
+    assert document["refused"] == [
+        {"protocol": "aligned", "workload": "nhop", "reason": "a reason"}
+    ]
+    [violation] = document["violations"]
+    assert violation["invariant"] == "no_orphans"
+    assert violation["repeat"].startswith("snapline simulate --repeat")
+    assert [cell["violations"] for cell in document["cells"] if cell["protocol"] == "hmnr"] == [1]
+
+
+def test_one_run_as_json(snapline):
+    code, out, _ = snapline("simulate", "--protocol", "bcs", "--seed", "7", "--json")
+    document = json.loads(out)
+    assert (code, document["kept"], document["stats"]) == (0, True, STATS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--protocol", "alinged"], "no protocol 'alinged'; did you mean aligned"),
+        (["--protocol", "xyzzy"], "there are: none, aligned"),
+        (["--workload", "q33"], "no workload 'q33'; did you mean q3"),
+        (["--seeds", "3", "--seed", "3"], "choose one of the two"),
+        (["--diagram", "run.svg"], "--diagram draws one run"),
+        (["--repeat", "nowhere.json"], "cannot read nowhere.json"),
+        (["--repeat", "x.json", "--seed", "3"], "--repeat brings its own run"),
+        (["--faults", "kill slot=7 at=1s"], "there is no slot 7"),
+        (["--faults", "explode"], "explode"),
+        (["--seeds", "0"], "--seeds"),
+        (["--guarantee", "perhaps"], "--guarantee"),
+        (["--colour", "red"], "--colour"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(sim, snapline, arguments, message):
+    code, out, err = snapline("simulate", *arguments)
+    assert (code, out, sim.ran) == (2, "", [])
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_file_that_is_no_failure_is_bad_input(snapline, tmp_path):
+    for text in ("", "[]", '{"case": {"surprise": 1}}'):
+        (tmp_path / "x.json").write_text(text)
+        code, _, err = snapline("simulate", "--repeat", "x.json")
+        assert code == 2
+        assert "x.json is not a failure" in err
+
+
+def test_an_interrupt_says_so_and_leaves_with_130(sim, snapline):
+    sim.interrupt = True
+    for arguments in ([], ["--protocol", "bcs", "--seed", "1"]):
+        code, _, err = snapline("simulate", *arguments)
+        assert code == 130
+        assert "interrupted" in err
+
+
+def test_a_bug_of_ours_is_unknown_not_broken(snapline, monkeypatch):
+    def crash(*_):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(cli_simulate, "sweep", crash)
+    code, _, err = snapline("simulate")
+    assert code == 3
+    assert "oops" in err
