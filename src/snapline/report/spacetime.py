@@ -18,7 +18,8 @@ from snapline.report import spacetime_marks as marks
 from snapline.report import spacetime_svg as svg
 from snapline.report.spacetime_layout import AXIS, MARGIN, Frame, Labels
 from snapline.report.spacetime_legend import caption, legend
-from snapline.report.spacetime_story import Story, Travel, tell
+from snapline.report.spacetime_story import Story, Travel
+from snapline.report.spacetime_teller import tell
 
 
 def draw(
@@ -107,7 +108,9 @@ def interesting_window(entries: Sequence[Entry]) -> tuple[Micros, Micros]:
     Two fifths of it lie before the rollback: as much as shows the whole recovery line, unless that
     would be so many messages that nobody could see them.
     """
-    first, last = (entries[0].at_us, entries[-1].at_us) if entries else (0, 0)
+    if not entries:
+        return 0, 0
+    first, last = entries[0].at_us, entries[-1].at_us
     taken: dict[tuple[str, CheckpointNo], Micros] = {}
     for entry in entries:
         if not isinstance(entry, Handled):
@@ -118,14 +121,18 @@ def interesting_window(entries: Sequence[Entry]) -> tuple[Micros, Micros]:
             elif isinstance(effect, Rollback) and entry.actor == COORDINATOR:
                 chosen = [taken.get(item, first) for item in effect.line.checkpoints.items()]
                 return _around(entries, entry.at_us, min(chosen, default=entry.at_us))
-    return max(first, last - WINDOW_US), last
+    return max(first, _uncrowded(entries, last), last - WINDOW_US), last
 
 
 def _around(entries: Sequence[Entry], at: Micros, line: Micros) -> tuple[Micros, Micros]:
     first, last = entries[0].at_us, entries[-1].at_us
-    sent = [entry.at_us for entry in entries if isinstance(entry, Stamped)]
-    before = bisect_left(sent, at)
-    earliest = sent[before - MESSAGES_BEFORE] if before > MESSAGES_BEFORE else first
     usual = at - round(WINDOW_US * BEFORE)
-    since = max(first, earliest, min(usual, line - (at - line) // 10))
+    since = max(first, _uncrowded(entries, at), min(usual, line - (at - line) // 10))
     return since, min(last, at + round((at - since) * (1 - BEFORE) / BEFORE))
+
+
+def _uncrowded(entries: Sequence[Entry], until: Micros) -> Micros:
+    """The moment from which on, until another, no more messages were sent than can be seen."""
+    sent = [entry.at_us for entry in entries if isinstance(entry, Stamped)]
+    before = bisect_left(sent, until)
+    return sent[before - MESSAGES_BEFORE] if before > MESSAGES_BEFORE else entries[0].at_us

@@ -5,9 +5,10 @@ other, each at the first of its wished places that is still free; one that finds
 its text is in the tooltip of its mark as well.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from itertools import pairwise
+from math import ceil, floor, hypot, log10
 
 from snapline.core.topology import Topology
 from snapline.ids import Micros, SlotId, TaskId, operator_of, slot_of
@@ -44,7 +45,7 @@ class Frame:
         self.since_us = since_us
         self.until_us = max(until_us, since_us + 1)
         names = [operator_of(task) for task in topology.tasks] + [COORDINATOR]
-        self.width = min(WIDTH_MAX, max(WIDTH_MIN, 1000.0 + 3.5 * messages))
+        self.width = min(WIDTH_MAX, max(WIDTH_MIN, 1050.0 + 2.5 * messages))
         self.left = MARGIN + SLOT_LABEL + CHARACTER * max(map(len, names)) + 20
         self.right = self.width - MARGIN - 14
         self.top = HEAD
@@ -110,6 +111,14 @@ class Labels:
     def reserve(self, x: float, y: float, half: float) -> None:
         """Keep labels away from a mark."""
         self.taken.append((x - half, y - half, x + half, y + half))
+
+    def reserve_path(self, corners: Sequence[tuple[float, float]], half: float) -> None:
+        """Keep labels away from a polyline."""
+        for (x1, y1), (x2, y2) in pairwise(corners):
+            steps = max(1, ceil(hypot(x2 - x1, y2 - y1) / (2 * half)))
+            for step in range(steps + 1):
+                share = step / steps
+                self.reserve(x1 + share * (x2 - x1), y1 + share * (y2 - y1), half)
 
     def place(
         self, text: str, wishes: Iterable[tuple[float, float]], size: float = 9.0

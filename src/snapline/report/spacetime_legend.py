@@ -9,7 +9,7 @@ from snapline.report.spacetime_layout import MARGIN, Frame
 from snapline.report.spacetime_story import Instant, LocalCheckpoint, Story, Stretch, Travel
 
 Sample: TypeAlias = Callable[[float, float], str]
-SAMPLE_WIDTH = 30.0
+LONG, SHORT = 30.0, 15.0  # the room for a sample
 LEGEND_ROW = 22.0
 
 
@@ -40,36 +40,36 @@ def legend(story: Story, frame: Frame, drawing: str, top: float) -> tuple[list[s
     """The explained samples in rows, and where they end."""
     drawn: list[str] = []
     x, y = MARGIN, top
-    for sample, words in _entries(story, frame, drawing):
-        width = SAMPLE_WIDTH + 6 + len(words) * 5.9 + 20
+    for sample, room, words in _entries(story, frame, drawing):
+        width = room + 7 + len(words) * 6.1 + 18
         if x > MARGIN and x + width > frame.width - MARGIN:
             x, y = MARGIN, y + LEGEND_ROW
         drawn.append(sample(x, y))
-        drawn.append(svg.text(x + SAMPLE_WIDTH + 6, y + 4, "key", words))
+        drawn.append(svg.text(x + room + 7, y + 4, "key", words))
         x += width
     return drawn, y + LEGEND_ROW
 
 
-def _entries(story: Story, frame: Frame, drawing: str) -> Iterator[tuple[Sample, str]]:
+def _entries(story: Story, frame: Frame, drawing: str) -> Iterator[tuple[Sample, float, str]]:
     travels = [arrow.travel for arrow in story.arrows]
     for travel, words in _TRAVELS:
         if travel in travels:
-            yield _arrow(travel), words
+            yield _arrow(travel), LONG, words
     checkpoints = _shown(story, frame)
     for states, words in _CHECKPOINTS:
         if any(_looks(each, states) for each in checkpoints):
-            yield _centred(partial(svg.checkpoint, states=states)), words
+            yield _centred(partial(svg.checkpoint, states=states)), SHORT, words
     if story.returns:
-        yield _line, "recovery line, and what it undoes"
-        yield _centred(svg.turn), "rollback"
+        yield _line, LONG, "recovery line, and what it undoes"
+        yield _centred(svg.turn), SHORT, "rollback"
     stretches = [span.stretch for span in story.spans]
     for stretch, kind, words in _STRETCHES:
         if stretch in stretches:
-            yield _bar(kind, drawing), words
+            yield _bar(kind, drawing), LONG, words
     instants = [event.instant for event in story.events]
     for instant, glyph, words in _INSTANTS:
         if instant in instants:
-            yield _centred(glyph), words
+            yield _centred(glyph), SHORT, words
 
 
 def _looks(each: LocalCheckpoint, states: tuple[str, ...]) -> bool:
@@ -100,36 +100,36 @@ _STRETCHES = (
 _INSTANTS: tuple[tuple[Instant, Sample, str], ...] = (
     (Instant.CRASH, svg.cross, "crash"),
     (Instant.FAULT, svg.warning, "another fault"),
-    (Instant.COMMIT, svg.tick, "line committed (+ rows published)"),
+    (Instant.COMMIT, svg.tick, "line committed (+ rows of output)"),
     (Instant.RESUMED, svg.restart, "coordinator resumed"),
 )
 
 
 def _centred(glyph: Sample) -> Sample:
-    return lambda x, y: glyph(x + SAMPLE_WIDTH / 2, y)
+    return lambda x, y: glyph(x + SHORT / 2, y)
 
 
 def _arrow(travel: Travel) -> Sample:
     def sample(x: float, y: float) -> str:
-        a, b, c = map(svg.number, (x, y, x + SAMPLE_WIDTH - 2))
+        a, b, c = map(svg.number, (x, y, x + LONG - 2))
         return f'<g class="travel {travel.value}"><path class="shaft" d="M{a} {b}H{c}"/></g>'
 
     return sample
 
 
 def _line(x: float, y: float) -> str:
-    region = svg.box("region", x + 8, y - 8, SAMPLE_WIDTH - 8, 16)
+    region = svg.box("region", x + 8, y - 8, LONG - 8, 16)
     ends = [(x + 5, y - 8), (x + 11, y), (x + 8, y + 8)]
     return region + svg.points("line", "polyline", ends)
 
 
 def _bar(kind: str, drawing: str) -> Sample:
     def sample(x: float, y: float) -> str:
-        end = x + SAMPLE_WIDTH
+        end = x + LONG
         if kind == "gap":
             return svg.segment("gap", x, y, end, y)
         fill = f' fill="url(#{drawing}-hatch)"' if kind == "hatched" else ""
-        bar = svg.box(kind, x + 4, y - 5, SAMPLE_WIDTH - 8, 10, fill)
+        bar = svg.box(kind, x + 4, y - 5, LONG - 8, 10, fill)
         return bar + svg.segment("life", x, y, end, y)
 
     return sample

@@ -140,7 +140,10 @@ def lines(story: Story, frame: Frame) -> Iterator[str]:
         yield svg.points("rim", "polyline", corners)
         tip = f"recovery line of the rollback at {back.at_us / 1000:,.1f} ms"
         yield svg.group("recovery", tip, svg.points("line", "polyline", corners))
-        yield from (svg.ring(x, y) for x, y in corners[1:-1] if x > frame.left)
+        for item in back.line.checkpoints.items():
+            chosen = story.checkpoints.get(item)
+            if chosen is not None and frame.shows(chosen.at_us):
+                yield svg.ring(frame.x(chosen.at_us), frame.lanes[chosen.task])
 
 
 def _corners(back: Return, story: Story, frame: Frame) -> list[tuple[float, float]]:
@@ -159,6 +162,9 @@ def _corners(back: Return, story: Story, frame: Frame) -> list[tuple[float, floa
 def checkpoints(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
     """Local checkpoints, and then their numbers where there is room."""
     shown = [c for c in story.checkpoints.values() if frame.shows(c.at_us)]
+    shown.sort(key=lambda each: not each.skipped)  # what still counts lies on top
+    for back in story.returns:
+        labels.reserve_path(_corners(back, story, frame), 2)
     for each in shown:
         x, y = frame.x(each.at_us), frame.lanes[each.task]
         labels.reserve(x, y, 5)
@@ -166,10 +172,17 @@ def checkpoints(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
     for each in shown:
         x, y = frame.x(each.at_us), frame.lanes[each.task]
         name = checkpoint_label(each.checkpoint)
-        wishes = [(x + 6, y - 6.6), (x + 6, y + 13.6), (x - 23, y - 6.6), (x - 23, y + 13.6)]
+        wishes = _around(x, y, name)
         place = labels.place(name, wishes)
         if place is not None:
             yield svg.text(*place, "number halo", name)
+
+
+def _around(x: float, y: float, name: str) -> list[tuple[float, float]]:
+    """The wishes of a number: beside its mark, best above and to the right."""
+    left = x - 7 - 5.2 * len(name)
+    near = [(x + 6, y - 6.6), (x + 6, y + 13.6), (left, y - 6.6), (left, y + 13.6)]
+    return [*near, (x + 10, y - 6.6), (x + 10, y + 13.6)]
 
 
 def _states(each: LocalCheckpoint) -> list[str]:
@@ -206,13 +219,13 @@ def events(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
     for each in story.events:
         if each.count is not None:
             x, y = frame.x(each.at_us), frame.lanes[each.lane]
-            place = labels.place(f"+{each.count:,}", [(x + 5, y - 6)], 9.5)
+            place = labels.place(f"+{each.count:,}", [(x + 9, y - 4.5)], 9.5)
             if place is not None:
                 yield svg.text(*place, "count halo", f"+{each.count:,}")
 
 
 def _event_text(each: Event) -> str:
-    return each.label if each.count is None else f"{each.label}, {each.count:,} rows published"
+    return each.label if each.count is None else f"{each.label}, {each.count:,} rows of output"
 
 
 def flags(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
@@ -222,9 +235,10 @@ def flags(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
         x, lane = frame.x(back.at_us), frame.lanes[COORDINATOR]
         labels.reserve(x, lane, 8)
         lost = f", because of the loss of {', '.join(back.lost)}" if back.lost else ""
-        tip = f"rollback at {back.at_us / 1000:,.1f} ms: epoch {back.epoch} ends{lost}"
+        ends = f": epoch {back.epoch} ends" if back.whole else ""
+        tip = f"rollback at {back.at_us / 1000:,.1f} ms{ends}{lost}"
         yield svg.group("rollback", tip, svg.turn(x, lane))
-        name = f"recovery line (epoch {back.epoch + 1})"
+        name = f"recovery line (epoch {back.epoch + 1})" if back.whole else "restart alone"
         first = _corners(back, story, frame)[0][0]
         wishes = [(first + 5, y), (first - 5 - CHARACTER * len(name) * 0.9, y), (x + 6, y)]
         place = labels.place(name, wishes, 10.5)

@@ -22,13 +22,13 @@ text {{ font-family: Inter, "Segoe UI", "Helvetica Neue", Arial, sans-serif; fil
 .band {{ fill: #f5f7f9; }} .tag {{ fill: #e6ebf0; }}
 .grid {{ stroke: #e3e8ed; }} .baseline {{ stroke: #9aa7b4; }}
 .axis {{ text-anchor: middle; }}
-.life {{ stroke: {ink}; stroke-width: 1.1; }}
+.life {{ stroke: #3d4b59; stroke-width: 1; }}
 .gap {{ stroke: #8996a3; stroke-width: 1.4; stroke-dasharray: .1 5; stroke-linecap: round; }}
 .blocked {{ fill: {sky}; opacity: .22; }}
 .travel path {{ fill: none; }}
 .travel .hit {{ stroke: transparent; stroke-width: 7; marker-end: none; }}
 .message .shaft {{ stroke: {slate}; stroke-width: .8; opacity: {opacity}; }}
-.lost .shaft {{ stroke: {slate}; stroke-width: .8; opacity: .75; stroke-dasharray: 1.5 2; }}
+.lost .shaft {{ stroke: {slate}; stroke-width: 1.1; stroke-dasharray: 1.5 2; }}
 .marker .shaft {{ stroke: {sky}; stroke-width: 1.1; stroke-dasharray: 5 3; opacity: .9; }}
 .replayed .shaft {{ stroke: {orange}; stroke-width: 1.5; opacity: .95; }}
 .orphan .shaft {{ stroke: {red}; stroke-width: 1.6; opacity: .95; }}

@@ -139,6 +139,7 @@ class Toy:
             dict(self.received[task]),
             self.epoch,
             1,
+            position=10 * sum(self.received[task].values()) if "sink" in task else 0,
             forced=forced,
         )
         self.later(at + self.rng.randrange(15_000, 45_000), self.store, meta)
@@ -152,8 +153,6 @@ class Toy:
         whole = len(line) == len(self.topology.tasks) and len(dict.fromkeys(line.values())) == 1
         commit = (Commit(RecoveryLine(line)),) if self.markers and whole else ()
         self.handled(at, COORDINATOR, SnapshotStored(meta), commit)
-        if commit:
-            self.happened(at + 2_000, COORDINATOR, "published", rows=self.rng.randrange(40, 90))
 
     def local(self, at: int, task: TaskId) -> None:
         if task not in self.dead:
@@ -258,8 +257,3 @@ def toy_run(*, markers: bool, seed: int = 3) -> tuple[list[Entry], Topology]:
     toy.recover(640_000)
     toy.run(1_250_000)
     return sorted(toy.entries, key=lambda entry: entry.at_us), toy.topology
-
-
-def glyphs(svg: str, kind: str) -> int:
-    """How many groups of this class a drawing has."""
-    return svg.count(f'<g class="{kind}">')
