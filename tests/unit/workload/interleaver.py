@@ -2,7 +2,7 @@
 
 Channels are FIFO; everything else is chosen by the seed: which task acts next, how many records a source
 reads, where a batch is cut. Now and then a task is replaced by a fresh one that takes back its captured
-state through the binary form.
+state through the binary form. `faults` names deliveries, by number, that are made 0 or 2 times.
 """
 
 import random
@@ -22,6 +22,7 @@ from snapline.ids import operator_of
 class Result:
     output: dict[str, Batch]
     state: dict[str, dict[str, Batch]]
+    delivered: int  # messages with records
 
 
 @dataclass
@@ -32,7 +33,9 @@ class Task:
 
 
 class Interleaver:
-    def __init__(self, flow, slots, seed):
+    def __init__(self, flow, slots, seed, faults):
+        self.faults = faults
+        self.delivered = 0
         self.rng = random.Random(seed)
         self.deployment = deploy(flow, slots)
         self.plans = self.deployment.plans
@@ -55,7 +58,8 @@ class Interleaver:
                 self._take(self.channels[at])
             if self.rng.random() < 0.02:
                 self._replace(self.rng.choice(list(self.tasks)))
-        return Result({s: concat(b) for s, b in self.written.items() if b}, self._state())
+        output = {sink: concat(batches) for sink, batches in self.written.items() if batches}
+        return Result(output, self._state(), self.delivered)
 
     def _steps(self):
         reads = [
@@ -69,7 +73,7 @@ class Interleaver:
     def _read(self, task, partition):
         ingress, offsets = self.plans[task].ingress, self.tasks[task].offsets
         start = offsets[partition]
-        batch = ingress.read(partition, start, start + self.rng.randint(1, 9))
+        batch = ingress.read(partition, start, start + self.rng.randint(1, 16))
         offsets[partition] = start + batch.length
         self._send(task, self.tasks[task].operator.process("in", batch))
         self._advance(task, min(ingress.watermark(p, o) for p, o in offsets.items()))
@@ -82,7 +86,9 @@ class Interleaver:
             batch, watermark = batch.slice(0, cut), None
         task = channel.target
         if batch.length:
-            self._send(task, self.tasks[task].operator.process(channel.port, batch))
+            self.delivered += 1
+            for _ in range(self.faults.get(self.delivered, 1)):
+                self._send(task, self.tasks[task].operator.process(channel.port, batch))
         if watermark is not None:
             self.watermarks[channel.id] = watermark
             self._advance(task, min(self.watermarks[c] for c in self.regular[task]))
@@ -120,8 +126,13 @@ class Interleaver:
         for task, running in self.tasks.items():
             for name, batch in running.operator.capture(full=True).parts.items():
                 parts.setdefault(operator_of(task), {}).setdefault(name, []).append(batch)
-        return {o: {n: concat(b) for n, b in ps.items()} for o, ps in parts.items()}
+        return {o: {n: _stacked(b) for n, b in ps.items()} for o, ps in parts.items()}
 
 
-def run(workload, params, seed=0) -> Result:
-    return Interleaver(workload.build(params), params.partitions, seed).run()
+def _stacked(batches: list[Batch]) -> Batch:
+    return concat([batch for batch in batches if batch.length] or batches[:1])
+
+
+def run(workload, params, seed=0, slots=None, faults=None) -> Result:
+    flow = workload.build(params)
+    return Interleaver(flow, slots or params.partitions, seed, faults or {}).run()

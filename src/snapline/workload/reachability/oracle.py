@@ -3,9 +3,11 @@
 MUST are the simple paths of the final graph: none of their parts was ever deleted, so no order of
 arrival can hide them. MAY are the simple paths over all that was ever inserted with a part that was
 deleted: whether they were found depends on what came first. Deletions reach everybody sooner or
-later, so the final state holds exactly the links and sources that remain, and MUST.
+later, so the final state holds exactly the links and sources that remain, MUST, and in every task
+a tombstone for whatever was deleted.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -100,6 +102,20 @@ def _judge_state(
     alive = {path: facts for path, facts in paths.items() if world.alive(path)}
     known = _paths_in(parts.get("paths"))
     judge_rows(findings, alive, known, lambda path: f"state: {_describe(path)}")
+    _judge_tombstones(findings, world, Counter(rows_of(parts.get("tombstones"), "id")))
+
+
+def _judge_tombstones(findings: Findings, world: World, found: "Counter[tuple[int, ...]]") -> None:
+    """Every task has every tombstone; how many tasks there are is not known here."""
+    tasks = max(found.values(), default=1)
+    for event in sorted(world.deleted):
+        if found[event,] < tasks:
+            because = f"{found[event,]} of {tasks} tasks know of the deletion"
+            findings.lack("missing", label("state: tombstone of event", event), because)
+    for (event,) in found:
+        if event not in world.deleted:
+            because = "nobody deleted it"
+            findings.excess("invented", label("state: tombstone of event", event), because)
 
 
 def _paths_in(batch: Batch | None) -> list[tuple[Path, Facts]]:

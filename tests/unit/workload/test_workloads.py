@@ -1,0 +1,320 @@
+"""Every workload is right under any interleaving, and its oracle sees when it is not."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from interleaver import run
+
+from snapline.batch import Batch, concat
+from snapline.core.policy import Guarantee
+from snapline.dataflow.join import LEFT, RIGHT, Join, WindowJoin
+from snapline.workload import WORKLOADS
+from snapline.workload.base import Params
+from snapline.workload.generated import label
+from snapline.workload.nexmark import queries
+from snapline.workload.nhop import query as nhop
+from snapline.workload.reachability import oracle as reachability_oracle
+from snapline.workload.reachability import query as reachability
+
+NOTHING, MOST, LEAST, EXACTLY = Guarantee
+PARAMS = Params(seed=5, records=40)
+
+every_workload = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda w: w.name)
+
+
+@cache
+def good(workload):
+    return run(workload, PARAMS)
+
+
+def sink_of(workload):
+    (sink,) = good(workload).output
+    return sink
+
+
+def verdicts(workload, batch, state=None):
+    """The problems at each level when `batch` is the output."""
+    output = {sink_of(workload): batch}
+    kept = good(workload).state if state is None else state
+    return {level: workload.judge(PARAMS, output, kept, level) for level in Guarantee}
+
+
+def broken_at(problems):
+    return [level for level in Guarantee if problems[level]]
+
+
+def row_to_touch(workload, batch):
+    """A row that must be there: for reachability one of MUST."""
+    if workload.name != "reachability":
+        return 3
+    world = reachability_oracle.world_of(PARAMS)
+    paths = zip(batch["source"].tolist(), batch["links"].to_list(), strict=True)
+    return next(n for n, path in enumerate(paths) if world.alive(path))
+
+
+def test_the_list_names_every_workload():
+    names = ["counting", "q1", "q3", "q8", "q12", "reachability", "nhop"]
+    assert list(WORKLOADS) == names
+    assert [w.name for w in WORKLOADS.values() if w.cyclic] == ["reachability", "nhop"]
+    for workload in WORKLOADS.values():
+        assert len(workload.summary) < 80
+
+
+@every_workload
+@pytest.mark.parametrize("seed", range(20))
+def test_every_interleaving_gives_what_is_right(workload, seed):
+    params = Params(seed=seed)
+    result = run(workload, params, seed)
+    assert workload.judge(params, result.output, result.state, EXACTLY) == []
+
+
+@every_workload
+@pytest.mark.parametrize(
+    ("params", "slots"),
+    [
+        (Params(partitions=1, records=40), 1),
+        (Params(partitions=4, records=20), 2),
+        (Params(partitions=1, records=1, duration_ms=5), 3),
+    ],
+    ids=str,
+)
+def test_every_size_of_a_run_gives_what_is_right(workload, params, slots):
+    result = run(workload, params, slots=slots)
+    assert workload.judge(params, result.output, result.state, EXACTLY) == []
+
+
+@every_workload
+def test_the_output_has_a_time_for_its_latency(workload):
+    assert good(workload).output[sink_of(workload)].schema["time"] == "int64"
+
+
+@every_workload
+def test_an_output_of_a_size_that_can_be_read_and_is_worth_judging(workload):
+    size = len(run(workload, Params()).output[sink_of(workload)])
+    assert 15 <= size <= 300
+
+
+# One row of the output is touched.
+
+
+@every_workload
+def test_a_row_that_is_missing_breaks_at_least_once(workload):
+    batch = good(workload).output[sink_of(workload)]
+    lost = row_to_touch(workload, batch)
+    problems = verdicts(workload, batch.take(np.arange(len(batch)) != lost))
+    assert broken_at(problems) == [NOTHING, LEAST, EXACTLY]
+    assert any(named(workload, batch, lost) in p.record for p in problems[EXACTLY])
+    assert all(p.kind == "missing" for p in problems[EXACTLY])
+
+
+@every_workload
+def test_a_row_that_came_twice_breaks_at_most_once(workload):
+    batch = good(workload).output[sink_of(workload)]
+    twice = row_to_touch(workload, batch)
+    problems = verdicts(workload, concat([batch, batch.slice(twice, twice + 1)]))
+    assert broken_at(problems) == [NOTHING, MOST, EXACTLY]
+    assert any(named(workload, batch, twice) in p.record for p in problems[EXACTLY])
+    assert all(p.kind == "duplicate" for p in problems[EXACTLY])
+
+
+@every_workload
+def test_an_output_that_never_came_misses_everything(workload):
+    for output in ({}, {sink_of(workload): Batch({}, 0)}):
+        assert len(workload.judge(PARAMS, output, {}, EXACTLY)) > 10
+        assert workload.judge(PARAMS, output, {}, MOST) == []
+
+
+def named(workload, batch, row):
+    """How a problem names a row."""
+    facts = dict(zip(batch.columns, batch.slice(row, row + 1).rows()[0], strict=True))
+    match workload.name:
+        case "counting" | "q12":
+            return f":{facts['time'] * PARAMS.records // PARAMS.duration_ms}"
+        case "q1":
+            return label("bid", facts["id"])
+        case "q3" | "q8":
+            return f"auction {facts['auction']} with person {facts['person']}"
+        case "reachability":
+            return " > ".join(label("link", link) for link in facts["links"])
+        case "nhop":
+            return " > ".join(label("edge", edge) for edge in facts["edges"])
+
+
+def changed(batch, row, **values):
+    """The batch with other values in one row."""
+    columns = {}
+    for name, value in values.items():
+        cells = batch.select(name).to_pydict()[name]
+        cells[row] = value
+        columns[name] = cells
+    return batch.with_columns(**Batch.of(**columns).columns)
+
+
+WRONG_VALUES = [
+    ("q1", {"price": 1}, [NOTHING, MOST, LEAST, EXACTLY]),
+    ("q3", {"city": "Nowhere"}, [NOTHING, MOST, LEAST, EXACTLY]),
+    ("q8", {"reserve": 1}, [NOTHING, MOST, LEAST, EXACTLY]),
+    ("q8", {"window": 7}, [NOTHING, MOST, LEAST, EXACTLY]),
+    ("counting", {"count": 99}, [NOTHING, MOST, EXACTLY]),
+    ("q12", {"count": 99}, [NOTHING, MOST, EXACTLY]),
+    ("reachability", {"nodes": [1, 2]}, [NOTHING, MOST, LEAST, EXACTLY]),
+    ("nhop", {"time": 7}, [NOTHING, MOST, LEAST, EXACTLY]),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "levels"), WRONG_VALUES)
+def test_a_row_with_a_wrong_value_is_wrong(name, values, levels):
+    workload = WORKLOADS[name]
+    batch = good(workload).output[sink_of(workload)]
+    row = row_to_touch(workload, batch)
+    problems = verdicts(workload, changed(batch, row, **values))
+    assert broken_at(problems) == levels
+    assert {p.kind for p in problems[MOST]} == {"wrong"}
+
+
+INVENTIONS = [
+    ("q1", {"id": 10**6}, "bid 0:1000000"),
+    ("q3", {"person": 10**6}, "with person 1000000"),
+    ("q8", {"auction": 10**6}, "auction 1000000"),
+    ("counting", {"key": 77}, "key 77"),
+    ("q12", {"bidder": 77}, "bidder 77"),
+    ("reachability", {"links": [5, 6]}, "link 0:5 > link 0:6"),
+    ("nhop", {"edges": [5, 6, 7]}, "edge 0:5 > edge 0:6 > edge 0:7"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "record"), INVENTIONS)
+def test_a_row_that_nothing_gives_is_invented(name, values, record):
+    workload = WORKLOADS[name]
+    batch = good(workload).output[sink_of(workload)]
+    invented = changed(batch, 3, **values).slice(3, 4)
+    problems = verdicts(workload, concat([batch, invented]))
+    assert broken_at(problems) == [NOTHING, MOST, EXACTLY]
+    assert [p.kind for p in problems[EXACTLY]] == ["invented"]
+    assert record in problems[EXACTLY][0].record
+
+
+# Something goes wrong on the way.
+
+
+@every_workload
+@pytest.mark.parametrize(("times", "level"), [(0, LEAST), (2, MOST)], ids=["lost", "twice"])
+def test_a_message_that_is_not_delivered_once_is_seen(workload, times, level):
+    tries = 6
+    seen = 0
+    for part in range(1, tries + 1):
+        chosen = good(workload).delivered * part // (tries + 1)
+        result = run(workload, PARAMS, faults={chosen: times})
+        assert not workload.judge(PARAMS, result.output, {}, MOST if level is LEAST else LEAST)
+        seen += bool(workload.judge(PARAMS, result.output, result.state, EXACTLY))
+    # Where a record needs a partner, or is deleted, or deletes again, it may leave no trace.
+    assert seen == tries if workload.name in ("counting", "q1", "q12") else seen > 0
+
+
+def problems_of(workload, seeds=3):
+    found = []
+    for seed in range(seeds):
+        result = run(workload, PARAMS, seed)
+        found += workload.judge(PARAMS, result.output, result.state, EXACTLY)
+    return found
+
+
+def test_a_join_on_a_cycle_that_forgets_links_is_seen(monkeypatch):
+    def forgetful(self, links):
+        return reachability._joined(self._paths, links)
+
+    monkeypatch.setattr(reachability.Join, "_add_links", forgetful)
+    kinds = {p.kind for p in problems_of(WORKLOADS["reachability"])}
+    assert kinds == {"missing"}
+
+
+def test_a_join_that_forgets_its_tombstones_is_seen_in_the_state(monkeypatch):
+    def forgetful(self, targets):
+        bury(self, targets)
+        self._tombstones = self._tombstones[:0]
+
+    bury = reachability.Join._bury
+    monkeypatch.setattr(reachability.Join, "_bury", forgetful)
+    problems = problems_of(WORKLOADS["reachability"])
+    assert {p.kind for p in problems} == {"invented", "missing"}
+    assert all(p.record.startswith("state: ") for p in problems)
+    assert any("state: link" in p.record for p in problems)
+
+
+def test_a_path_through_a_node_twice_is_seen(monkeypatch):
+    def careless(column, hit):
+        return np.zeros(len(column), np.bool_)
+
+    monkeypatch.setattr(reachability, "any_item", careless)
+    assert "invented" in {p.kind for p in problems_of(WORKLOADS["reachability"], seeds=1)}
+
+
+def test_the_one_sided_join_of_the_thesis_loses_walks(monkeypatch):
+    def one_sided(self, port, batch):
+        outputs = process(self, port, batch)
+        return () if port == nhop.EDGES else outputs
+
+    process = nhop.Join.process
+    monkeypatch.setattr(nhop.Join, "process", one_sided)
+    assert {p.kind for p in problems_of(WORKLOADS["nhop"], seeds=1)} == {"missing"}
+
+
+def test_a_walk_beyond_the_ttl_is_invented(monkeypatch):
+    monkeypatch.setattr(nhop, "ttl_ms", lambda params: params.duration_ms)
+    assert {p.kind for p in problems_of(WORKLOADS["nhop"], seeds=1)} == {"invented"}
+
+
+@pytest.mark.parametrize(("name", "operator"), [("q3", Join), ("q8", WindowJoin)])
+@pytest.mark.parametrize("side", [LEFT, RIGHT])
+def test_a_join_whose_one_side_does_not_look_at_the_other_is_seen(
+    monkeypatch, name, operator, side
+):
+    def blind(self, port, batch):
+        outputs = process(self, port, batch)
+        return () if port == side else outputs
+
+    process = operator.process
+    monkeypatch.setattr(operator, "process", blind)
+    assert {p.kind for p in problems_of(WORKLOADS[name], seeds=1)} == {"missing"}
+
+
+def test_a_filter_that_keeps_the_wrong_records_is_seen(monkeypatch):
+    monkeypatch.setattr(queries, "is_local", lambda persons: persons["person"] < 20)
+    kinds = {p.kind for p in problems_of(WORKLOADS["q3"], seeds=1)}
+    assert kinds == {"missing", "invented"}
+
+
+def test_a_window_of_another_length_is_seen(monkeypatch):
+    monkeypatch.setattr(queries, "window_ms", lambda params: params.duration_ms)
+    for name in ("q8", "q12"):
+        assert problems_of(WORKLOADS[name], seeds=1)
+
+
+# What the oracles of reachability and of the windows ask, beyond the rows.
+
+
+def test_the_final_state_is_judged_only_where_it_was_promised():
+    workload = WORKLOADS["reachability"]
+    result = good(workload)
+    for part in ("links", "paths", "tombstones"):
+        batch = result.state["join"][part]
+        state = {"join": {**result.state["join"], part: batch.slice(1, len(batch))}}
+        problems = verdicts(workload, result.output["paths"], state)
+        assert broken_at(problems) == [NOTHING, EXACTLY]
+        assert [p.kind for p in problems[EXACTLY]] == ["missing"]
+        assert problems[EXACTLY][0].record.startswith("state: ")
+
+
+def test_deletions_leave_both_paths_that_must_and_paths_that_may_be_found():
+    world = reachability_oracle.world_of(PARAMS)
+    paths = [path for path in reachability_oracle.simple_paths(world) if path[1]]
+    alive = [world.alive(path) for path in paths]
+    assert 10 <= sum(alive) < len(paths) <= 300
+    assert {len(links) for _, links in paths} == {1, 2, 3, 4}
+
+
+def test_some_interleavings_find_paths_that_others_do_not():
+    workload = WORKLOADS["reachability"]
+    sizes = {len(run(workload, PARAMS, seed).output["paths"]) for seed in range(6)}
+    assert len(sizes) > 1
