@@ -59,6 +59,10 @@ class MemoryStore:
         data, digest = self._objects[key]
         self._objects[key] = (data[:-1] + bytes([(data[-1] if data else 0) ^ 0xFF]), digest)
 
+    def has(self, key: str) -> bool:
+        """Whether an object of this name is stored."""
+        return key in self._objects
+
     def keys(self) -> tuple[str, ...]:
         """What is stored, for tests that nothing is left behind."""
         return tuple(self._objects)
@@ -215,6 +219,11 @@ class MemoryOutlet:
             file.batches.pop()
         file.position = file.synced
 
+    def synced(self, life: Life) -> int | None:
+        """Rows of the timeline that are durable in the file of a life; None if it has none."""
+        file = self._files.get(life.name)
+        return None if file is None else file.synced
+
     def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
         """Make manifest `number` public; idempotent."""
         verdict = self._chain.judge(number, extents)
@@ -224,6 +233,8 @@ class MemoryOutlet:
             file = self._files.get(extent.file)
             if file is None:
                 raise StorageError(f"{task} has no egress file {extent.file}")
+            if extent.start == extent.stop:
+                continue
             if extent.start < file.first:
                 raise StorageError(f"{extent} of {task} begins before its file, at {file.first}")
             if extent.stop > file.synced:

@@ -9,6 +9,8 @@ from snapline.core.messages import END_OF_TIME
 from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
 from snapline.storage.files import FileIngress, write_ingress
 from snapline.storage.memory import ListIngress
+from snapline.workload.base import Params
+from snapline.workload.generated import Generated, draw
 
 
 def batch(times):
@@ -100,3 +102,14 @@ class Optimist(ListIngress):
 def test_the_check_finds_what_is_wrong(wrong):
     with pytest.raises(AssertionError):
         check_ingress(wrong(PARTITIONS))
+
+
+@pytest.mark.parametrize("disorder_ms", [0, 1, 70])
+@pytest.mark.parametrize(("records", "duration_ms"), [(60, 2_400), (7, 1_000), (150, 40)])
+def test_a_generated_input_is_pure_and_in_time(records, duration_ms, disorder_ms):
+    params = Params(seed=3, partitions=2, records=records, duration_ms=duration_ms)
+    check_ingress(Generated("bids", params, _price, records, disorder_ms))
+
+
+def _price(params, partition, offsets):
+    return {"price": draw(params, "price", partition, offsets, 100)}

@@ -56,11 +56,12 @@ class FileOutlet:
             reader = self._reader(extent.file)
         except ObjectMissing as error:
             raise StorageError(f"{task} has no egress file {extent.file}") from error
-        if extent.start < extent.stop:
-            if extent.start < reader.start:
-                raise StorageError(f"{extent} of {task} begins before its file, at {reader.start}")
-            if extent.stop > reader.stop:
-                raise StorageError(f"{extent} of {task} is synced only through {reader.stop}")
+        if extent.start == extent.stop:
+            return
+        if extent.start < reader.start:
+            raise StorageError(f"{extent} of {task} begins before its file, at {reader.start}")
+        if extent.stop > reader.stop:
+            raise StorageError(f"{extent} of {task} is synced only through {reader.stop}")
         # What we can read may still be in the page cache alone: a lost mark proves nothing.
         reader.make_durable()
         with unavailable_on_os_error(f"sync {self._directory}"):
