@@ -157,20 +157,27 @@ def _write_batch(batch: Batch) -> dict[str, int]:
 
 
 def _write_free(value: Value) -> Json:
-    """Where any value may stand, only what JSON knows may: the rest would not come back equal."""
+    """Where any value may stand, only those may that come back equal.
+
+    A mapping with the key `type` would come back as an object.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple):
         return [_write_free(each) for each in value]
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+    if type(value).__name__ in _CLASSES:
+        return _write_object(value)
+    if isinstance(value, Mapping) and all(isinstance(key, str) and key != "type" for key in value):
         return {key: _write_free(each) for key, each in value.items()}
-    raise TypeError(f"a journal cannot hold {value!r}: use numbers, strings, tuples and mappings")
+    raise TypeError(f"a journal cannot hold {value!r}: use numbers, strings, tuples, mappings")
 
 
 def _read_free(value: Json) -> Value:
     if isinstance(value, list):
         return tuple(_read_free(each) for each in value)
     if isinstance(value, dict):
+        if "type" in value:
+            return _read_object(value)
         return {key: _read_free(each) for key, each in value.items()}
     return value
 
