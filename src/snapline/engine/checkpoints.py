@@ -1,0 +1,230 @@
+"""The way of a task's checkpoints from capture to counted.
+
+A checkpoint counts once its snapshot is stored, the sender log is durable through its `sent`, the egress
+of a sink is durable through its `position`, and every earlier checkpoint of the task counts. Until then
+it is pending here, and nobody else knows it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from snapline.core.effects import Record, Snapshot
+from snapline.core.messages import CheckpointMeta, Marker, Message
+from snapline.dataflow.operator import Capture
+from snapline.engine.control import NotStored, Stored
+from snapline.engine.shell import RetryAlarm, SlotShell, Ticket
+from snapline.errors import ProtocolViolation
+from snapline.ids import ChannelId, CheckpointNo, Millis, Seq
+from snapline.storage.api import Egress, Life, MessageLog
+from snapline.storage.codec import digest_of, encode_snapshot
+
+
+def snapshot_key(life: Life, checkpoint: CheckpointNo) -> str:
+    """The name of a snapshot in the store: of one life, so never written twice."""
+    return f"snapshot/{life.name}/{checkpoint}"
+
+
+def key_of(meta: CheckpointMeta) -> str:
+    """The name under which the snapshot of a checkpoint is stored."""
+    return snapshot_key(Life(meta.task, meta.epoch, meta.incarnation), meta.checkpoint)
+
+
+@dataclass(slots=True)
+class Recording:
+    """Messages of one input that belong to an open snapshot."""
+
+    after: Seq
+    through: Seq | None  # known from the start, or when the marker is seen
+    messages: list[Message] = field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        """Whether all messages are there."""
+        last = self.messages[-1].seq if self.messages else self.after
+        return self.through is not None and last >= self.through
+
+
+@dataclass(slots=True)
+class Pending:
+    """A checkpoint that does not count yet."""
+
+    meta: CheckpointMeta
+    capture: Capture
+    memo: bytes
+    open: bool
+    sealed: bool
+    recordings: dict[ChannelId, Recording] = field(default_factory=dict)
+    overtaken: dict[ChannelId, list[Message]] = field(default_factory=dict)
+    data: bytes = b""
+    waiting: list[Ticket] = field(default_factory=list)  # calls to storage still under way
+
+
+class Captured(Protocol):
+    """What the writer asks of its task: the counters of this moment, and the state."""
+
+    def capture(self, *, full: bool) -> Capture:
+        """The operator's state, with the engine's own part of it."""
+        ...
+
+    def meta(self, effect: Snapshot) -> CheckpointMeta:
+        """The counters."""
+        ...
+
+
+class CheckpointWriter:
+    """The pending checkpoints of one task, in order."""
+
+    def __init__(
+        self,
+        life: Life,
+        shell: SlotShell,
+        log: MessageLog,
+        egress: Egress | None,
+        full_every: int,
+        retry_ms: Millis,
+    ) -> None:
+        self.life = life
+        self.shell = shell
+        self.log = log
+        self.egress = egress
+        self.full_every = full_every
+        self.retry_ms = retry_ms
+        self.pending: dict[CheckpointNo, Pending] = {}  #: in the order in which they were taken
+        self.open: Pending | None = None  #: the one that still records
+        self.deltas = full_every  #: deltas since the last full capture; the first capture is full
+        self.last: CheckpointNo | None = None  #: the capture to which the next delta refers
+
+    def take(self, task: Captured, effect: Snapshot) -> None:
+        """Perform a `Snapshot`."""
+        if self.open is not None:
+            self.abandon(self.open.meta.checkpoint)
+        capture = task.capture(full=self.deltas >= self.full_every)
+        self.deltas = 0 if capture.full else self.deltas + 1
+        meta = replace(task.meta(effect), parent=None if capture.full else self.last)
+        self.last = effect.checkpoint
+        pending = Pending(meta, capture, effect.memo, effect.open, not effect.open)
+        self.pending[effect.checkpoint] = pending
+        if effect.open:
+            self.open = pending
+        else:
+            self._store(pending)
+
+    def record(self, effect: Record, after: Seq, queued: Iterable[Message | Marker]) -> None:
+        """Perform a `Record`: begin with what is queued already."""
+        if self.open is None or self.open.sealed:
+            raise ProtocolViolation(
+                f"{self.life.task} records {effect.channel} into no open snapshot"
+            )
+        self.open.recordings[effect.channel] = Recording(after, effect.through)
+        for payload in queued:
+            self.see(effect.channel, payload)
+
+    def see(self, channel: ChannelId, payload: Message | Marker) -> None:
+        """A message or marker reached the inbox; an open snapshot may want it."""
+        pending = self.open
+        if pending is None or (recording := pending.recordings.get(channel)) is None:
+            return
+        if recording.ended:
+            return
+        if isinstance(payload, Message):
+            recording.messages.append(payload)
+        elif payload.checkpoint == pending.meta.checkpoint and recording.through is None:
+            last = recording.messages[-1].seq if recording.messages else recording.after
+            recording.through = last
+        elif payload.checkpoint > pending.meta.checkpoint:
+            self.abandon(pending.meta.checkpoint)  # its round was given up by the others
+            return
+        self._store_if_complete()
+
+    def overtook(self, channel: ChannelId, messages: list[Message]) -> None:
+        """The marker of the open snapshot passed these messages on an output."""
+        if self.open is None:
+            raise ProtocolViolation(f"{self.life.task} overtakes output without an open snapshot")
+        self.open.overtaken[channel] = messages
+
+    def seal(self, checkpoint: CheckpointNo) -> None:
+        """Perform a `Seal`."""
+        if self.open is None or self.open.meta.checkpoint != checkpoint:
+            raise ProtocolViolation(f"{self.life.task} seals {checkpoint}, which is not open")
+        self.open.sealed = True
+        self._store_if_complete()
+
+    def abandon(self, checkpoint: CheckpointNo) -> None:
+        """Perform an `Abandon`."""
+        pending = self.pending.pop(checkpoint, None)
+        if pending is None:
+            return
+        if self.open is pending:
+            self.open = None
+        self.deltas = self.full_every  # later deltas would refer to what is not there
+        if pending.data:
+            self.shell.delete(snapshot_key(self.life, checkpoint))
+
+    def _store_if_complete(self) -> None:
+        pending = self.open
+        if pending is None or not pending.sealed:
+            return
+        if all(recording.ended for recording in pending.recordings.values()):
+            self.open = None
+            self._store(pending)
+
+    def _store(self, pending: Pending) -> None:
+        recorded = {c: (r.after, r.through or 0, r.messages) for c, r in pending.recordings.items()}
+        for channel, messages in pending.overtaken.items():
+            recorded[channel] = (messages[0].seq - 1, messages[-1].seq, messages)
+        messages = [message for _, _, part in recorded.values() for message in part]
+        capture = pending.capture
+        pending.data = encode_snapshot(capture.full, capture.parts, pending.memo, messages)
+        pending.meta = replace(
+            pending.meta,
+            channel_state={c: (after, through) for c, (after, through, m) in recorded.items() if m},
+            bytes=len(pending.data),
+            digest=digest_of(pending.data),
+        )
+        epoch, task, number = self.life.epoch, self.life.task, pending.meta.checkpoint
+        pending.waiting = [
+            Ticket("snapshot", epoch, task, number),
+            Ticket("log", epoch, task, number),
+        ]
+        if self.egress is not None:
+            pending.waiting.append(Ticket("egress", epoch, task, number))
+        for ticket in tuple(pending.waiting):
+            self._ask(ticket, pending)
+
+    def _ask(self, ticket: Ticket, pending: Pending) -> None:
+        if ticket.kind == "snapshot":
+            self.shell.store(ticket, snapshot_key(self.life, ticket.number), pending.data)
+        else:
+            file = self.log if ticket.kind == "log" else self.egress
+            assert file is not None
+            self.shell.sync(ticket, file)
+
+    def done(self, ticket: Ticket) -> None:
+        """A call to storage has succeeded: report what counts now."""
+        pending = self.pending.get(ticket.number)
+        if pending is None:
+            return
+        pending.waiting.remove(ticket)
+        while self.pending:
+            first = next(iter(self.pending.values()))
+            if not first.data or first.waiting:
+                return  # a checkpoint counts only after all earlier ones of its task
+            del self.pending[first.meta.checkpoint]
+            self.shell.report(Stored(self.life.epoch, first.meta))
+
+    def failed(self, ticket: Ticket) -> None:
+        """A call to storage has failed: say so, and try again unless abandoned meanwhile."""
+        if ticket.number in self.pending:
+            self.shell.report(NotStored(self.life.epoch, self.life.task, ticket.number))
+            self.shell.set_alarm(RetryAlarm(ticket), self.retry_ms)
+
+    def retry(self, ticket: Ticket) -> None:
+        """The time has come to try again."""
+        if pending := self.pending.get(ticket.number):
+            self._ask(ticket, pending)
+
+    def forget(self) -> None:
+        """The epoch is over: what is pending never counts."""
+        for checkpoint in tuple(self.pending):
+            self.abandon(checkpoint)

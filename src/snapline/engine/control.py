@@ -1,0 +1,185 @@
+"""What the coordinator and the slots say to each other, outside the data channels.
+
+Orders go to slots, reports come back. Each names its epoch: whoever is in another one ignores it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from snapline.core.events import Command, Paused
+from snapline.core.messages import CheckpointMeta, Marker, Message
+from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Seq, SlotId, TaskId
+from snapline.recovery.replay import ReplayPart
+
+# Between slots.
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """The receiver of a channel took this many messages: as many more may be sent."""
+
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What goes over the wire from one slot to another.
+
+    `life` is (epoch, incarnation of the sending slot, incarnation of the receiving slot). A frame whose
+    life is not the receiver's present one is from a dead timeline, and is dropped.
+    """
+
+    channel: ChannelId
+    life: tuple[Epoch, Incarnation, Incarnation]
+    payload: Message | Marker | Credit
+
+
+# Orders.
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Phase one of a rollback: stop, forget everything, restore, acknowledge; send nothing yet."""
+
+    epoch: Epoch
+    incarnations: Mapping[SlotId, Incarnation]
+    #: per task of this slot its snapshot, behind the ones of which it is a delta; empty: initial
+    chains: Mapping[TaskId, tuple[CheckpointMeta, ...]]
+    #: where the next message of a channel is not the one after the last delivered (see levels.py)
+    received: Mapping[ChannelId, Seq]
+    replay: tuple[ReplayPart, ...]  # the parts whose messages this slot has
+    alone: bool = False  # nobody else rolls back: begin in the present, take whatever comes first
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Phase two: every slot has acknowledged the epoch, so everybody may send."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A peer restarts alone: drop what is left of its old life and expect the new one."""
+
+    epoch: Epoch
+    slot: SlotId
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class Instruct:
+    """A command of the protocol's coordinator side for these tasks."""
+
+    epoch: Epoch
+    tasks: tuple[TaskId, ...]
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How many messages were sent and received on each channel?"""
+
+    epoch: Epoch
+    wave: int
+
+
+@dataclass(frozen=True, slots=True)
+class HoldSources:
+    """Read no more input for now (or go on): a cycle is full."""
+
+    epoch: Epoch
+    hold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Logged messages up to these numbers are not needed any more."""
+
+    epoch: Epoch
+    through: Mapping[ChannelId, Seq]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The job is over."""
+
+
+Order: TypeAlias = Restore | Go | Replaced | Instruct | Probe | HoldSources | Prune | Stop
+
+
+# Reports.
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Answer to Restore or Replaced: done."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A snapshot that should be restored is damaged or missing."""
+
+    epoch: Epoch
+    task: TaskId
+    checkpoint: CheckpointNo
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A checkpoint is durable with all that it needs."""
+
+    epoch: Epoch
+    meta: CheckpointMeta
+
+
+@dataclass(frozen=True, slots=True)
+class NotStored:
+    """A snapshot could not be stored yet; the slot goes on trying."""
+
+    epoch: Epoch
+    task: TaskId
+    checkpoint: CheckpointNo
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPaused:
+    """A task obeyed Halt."""
+
+    epoch: Epoch
+    paused: Paused
+
+
+@dataclass(frozen=True, slots=True)
+class InputRead:
+    """All sources of this slot are at their end."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Answer to Probe. `sent` and `received` count since the channel's two ends live together."""
+
+    epoch: Epoch
+    wave: int
+    sent: Mapping[ChannelId, int]
+    received: Mapping[ChannelId, int]
+    seqs: Mapping[ChannelId, Seq]  # number of the last message sent, per output
+    busy: bool  # something is under way inside the slot: unread input, replay
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """The back edges into this slot hold too much (or no longer do)."""
+
+    epoch: Epoch
+    high: bool
+
+
+Report: TypeAlias = (
+    Restored | Unreadable | Stored | NotStored | TaskPaused | InputRead | Counters | Pressure
+)

@@ -1,0 +1,73 @@
+"""One job: what runs, under which protocol, at which level, with which settings."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from snapline.core.policy import Guarantee
+from snapline.core.protocol import CheckpointProtocol, Options
+from snapline.core.topology import Topology
+from snapline.dataflow.graph import Deployment
+from snapline.ids import ChannelId, Millis, SlotId, TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the engine works; none of it changes what is computed."""
+
+    batch_max_records: int = 4_000
+    linger_ms: Millis = 1  # gather due records for as long before a source is read again
+    credit: int = 32  # messages that may be under way on a channel
+    full_every: int = 8  # so many snapshots of a task are deltas before a full one
+    publish_lag: int = 0  # 1: a line's output is public when the next line is committed
+    watermark_ms: Millis = 100  # a watermark alone is sent when it rose by this much
+    probe_ms: Millis = 50  # between two waves of counters, once all input was read
+    retry_ms: Millis = 100  # before a failed call to the store is made again
+    feedback_high: int = 1_000  # queued messages on a back edge at which sources are held ...
+    feedback_low: int = 100  # ... and at which they are let go
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that slots and coordinator agree on before they start."""
+
+    name: str
+    deployment: Deployment
+    protocol: CheckpointProtocol
+    options: Options
+    guarantee: Guarantee
+    settings: Settings = field(default_factory=Settings)
+    seed: int = 1
+
+    @property
+    def topology(self) -> Topology:
+        """The physical graph."""
+        return self.deployment.topology
+
+    @cached_property
+    def slots(self) -> tuple[SlotId, ...]:
+        """All slots."""
+        return tuple(range(self.deployment.slots))
+
+    @cached_property
+    def hosted(self) -> dict[SlotId, tuple[TaskId, ...]]:
+        """The tasks of each slot, in the job's order."""
+        hosted: dict[SlotId, list[TaskId]] = {slot: [] for slot in self.slots}
+        for task in self.topology.tasks:
+            hosted[self.deployment.plans[task].slot].append(task)
+        return {slot: tuple(tasks) for slot, tasks in hosted.items()}
+
+    @cached_property
+    def slot_by_task(self) -> dict[TaskId, SlotId]:
+        """Where each task runs."""
+        return {task: plan.slot for task, plan in self.deployment.plans.items()}
+
+    @cached_property
+    def timed(self) -> frozenset[ChannelId]:
+        """The channels that carry watermarks."""
+        return frozenset(
+            channel.id
+            for plan in self.deployment.plans.values()
+            for route in plan.routes
+            if route.timed
+            for channel in route.channels
+        )

@@ -1,0 +1,63 @@
+"""Is the job done? Two equal waves of counters tell.
+
+A job is quiet when all sources are at their end, no slot has unread input or replay, and in two successive
+waves of one epoch the counters are equal, with as many messages received as sent on every channel. One
+wave would not do: a message can be counted as not yet sent at its sender, and as received by a receiver
+that was asked later.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from snapline.engine.control import Counters
+from snapline.ids import ChannelId, Seq, SlotId
+
+
+@dataclass(slots=True)
+class QuietDetector:
+    """The waves of one epoch."""
+
+    slots: tuple[SlotId, ...]
+    read: dict[SlotId, None] = field(default_factory=dict)  #: slots that have read all their input
+    wave: int = 0
+    answers: dict[SlotId, Counters] = field(default_factory=dict)  #: of the wave under way
+    before: Mapping[ChannelId, int] | None = None  #: counters of the last wave, if they agreed
+    seqs: dict[ChannelId, Seq] = field(default_factory=dict)  #: the last message of each channel
+
+    def input_read(self, slot: SlotId) -> bool:
+        """A slot has read all its input; True if that was the last one."""
+        self.read[slot] = None
+        return len(self.read) == len(self.slots)
+
+    def next_wave(self) -> int:
+        """Begin a wave."""
+        self.wave += 1
+        self.answers = {}
+        return self.wave
+
+    def answer(self, slot: SlotId, counters: Counters) -> bool:
+        """Take an answer; True if the wave is complete."""
+        if counters.wave == self.wave:
+            self.answers[slot] = counters
+        return len(self.answers) == len(self.slots)
+
+    def is_quiet(self) -> bool:
+        """Judge a complete wave."""
+        sent: dict[ChannelId, int] = {}
+        received: dict[ChannelId, int] = {}
+        for counters in self.answers.values():
+            sent.update(counters.sent)
+            received.update(counters.received)
+            self.seqs.update(counters.seqs)
+        busy = any(counters.busy for counters in self.answers.values())
+        channels = dict.fromkeys([*sent, *received])
+        agree = not busy and all(sent.get(c, 0) == received.get(c, 0) for c in channels)
+        quiet = agree and self.before == sent
+        self.before = sent if agree else None
+        return quiet
+
+    def lost(self, slot: SlotId) -> None:
+        """A slot restarts alone: nothing that it said holds any more."""
+        self.read.pop(slot, None)
+        self.before = None
+        self.answers = {}

@@ -1,0 +1,176 @@
+"""The port to the world: all that the engine may ask of sockets, clocks, stores and dice.
+
+There are two adapters: the simulator, and the real runtime. What is asked in the background is answered
+later by a call of `done` or `failed` with the same ticket; a ticket names the epoch in which it was made,
+so an answer that comes too late is recognised.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from snapline.core.effects import TaskEffect
+from snapline.core.events import Timer
+from snapline.core.messages import Message
+from snapline.engine.control import Frame, Order, Report
+from snapline.ids import Epoch, Incarnation, Millis, SlotId, TaskId
+from snapline.journal.entry import Entry
+from snapline.storage.api import Egress, Extent, Life, MessageLog
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One call to storage that is under way."""
+
+    kind: Literal["snapshot", "log", "egress", "fetch", "decision", "manifest"]
+    epoch: Epoch
+    task: TaskId | None
+    number: int  # of the checkpoint, the decision or the manifest
+
+
+@dataclass(frozen=True, slots=True)
+class TimerAlarm:
+    """A timer of a protocol. `generation` tells it from an equal timer that it replaced."""
+
+    epoch: Epoch
+    task: TaskId | None
+    timer: Timer
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAlarm:
+    """Input may be due at this source."""
+
+    epoch: Epoch
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAlarm:
+    """It is time to make a failed call to storage again."""
+
+    ticket: Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAlarm:
+    """It is time for another wave of counters."""
+
+    epoch: Epoch
+
+
+Alarm: TypeAlias = TimerAlarm | SourceAlarm | RetryAlarm | ProbeAlarm
+
+
+class Shell(Protocol):
+    """What slots and the coordinator both ask."""
+
+    def now_ms(self) -> Millis:
+        """The present time of the schedule by which input is due."""
+        ...
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """Call `alarm` after a delay. Alarms are never cancelled: whoever set one judges it."""
+        ...
+
+    def rng(self, name: str) -> random.Random:
+        """A stream of random numbers of this name."""
+        ...
+
+    def journal(self, entry: Entry) -> None:
+        """Write down what happened."""
+        ...
+
+    def now_us(self) -> int:
+        """The time for the journal."""
+        ...
+
+    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
+        """Write down a `Happened`."""
+        ...
+
+
+class SlotShell(Shell, Protocol):
+    """What a slot asks."""
+
+    def transmit(self, slot: SlotId, frame: Frame) -> None:
+        """Send to another slot. Frames between two slots arrive in order, or not at all."""
+        ...
+
+    def overtake(self, slot: SlotId, frame: Frame) -> Sequence[Message]:
+        """Send, ahead of what has not left on this channel; return the messages overtaken."""
+        ...
+
+    def report(self, report: Report) -> None:
+        """Tell the coordinator."""
+        ...
+
+    def performing(self, act: TaskEffect | Message) -> None:
+        """An effect is about to be performed, or a message sent. Simulated crashes come here."""
+        ...
+
+    def worked(self, records: int) -> None:
+        """A batch of so many records was processed."""
+        ...
+
+    def choose(self, count: int) -> int:
+        """Which of so many ready inputs to take next."""
+        ...
+
+    def open_log(self, life: Life) -> MessageLog:
+        """The sender log of a task."""
+        ...
+
+    def open_egress(self, life: Life, position: int) -> Egress:
+        """The output of a sink task."""
+        ...
+
+    def store(self, ticket: Ticket, key: str, data: bytes) -> None:
+        """Store an object in the background."""
+        ...
+
+    def fetch(self, ticket: Ticket, key: str, digest: str) -> None:
+        """Load an object in the background; answered by `fetched`."""
+        ...
+
+    def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
+        """Make a log or an egress durable in the background."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Delete an object, some time."""
+        ...
+
+
+class CoordinatorShell(Shell, Protocol):
+    """What the coordinator asks."""
+
+    def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:
+        """Give an order to one life of a slot. Orders arrive in order, or not at all."""
+        ...
+
+    def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Start a slot anew; answered by `registered` when it is there."""
+        ...
+
+    def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
+        """Store an object unless the name is taken, in the background."""
+        ...
+
+    def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
+        """Publish a manifest in the background."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Delete an object, some time."""
+        ...
+
+    def finish(self, problem: str | None) -> None:
+        """The job is over: all output is public, or `problem` says why it cannot go on."""
+        ...
+
+    def deposed(self) -> None:
+        """Another coordinator has decided: this one does nothing any more."""
+        ...

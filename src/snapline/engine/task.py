@@ -1,0 +1,320 @@
+"""One task: an operator, its protocol, and the counters of its channels.
+
+The task performs what its protocol asks. Order is the contract here: a message is numbered, stamped and
+logged BEFORE it is sent; a snapshot is captured when its effect is performed, with the counters of that
+moment; a marker leaves behind all earlier output.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Protocol, assert_never
+
+from snapline.batch import Batch
+from snapline.core.effects import (
+    Abandon,
+    Block,
+    CancelTimer,
+    Continue,
+    Deliver,
+    Forward,
+    Halt,
+    Record,
+    Seal,
+    SetTimer,
+    Snapshot,
+    TaskEffect,
+    Unblock,
+)
+from snapline.core.events import Paused, TaskEvent, Timer
+from snapline.core.messages import (
+    BEFORE_TIME,
+    END_OF_TIME,
+    CheckpointMeta,
+    Marker,
+    Message,
+)
+from snapline.core.protocol import TaskProtocol
+from snapline.core.topology import Channel
+from snapline.dataflow.deploy import TaskPlan
+from snapline.dataflow.operator import OUT, Capture, Operator
+from snapline.dataflow.partition import split
+from snapline.engine.checkpoints import CheckpointWriter
+from snapline.engine.control import TaskPaused
+from snapline.engine.job import Job
+from snapline.engine.shell import SlotShell
+from snapline.engine.watermarks import Watermarks
+from snapline.ids import ChannelId, Millis, Seq
+from snapline.journal.entry import Handled, Stamped
+from snapline.storage.api import Egress, Life, MessageLog
+
+WATERMARKS = "@watermarks"
+"""The engine's own part of a snapshot, beside those of the operator."""
+
+NOTHING = Batch({}, 0)
+
+
+class Host(Protocol):
+    """What a task asks of its slot."""
+
+    shell: SlotShell
+
+    def send(self, channel: Channel, payload: Message | Marker) -> None:
+        """Send on an output."""
+        ...
+
+    def overtake(self, channel: Channel, marker: Marker) -> list[Message]:
+        """Send a marker ahead of output that has not left; return what it passed."""
+        ...
+
+    def queued(self, channel: ChannelId) -> Iterable[Message | Marker]:
+        """What has arrived on an input and was not taken yet."""
+        ...
+
+    def set_timer(self, life: Life, timer: Timer, delay_ms: Millis) -> None:
+        """Set a timer of the task's protocol."""
+        ...
+
+    def cancel_timer(self, life: Life, timer: Timer) -> None:
+        """Cancel one."""
+        ...
+
+
+class Task:
+    """One parallel instance of an operator, in one life."""
+
+    def __init__(
+        self,
+        job: Job,
+        plan: TaskPlan,
+        life: Life,
+        protocol: TaskProtocol,
+        host: Host,
+    ) -> None:
+        shell = host.shell
+        self.job = job
+        self.plan = plan
+        self.life = life
+        self.protocol = protocol
+        self.host = host
+        self.operator: Operator = plan.operator()
+        self.inputs = {channel.id: channel for channel in job.topology.inputs[plan.task]}
+        self.outputs = job.topology.outputs[plan.task]
+        self.received: dict[ChannelId, Seq] = dict.fromkeys(self.inputs, 0)
+        self.sent: dict[ChannelId, Seq] = {channel.id: 0 for channel in self.outputs}
+        self.offsets: dict[int, int] = dict.fromkeys(plan.partitions, 0)
+        self.watermarks = Watermarks(job.topology.inputs[plan.task], job.timed)
+        #: the last watermark sent on each output that carries time
+        self.told: dict[ChannelId, Millis] = {
+            c.id: BEFORE_TIME for c in self.outputs if c.id in job.timed
+        }
+        self.blocked: set[ChannelId] = set()  #: inputs that the protocol asked not to read
+        self.halted = False
+        #: messages to send again, per output; nothing else leaves on it before they are gone
+        self.outbox: dict[ChannelId, deque[Message | Marker]] = {}
+        self.log: MessageLog = shell.open_log(life)
+        self.egress: Egress | None = None  # opened at the restored position
+        self.writer: CheckpointWriter
+
+    def open(self, position: int) -> None:
+        """Open the egress of a sink behind what earlier lives have written."""
+        shell, settings = self.host.shell, self.job.settings
+        if self.plan.sink is not None:
+            self.egress = shell.open_egress(self.life, position)
+        self.writer = CheckpointWriter(
+            self.life, shell, self.log, self.egress, settings.full_every, settings.retry_ms
+        )
+
+    def handle(self, event: TaskEvent) -> None:
+        """Give an event to the protocol and perform what it answers, in order."""
+        effects = self.protocol.handle(event)
+        shell = self.host.shell
+        life = self.life
+        shell.journal(
+            Handled(shell.now_us(), life.task, life.epoch, life.incarnation, event, effects)
+        )
+        for effect in effects:
+            shell.performing(effect)
+            self.perform(effect)
+
+    def perform(self, effect: TaskEffect) -> None:
+        """Do what the protocol asks."""
+        match effect:
+            case Deliver(message):
+                self.deliver(message)
+            case Snapshot():
+                self.writer.take(self, effect)
+            case Block(channel):
+                self.blocked.add(channel)
+            case Unblock(channel):
+                self.blocked.remove(channel)
+            case Forward(marker, overtake):
+                self.forward(marker, overtake=overtake)
+            case Record(channel):
+                self.writer.record(effect, self.received[channel], self.host.queued(channel))
+            case Seal(checkpoint):
+                self.writer.seal(checkpoint)
+            case Abandon(checkpoint):
+                self.writer.abandon(checkpoint)
+            case SetTimer(timer, delay_ms):
+                self.host.set_timer(self.life, timer, delay_ms)
+            case CancelTimer(timer):
+                self.host.cancel_timer(self.life, timer)
+            case Halt():
+                self.halted = True
+                counters = Paused(self.life.task, dict(self.sent), dict(self.received))
+                self.host.shell.report(TaskPaused(self.life.epoch, counters))
+            case Continue():
+                self.halted = False
+            case _:
+                assert_never(effect)
+
+    # Data.
+
+    def deliver(self, message: Message) -> None:
+        """Run the operator on a message."""
+        self.received[message.channel] = message.seq
+        outputs: list[tuple[str, Batch]] = []
+        if message.batch.length:
+            port = self.inputs[message.channel].port
+            outputs += self.operator.process(port, message.batch)
+        rose = self.watermarks.advance(message.channel, message.watermark)
+        if rose and self.operator.uses_time:
+            outputs += self.operator.on_watermark(self.watermarks.low)
+        if self.egress is not None:
+            for name, batch in outputs:
+                if name == OUT and batch.length:
+                    self.egress.append(batch)
+        else:
+            self.emit(outputs, self.watermarks.low if rose else None)
+
+    def read_source(self, now_ms: Millis) -> int:
+        """Read what is due in the ingress and send it; the number of records."""
+        ingress = self.plan.ingress
+        assert ingress is not None
+        outputs: list[tuple[str, Batch]] = []
+        for partition, offset in self.offsets.items():
+            due = ingress.due_through(partition, now_ms)
+            stop = min(due, offset + self.job.settings.batch_max_records)
+            if stop > offset:
+                outputs.append((OUT, ingress.read(partition, offset, stop)))
+                self.offsets[partition] = stop
+        marks = [ingress.watermark(partition, offset) for partition, offset in self.offsets.items()]
+        low = min(marks, default=END_OF_TIME)
+        rose = low > self.watermarks.low
+        if rose:
+            self.watermarks.low = low
+        self.emit(outputs, low if rose else None)
+        return sum(batch.length for _, batch in outputs)
+
+    def skip_to_present(self, now_ms: Millis) -> None:
+        """Begin at what is due now: what was due before is lost."""
+        if self.plan.ingress is not None:
+            for partition in self.offsets:
+                self.offsets[partition] = self.plan.ingress.due_through(partition, now_ms)
+
+    def next_due_ms(self) -> Millis | None:
+        """When this source has more to read; None at its end."""
+        ingress = self.plan.ingress
+        assert ingress is not None
+        times = [
+            ingress.due_ms(partition, offset)
+            for partition, offset in self.offsets.items()
+            if (end := ingress.end(partition)) is None or offset < end
+        ]
+        if self.watermarks.low != END_OF_TIME and not times:
+            return 0  # at its end, but it has not said so yet
+        return min(times, default=None)
+
+    def emit(self, outputs: Sequence[tuple[str, Batch]], watermark: Millis | None) -> None:
+        """Route batches to outputs. The watermark holds after the last message on each channel."""
+        parts: list[tuple[Channel, Batch]] = []
+        for name, batch in outputs:
+            if batch.length:
+                for route in self.plan.routes:
+                    if route.output == name:
+                        parts += split(route, batch)
+        if watermark is None:
+            for channel, batch in parts:
+                self.send(channel, batch, self.told.get(channel.id))
+            return
+        last = {channel.id: i for i, (channel, _) in enumerate(parts)}
+        for i, (channel, batch) in enumerate(parts):
+            # What closes a window is older than the watermark that closed it, so only the
+            # last message of this pass on a channel may carry the new one.
+            fresh = channel.id in self.told and last[channel.id] == i
+            self.send(channel, batch, watermark if fresh else self.told.get(channel.id))
+        for channel in self.outputs:
+            if channel.id in self.told and channel.id not in last:
+                step = watermark - self.told[channel.id]
+                if step >= self.job.settings.watermark_ms or watermark == END_OF_TIME:
+                    self.send(channel, NOTHING, watermark)
+
+    def send(self, channel: Channel, batch: Batch, watermark: Millis | None) -> None:
+        """Number, stamp, log and send one message, in this order."""
+        seq = self.sent[channel.id] + 1
+        self.sent[channel.id] = seq
+        if watermark is not None:
+            self.told[channel.id] = watermark
+        stamp = self.protocol.stamp(channel)
+        message = Message(channel.id, seq, self.life.epoch, batch, stamp.header, watermark)
+        shell, life = self.host.shell, self.life
+        shell.journal(
+            Stamped(
+                shell.now_us(), life.task, life.epoch, life.incarnation,
+                channel.id, seq, stamp, batch.length,
+            )
+        )  # fmt: skip
+        if stamp.log:
+            self.log.append(message)  # BEFORE: a message that was seen but not logged is lost
+        shell.performing(message)
+        self.host.send(channel, message)  # AFTER
+
+    def forward(self, marker: Marker, *, overtake: bool) -> None:
+        """Send a marker on every output."""
+        for channel in self.outputs:
+            if overtake:
+                passed = self.host.overtake(channel, marker)
+                if passed:
+                    self.writer.overtook(channel.id, passed)
+            else:
+                self.host.send(channel, marker)
+
+    # State.
+
+    def capture(self, *, full: bool) -> Capture:
+        """The operator's state, with the engine's own part of it."""
+        capture = self.operator.capture(full=full)
+        own = {WATERMARKS: self.watermarks.capture()}
+        return Capture(capture.full, {**capture.parts, **own})
+
+    def meta(self, effect: Snapshot) -> CheckpointMeta:
+        """The counters of this moment."""
+        life = self.life
+        return CheckpointMeta(
+            life.task,
+            effect.checkpoint,
+            dict(self.sent),
+            dict(self.received),
+            life.epoch,
+            life.incarnation,
+            offsets=dict(self.offsets),
+            position=self.egress.position if self.egress else 0,
+            watermark=self.watermarks.low,
+            forced=effect.forced,
+        )
+
+    def restore(self, captures: Sequence[Capture], meta: CheckpointMeta) -> None:
+        """Take back a snapshot: a full capture with its deltas, and the counters of the last."""
+        own = captures[-1].parts[WATERMARKS]
+        self.watermarks.restore(own)
+        self.operator.restore(
+            [
+                Capture(c.full, {n: part for n, part in c.parts.items() if n != WATERMARKS})
+                for c in captures
+            ]
+        )
+        self.sent.update(meta.sent)
+        self.received.update(meta.received)
+        self.offsets.update(meta.offsets)
+        # True of every output, told or not: whatever is older was sent before the snapshot.
+        self.told = dict.fromkeys(self.told, self.watermarks.low)

@@ -1,0 +1,239 @@
+"""What must always hold, as named functions. Each raises `InvariantBroken` with the record concerned.
+
+They are called by the monitor: after each step those that concern what the step touched, at decisions,
+collections and publications those that concern the whole line, and at the end all that concern the run.
+Where a check compares, one side is the engine's claim and the other the monitor's own account.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NoReturn
+
+from snapline.core.messages import CheckpointMeta, Message
+from snapline.core.policy import Guarantee
+from snapline.engine.checkpoints import key_of
+from snapline.engine.ledger import Manifest, decision_key, decode, last_number
+from snapline.errors import InvariantBroken, ObjectMissing
+from snapline.ids import CheckpointNo, TaskId, checkpoint_label
+from snapline.journal.entry import Handled
+from snapline.recovery.recovery_line import orphans
+from snapline.recovery.replay import Origin, replay_plan
+from snapline.recovery.zpaths import useless_checkpoints
+from snapline.storage.api import Extent, Life
+
+if TYPE_CHECKING:
+    from snapline.sim.monitor import Account, Line, Monitor
+
+OBSERVER = Life(TaskId("observer"), 0, 0)
+"""A life that never existed: through its log one sees what is durable of all others."""
+
+
+def broken(name: str, story: str) -> NoReturn:
+    """Say which invariant does not hold, and why."""
+    raise InvariantBroken(name, story)
+
+
+# After a step.
+
+
+def message_is_of_this_epoch(entry: Handled, message: Message) -> None:
+    """Nothing of a dead timeline reaches a protocol."""
+    if message.epoch != entry.epoch:
+        broken(
+            "message_is_of_this_epoch",
+            f"{entry.actor} took message {message.seq} of {message.channel} from epoch "
+            f"{message.epoch} in epoch {entry.epoch}",
+        )
+
+
+def blocked_channel_is_not_read(entry: Handled, account: "Account", message: Message) -> None:
+    """A blocked channel is not read."""
+    if message.channel in account.blocked:
+        broken(
+            "blocked_channel_is_not_read",
+            f"{entry.actor} took message {message.seq} of {message.channel}, which is blocked",
+        )
+
+
+def messages_come_in_order(
+    monitor: "Monitor", entry: Handled, account: "Account", message: Message
+) -> None:
+    """On each channel, in each life, the messages come one after the other."""
+    last = account.delivered.get(message.channel)
+    if last is not None and message.seq != last + 1 and monitor.world.job.protocol.checkpoints:
+        broken(
+            "messages_come_in_order",
+            f"{entry.actor} was given message {message.seq} of {message.channel} after {last}",
+        )
+
+
+def checkpoint_number_is_new(monitor: "Monitor", task: TaskId, checkpoint: CheckpointNo) -> None:
+    """Checkpoint numbers are never used twice."""
+    if (task, checkpoint) in monitor.taken:
+        broken(
+            "checkpoint_number_is_new",
+            f"{task} took checkpoint {checkpoint_label(checkpoint)} twice",
+        )
+
+
+def replay_is_faithful(monitor: "Monitor", message: Message) -> None:
+    """A replayed message is the one that was sent in this timeline: records, header, watermark."""
+    sent = monitor.truth[message.channel][message.seq]
+    same = message.header == sent.header and message.watermark == sent.watermark
+    if not same or message.batch != sent.batch:
+        broken(
+            "replay_is_faithful",
+            f"message {message.seq} of {message.channel} was replayed with another content "
+            f"than it was sent with in epoch {sent.epoch}",
+        )
+
+
+# When a checkpoint counts.
+
+
+def counted_means_durable(monitor: "Monitor", meta: CheckpointMeta) -> None:
+    """A checkpoint counts only when its snapshot, its log and its egress are durable."""
+    storage = monitor.world.storage
+    label = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
+    if not storage.store.has(key_of(meta)):
+        broken("counted_means_durable", f"{label} counts but its snapshot is not stored")
+    logged = monitor.accounts[meta.task].logged if meta.task in monitor.accounts else {}
+    reader = storage.logs.open(OBSERVER)
+    for channel, through in logged.items():
+        through = min(through, meta.sent.get(channel, 0))
+        try:
+            reader.read(channel, after=max(0, through - 1), through=through)
+        except ObjectMissing:
+            broken(
+                "counted_means_durable",
+                f"{label} counts but message {through} of {channel} is not in the log",
+            )
+    file = storage.outlet.synced(Life(meta.task, meta.epoch, meta.incarnation))
+    if file is not None and file < meta.position:
+        broken(
+            "counted_means_durable",
+            f"{label} counts at row {meta.position} but its egress is durable through {file}",
+        )
+
+
+def snapshot_covers_what_was_delivered(monitor: "Monitor", meta: CheckpointMeta) -> None:
+    """A snapshot says that it holds exactly what was delivered when it was taken."""
+    delivered = monitor.taken.get((meta.task, meta.checkpoint))
+    label = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
+    if delivered is None:
+        broken("snapshot_covers_what_was_delivered", f"{label} was never taken")
+    for channel, seq in delivered.items():
+        if meta.received.get(channel, 0) != seq:
+            broken(
+                "snapshot_covers_what_was_delivered",
+                f"{label} claims messages through {meta.received.get(channel, 0)} of {channel}, "
+                f"but {seq} was the last one delivered before it",
+            )
+
+
+# When a line is decided.
+
+
+def _metas(monitor: "Monitor", line: "Line") -> dict[TaskId, CheckpointMeta]:
+    return {task: monitor.metas[task, number] for task, number in line.items() if number}
+
+
+def line_is_not_behind_public_output(monitor: "Monitor", line: "Line") -> None:
+    """What was published is never taken back, so no line is behind it."""
+    metas = _metas(monitor, line)
+    for task, rows in monitor.public.items():
+        position = metas[task].position if task in metas else 0
+        if position < rows:
+            broken(
+                "line_is_not_behind_public_output",
+                f"{task} goes back to row {position}, but {rows} rows of it are public",
+            )
+
+
+def line_is_consistent(monitor: "Monitor", line: "Line") -> None:
+    """No message on the line was received and not sent."""
+    job = monitor.world.job
+    if job.guarantee in (Guarantee.AT_LEAST_ONCE, Guarantee.NOTHING):
+        return
+    for orphan in orphans(job.topology, _metas(monitor, line)):
+        broken("line_is_consistent", f"orphans on the line: {orphan}")
+
+
+def line_is_complete(monitor: "Monitor", line: "Line") -> None:
+    """All that the line needs is durable: snapshots, their bases, and what must be replayed."""
+    _check_whole(monitor, "line_is_complete", line)
+
+
+def kept_lines_are_whole(monitor: "Monitor") -> None:
+    """Nothing that one of the last two lines needs was deleted."""
+    for line in monitor.lines:
+        _check_whole(monitor, "kept_lines_are_whole", line)
+
+
+def _check_whole(monitor: "Monitor", name: str, line: "Line") -> None:
+    world = monitor.world
+    metas = _metas(monitor, line)
+    for meta in metas.values():
+        base: CheckpointMeta | None = meta
+        while base is not None:
+            if not world.storage.store.has(key_of(base)):
+                label = checkpoint_label(base.checkpoint)
+                broken(name, f"the snapshot of checkpoint {label} of {base.task} is gone")
+            base = None if base.parent is None else monitor.metas[base.task, base.parent]
+    if world.job.guarantee not in (Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE):
+        return
+    reader = world.storage.logs.open(OBSERVER)
+    for part in replay_plan(world.job.topology, metas):
+        if part.origin is Origin.LOG:
+            try:
+                reader.read(part.channel, after=part.after, through=part.through)
+            except ObjectMissing:
+                broken(
+                    name,
+                    f"messages {part.after + 1} to {part.through} of {part.channel} are under way "
+                    "across the line, but neither channel state nor the log has them: dropped",
+                )
+
+
+def storage_is_bounded(monitor: "Monitor") -> None:
+    """What is kept does not grow with the run, where the protocol promises so."""
+    world = monitor.world
+    if not world.job.protocol.bounded or not world.job.protocol.checkpoints:
+        return
+    settings = world.job.settings
+    registry = world.coordinator.engine.registry
+    bound = 3 + settings.full_every + monitor.stats["forced"]
+    for task, known in registry.metas.items():
+        if len(known) > bound:
+            broken("storage_is_bounded", f"{len(known)} checkpoints of {task} are kept")
+
+
+# When output becomes public.
+
+
+def published_output_was_decided(
+    monitor: "Monitor", number: int, extents: Mapping[TaskId, Extent]
+) -> None:
+    """Output becomes public only after the decision that covers it is durable."""
+    store = monitor.world.storage.store
+    last = last_number(store)
+    while last and (decision := decode(store.get(decision_key(last)))).manifest.number >= number:
+        if decision.manifest == Manifest(number, dict(extents)):
+            return
+        last -= 1
+    broken(
+        "published_output_was_decided",
+        f"manifest {number} ({', '.join(extents)}) is published, but no durable decision names it",
+    )
+
+
+# At the end.
+
+
+def no_checkpoint_is_useless(monitor: "Monitor") -> None:
+    """A protocol that promises so takes no checkpoint that lies on a Z-cycle."""
+    metas = [monitor.metas[task, n] for task, known in monitor.live.items() for n in known]
+    useless = useless_checkpoints(monitor.world.job.topology, metas)
+    monitor.stats["useless"] += len(useless)
+    if useless and monitor.world.job.protocol.no_useless:
+        task, number = useless[0]
+        broken("no_checkpoint_is_useless", f"checkpoint {checkpoint_label(number)} of {task} is")

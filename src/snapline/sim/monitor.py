@@ -1,0 +1,207 @@
+"""Watches a run: keeps its own account of what happened, counts, and calls the invariants.
+
+The account is independent of the engine: it is made from the journal alone (what protocol objects were told
+and answered, what was sent), and the invariants compare the engine's claims with it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from snapline.core.effects import (
+    Block,
+    Commit,
+    Deliver,
+    Order,
+    Rollback,
+    Snapshot,
+    TaskEffect,
+    Unblock,
+)
+from snapline.core.events import AbortRound, MessageArrived, SnapshotStored, TriggerRound
+from snapline.core.events import Pause as PauseCommand
+from snapline.core.messages import CheckpointMeta, Message
+from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Seq, TaskId
+from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened, Stamped
+from snapline.sim import invariants
+from snapline.storage.api import Extent
+
+if TYPE_CHECKING:
+    from snapline.sim.world import World
+
+
+Line: TypeAlias = Mapping[TaskId, CheckpointNo]
+
+
+@dataclass(slots=True)
+class Account:
+    """What one life of a task did, by the journal."""
+
+    epoch: Epoch
+    incarnation: Incarnation
+    delivered: dict[ChannelId, Seq] = field(default_factory=dict)
+    blocked: dict[ChannelId, None] = field(default_factory=dict)
+    logged: dict[ChannelId, Seq] = field(default_factory=dict)  # the last message stamped to log
+
+
+class Monitor:
+    """The account of a whole run."""
+
+    def __init__(self, world: "World", *, thorough: bool = True) -> None:
+        self.world = world
+        self.thorough = thorough  #: check whole lines; off for jobs of hundreds of tasks
+        self.stats: Counter[str] = Counter()
+        self.accounts: dict[TaskId, Account] = {}  #: of the present life of each task
+        self.taken: dict[tuple[TaskId, CheckpointNo], Mapping[ChannelId, Seq]] = {}
+        self.metas: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: all that ever counted
+        self.live: dict[TaskId, list[CheckpointNo]] = {}  #: what counts in the live timeline
+        self.lines: list[Line] = []  #: the last two that were decided
+        self.public: dict[TaskId, int] = {}  #: rows published, per sink task
+        self.truth: dict[ChannelId, dict[Seq, Message]] = {}  #: what was last sent under a number
+        self.crashed_after_commit = False
+        self.recovering = True  #: from a rollback until all run again
+        self.round_open = False
+
+    def see(self, entry: Entry) -> None:
+        """Take an entry of the journal."""
+        if isinstance(entry, Handled):
+            if entry.actor == COORDINATOR:
+                self._coordinator(entry)
+            else:
+                self._task(entry)
+        elif isinstance(entry, Stamped):
+            if entry.stamp.log:
+                self._account(entry).logged[entry.channel] = entry.seq
+            self.stats["messages"] += 1
+        elif isinstance(entry, Happened):
+            self._happened(entry)
+
+    def _account(self, entry: Handled | Stamped) -> Account:
+        task = TaskId(entry.actor)
+        account = self.accounts.get(task)
+        if account is None or (account.epoch, account.incarnation) < (
+            entry.epoch,
+            entry.incarnation,
+        ):
+            account = self.accounts[task] = Account(entry.epoch, entry.incarnation)
+        elif (account.epoch, account.incarnation) != (entry.epoch, entry.incarnation):
+            return Account(entry.epoch, entry.incarnation)  # a zombie: not our timeline
+        return account
+
+    def _task(self, entry: Handled) -> None:
+        account = self._account(entry)
+        if isinstance(entry.event, MessageArrived):
+            invariants.message_is_of_this_epoch(entry, entry.event.message)
+            invariants.blocked_channel_is_not_read(entry, account, entry.event.message)
+        task = TaskId(entry.actor)
+        for effect in entry.effects:
+            self._effect(task, account, entry, effect)  # type: ignore[arg-type]
+
+    def _effect(self, task: TaskId, account: Account, entry: Handled, effect: TaskEffect) -> None:
+        match effect:
+            case Deliver(message):
+                invariants.messages_come_in_order(self, entry, account, message)
+                account.delivered[message.channel] = message.seq
+                self.stats["delivered"] += 1
+            case Snapshot(checkpoint):
+                invariants.checkpoint_number_is_new(self, task, checkpoint)
+                self.taken[task, checkpoint] = dict(account.delivered)
+                self.stats["checkpoints"] += 1
+                self.stats["forced"] += effect.forced
+            case Block(channel):
+                account.blocked[channel] = None
+                if self.world.job.topology.by_id[channel].feedback:
+                    self.stats["early back-edge marker"] += 1
+            case Unblock(channel):
+                account.blocked.pop(channel, None)
+            case _:
+                pass
+
+    def _coordinator(self, entry: Handled) -> None:
+        if isinstance(entry.event, SnapshotStored):
+            meta = entry.event.meta
+            invariants.counted_means_durable(self, meta)
+            invariants.snapshot_covers_what_was_delivered(self, meta)
+            self.metas[meta.task, meta.checkpoint] = meta
+            self.live.setdefault(meta.task, []).append(meta.checkpoint)
+        for effect in entry.effects:
+            match effect:
+                case Order(_, AbortRound()):
+                    self.stats["round aborted"] += 1
+                    self.round_open = False
+                case Order(_, TriggerRound() | PauseCommand()):
+                    self.round_open = True
+                    self.world.trigger("round")
+                case Commit():
+                    self.round_open = False
+                case Rollback(line):
+                    self._rolled_back(line.checkpoints)
+                case _:
+                    pass
+
+    def _rolled_back(self, line: Line) -> None:
+        self.stats["rollbacks"] += 1
+        self.round_open = False
+        self.recovering = True
+        skipped = [
+            sum(number > line[task] for number in known)
+            for task, known in self.live.items()
+            if task in line
+        ]
+        self.stats["skipped"] += sum(skipped)
+        self.stats["domino"] += max(skipped, default=0) >= 2
+        self._drop_beyond(line)
+        self.world.trigger("recovery")
+
+    def _drop_beyond(self, line: Line) -> None:
+        for task, number in line.items():
+            self.live[task] = [n for n in self.live.get(task, ()) if n <= number]
+
+    def _happened(self, entry: Happened) -> None:
+        what = entry.what
+        if what == "replayed":
+            self.stats["replayed"] += 1
+            invariants.replay_is_faithful(self, entry.detail["message"])
+        elif what == "decided":
+            self._decided(entry)
+        elif what == "collected":
+            if self.thorough:
+                invariants.kept_lines_are_whole(self)
+            invariants.storage_is_bounded(self)
+        elif what == "running":
+            self.recovering = False
+        elif what == "killed":
+            self.stats["crashes"] += 1
+            self.crashed_after_commit |= self.stats["commits"] > 0
+            if self.recovering:
+                self.stats["crash during recovery"] += 1
+            if self.round_open:
+                self.stats["crash during a round"] += 1
+        elif what == "overtaken":
+            self.stats["overtaken"] += 1
+        elif what in ("fenced", "coordinator-resumed", "deposed", "damaged"):
+            self.stats[what] += 1
+
+    def _decided(self, entry: Happened) -> None:
+        line: Line = entry.detail["line"]
+        if self.thorough:
+            invariants.line_is_not_behind_public_output(self, line)
+            invariants.line_is_consistent(self, line)
+            invariants.line_is_complete(self, line)
+        if entry.detail["epoch"] == entry.epoch:
+            self.stats["commits"] += 1
+        else:
+            self._drop_beyond(line)  # a resume comes without a Rollback
+        self.lines = [*self.lines[-1:], line]
+
+    def sending(self, message: Message) -> None:
+        """A message is about to be sent for the first time."""
+        self.truth.setdefault(message.channel, {})[message.seq] = message
+
+    def publishing(self, number: int, extents: Mapping[TaskId, Extent]) -> None:
+        """A manifest is about to be written."""
+        invariants.published_output_was_decided(self, number, extents)
+        for task, extent in extents.items():
+            self.stats["published"] += extent.stop - max(extent.start, self.public.get(task, 0))
+            self.public[task] = extent.stop

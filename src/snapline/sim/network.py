@@ -1,0 +1,77 @@
+"""Simulated links: FIFO, with latency, limited bandwidth, and cuts that delay but never lose or reorder.
+
+A link is a connection between two processes. It loses what is under way only when one of them dies.
+"""
+
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from snapline.ids import Micros
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """What a link asks of the world."""
+
+    now_us: Micros
+
+    def at(self, at_us: Micros, action: Callable[[], None]) -> None:
+        """Do something at a time."""
+        ...
+
+
+class Link(Generic[T]):
+    """One direction of a connection."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        latency_us: Micros,
+        deliver: Callable[[T], None],
+        extra_us: Callable[[], Micros],
+        cut_until_us: Callable[[], Micros],
+    ) -> None:
+        self.clock = clock
+        self.rng = rng
+        self.latency_us = latency_us
+        self.deliver = deliver
+        self.extra_us = extra_us  #: added to the latency at present, by a fault
+        self.cut_until_us = cut_until_us  #: nothing arrives before
+        self.queue: deque[tuple[Micros, T]] = deque()  #: (when it leaves, what), in order
+        self.free_us: Micros = 0  #: when the link has sent what it was given
+        self.last_us: Micros = 0  #: when the last arrival is due
+
+    def send(self, item: T, busy_us: Micros) -> None:
+        """Send behind everything that was sent before."""
+        self.queue.append((self._schedule(busy_us), item))
+
+    def _schedule(self, busy_us: Micros) -> Micros:
+        start = max(self.clock.now_us, self.free_us)
+        self.free_us = start + busy_us
+        latency = int(self.latency_us * (0.5 + self.rng.expovariate(2.0))) + self.extra_us()
+        self.last_us = max(self.last_us, self.free_us + latency)
+        self.clock.at(self.last_us, self._arrive)
+        return start
+
+    def _arrive(self) -> None:
+        healed = self.cut_until_us()
+        if healed > self.clock.now_us:
+            self.clock.at(healed, self._arrive)
+        else:
+            self.deliver(self.queue.popleft()[1])
+
+    def overtake(self, item: T, busy_us: Micros, passes: Callable[[T], bool]) -> list[T]:
+        """Send ahead of those that have not left and that it may pass; return them."""
+        start = self._schedule(busy_us)
+        waiting = [k for k, (at, other) in enumerate(self.queue) if at > self.clock.now_us]
+        passed = [k for k in waiting if passes(self.queue[k][1])]
+        if not passed:
+            self.queue.append((start, item))
+            return []
+        overtaken = [self.queue[k][1] for k in passed]
+        self.queue.insert(passed[0], (self.queue[passed[0]][0], item))
+        return overtaken

@@ -1,0 +1,294 @@
+"""Simulated processes: one life of a slot or of the coordinator, and the shell that each one has.
+
+A process that is paused takes nothing; all that reaches it waits, and it goes on where it stood, knowing
+nothing of the pause. A process that was killed never does anything again. A crash can come before any
+effect: the shell counts them and raises in the middle of whatever the process is doing.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from snapline.core.effects import TaskEffect
+from snapline.core.messages import Message
+from snapline.engine.control import Credit, Frame, Order, Report
+from snapline.engine.coordinator import Coordinator
+from snapline.engine.shell import Alarm, Ticket
+from snapline.engine.slot import Slot
+from snapline.errors import ObjectDamaged, ObjectMissing
+from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
+from snapline.journal.entry import Entry, Happened
+from snapline.storage.api import Egress, Extent, Life, MessageLog
+
+if TYPE_CHECKING:
+    from snapline.sim.world import World
+
+
+class Killed(Exception):
+    """The process dies here and now."""
+
+
+class Process:
+    """What every process has: it lives, it may stand still, and it can die."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.alive = True
+        self.paused = False
+        self.backlog: list[Callable[[], None]] = []  #: what came while it was paused
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Let the process take an input, unless it is dead; later, if it is paused."""
+        if self.paused:
+            self.backlog.append(action)
+        elif self.alive:
+            try:
+                action()
+            except Killed:
+                return
+            self.after_call()
+
+    def after_call(self) -> None:
+        """There may be something to do now."""
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self.paused = False
+        backlog, self.backlog = self.backlog, []
+        for action in backlog:
+            self.call(action)
+        self.after_call()
+
+    def living(self) -> bool:
+        """Whether the process still exists."""
+        return self.alive
+
+    # The part of the shell that slots and the coordinator share.
+
+    def now_ms(self) -> Millis:
+        """Virtual milliseconds."""
+        return self.world.now_us // 1000
+
+    def now_us(self) -> Micros:
+        """Virtual microseconds."""
+        return self.world.now_us
+
+    def rng(self, name: str) -> random.Random:
+        """Random numbers that depend on the name alone."""
+        return random.Random(name)
+
+    def journal(self, entry: Entry) -> None:
+        """Write down, and let the invariants see."""
+        self.world.journal(entry)
+
+    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
+        """Write down a `Happened`."""
+        self.world.journal(Happened(self.world.now_us, actor, epoch, what, detail))
+
+    def delete(self, key: str) -> None:
+        """Delete an object, a little later."""
+        store = self.world.storage.store
+        self.world.at(self.world.now_us + 1_000, lambda: store.delete(key))
+
+
+class SlotProcess(Process):
+    """One life of a slot, with its shell."""
+
+    def __init__(
+        self, world: "World", slot: SlotId, incarnation: Incarnation, boss: "CoordinatorProcess"
+    ) -> None:
+        super().__init__(world)
+        self.slot = slot
+        self.incarnation = incarnation
+        self.boss = boss  #: the coordinator that launched it, and the only one it knows
+        self.busy_until_us: Micros = 0
+        self.spent_us: Micros = 0  #: CPU time of the step under way
+        self.stepping = False  #: a step is scheduled
+        self.acts = 0  #: effects performed and messages sent so far
+        self.kill_before: int | None = None  #: die before the act of this number
+        self.lives: list[Life] = []  #: whose files it opened
+        self.choices = random.Random(f"{world.job.seed}:choices:{slot}:{incarnation}")
+        self.engine = Slot(slot, incarnation, world.job, self)
+
+    def after_call(self) -> None:
+        """Take the next input as soon as the CPU is free."""
+        if self.alive and not self.paused and not self.stepping and self.engine.running:
+            self.stepping = True
+            self.world.at(max(self.world.now_us, self.busy_until_us), self._step)
+
+    def _step(self) -> None:
+        self.stepping = False
+        if not self.alive or self.paused:
+            return
+        self.spent_us = 0
+        try:
+            worked = self.engine.step()
+        except Killed:
+            return
+        if worked:
+            self.busy_until_us = self.world.now_us + max(1, self.spent_us)
+            self.after_call()
+
+    # The shell.
+
+    def performing(self, act: TaskEffect | Message) -> None:
+        """Count, let the invariants see, and die if the time has come."""
+        self.acts += 1
+        if self.acts == self.kill_before:
+            self.world.kill(self, f"before act {self.acts}")
+            raise Killed
+        if isinstance(act, Message):
+            self.world.monitor.sending(act)
+
+    def worked(self, records: int) -> None:
+        """Charge the CPU."""
+        costs = self.world.costs
+        self.spent_us += costs.batch_us + costs.record_us * records
+
+    def choose(self, count: int) -> int:
+        """Any order is allowed, so take any."""
+        return self.choices.randrange(count)
+
+    def transmit(self, slot: SlotId, frame: Frame) -> None:
+        """Send over the link to the life that the frame is meant for."""
+        link = self.world.link(self, slot, frame.life[2])
+        link.send(frame, self.world.busy_us(frame))
+
+    def overtake(self, slot: SlotId, frame: Frame) -> Sequence[Message]:
+        """Pass what waits for the link."""
+        link = self.world.link(self, slot, frame.life[2])
+        passed = link.overtake(
+            frame,
+            self.world.busy_us(frame),
+            lambda other: other.channel == frame.channel and not isinstance(other.payload, Credit),
+        )
+        return [other.payload for other in passed if isinstance(other.payload, Message)]
+
+    def report(self, report: Report) -> None:
+        """Over the control connection."""
+        boss = self.boss
+        self.world.control(self).up.send(
+            lambda: boss.call(lambda: boss.engine.report(self.slot, self.incarnation, report)), 1
+        )
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """Call the engine later."""
+        at_us = self.world.now_us + max(delay_ms, 0) * 1000
+        self.world.at(at_us, lambda: self.call(lambda: self.engine.alarm(alarm)))
+
+    def open_log(self, life: Life) -> MessageLog:
+        """The log of a task in this life."""
+        self.lives.append(life)
+        return self.world.storage.logs.open(life)
+
+    def open_egress(self, life: Life, position: int) -> Egress:
+        """The egress of a sink task in this life."""
+        return self.world.storage.outlet.open(life, position)
+
+    def store(self, ticket: Ticket, key: str, data: bytes) -> None:
+        """Store an object in the background."""
+        storage, costs = self.world.storage, self.world.costs
+        storage.call(
+            costs.store_us + int(costs.store_byte_us * len(data)),
+            self.living,
+            lambda: void(storage.store.put(key, data)),
+            lambda: self.call(lambda: self.engine.done(ticket)),
+            lambda: self.call(lambda: self.engine.failed(ticket)),
+        )
+
+    def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
+        """Make a file durable in the background; a dead process makes nothing durable."""
+        self.world.storage.call(
+            self.world.costs.sync_us,
+            self.living,
+            lambda: file.sync() if self.alive else None,
+            lambda: self.call(lambda: self.engine.done(ticket)),
+            lambda: self.call(lambda: self.engine.failed(ticket)),
+        )
+
+    def fetch(self, ticket: Ticket, key: str, digest: str) -> None:
+        """Load an object in the background."""
+
+        def answer() -> None:
+            data: bytes | None
+            try:
+                data = self.world.storage.store.get(key, digest)
+            except (ObjectDamaged, ObjectMissing):
+                data = None
+            self.call(lambda: self.engine.fetched(ticket, data))
+
+        self.world.storage.call(
+            self.world.costs.store_us,
+            self.living,
+            lambda: None,
+            answer,
+            lambda: self.call(lambda: self.engine.failed(ticket)),
+        )
+
+
+def void(_: object) -> None:
+    """Drop a result."""
+
+
+class CoordinatorProcess(Process):
+    """One life of the coordinator, with its shell."""
+
+    def __init__(self, world: "World", life: int) -> None:
+        super().__init__(world)
+        self.life = life
+        self.engine: Coordinator  # set by the world, which knows the past
+
+    def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:
+        """Over the control connection."""
+        process = self.world.processes.get((slot, incarnation))
+        if process is not None:
+            deliver = process.engine.order
+            self.world.control(process).down.send(lambda: process.call(lambda: deliver(order)), 1)
+
+    def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Start a process; it registers a little later."""
+        self.world.launch(self, slot, incarnation)
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """Call the engine later."""
+        at_us = self.world.now_us + delay_ms * 1000
+        self.world.at(at_us, lambda: self.call(lambda: self.engine.alarm(alarm)))
+
+    def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
+        """Store a decision in the background, unless its number is taken."""
+        store = self.world.storage.store
+
+        def answer() -> None:
+            found = store.get(key)
+            if found == data:
+                self.call(lambda: self.engine.done(ticket))
+            else:
+                self.call(lambda: self.engine.conflict(ticket, found))
+
+        self.world.storage.call(
+            self.world.costs.store_us,
+            self.living,
+            lambda: void(store.put_if_absent(key, data)),
+            answer,
+            lambda: self.call(lambda: self.engine.failed(ticket)),
+        )
+
+    def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
+        """Publish in the background."""
+        self.world.storage.call(
+            self.world.costs.store_us,
+            self.living,
+            lambda: self.world.publish(number, extents),
+            lambda: self.call(lambda: self.engine.done(ticket)),
+            lambda: self.call(lambda: self.engine.failed(ticket)),
+        )
+
+    def finish(self, problem: str | None) -> None:
+        """The run is over."""
+        self.world.finish(problem)
+
+    def deposed(self) -> None:
+        """If it was the newest, its user resumes the job once more."""
+        if self is self.world.coordinator:
+            self.alive = False
+            self.world.resume_coordinator()

@@ -1,0 +1,222 @@
+"""One simulated run: from a case to an outcome.
+
+A case is everything that decides a run: protocol, workload, seed, size and faults. The seed also draws the
+world (how slow links, store and slots are) and the settings (batches, credits, deltas), so that a sweep of
+seeds meets many worlds and not one world many times.
+"""
+
+import json
+import random
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from snapline.batch import Batch, concat
+from snapline.chaos.faults import Fault, check, parse
+from snapline.chaos.plan import draw
+from snapline.core.policy import Guarantee
+from snapline.core.protocol import CheckpointProtocol, Options
+from snapline.core.topology import Topology
+from snapline.dataflow.graph import deploy
+from snapline.engine.job import Job, Settings
+from snapline.errors import InvariantBroken, ProtocolViolation, StorageError, UsageError
+from snapline.ids import Millis
+from snapline.journal.entry import Entry
+from snapline.protocols import PROTOCOLS, refusal
+from snapline.sim import invariants
+from snapline.sim.costs import Costs
+from snapline.sim.inject import Injector
+from snapline.sim.world import World
+from snapline.workload import WORKLOADS
+from snapline.workload.base import Params
+
+DURATION_MS: Millis = 2_400
+PATIENCE_MS: Millis = 120_000
+"""A run that has not ended by itself after this much virtual time never will."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run, completely described."""
+
+    protocol: str
+    workload: str
+    seed: int
+    slots: int = 3
+    records: int = 60  # per slot and source
+    guarantee: str = Guarantee.EXACTLY_ONCE.value
+    faults: str | None = None  # in the grammar; None: drawn from the seed; empty: none
+
+    def command(self) -> str:
+        """The command that repeats it."""
+        words = ["snapline", "simulate", "--protocol", self.protocol, "--workload", self.workload]
+        words += ["--seed", str(self.seed), "--slots", str(self.slots)]
+        words += ["--records", str(self.records)]
+        if self.guarantee != Guarantee.EXACTLY_ONCE.value:
+            words += ["--guarantee", self.guarantee]
+        if self.faults is not None:
+            words += ["--faults", self.faults]
+        return shlex.join(words)
+
+    def to_json(self) -> str:
+        """The case as a file holds it."""
+        return json.dumps({"case": 1, **asdict(self)}, indent=2)
+
+    @staticmethod
+    def from_json(text: str) -> "Case":
+        """The case of a file."""
+        try:
+            fields = json.loads(text)
+            if fields.pop("case") != 1:
+                raise UsageError("this file was written by another version of Snapline")
+            return Case(**fields)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"this is not the file of a simulated run: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that did not hold."""
+
+    name: str
+    story: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a case."""
+
+    case: Case
+    violation: Violation | None = None
+    refused: str | None = None
+    stopped: str | None = None  # the run ended early, and rightly so; why
+    stats: Mapping[str, int] = field(default_factory=dict)
+    crashed_after_commit: bool = False
+    virtual_ms: Millis = 0
+    problems: tuple[str, ...] = ()  # what a run without a promise lost or repeated
+    faults: str = ""
+    journal: tuple[Entry, ...] = ()
+    topology: Topology | None = None
+
+
+def faults_of(case: Case) -> tuple[Fault, ...]:
+    """The faults of a case: given, or drawn from its seed."""
+    if case.faults is not None:
+        faults = parse(case.faults)
+        check(faults, case.slots)
+        return faults
+    return draw(case.seed, case.slots, DURATION_MS)
+
+
+def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> Job:
+    """The job of a case, in a world drawn from its seed."""
+    params = Params(case.seed, case.slots, case.records, DURATION_MS)
+    deployment = deploy(WORKLOADS[case.workload].build(params), case.slots)
+    settings = Settings(
+        batch_max_records=rng.choice((3, 8, 100)),
+        linger_ms=rng.choice((40, 80, 120)),
+        credit=rng.choice((2, 4, 16)),
+        full_every=rng.choice((0, 2, 5)),
+        publish_lag=rng.choice((0, 0, 1)),
+        watermark_ms=rng.choice((20, 200)),
+        probe_ms=20,
+        retry_ms=30,
+        feedback_high=rng.choice((4, 200)),
+        feedback_low=2,
+    )
+    options = Options(
+        interval_ms=rng.choice((150, 250, 350)),
+        deadline_ms=rng.choice((120, 300, 1_000)),
+        align_timeout_ms=rng.choice((0, 5, 40)),
+        line_max_lag=rng.choice((0, 0, 0, 3)),
+    )
+    name = f"{case.workload}-{case.protocol}-{case.seed}"
+    guarantee = Guarantee(case.guarantee)
+    if guarantee not in protocol.guarantees:
+        guarantee = protocol.guarantees[0]
+    return Job(name, deployment, protocol, options, guarantee, settings, case.seed)
+
+
+def simulate(
+    case: Case, journal: bool = False, protocol: CheckpointProtocol | None = None
+) -> Outcome:
+    """Run a case to its end and judge it."""
+    chosen = protocol or PROTOCOLS[case.protocol]
+    rng = random.Random(f"{case.seed}:world")
+    costs = Costs.draw(rng)
+    job = build_job(case, chosen, rng)
+    if reason := refusal(chosen, job.topology):
+        return Outcome(case, refused=reason)
+    faults = faults_of(case)
+    world = World(job, costs, keep_journal=journal)
+    injector = Injector(world, case.seed)
+    for fault in faults:
+        injector.plan(fault)
+    violation: Violation | None = None
+    problems: tuple[str, ...] = ()
+    try:
+        world.run(PATIENCE_MS * 1000)
+        problems = _judge_end(case, world)
+    except InvariantBroken as error:
+        violation = Violation(error.name, error.story)
+    except (ProtocolViolation, StorageError) as error:
+        violation = Violation(type(error).__name__, str(error))
+    return Outcome(
+        case,
+        violation,
+        stopped=world.problem,
+        stats=dict(world.monitor.stats),
+        crashed_after_commit=world.monitor.crashed_after_commit,
+        virtual_ms=world.now_us // 1000,
+        problems=problems,
+        faults="; ".join(map(str, faults)),
+        journal=tuple(world.entries or ()),
+        topology=job.topology,
+    )
+
+
+def _judge_end(case: Case, world: World) -> tuple[str, ...]:
+    if not world.finished:
+        invariants.broken(
+            "run_ends_by_itself",
+            f"after {PATIENCE_MS // 1000} s of virtual time the job is still not done",
+        )
+    if world.problem is not None:
+        if not world.monitor.stats["damaged"]:
+            invariants.broken("run_goes_on", f"nothing was damaged, but: {world.problem}")
+        return ()
+    invariants.no_checkpoint_is_useless(world.monitor)
+    params = Params(case.seed, case.slots, case.records, DURATION_MS)
+    guarantee = world.job.guarantee
+    problems = WORKLOADS[case.workload].judge(params, outputs(world), states(world), guarantee)
+    lines = tuple(f"{p.kind} {p.record}: {p.because}" for p in problems)
+    if lines and guarantee is not Guarantee.NOTHING:
+        invariants.broken(f"output_is_{guarantee.value}", lines[0])
+    return lines
+
+
+def outputs(world: World) -> dict[str, Batch]:
+    """The public output of each sink."""
+    outlet = world.storage.outlet
+    read = outlet.committed if world.job.protocol.checkpoints else outlet.uncommitted
+    result = {}
+    for sink, tasks in world.job.deployment.sinks.items():
+        batches = [batch for task in tasks for batch in read(task)]
+        result[sink] = concat(batches) if batches else Batch({}, 0)
+    return result
+
+
+def states(world: World) -> dict[str, dict[str, Batch]]:
+    """The state of each operator at the end, part by part, over all its tasks."""
+    parts: dict[str, dict[str, list[Batch]]] = {}
+    for slot in world.job.slots:
+        process = world.current(slot)
+        assert process is not None
+        for name, task in process.engine.tasks.items():
+            operator = name.rpartition("/")[0]
+            for part, batch in task.operator.capture(full=True).parts.items():
+                parts.setdefault(operator, {}).setdefault(part, []).append(batch)
+    return {
+        operator: {part: concat(batches) for part, batches in known.items()}
+        for operator, known in parts.items()
+    }

@@ -1,0 +1,254 @@
+"""The simulated world: a heap of things to happen, one thread, one seed.
+
+Ties are broken by the order in which things were planned, and nothing iterates over a set, so a seed gives
+one history, whatever the hash seed of the interpreter.
+"""
+
+import heapq
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from snapline.core.messages import Marker
+from snapline.engine.control import Credit, Frame
+from snapline.engine.coordinator import Coordinator
+from snapline.engine.job import Job
+from snapline.engine.ledger import read_last
+from snapline.ids import Incarnation, Micros, SlotId, TaskId
+from snapline.journal.entry import COORDINATOR, Entry, Happened
+from snapline.sim.costs import Costs
+from snapline.sim.monitor import Monitor
+from snapline.sim.network import Link
+from snapline.sim.process import CoordinatorProcess, SlotProcess
+from snapline.sim.storage import SimStorage
+from snapline.storage.api import Extent
+
+
+@dataclass(slots=True)
+class Control:
+    """The connection between a slot and its coordinator."""
+
+    up: Link[Callable[[], None]]
+    down: Link[Callable[[], None]]
+
+
+@dataclass(slots=True)
+class Weather:
+    """What faults do to the network at present, per slot."""
+
+    delay_us: dict[SlotId, tuple[Micros, Micros]] = field(default_factory=dict)  # (extra, until)
+    cut: dict[tuple[SlotId, SlotId], Micros] = field(default_factory=dict)  # between two: until
+    alone: dict[SlotId, Micros] = field(default_factory=dict)  # from the coordinator: until
+
+
+class World:
+    """All processes, links and storage of one run."""
+
+    def __init__(
+        self, job: Job, costs: Costs, *, keep_journal: bool = False, thorough: bool = True
+    ) -> None:
+        self.job = job
+        self.costs = costs
+        self.now_us: Micros = 0
+        self.heap: list[tuple[Micros, int, Callable[[], None]]] = []
+        self.planned = 0  #: breaks ties
+        self.network_rng = random.Random(f"{job.seed}:network")
+        self.storage = SimStorage(self, costs, random.Random(f"{job.seed}:storage"))
+        self.processes: dict[tuple[SlotId, Incarnation], SlotProcess] = {}
+        self.links: dict[tuple[SlotId, Incarnation, SlotId, Incarnation], Link[Frame]] = {}
+        self.controls: dict[tuple[SlotId, Incarnation], Control] = {}
+        self.weather = Weather()
+        self.entries: list[Entry] | None = [] if keep_journal else None
+        self.finished = False
+        self.problem: str | None = None
+        self.on_trigger: Callable[[str], None] = lambda what: None  #: tells the injector
+        self.monitor = Monitor(self, thorough=thorough)
+        self.coordinators = 0
+        self.coordinator = self._new_coordinator()
+
+    # Time.
+
+    def at(self, at_us: Micros, action: Callable[[], None]) -> None:
+        """Do something at a time."""
+        self.planned += 1
+        heapq.heappush(self.heap, (at_us, self.planned, action))
+
+    def run(self, until_us: Micros) -> None:
+        """Let things happen, in order, until the job is over or time is up."""
+        heap = self.heap
+        while heap and not self.finished:
+            at_us, _, action = heapq.heappop(heap)
+            if at_us > until_us:
+                return
+            self.now_us = at_us
+            action()
+
+    def journal(self, entry: Entry) -> None:
+        """Write down, and let the invariants see."""
+        if self.entries is not None:
+            self.entries.append(entry)
+        self.monitor.see(entry)
+
+    def note(self, actor: str, what: str, **detail: object) -> None:
+        """Write down something that a fault did."""
+        self.journal(Happened(self.now_us, actor, self.coordinator.engine.epoch, what, detail))
+
+    def trigger(self, what: str) -> None:
+        """A recovery or a round has begun."""
+        self.on_trigger(what)
+
+    # The coordinator.
+
+    def _new_coordinator(self) -> CoordinatorProcess:
+        self.coordinators += 1
+        process = CoordinatorProcess(self, self.coordinators)
+        past = read_last(self.storage.store, self.job.deployment.fingerprint)
+        process.engine = Coordinator(self.job, process, f"life {self.coordinators}", past)
+        self.at(self.now_us, lambda: process.call(process.engine.start))
+        return process
+
+    def kill_coordinator(self) -> None:
+        """The coordinator dies; its slots go on until their lease lapses."""
+        self.coordinator.alive = False
+        self.note(COORDINATOR, "coordinator-killed")
+        self._lapse_leases(self.coordinator)
+
+    def resume_coordinator(self) -> None:
+        """Another coordinator takes over from the durable decisions."""
+        if not self.finished:
+            self.coordinator = self._new_coordinator()
+            self.note(COORDINATOR, "coordinator-resumed")
+
+    def _lapse_leases(self, boss: CoordinatorProcess) -> None:
+        def lapse() -> None:
+            for process in tuple(self.processes.values()):
+                if process.boss is boss and process.alive and (not boss.alive or boss.paused):
+                    self.exit(process)
+
+        self.at(self.now_us + self.costs.lease_us, lapse)
+
+    def pause_coordinator(self) -> CoordinatorProcess:
+        """The coordinator stands still."""
+        self.coordinator.paused = True
+        self.note(COORDINATOR, "paused")
+        self._lapse_leases(self.coordinator)
+        return self.coordinator
+
+    # Slots.
+
+    def launch(self, boss: CoordinatorProcess, slot: SlotId, incarnation: Incarnation) -> None:
+        """Start a process for a slot; it registers when it is up."""
+        process = SlotProcess(self, slot, incarnation, boss)
+        self.processes[slot, incarnation] = process
+        delay = int(self.costs.launch_us * (0.5 + self.network_rng.random()))
+
+        def register() -> None:
+            if process.alive:
+                boss.call(lambda: boss.engine.registered_slot(slot, incarnation))
+
+        self.at(self.now_us + delay, register)
+        self.note(f"slot/{slot}", "launched", incarnation=incarnation)
+
+    def current(self, slot: SlotId) -> SlotProcess | None:
+        """The newest life of a slot."""
+        lives = [p for (s, _), p in self.processes.items() if s == slot]
+        return lives[-1] if lives else None
+
+    def kill(self, process: SlotProcess, how: str) -> None:
+        """SIGKILL: what was not durable is gone; the connection breaks, so it is noticed soon."""
+        if not process.alive:
+            return
+        self.note(f"slot/{process.slot}", "killed", incarnation=process.incarnation, how=how)
+        self.exit(process)
+        self.at(self.now_us + self.costs.detect_us, lambda: self.report_lost(process))
+
+    def exit(self, process: SlotProcess) -> None:
+        """The process is gone, and with it what it had not made durable."""
+        process.alive = False
+        process.paused = False
+        process.backlog = []
+        for life in process.lives:
+            self.storage.logs.crash(life)
+            self.storage.outlet.crash(life)
+
+    def report_lost(self, process: SlotProcess) -> None:
+        """The coordinator of a slot finds out that it is gone."""
+        boss = process.boss
+        boss.call(lambda: boss.engine.lost(process.slot, process.incarnation))
+
+    def suspect(self, process: SlotProcess, silent: Callable[[], bool]) -> None:
+        """Give a slot up if it is still silent after the time-out."""
+
+        def judge() -> None:
+            if process.alive and silent():
+                self.report_lost(process)
+
+        self.at(self.now_us + self.costs.timeout_us, judge)
+
+    # Links.
+
+    def busy_us(self, frame: Frame) -> Micros:
+        """How long a frame occupies its link."""
+        payload = frame.payload
+        if isinstance(payload, Marker | Credit):
+            return self.costs.link_busy_us // 4 + 1
+        size = payload.batch.nbytes + len(payload.header)
+        return self.costs.link_busy_us + int(self.costs.link_byte_us * size) + 1
+
+    def link(self, source: SlotProcess, slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
+        """The connection from one life of a slot to another's."""
+        key = (source.slot, source.incarnation, slot, incarnation)
+        if key not in self.links:
+            self.links[key] = self._connect(source, slot, incarnation)
+        return self.links[key]
+
+    def _connect(self, source: SlotProcess, slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
+        ends = (source.slot, slot)
+
+        def deliver(frame: Frame) -> None:
+            target = self.processes.get((slot, incarnation))
+            if target is not None:
+                target.call(lambda: target.engine.receive(source.slot, frame))
+
+        return Link(
+            self,
+            self.network_rng,
+            self.costs.link_us,
+            deliver,
+            lambda: max(self._extra_us(slot), self._extra_us(source.slot)),
+            lambda: self.weather.cut.get((min(ends), max(ends)), 0),
+        )
+
+    def _extra_us(self, slot: SlotId) -> Micros:
+        extra, until = self.weather.delay_us.get(slot, (0, 0))
+        return extra if self.now_us < until else 0
+
+    def control(self, process: SlotProcess) -> Control:
+        """The connection between a slot and its coordinator."""
+        key = (process.slot, process.incarnation)
+        if key not in self.controls:
+
+            def make() -> Link[Callable[[], None]]:
+                return Link(
+                    self,
+                    self.network_rng,
+                    self.costs.control_us,
+                    lambda action: action(),
+                    lambda: self._extra_us(process.slot),
+                    lambda: self.weather.alone.get(process.slot, 0),
+                )
+
+            self.controls[key] = Control(make(), make())
+        return self.controls[key]
+
+    # Output and end.
+
+    def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> None:
+        """Write a manifest."""
+        self.monitor.publishing(number, extents)
+        self.storage.outlet.publish(number, extents)
+
+    def finish(self, problem: str | None) -> None:
+        """The job is over."""
+        self.finished = True
+        self.problem = problem
