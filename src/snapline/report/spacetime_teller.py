@@ -230,6 +230,9 @@ class _Teller:
         match what:
             case "killed" | "coordinator-killed":
                 self._kill(lanes, at, f"{entry.actor} killed")
+            case "launched":
+                for lane in lanes:
+                    self._open(Stretch.DOWN, lane, at, f"{entry.actor} starting")
             case "restored" | "running" | "coordinator-resumed":
                 self._revive(lanes, at, what)
             case "paused":
@@ -239,8 +242,8 @@ class _Teller:
                 for lane in lanes:
                     self._close(Stretch.PAUSED, lane, at)
             case "replayed":
-                channel, seq = ChannelId(entry.detail["channel"]), entry.detail["seq"]
-                self._send(Travel.REPLAYED, channel, seq, entry.epoch, at)
+                message: Message = entry.detail["message"]
+                self._send(Travel.REPLAYED, message.channel, message.seq, message.epoch, at)
             case _ if what in _OTHER_FAULTS:
                 told = ", ".join(f"{key} {value}" for key, value in entry.detail.items())
                 label = f"{entry.actor} {what}{': ' + told if told else ''}"

@@ -209,9 +209,9 @@ def test_a_recovery_line_has_a_corner_per_task_from_top_to_bottom():
 
 
 def test_a_replayed_message_is_an_arrow_from_the_replay_to_its_delivery():
-    drawn = picture(
-        [happened(3, P, "replayed", epoch=2, channel=PQ, seq=7), taken(5, 7, epoch=2)],
-    )
+    message = Message(PQ, 7, 2, Batch({}, 1))
+    replayed = happened(3, P, "replayed", epoch=2, message=message)
+    drawn = picture([replayed, taken(5, 7, epoch=2)])
     assert tips(drawn, "replayed") == [
         "replayed p/0>q/1 no. 7, epoch 2: sent 3.0 ms, handled 5.0 ms"
     ]
@@ -223,6 +223,11 @@ def test_a_crash_breaks_the_timelines_of_its_slot_until_it_is_restored():
     drawn = picture([*entries, at(10, COORDINATOR, Quiet())])
     assert tips(drawn, "crash") == ["slot/1 killed at 2.0 ms"]
     assert tips(drawn, "down") == ["slot/1 killed for 6.0 ms"]
+
+
+def test_a_slot_that_is_launched_does_not_live_before_it_is_restored():
+    drawn = picture([happened(1, "slot/0", "launched"), happened(4, "slot/0", "restored")])
+    assert tips(drawn, "down") == ["slot/0 starting for 3.0 ms"]
 
 
 def test_the_job_that_runs_again_ends_every_break():

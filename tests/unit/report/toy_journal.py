@@ -240,8 +240,9 @@ class Toy:
             first = self.received[channel.target].get(channel.id, 0)
             for seq in range(first + 1, self.sent[channel.source].get(channel.id, 0) + 1):
                 at += 700
-                self.happened(at, channel.source, "replayed", channel=channel.id, seq=seq)
-                self.travel(at, channel, Message(channel.id, seq, self.epoch, Batch({}, 10)))
+                message = Message(channel.id, seq, self.epoch, Batch({}, 10))
+                self.happened(at, channel.source, "replayed", message=message)
+                self.travel(at, channel, message)
 
 
 def toy_run(*, markers: bool, seed: int = 3) -> tuple[list[Entry], Topology]:
