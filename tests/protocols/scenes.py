@@ -36,8 +36,7 @@ from snapline.core.protocol import (
 from snapline.core.topology import Channel, Topology
 from snapline.ids import ChannelId, CheckpointNo, TaskId
 
-A, B, C, L, M = (ChannelId(name) for name in "ABCLM")
-OPTIONS = Options(interval_ms=1_000, deadline_ms=9_000)
+A, B, L, M = (ChannelId(name) for name in "ABLM")
 
 
 def edge(name: str, source: str = "", target: str = "t") -> Channel:

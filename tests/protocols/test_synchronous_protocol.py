@@ -111,14 +111,29 @@ def test_a_deadline_or_a_failed_store_lets_the_world_go_on():
     )
 
 
-def test_a_late_report_of_an_aborted_round_is_ignored_between_rounds():
+def test_reports_of_an_aborted_round_do_not_count_for_the_next():
     job = CoordinatorScene(SYNCHRONOUS)
     job.timer(NextRound())
+    paused(job, "a", {A: 5})
+    paused(job, "b")
     job.timer(RoundDeadline(1))
-    assert paused(job, "a", {A: 5}) == ()
+    assert paused(job, "t") == ()  # late: nothing is to be captured any more
     job.timer(NextRound())
     paused(job, "b")
     assert paused(job, "t") == ()  # task a has not stopped for this round
+
+
+def test_a_snapshot_of_an_aborted_round_says_nothing_about_the_next():
+    job = CoordinatorScene(SYNCHRONOUS)
+    job.timer(NextRound())
+    job.timer(RoundDeadline(1))
+    job.timer(NextRound())
+    for task in ALL:
+        paused(job, task)
+    job.stored("a", 1, sent={A: 5})
+    job.stored("a", 2)
+    job.stored("b", 2)
+    assert Commit(line(a=2, b=2, t=2)) in job.stored("t", 2)
 
 
 def test_counters_of_an_aborted_round_cannot_be_committed():

@@ -26,7 +26,8 @@ Invariants
   I2  exactly or at most once, the committed lines have no orphans and only move forward.
   I3  a task takes at most one checkpoint per round, before anything that stands behind a marker of it.
   I4  the checkpoints from the older of the last two committed lines on stay known; beyond a line to which
-      the job went back there are none.
+      the job went back there are none. Two such lines may share checkpoints (a line moves where it can):
+      damage to a shared one leaves the initial state.
 """
 
 from snapline.core.effects import Commit, Forward, Order, Rollback, SetTimer, Snapshot
@@ -132,7 +133,6 @@ class UncoordinatedCoordinator(CoordinatorProtocol):
     def on_started(self, first_checkpoint: CheckpointNo) -> CoordinatorEffects:
         """Count rounds from here."""
         self.round = first_checkpoint - 1
-        self.lag_tolerated = self.context.options.line_max_lag  # a round under way was lost
         yield from ()
 
     def on_snapshot(self, meta: CheckpointMeta) -> CoordinatorEffects:
