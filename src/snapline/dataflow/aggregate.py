@@ -81,7 +81,8 @@ class _Window:
             if how == "count":
                 live[groups.slots] += np.diff(groups.starts, append=batch.length)
             else:
-                part = _UFUNCS[how].reduceat(batch[column][groups.order], groups.starts)
+                values = batch[column].astype(live.dtype, copy=False)[groups.order]
+                part = _UFUNCS[how].reduceat(values, groups.starts)
                 live[groups.slots] = _UFUNCS[how](live[groups.slots], part)
         state.touch(groups.slots)
         if plan.collected:
@@ -133,11 +134,13 @@ class _Window:
 
 
 def _first(how: Combine, dtype: np.dtype[Any] | None) -> Array:
-    """What combines with any value to that value, in the dtype of the result."""
-    if dtype is None or how == "sum":
-        return np.zeros((), np.float64 if dtype is not None and dtype.kind == "f" else np.int64)
-    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    return np.array(limits.max if how == "min" else limits.min, dtype)
+    """What combines with any value to that value. Results are int64 or float64, whatever the input."""
+    if how == "count" or dtype is None:
+        return np.zeros((), np.int64)
+    if dtype.kind == "f":
+        return np.array({"sum": 0, "min": np.inf, "max": -np.inf}[how], np.float64)
+    limits = np.iinfo(np.int64)
+    return np.array({"sum": 0, "min": limits.max, "max": limits.min}[how], np.int64)
 
 
 class WindowAggregate(Operator):

@@ -1,0 +1,351 @@
+"""What can be built, what it becomes, and what is refused."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from snapline.batch import Batch
+from snapline.core.policy import FaultTolerance, Loss
+from snapline.dataflow.graph import (
+    Broadcast,
+    ByKey,
+    Dataflow,
+    Edge,
+    Forward,
+    Node,
+    OperatorContext,
+    deploy,
+)
+from snapline.dataflow.logical import Graph
+from snapline.dataflow.operator import Operator
+from snapline.dataflow.window import parse_millis
+from snapline.errors import GraphError
+
+
+@dataclass
+class Records:
+    """An ingress of which only the shape matters here."""
+
+    schema: dict[str, str] = field(default_factory=lambda: {"id": "int64", "time": "int64"})
+    partitions: int = 4
+
+
+class Timed(Operator):
+    uses_time = True
+
+
+def channels(deployment, task, output="out"):
+    routes = [route for route in deployment.plans[task].routes if route.output == output]
+    return [[channel.id for channel in route.channels] for route in routes]
+
+
+def test_every_slot_hosts_one_task_of_every_operator():
+    flow = Dataflow("f")
+    flow.source(Records(), name="in").map(lambda b: b, name="step").sink("out")
+    deployment = deploy(flow, 2)
+    assert deployment.topology.tasks == ("in/0", "in/1", "step/0", "step/1", "out/0", "out/1")
+    assert deployment.sinks == {"out": ("out/0", "out/1")}
+    assert [deployment.plans[task].slot for task in deployment.topology.tasks] == [0, 1] * 3
+    assert deployment.plans["out/1"].sink == "out"
+    assert deployment.plans["step/1"].sink is None
+    assert (deployment.name, deployment.slots) == ("f", 2)
+
+
+def test_partitions_are_dealt_out_to_the_slots():
+    flow = Dataflow("f")
+    flow.source(Records(partitions=5), name="in").sink("out")
+    plans = deploy(flow, 3).plans
+    assert [plans[f"in/{i}"].partitions for i in range(3)] == [(0, 3), (1, 4), (2,)]
+    assert plans["out/0"].partitions == ()
+    assert plans["out/0"].ingress is None
+
+
+def test_the_route_is_what_stands_before_the_operator():
+    flow = Dataflow("f")
+    source = flow.source(Records(), name="in")
+    source.map(lambda b: b, name="same")
+    source.key_by("id").map(lambda b: b, name="keyed")
+    source.broadcast().map(lambda b: b, name="all")
+    source.sink("out")
+    deployment = deploy(flow, 2)
+    assert channels(deployment, "in/1") == [
+        ["in/1>same/1"],
+        ["in/1>keyed/0", "in/1>keyed/1"],
+        ["in/1>all/0", "in/1>all/1"],
+        ["in/1>out/1"],
+    ]
+    routings = [route.routing for route in deployment.plans["in/1"].routes]
+    assert routings == [Forward(), ByKey(("id",)), Broadcast(), Forward()]
+
+
+def test_a_loop_feeds_a_port_of_its_own_and_carries_no_time():
+    flow = Dataflow("f")
+    loop = flow.feedback()
+    joined = (
+        flow.source(Records(), name="in")
+        .key_by("id")
+        .apply(Timed, name="join", ports={"back": loop})
+    )
+    joined.key_by("id").feed(loop)
+    joined.sink("out")
+    deployment = deploy(flow, 2)
+    back, out = deployment.plans["join/0"].routes
+    assert [channel.id for channel in back.channels] == ["join/0>join/0#back", "join/0>join/1#back"]
+    assert all(channel.feedback and channel.port == "back" for channel in back.channels)
+    assert (back.timed, out.timed) == (False, False)
+    assert deployment.plans["in/0"].routes[0].timed
+    assert deployment.topology.cyclic
+
+
+def test_watermarks_go_where_an_operator_downstream_needs_them():
+    flow = Dataflow("f")
+    source = flow.source(Records(), name="in")
+    source.map(lambda b: b, name="a").apply(Timed, name="timed").map(lambda b: b, name="c").sink(
+        "out"
+    )
+    source.map(lambda b: b, name="b").sink("other")
+    plans = deploy(flow, 1).plans
+    timed = {(t, r.channels[0].target): r.timed for t, plan in plans.items() for r in plan.routes}
+    assert [edge for edge in timed if timed[edge]] == [("in/0", "a/0"), ("a/0", "timed/0")]
+
+
+def test_two_outputs_into_one_port_are_two_channels():
+    flow = Dataflow("f")
+    counted = flow.source(Records(), name="in").apply(Operator, name="op")
+    counted.union(counted.output("late")).sink("out")
+    deployment = deploy(flow, 1)
+    assert channels(deployment, "op/0") == [["op/0>out/0"]]
+    assert channels(deployment, "op/0", "late") == [["op/0>out/0~2"]]
+    assert len(deployment.topology.by_id) == 3
+
+
+def test_a_join_has_two_ports():
+    flow = Dataflow("f")
+    left, right = flow.source(Records(), name="l"), flow.source(Records(), name="r")
+    left.key_by("id").join(right.key_by("id"), name="join").sink("out")
+    deployment = deploy(flow, 1)
+    assert channels(deployment, "l/0") == [["l/0>join/0#left"]]
+    assert channels(deployment, "r/0") == [["r/0>join/0#right"]]
+    assert deployment.plans["join/0"].stateful
+    assert not deployment.plans["l/0"].stateful
+
+
+def test_every_task_gets_an_operator_of_its_own_that_knows_its_place():
+    class Placed(Operator):
+        def __init__(self, context: OperatorContext) -> None:
+            self.context = context
+
+    flow = Dataflow("f")
+    flow.source(Records(), name="in").apply(Placed, name="op").sink("out")
+    plans = deploy(flow, 3).plans
+    built = [plans[f"op/{i}"].operator() for i in range(3)]
+    assert [operator.context for operator in built] == [OperatorContext(i, 3) for i in range(3)]
+    assert plans["op/0"].operator() is not plans["op/0"].operator()
+
+
+def test_names_are_given_where_the_user_gives_none():
+    flow = Dataflow("f")
+    flow.source(Records()).map(lambda b: b).map(lambda b: b).filter(lambda b: b["id"] > 0).sink(
+        "out"
+    )
+    assert list(flow.graph.nodes) == ["source", "map", "map-2", "filter", "out"]
+
+
+def test_policies_reach_the_plans():
+    flow = Dataflow("f")
+    policy = FaultTolerance(checkpoint=False, may_lose=Loss.STATE)
+    flow.source(Records(), name="in").key_by("id").count(name="n", policy=policy).sink("out")
+    plans = deploy(flow, 1).plans
+    assert plans["n/0"].policy == policy
+    assert plans["out/0"].policy == FaultTolerance()
+
+
+def test_tasks_stand_in_topological_order_without_feedback():
+    graph = Graph("g")
+    for name in ("out", "b", "a", "in"):
+        graph.add(Node(name, Operator, ingress=Records() if name == "in" else None))
+    for source, target in (("in", "a"), ("a", "b"), ("b", "out")):
+        graph.connect(Edge(source, target, Forward()))
+    graph.connect(Edge("b", "a", Forward(), port="back", feedback=True))
+    assert graph.order() == ("in", "a", "b", "out")
+
+
+def windowed(size, name="f", partitions=4):
+    flow = Dataflow(name)
+    source = flow.source(Records(partitions=partitions), name="in")
+    source.key_by("id").tumbling(size).count(name="n").sink("out")
+    return flow
+
+
+def test_the_fingerprint_tells_graphs_apart():
+    first = deploy(windowed("10s"), 2).fingerprint
+    assert deploy(windowed(10_000), 2).fingerprint == first
+    others = [
+        deploy(windowed("10s"), 3),
+        deploy(windowed("11s"), 2),
+        deploy(windowed("10s", name="g"), 2),
+        deploy(windowed("10s", partitions=5), 2),
+    ]
+    assert len({first, *(other.fingerprint for other in others)}) == 5
+
+
+# What is refused.
+
+
+def test_a_dataflow_needs_a_source_and_a_sink():
+    flow = Dataflow("f")
+    with pytest.raises(GraphError, match="no source"):
+        deploy(flow, 1)
+    flow.source(Records())
+    with pytest.raises(GraphError, match="no sink"):
+        deploy(flow, 1)
+
+
+def test_a_cycle_must_be_declared():
+    graph = Graph("g")
+    graph.add(Node("in", Operator, ingress=Records()))
+    for name in ("a", "b"):
+        graph.add(Node(name, Operator, is_sink=True))
+    for source, target in (("in", "a"), ("a", "b"), ("b", "a")):
+        graph.connect(Edge(source, target, Forward()))
+    with pytest.raises(GraphError, match="cycle through a, b"):
+        graph.validate()
+
+
+def test_a_task_that_is_no_source_needs_a_regular_input():
+    graph = Graph("g")
+    graph.add(Node("in", Operator, ingress=Records()))
+    graph.add(Node("a", Operator, is_sink=True))
+    graph.connect(Edge("a", "a", Forward(), feedback=True))
+    with pytest.raises(GraphError, match="'a' has no regular input"):
+        graph.validate()
+
+
+def test_a_source_takes_no_input():
+    graph = Graph("g")
+    graph.add(Node("in", Operator, ingress=Records(), is_sink=True))
+    graph.connect(Edge("in", "in", Forward(), feedback=True))
+    with pytest.raises(GraphError, match="is a source"):
+        graph.validate()
+
+
+def test_names_are_unique_and_free_of_signs():
+    flow = Dataflow("f")
+    source = flow.source(Records(), name="in")
+    with pytest.raises(GraphError, match="two operators are called 'in'"):
+        source.map(lambda b: b, name="in")
+    for name in ("a/b", "a>b", "a#b", "a~b"):
+        with pytest.raises(GraphError, match="is no name"):
+            source.map(lambda b: b, name=name)
+
+
+def test_an_edge_joins_operators_that_exist():
+    graph = Graph("g")
+    graph.add(Node("in", Operator, ingress=Records()))
+    with pytest.raises(GraphError, match="names 'nobody'"):
+        graph.connect(Edge("in", "nobody", Forward()))
+
+
+def test_keys_must_be_columns_where_the_columns_are_known():
+    source = Dataflow("f").source(Records(), name="in")
+    with pytest.raises(GraphError, match=r"'in' has no column user .* it has id, time"):
+        source.key_by("user")
+    with pytest.raises(GraphError, match="has no column user"):
+        source.filter(lambda b: b["id"] > 0).key_by("id", "user")
+    with pytest.raises(GraphError, match="has no column price"):
+        source.key_by("id").count().key_by("price")
+    with pytest.raises(GraphError, match="at least one column"):
+        source.key_by()
+    source.map(lambda b: b).key_by("anything")
+
+
+def test_windows_need_a_column_of_time_and_a_size():
+    source = Dataflow("f").source(Records(), name="in").key_by("id")
+    with pytest.raises(GraphError, match="no column 'when'"):
+        source.tumbling("10s", time="when")
+    with pytest.raises(GraphError, match="size above 0"):
+        source.tumbling(0)
+    with pytest.raises(GraphError, match="is no duration"):
+        source.tumbling("soon")
+
+
+def test_results_do_not_hide_keys():
+    source = Dataflow("f").source(Records({"window": "int64", "time": "int64"}), name="in")
+    with pytest.raises(GraphError, match="cannot be called window"):
+        source.key_by("window").tumbling("1s").count()
+    with pytest.raises(GraphError, match="cannot be called time"):
+        source.key_by("time").tumbling("1s").aggregate(n="count")
+    with pytest.raises(GraphError, match="cannot be called 'window'"):
+        source.map(lambda b: b).key_by("a").tumbling("1s").aggregate(window="count")
+    with pytest.raises(GraphError, match="'mean' is no aggregate"):
+        source.map(lambda b: b).key_by("a").tumbling("1s").aggregate(m=("mean", "x"))
+
+
+def test_a_join_needs_keys_of_one_length_on_both_sides():
+    flow = Dataflow("f")
+    source = flow.source(Records(), name="in")
+    with pytest.raises(GraphError, match="same number of columns"):
+        source.key_by("id").join(source.key_by("id", "time"))
+    with pytest.raises(GraphError, match="same number of columns"):
+        source.key_by("id").window_join(source, "1s")
+
+
+def test_streams_of_two_dataflows_do_not_meet():
+    one, two = Dataflow("one").source(Records()), Dataflow("two").source(Records())
+    with pytest.raises(GraphError, match="different dataflows"):
+        one.union(two)
+    with pytest.raises(GraphError, match="different dataflows"):
+        one.key_by("id").join(two.key_by("id"))
+
+
+def test_a_union_is_routed_as_a_whole():
+    flow = Dataflow("f")
+    one, two = flow.source(Records(), name="one"), flow.source(Records(), name="two")
+    with pytest.raises(GraphError, match="before key_by"):
+        one.union(two.key_by("id"))
+    with pytest.raises(GraphError, match="no outputs of its own"):
+        one.union(two).output("late")
+    one.union(two).key_by("id").count(name="n").sink("out")
+    assert [channel.id for channel in deploy(flow, 1).topology.inputs["n/0"]] == [
+        "one/0>n/0",
+        "two/0>n/0",
+    ]
+
+
+def test_a_loop_is_taken_once_and_fed():
+    flow = Dataflow("f")
+    loop, source = flow.feedback("paths"), flow.source(Records(), name="in")
+    with pytest.raises(GraphError, match="no operator takes the loop 'paths'"):
+        source.feed(loop)
+    taken = source.apply(Operator, name="a", ports={"back": loop})
+    with pytest.raises(GraphError, match="already leads to 'a'"):
+        source.apply(Operator, name="b", ports={"back": loop})
+    taken.sink("out")
+    with pytest.raises(GraphError, match="nothing is fed into the loop 'paths'"):
+        deploy(flow, 1)
+
+
+def test_a_deployment_needs_a_slot():
+    with pytest.raises(GraphError, match="at least one slot"):
+        deploy(windowed("1s"), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "millis"),
+    [("500ms", 500), ("10s", 10_000), ("2m", 120_000), ("1h", 3_600_000), (7, 7)],
+)
+def test_durations_are_written_as_people_write_them(text, millis):
+    assert parse_millis(text) == millis
+
+
+def test_a_dataflow_computes_what_it_says():
+    """The operators of a deployment, driven by hand along one slot."""
+    flow = Dataflow("f")
+    source = flow.source(Records(), name="in")
+    folded = source.map_records(lambda r: {**r, "id": r["id"] % 2}, name="halve").key_by("id")
+    step = lambda state, batch: {"top": state["top"] + batch["time"]}  # noqa: E731
+    folded.fold({"top": 0}, step, name="sum").sink("out")
+    plans, batch = deploy(flow, 1).plans, Batch.of(id=[1, 2, 3], time=[10, 20, 30])
+    for task in ("in/0", "halve/0", "sum/0", "out/0"):
+        ((_, batch),) = plans[task].operator().process("in", batch)
+    assert batch.to_pydict() == {"id": [1, 0, 1], "time": [10, 20, 30], "top": [10, 20, 40]}
