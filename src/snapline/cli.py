@@ -15,7 +15,13 @@ import typer
 from rich.markup import escape
 
 from snapline.cli_list import Kind, print_catalogue
-from snapline.cli_request import Request
+from snapline.cli_request import (
+    Request,
+    checked,
+    chosen_protocols,
+    chosen_seeds,
+    chosen_workloads,
+)
 from snapline.cli_simulate import repeat, run_one, run_sweep
 from snapline.cli_tables import messages
 from snapline.core.policy import Guarantee
@@ -83,6 +89,10 @@ def simulate_command(
         int | None,
         typer.Option(min=1, metavar="N", help="Simulated processes.  [dim]default: 3[/dim]"),
     ] = None,
+    records: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Per slot and source.  [dim]default: 60[/dim]"),
+    ] = None,
     guarantee: Annotated[
         Guarantee | None,
         typer.Option(
@@ -113,15 +123,24 @@ def simulate_command(
 ) -> None:
     """`snapline simulate`."""
     if repeat_file is not None:
-        given = (protocol, workload, seeds, seed, slots, guarantee, faults)
+        given = (protocol, workload, seeds, seed, slots, records, guarantee, faults)
         if any(option is not None for option in given):
             raise UsageError("--repeat brings its own run: leave the options that describe one out")
         with interruptible():
             raise typer.Exit(repeat(repeat_file, diagram, as_json))
-    request = Request.of(protocol, workload, seeds, seed, slots, guarantee, faults, diagram)
+    request = Request(
+        chosen_protocols(protocol),
+        chosen_workloads(workload),
+        chosen_seeds(seeds, seed, one=diagram is not None),
+        slots,
+        records,
+        guarantee,
+        faults,
+    )
+    checked(request, diagram)
     with interruptible():
         if request.alone:
-            raise typer.Exit(run_one(request.cases()[0], diagram, as_json))
+            raise typer.Exit(run_one(request, diagram, as_json))
         raise typer.Exit(run_sweep(request, jobs, as_json))
 
 

@@ -41,8 +41,8 @@ class Failure:
         return {
             "invariant": violation.name,
             "story": violation.story,
-            "case": self.smallest.case.to_json(),
-            "found": self.found.case.to_json(),
+            "case": json.loads(self.smallest.case.to_json()),
+            "found": json.loads(self.found.case.to_json()),
         }
 
 
@@ -80,9 +80,11 @@ def shrink(found: Outcome) -> Failure:
 def read_case(file: Path) -> Case:
     """The case in a failure's file."""
     try:
-        return Case.from_json(json.loads(file.read_text())["case"])
+        return Case.from_json(json.dumps(json.loads(file.read_text())["case"]))
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{file} is not a failure that `snapline simulate` wrote") from error
 

@@ -4,7 +4,6 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from snapline.chaos.faults import check, parse
 from snapline.core.policy import Guarantee
@@ -19,46 +18,15 @@ TELLING_SEEDS = 20  # a sweep of fewer cannot be blamed for what never occurred 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which runs were asked for."""
+    """Which runs were asked for. What is None is left to the case, the protocol or the seed."""
 
     protocols: tuple[str, ...]
     workloads: tuple[str, ...]
     seeds: tuple[int, ...]
-    slots: int
-    guarantee: Guarantee | None
-    faults: str | None
-
-    @classmethod
-    def of(
-        cls,
-        protocol: str | None,
-        workload: str | None,
-        seeds: int | None,
-        seed: int | None,
-        slots: int | None,
-        guarantee: Guarantee | None,
-        faults: str | None,
-        diagram: Path | None,
-    ) -> Self:
-        """The request that these options mean, or a UsageError that says what to change."""
-        if seeds is not None and seed is not None:
-            raise UsageError("--seeds runs many seeds, --seed one: choose one of the two")
-        slots = slots or Case.slots
-        if faults is not None:
-            check(parse(faults), slots)
-        if diagram is not None and seeds is None and seed is None:
-            seed = 1
-        request = cls(
-            protocols=_chosen("protocol", protocol or "all", PROTOCOLS),
-            workloads=_chosen("workload", workload or "counting", WORKLOADS),
-            seeds=tuple(range(1, (seeds or SEEDS) + 1)) if seed is None else (seed,),
-            slots=slots,
-            guarantee=guarantee,
-            faults=faults,
-        )
-        if diagram is not None and not request.alone:
-            raise UsageError("--diagram draws one run: add --protocol P --workload W --seed K")
-        return request
+    slots: int | None = None
+    records: int | None = None
+    guarantee: Guarantee | None = None
+    faults: str | None = None
 
     @property
     def alone(self) -> bool:
@@ -72,19 +40,57 @@ class Request:
 
     def cases(self) -> list[Case]:
         """The runs, in the order of the table."""
+        sizes = {"slots": self.slots, "records": self.records}
+        given = {name: size for name, size in sizes.items() if size is not None}
         return [
             Case(
                 protocol,
                 workload,
                 seed,
-                slots=self.slots,
                 guarantee=(self.guarantee or PROTOCOLS[protocol].guarantees[0]).value,
                 faults=self.faults,
+                **given,
             )
             for protocol in self.protocols
             for workload in self.workloads
             for seed in self.seeds
         ]
+
+    def refusal(self, protocol: str) -> str | None:
+        """Why a protocol cannot be held to the promise asked for; None if it can."""
+        promises = PROTOCOLS[protocol].guarantees
+        if self.guarantee is None or self.guarantee in promises:
+            return None
+        able = " or ".join(guarantee.value for guarantee in promises)
+        return f"{protocol} does not promise {self.guarantee.value}, only {able}"
+
+
+def chosen_protocols(name: str | None) -> tuple[str, ...]:
+    """The protocols that `--protocol` means."""
+    return _chosen("protocol", name or "all", PROTOCOLS)
+
+
+def chosen_workloads(name: str | None) -> tuple[str, ...]:
+    """The workloads that `--workload` means."""
+    return _chosen("workload", name or "counting", WORKLOADS)
+
+
+def chosen_seeds(seeds: int | None, seed: int | None, one: bool) -> tuple[int, ...]:
+    """The seeds that `--seeds` or `--seed` means; without both, one or the usual number of them."""
+    if seeds is not None and seed is not None:
+        raise UsageError("--seeds runs many seeds, --seed one: choose one of the two")
+    if seed is not None:
+        return (seed,)
+    return tuple(range(1, (seeds or (1 if one else SEEDS)) + 1))
+
+
+def checked(request: Request, diagram: Path | None) -> Request:
+    """The request, if it makes sense; a UsageError that says what to change, if not."""
+    if request.faults is not None:
+        check(parse(request.faults), request.cases()[0].slots)
+    if diagram is not None and not request.alone:
+        raise UsageError("--diagram draws one run: add --protocol P --workload W --seed K")
+    return request
 
 
 def _chosen(kind: str, name: str, known: Iterable[str]) -> tuple[str, ...]:

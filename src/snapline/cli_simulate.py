@@ -1,5 +1,6 @@
 """`snapline simulate`: from cases to a verdict. One run is told as a story; several make a table."""
 
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -29,11 +30,16 @@ KEPT, BROKEN = 0, 1
 
 def run_sweep(request: Request, jobs: int | None, as_json: bool) -> int:
     """Run all cases on all cores and judge them together."""
-    cases = request.cases()
+    cases = [case for case in request.cases() if request.refusal(case.protocol) is None]
     began = time.monotonic()
     with watching(len(cases)) as advance:
         outcomes = sweep(cases, jobs or len(os.sched_getaffinity(0)), advance)
     seconds = time.monotonic() - began
+    outcomes += [
+        Outcome(case, refused=reason)
+        for case in request.cases()
+        if (reason := request.refusal(case.protocol)) is not None
+    ]
     ran = [outcome for outcome in outcomes if outcome.refused is None]
     if not ran:
         raise UsageError("; ".join(dict.fromkeys(refusals(outcomes).values())))
@@ -86,11 +92,13 @@ def _sweep_json(
     }
 
 
-def run_one(case: Case, diagram: Path | None, as_json: bool) -> int:
-    """Run one case and tell it."""
+def run_one(request: Request, diagram: Path | None, as_json: bool) -> int:
+    """Run the only case of a request and tell it."""
+    [case] = request.cases()
     outcome = simulate(case, journal=True)
-    if outcome.refused is not None:
-        raise UsageError(outcome.refused)
+    reason = request.refusal(case.protocol) or outcome.refused
+    if reason is not None:
+        raise UsageError(reason)
     failure = None if outcome.violation is None else shrink(outcome)
     return _tell(outcome, failure, diagram, as_json)
 
@@ -113,6 +121,7 @@ def _tell(outcome: Outcome, failure: Failure | None, diagram: Path | None, as_js
 
 
 def _draw(outcome: Outcome, path: Path) -> None:
+    assert outcome.topology is not None
     since_us, until_us = interesting_window(outcome.journal)
     picture = draw(
         outcome.journal,
@@ -134,30 +143,39 @@ def _title(case: Case) -> str:
 def _print_run(outcome: Outcome, failure: Failure | None, diagram: Path | None) -> None:
     out = results()
     case = outcome.case
-    out.print(f"[bold]{_title(case)}[/]: {case.slots} slots, {case.guarantee}")
+    out.print(f"[bold]{_title(case)}[/]: {case.slots} slots, faults: {outcome.faults or 'none'}")
     for line in told(outcome.journal):
         out.print(line)
     out.print(", ".join(f"{name} {n:,}" for name, n in outcome.stats.items() if n), style="dim")
     if failure is None:
-        out.print(
-            f"[bold green]kept[/]: the published output is what the oracle expects ({case.guarantee})"
-        )
+        out.print(_verdict(outcome))
     else:
         print_failure(failure)
     if diagram is not None:
         out.print(f"diagram: [cyan]{escape(str(diagram))}[/]", soft_wrap=True)
 
 
+def _verdict(outcome: Outcome) -> str:
+    """How a run ended in which nothing broke that was promised."""
+    if outcome.stopped is not None:
+        return f"[bold yellow]stopped, rightly[/]: {escape(outcome.stopped)}"
+    if outcome.problems:
+        example = escape(outcome.problems[0])
+        return f"[bold green]kept[/]: nothing was promised, and the output is wrong: {example} ..."
+    expected = f"the published output is what the oracle expects ({outcome.case.guarantee})"
+    return f"[bold green]kept[/]: {expected}"
+
+
 def _run_json(outcome: Outcome, failure: Failure | None, diagram: Path | None) -> dict[str, Any]:
-    document: dict[str, Any] = {
+    broken = [] if failure is None else [{**failure.to_json(), "repeat": failure.command}]
+    return {
         "kept": failure is None,
-        "case": outcome.case.to_json(),
+        "case": json.loads(outcome.case.to_json()),
+        "faults": outcome.faults,
         "virtual_ms": outcome.virtual_ms,
         "stats": dict(outcome.stats),
-        "sometimes": dict(outcome.sometimes),
-        "violations": [],
+        "stopped": outcome.stopped,
+        "problems": list(outcome.problems),
+        "violations": broken,
         "diagram": None if diagram is None else str(diagram),
     }
-    if failure is not None:
-        document["violations"] = [{**failure.to_json(), "repeat": failure.command}]
-    return document

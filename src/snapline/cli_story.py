@@ -11,28 +11,25 @@ from typing import Any
 from rich.markup import escape
 
 from snapline.core.effects import Commit, Rollback, Scope
-from snapline.core.messages import RecoveryLine
-from snapline.ids import INITIAL, Micros, checkpoint_label
+from snapline.ids import INITIAL, CheckpointNo, Micros, checkpoint_label
 from snapline.journal.entry import Entry, Handled, Happened
 
 #: what is told of the things that happen, and in which colour
 TOLD = {
-    "killed": ("red", "{actor} is killed"),
+    "killed": ("red", "{actor} is killed ({how})"),
     "coordinator-killed": ("red", "{actor} is killed"),
     "paused": ("red", "{actor} stops responding"),
-    "cut": ("red", "{actor} is cut off"),
-    "outage": ("red", "the store is away"),
-    "slowed": ("red", "the store is slow"),
-    "damaged": ("red", "a stored object is damaged"),
+    "cut": ("red", "{actor} is cut off from {other}"),
+    "outage": ("red", "{actor} is away for {for_ms} ms"),
+    "slowed": ("red", "{actor} is slower by {delay_ms} ms"),
+    "damaged": ("red", "{actor}: its stored checkpoint {checkpoint} is damaged"),
     "continued": ("yellow", "{actor} responds again"),
-    "healed": ("yellow", "{actor} is connected again"),
-    "recovered": ("yellow", "the store is back"),
-    "lost": ("yellow", "{actor} gives up a slot as lost"),
+    "lost": ("yellow", "{actor} gives up slot/{slot} as lost"),
     "deposed": ("yellow", "{actor} finds that another one took over"),
     "coordinator-resumed": ("yellow", "{actor} resumes from its durable memory"),
     "running": ("green", "all tasks run"),
     "finished": ("green", "all input is processed and all output published"),
-    "stopped": ("red", "{actor} stops before the end"),
+    "stopped": ("red", "{actor} stops: {problem}"),
 }
 
 
@@ -44,7 +41,7 @@ def told(entries: Sequence[Entry]) -> Iterator[str]:
             case Happened(at_us, actor, _, what, detail) if what in TOLD:
                 yield from _counted(counts)
                 colour, words = TOLD[what]
-                text = words.format(actor=actor) + _details(detail)
+                text = words.format_map(_Known(actor, detail))
                 yield _line(at_us, f"[{colour}]{escape(text)}[/]")
             case Happened(what="replayed"):
                 counts["messages replayed"] += 1
@@ -70,22 +67,33 @@ def _counted(counts: Counter[str]) -> Iterator[str]:
     counts.clear()
 
 
-def _details(detail: Mapping[str, Any]) -> str:
-    return "".join(f", {key} {value}" for key, value in detail.items())
+class _Known(dict[str, object]):
+    """The details of an entry as people know them; a journal need not have all of them."""
+
+    def __init__(self, actor: str, detail: Mapping[str, Any]) -> None:
+        super().__init__(detail, actor=actor)
+        if isinstance(detail.get("other"), int):
+            self["other"] = f"slot/{detail['other']}"
+        if "checkpoint" in detail:
+            self["checkpoint"] = checkpoint_label(detail["checkpoint"])
+
+    def __missing__(self, key: str) -> str:
+        return "?"
 
 
 def _rollback(rollback: Rollback) -> str:
-    who = "every task" if rollback.scope is Scope.ALL else "the lost tasks"
-    return f"rollback: {who} to {_summary(rollback.line)}"
+    """How many tasks go back to which checkpoint, newest first."""
+    tasks = Counter(rollback.line.checkpoints.values())
+    places = [(tasks[no], _place(no)) for no in sorted(tasks, reverse=True)]
+    if len(places) == 1:
+        who = "every task" if rollback.scope is Scope.ALL else "every lost task"
+        return f"rollback: {who} to {places[0][1]}"
+    (most, newest), *older = places
+    others = "".join(f", {n} to {place}" for n, place in older)
+    return f"rollback: {most} task{'s' if most > 1 else ''} to {newest}{others}"
 
 
-def _summary(line: RecoveryLine) -> str:
-    """A line in short: how many tasks go back to which checkpoint."""
-    tasks = Counter(line.checkpoints.values())
-    labels = {no: "the beginning" if no == INITIAL else checkpoint_label(no) for no in tasks}
-    if list(tasks) == [INITIAL]:
-        return labels[INITIAL]
-    if len(tasks) == 1:
-        return f"the line {next(iter(labels.values()))}"
-    parts = [f"{labels[no]} ({tasks[no]}x)" for no in sorted(tasks, reverse=True)]
-    return f"the line {', '.join(parts)}"
+def _place(checkpoint: CheckpointNo) -> str:
+    return (
+        "the beginning" if checkpoint == INITIAL else f"checkpoint {checkpoint_label(checkpoint)}"
+    )

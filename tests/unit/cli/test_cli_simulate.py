@@ -4,14 +4,15 @@ The simulator is replaced, so that each scenario is exact; that the real one fit
 """
 
 import json
+import re
 import sys
 
 import pytest
-from snapline.sim.run import Case, Outcome, Violation
 
 from snapline import cli_failure, cli_simulate
 from snapline.cli import main
 from snapline.protocols import PROTOCOLS
+from snapline.sim.run import Case, Outcome, Violation
 from snapline.workload import WORKLOADS
 
 STATS = {"crashes": 2, "rollbacks": 1, "replayed": 1200, "forced": 3, "skipped": 4, "useless": 0}
@@ -24,7 +25,6 @@ def outcome(case, violation=None, refused=None):
         refused=refused,
         stats={} if refused else STATS,
         crashed_after_commit=True,
-        sometimes={},
         virtual_ms=2400,
     )
 
@@ -252,12 +252,31 @@ def test_bad_input_is_one_message_and_exit_code_2(sim, snapline, arguments, mess
     assert "Traceback" not in err
 
 
-def test_a_file_that_is_no_failure_is_bad_input(snapline, tmp_path):
-    for text in ("", "[]", '{"case": {"surprise": 1}}'):
-        (tmp_path / "x.json").write_text(text)
-        code, _, err = snapline("simulate", "--repeat", "x.json")
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"case": {"case": 1, "surprise": 1}}'])
+def test_a_file_that_is_no_failure_is_bad_input(snapline, tmp_path, text):
+    (tmp_path / "x.json").write_text(text)
+    code, _, err = snapline("simulate", "--repeat", "x.json")
+    assert code == 2
+    assert re.search("x.json.* is not", err)
+
+
+def test_a_promise_that_a_protocol_does_not_give_is_refused(sim, snapline):
+    """Never a silent run at another level."""
+    code, out, _ = snapline("simulate", "--guarantee", "at-least-once", "--seeds", "1")
+    assert code == 0
+    assert "refused: none on counting: none does not promise at-least-once, only nothing" in out
+    assert "none" not in {case.protocol for case in sim.ran}
+    for seeds in (["--seeds", "2"], ["--seed", "2"]):
+        code, _, err = snapline(
+            "simulate", "--protocol", "none", "--guarantee", "exactly-once", *seeds
+        )
         assert code == 2
-        assert "x.json is not a failure" in err
+        assert "none does not promise exactly-once" in err
+
+
+def test_sizes_reach_the_run(sim, snapline):
+    snapline("simulate", "--protocol", "bcs", "--seed", "7", "--slots", "5", "--records", "9")
+    assert [(case.slots, case.records) for case in sim.ran] == [(5, 9)]
 
 
 def test_an_interrupt_says_so_and_leaves_with_130(sim, snapline):

@@ -34,7 +34,7 @@ def test_a_crash_and_what_was_done_about_it():
         happened(0, COORDINATOR, "running"),
         handled(100_000, Commit(line(FIRST, FIRST))),
         handled(200_000, Commit(line(FIRST + 1, FIRST + 1))),
-        happened(812_400, "slot/1", "killed"),
+        happened(812_400, "slot/1", "killed", incarnation=1, how="kill slot=1 step=9"),
         happened(900_000, COORDINATOR, "lost", slot=1, incarnation=1),
         handled(900_000, Rollback(line(FIRST + 2, FIRST + 1))),
         happened(950_000, "a/0", "replayed", channel="a/0>b/1", seq=3),
@@ -43,9 +43,9 @@ def test_a_crash_and_what_was_done_about_it():
     ) == [
         "0 ms all tasks run",
         "lines committed: 2",
-        "812 ms slot/1 is killed",
-        "900 ms coordinator gives up a slot as lost, slot 1, incarnation 1",
-        "900 ms rollback: every task to the line 1.3 (1x), 1.2 (1x)",
+        "812 ms slot/1 is killed (kill slot=1 step=9)",
+        "900 ms coordinator gives up slot/1 as lost",
+        "900 ms rollback: 1 task to checkpoint 1.3, 1 to checkpoint 1.2",
         "messages replayed: 2",
         "1,500 ms all input is processed and all output published",
     ]
@@ -53,17 +53,30 @@ def test_a_crash_and_what_was_done_about_it():
 
 def test_a_line_on_which_all_agree_is_told_once():
     assert story(handled(0, Rollback(line(FIRST, FIRST)))) == [
-        "0 ms rollback: every task to the line 1.1"
+        "0 ms rollback: every task to checkpoint 1.1"
     ]
 
 
 def test_a_restart_of_the_lost_alone_goes_to_the_beginning():
     assert story(handled(0, Rollback(line(0, 0), Scope.LOST))) == [
-        "0 ms rollback: the lost tasks to the beginning"
+        "0 ms rollback: every lost task to the beginning"
     ]
 
 
-def test_words_that_look_like_markup_are_kept():
-    assert story(happened(0, "slot/1", "damaged", object="[red]")) == [
-        "0 ms a stored object is damaged, object [red]"
+def test_what_a_fault_concerns_is_named_as_people_know_it():
+    assert story(
+        happened(0, "slot/1", "cut", other=2),
+        happened(0, "slot/1", "cut", other="coordinator"),
+        happened(0, "a/0", "damaged", checkpoint=FIRST + 1),
+    ) == [
+        "0 ms slot/1 is cut off from slot/2",
+        "0 ms slot/1 is cut off from coordinator",
+        "0 ms a/0: its stored checkpoint 1.2 is damaged",
     ]
+
+
+def test_words_that_look_like_markup_and_details_that_are_missing_do_no_harm():
+    assert story(
+        happened(0, COORDINATOR, "stopped", problem="[red] is {odd}"),
+        happened(0, "slot/1", "killed"),
+    ) == ["0 ms coordinator stops: [red] is {odd}", "0 ms slot/1 is killed (?)"]
