@@ -22,7 +22,7 @@ from snapline.cli_request import (
     chosen_seeds,
     chosen_workloads,
 )
-from snapline.cli_simulate import repeat, run_one, run_sweep
+from snapline.cli_simulate import run_again, run_one, run_sweep
 from snapline.cli_tables import messages
 from snapline.core.policy import Guarantee
 from snapline.errors import SnaplineError, UsageError
@@ -64,6 +64,52 @@ Break what you choose, when you choose:
 A failure that was found, once more:
 [cyan]snapline simulate --repeat snapline-failure-hmnr-q8-42.json[/cyan]"""
 
+Number = int | None
+Text = str | None
+ProtocolOption = Annotated[
+    Text, typer.Option(metavar="P|all", help="Which protocol.  [dim]default: all[/]")
+]
+WorkloadOption = Annotated[
+    Text, typer.Option(metavar="W|all", help="Which workload.  [dim]default: counting[/]")
+]
+SeedsOption = Annotated[
+    Number, typer.Option(min=1, metavar="N", help="Run the seeds 1 to N.  [dim]default: 20[/]")
+]
+SeedOption = Annotated[
+    Number, typer.Option(min=0, metavar="K", help="Run this seed only, and tell its story.")
+]
+SlotsOption = Annotated[
+    Number, typer.Option(min=1, metavar="N", help="Simulated processes.  [dim]default: 3[/]")
+]
+RecordsOption = Annotated[
+    Number,
+    typer.Option(min=1, metavar="N", help="Records per slot and source.  [dim]default: 60[/]"),
+]
+GuaranteeOption = Annotated[
+    Guarantee | None,
+    typer.Option(
+        metavar="G",
+        help="Hold it to [cyan]exactly-once[/], [cyan]at-least-once[/], [cyan]at-most-once[/] or "
+        "[cyan]nothing[/].  [dim]default: its first promise[/]",
+    ),
+]
+FaultsOption = Annotated[
+    Text,
+    typer.Option(
+        metavar="TEXT",
+        help="What goes wrong, as [cyan]snapline list faults[/] shows it; an empty text: nothing.  "
+        "[dim]default: drawn from the seed[/]",
+    ),
+]
+DiagramOption = Annotated[
+    Path | None, typer.Option(metavar="F.svg", help="Draw the run in space and time; one run only.")
+]
+RepeatOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Run a failure again from its file.")
+]
+JobsOption = Annotated[
+    Number, typer.Option(min=1, metavar="N", help="Processes.  [dim]default: all cores[/]")
+]
 JsonOption = Annotated[
     bool, typer.Option("--json", metavar=" ", help="Print one JSON document instead.")
 ]
@@ -71,63 +117,26 @@ JsonOption = Annotated[
 
 @app.command("simulate", help=SIMULATE_HELP, epilog=SIMULATE_EXAMPLES)
 def simulate_command(
-    protocol: Annotated[
-        str | None, typer.Option(metavar="P|all", help="Which protocol.  [dim]default: all[/dim]")
-    ] = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(metavar="W|all", help="Which workload.  [dim]default: counting[/dim]"),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Run the seeds 1 to N.  [dim]default: 20[/dim]"),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, metavar="K", help="Run this seed only, and tell its story.")
-    ] = None,
-    slots: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Simulated processes.  [dim]default: 3[/dim]"),
-    ] = None,
-    records: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Per slot and source.  [dim]default: 60[/dim]"),
-    ] = None,
-    guarantee: Annotated[
-        Guarantee | None,
-        typer.Option(
-            help="The promise to hold it to.  [dim]default: the protocol's strongest[/dim]"
-        ),
-    ] = None,
-    faults: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="What goes wrong, as [cyan]snapline list faults[/] shows it; an empty text: nothing.  "
-            "[dim]default: drawn from the seed[/dim]",
-        ),
-    ] = None,
-    diagram: Annotated[
-        Path | None,
-        typer.Option(metavar="F.svg", help="Draw the run as a space-time diagram; one run only."),
-    ] = None,
-    repeat_file: Annotated[
-        Path | None,
-        typer.Option("--repeat", metavar="FILE", help="Run a failure again from its file."),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Processes.  [dim]default: all cores[/dim]"),
-    ] = None,
+    protocol: ProtocolOption = None,
+    workload: WorkloadOption = None,
+    seeds: SeedsOption = None,
+    seed: SeedOption = None,
+    slots: SlotsOption = None,
+    records: RecordsOption = None,
+    guarantee: GuaranteeOption = None,
+    faults: FaultsOption = None,
+    diagram: DiagramOption = None,
+    repeat: RepeatOption = None,
+    jobs: JobsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """`snapline simulate`."""
-    if repeat_file is not None:
+    if repeat is not None:
         given = (protocol, workload, seeds, seed, slots, records, guarantee, faults)
         if any(option is not None for option in given):
             raise UsageError("--repeat brings its own run: leave the options that describe one out")
         with interruptible():
-            raise typer.Exit(repeat(repeat_file, diagram, as_json))
+            raise typer.Exit(run_again(repeat, diagram, as_json))
     request = Request(
         chosen_protocols(protocol),
         chosen_workloads(workload),

@@ -61,6 +61,11 @@ def _print_sweep(
     out.print(sweep_table(rows))
     for (protocol, workload), reason in refusals(outcomes).items():
         out.print(f"[dim]refused:[/] {protocol} on {workload}: {escape(reason)}")
+    stopped = [outcome.stopped for outcome in outcomes if outcome.stopped is not None]
+    if stopped:
+        out.print(
+            f"[yellow]stopped, rightly:[/] {len(stopped):,} runs, such as: {escape(stopped[0])}"
+        )
     for failure in failures:
         print_failure(failure)
     for sentence in empty:
@@ -87,6 +92,7 @@ def _sweep_json(
             {"protocol": protocol, "workload": workload, "reason": reason}
             for (protocol, workload), reason in refusals(outcomes).items()
         ],
+        "stopped": sum(outcome.stopped is not None for outcome in outcomes),
         "violations": [{**failure.to_json(), "repeat": failure.command} for failure in failures],
         "vacuous": list(empty),
     }
@@ -103,7 +109,7 @@ def run_one(request: Request, diagram: Path | None, as_json: bool) -> int:
     return _tell(outcome, failure, diagram, as_json)
 
 
-def repeat(file: Path, diagram: Path | None, as_json: bool) -> int:
+def run_again(file: Path, diagram: Path | None, as_json: bool) -> int:
     """Run the case of a failure's file again and tell it."""
     outcome = simulate(read_case(file), journal=True)
     failure = None if outcome.violation is None else Failure(outcome, outcome, file)

@@ -18,9 +18,10 @@ from snapline.workload import WORKLOADS
 STATS = {"crashes": 2, "rollbacks": 1, "replayed": 1200, "forced": 3, "skipped": 4, "useless": 0}
 
 
-def outcome(case, violation=None, refused=None):
+def outcome(case, violation=None, refused=None, stopped=None):
     return Outcome(
         case=case,
+        stopped=stopped,
         violation=violation,
         refused=refused,
         stats={} if refused else STATS,
@@ -37,6 +38,7 @@ class FakeSimulator:
         self.journals = []
         self.broken = {}
         self.refused = {}
+        self.stopped = None
         self.vacuous = []
         self.jobs = None
         self.interrupt = False
@@ -47,7 +49,8 @@ class FakeSimulator:
         self.ran.append(case)
         self.journals.append(journal)
         broken = self.broken.get((case.protocol, case.seed))
-        return outcome(case, broken, self.refused.get((case.protocol, case.workload)))
+        refused = self.refused.get((case.protocol, case.workload))
+        return outcome(case, broken, refused, self.stopped)
 
     def sweep(self, cases, jobs, on_outcome):
         self.jobs = jobs
@@ -196,6 +199,17 @@ def test_a_vacuous_sweep_fails(sim, snapline):
 def test_a_small_sweep_or_one_with_chosen_faults_is_never_called_vacuous(sim, snapline, few):
     sim.vacuous = ["no round was ever aborted under aligned"]
     assert snapline("simulate", *few)[0] == 0
+
+
+def test_a_run_that_rightly_stopped_is_told_apart_and_breaks_nothing(sim, snapline):
+    sim.stopped = "the published line is damaged"
+    told = "stopped, rightly: 2 runs, such as: the published line is damaged"
+    code, out, _ = snapline("simulate", "--protocol", "bcs", "--seeds", "2")
+    assert (code, told in out) == (0, True)
+    code, out, _ = snapline("simulate", "--protocol", "bcs", "--seed", "2")
+    assert code == 0
+    assert "stopped, rightly: the published line is damaged" in out
+    assert "kept" not in out
 
 
 def test_one_seed_is_told_with_its_journal(sim, snapline):
