@@ -163,9 +163,6 @@ class MemoryLog:
         for seq in range(log.floor + 1, through + 1):
             log.entries.pop(seq, None)
         log.floor = max(log.floor, through)
-        mine = self._pending.get(channel, {})
-        for seq in [seq for seq in mine if seq <= through]:
-            del mine[seq]
 
 
 # The output.

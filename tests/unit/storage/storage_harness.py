@@ -1,6 +1,7 @@
 """Every port in every form, behind one small harness: open for a life, crash a life."""
 
 import multiprocessing
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -66,16 +67,19 @@ class FileHarness:
 def race(worker: Any, directory: Path, racers: int = 3) -> list[Any]:
     """Let real processes run `worker(racer, directory)` at the same time; their results in order."""
     context = multiprocessing.get_context("fork")
-    gate, results = context.Barrier(racers), context.SimpleQueue()
+    gate = context.Barrier(racers, timeout=30)
 
-    def run(racer: int) -> None:
+    def run(racer: int, results: Connection) -> None:
         gate.wait()
-        results.put((racer, worker(racer, directory)))
+        results.send(worker(racer, directory))
 
-    processes = [context.Process(target=run, args=(racer,)) for racer in range(racers)]
+    pipes = [context.Pipe(duplex=False) for _ in range(racers)]
+    processes = [context.Process(target=run, args=(n, pipes[n][1])) for n in range(racers)]
     for process in processes:
         process.start()
-    answers = dict(results.get() for _ in processes)
+    for _, writer in pipes:
+        writer.close()  # so that a racer which dies is an EOFError here, not a silence
+    answers = [reader.recv() for reader, _ in pipes]
     for process in processes:
         process.join()
-    return [answers[racer] for racer in range(racers)]
+    return answers

@@ -202,6 +202,18 @@ def test_a_zombie_cannot_bring_back_what_was_pruned_in_memory():
     logs = MemoryLogs()
     zombie, log = logs.open(life(1)), logs.open(life(2))
     log.prune(CHANNEL, through=3)
+    log.prune(CHANNEL, through=1)
     fill(zombie, 2, 3)
     zombie.sync()
     assert logs.entries(CHANNEL) == 0
+
+
+def test_a_sync_that_is_under_way_at_a_crash_saves_nothing_in_memory():
+    logs = MemoryLogs()
+    log = logs.open(life(1))
+    fill(log, 1, 3)
+    logs.crash(life(1))
+    assert logs.entries(CHANNEL) == 0
+    log.sync()
+    with pytest.raises(ObjectMissing):
+        logs.open(life(2)).read(CHANNEL, after=0, through=1)
