@@ -1,6 +1,7 @@
 """Every port in every form, behind one small harness: open for a life, crash a life."""
 
 import multiprocessing
+import os
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,19 @@ class FileHarness:
     def close(self) -> None:
         for file in self.opened.values():
             file.close()
+
+
+def spy_on_fsync(monkeypatch: Any) -> set[int]:
+    """The inodes that are synced from now on."""
+    synced: set[int] = set()
+    fsync = os.fsync
+
+    def spy(fd: int) -> None:
+        fsync(fd)
+        synced.add(os.fstat(fd).st_ino)
+
+    monkeypatch.setattr("os.fsync", spy)
+    return synced
 
 
 def race(worker: Any, directory: Path, racers: int = 3) -> list[Any]:

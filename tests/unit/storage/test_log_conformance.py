@@ -107,6 +107,28 @@ def test_a_zombie_never_disturbs_its_successor(logs):
     assert seqs(third.read(CHANNEL, after=1, through=4)) == [(2, 1), (3, 2), (4, 2)]
 
 
+def test_a_zombie_that_opens_late_reads_what_counts(logs):
+    successor = logs.open(life(2))
+    fill(successor, 1, 2, epoch=2)
+    successor.sync()
+    zombie = logs.open(life(1))
+    fill(zombie, 2, 3)
+    for _ in range(2):
+        assert seqs(zombie.read(CHANNEL, after=0, through=3)) == [(1, 2), (2, 2), (3, 1)]
+        zombie.sync()
+
+
+def test_what_was_pruned_cannot_be_logged_again(logs):
+    log = logs.open(life(1))
+    log.prune(CHANNEL, through=2)
+    fill(log, 1, 3)
+    for _ in range(2):
+        with pytest.raises(ObjectMissing):
+            log.read(CHANNEL, after=1, through=3)
+        assert seqs(log.read(CHANNEL, after=2, through=3)) == [(3, 1)]
+        log.sync()
+
+
 def test_what_was_pruned_is_missing_and_the_rest_is_there(logs):
     log = logs.open(life(1))
     fill(log, 1, 6)

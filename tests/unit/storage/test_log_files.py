@@ -1,7 +1,7 @@
 """What a directory of segments may look like after a crash, and how damage is told from a torn tail."""
 
 import pytest
-from storage_harness import CHANNEL, OTHER, life, message, seqs
+from storage_harness import CHANNEL, OTHER, life, message, seqs, spy_on_fsync
 
 from snapline.batch import Batch
 from snapline.core.messages import Message
@@ -105,6 +105,37 @@ def test_new_epochs_are_not_held_up_by_old_damage(tmp_path):
     path.write_bytes(b"!" + path.read_bytes()[1:])
     write(tmp_path, {2: [[2, 3]]})
     assert read(tmp_path, 1, 3) == [(2, 2), (3, 2)]
+
+
+def test_damage_to_the_log_of_one_task_is_no_damage_to_others(tmp_path):
+    write(tmp_path, {1: [[1]]})
+    other = FileLogs(tmp_path).open(life(2, operator="asks"))
+    other.append(message(1, channel=OTHER))
+    other.sync()
+    other.close()
+    path = tmp_path / f"{life(2, operator='asks').name}.000000.log"
+    path.write_bytes(b"!" + path.read_bytes()[1:])
+    assert read(tmp_path, 0, 1) == [(1, 1)]
+
+
+def test_a_damaged_segment_is_kept_because_nobody_knows_what_it_held(tmp_path):
+    write(tmp_path, {1: [[1, 2]], 2: [[2]]})
+    path = only_segment(tmp_path, 2)
+    path.write_bytes(b"!" + path.read_bytes()[1:])
+    for _ in range(2):
+        log = FileLogs(tmp_path).open(life(3))
+        log.prune(CHANNEL, through=1)
+        with pytest.raises(ObjectDamaged):
+            log.read(CHANNEL, after=1, through=2)
+        log.close()
+
+
+def test_after_a_sync_every_segment_is_durable_and_so_are_their_names(tmp_path, monkeypatch):
+    synced = spy_on_fsync(monkeypatch)
+    write(tmp_path, {1: [range(1, 10)]}, segment_bytes=300)
+    segments = list(tmp_path.iterdir())
+    assert len(segments) > 2
+    assert {path.stat().st_ino for path in (tmp_path, *segments)} <= synced
 
 
 def test_pruning_deletes_whole_segments_and_keeps_the_rest(tmp_path):

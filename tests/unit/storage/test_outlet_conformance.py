@@ -1,7 +1,7 @@
 """What every egress and every outlet promises."""
 
 import pytest
-from storage_harness import life, race
+from storage_harness import life, race, spy_on_fsync
 
 from snapline.batch import Batch
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
@@ -190,6 +190,25 @@ def test_another_process_reads_what_was_published(tmp_path):
     assert values(reader.committed(SINK)) == [0, 1, 2, 3, 4]
 
 
+def test_a_reader_follows_a_file_that_grows(tmp_path):
+    egress, reader = FileOutlet(tmp_path).open(sink(), 0), FileOutlet(tmp_path)
+    for stop in (2, 3, 7):
+        egress.append(rows(egress.position, stop))
+        egress.sync()
+        assert values(reader.uncommitted(SINK)) == list(range(stop))
+    egress.close()
+
+
+def test_what_is_published_is_durable_even_if_its_writer_could_not_say_so(tmp_path, monkeypatch):
+    egress = FileOutlet(tmp_path).open(sink(), 0)
+    egress.append(Batch.of(n=list(range(200_000))))  # too large to wait in memory for a sync
+    egress.close()
+    synced = spy_on_fsync(monkeypatch)
+    assert FileOutlet(tmp_path).publish(1, {SINK: Extent(egress.file, 0, 5)})
+    files = (tmp_path, tmp_path / f"{egress.file}.egress")
+    assert {path.stat().st_ino for path in files} <= synced
+
+
 @pytest.fixture
 def published(tmp_path):
     egress = FileOutlet(tmp_path).open(sink(), 0)
@@ -211,6 +230,18 @@ def test_damaged_output_is_never_read(published):
         except ObjectDamaged:
             damaged += 1
     assert damaged > len(whole) - 60
+
+
+def test_damage_behind_what_was_read_before_is_told_from_a_torn_tail(published):
+    whole = published.read_bytes()
+    second = whole.index(b"snapline: all before") + 44  # where the second frame begins
+    published.write_bytes(whole[:second])
+    reader = FileOutlet(published.parent)
+    with pytest.raises(ObjectMissing, match="at row 3"):
+        reader.committed(SINK)
+    published.write_bytes(whole[:second] + b"!" + whole[second + 1 :])
+    with pytest.raises(ObjectDamaged, match=f"at byte {second}"):
+        reader.committed(SINK)
 
 
 def test_output_that_is_gone_is_said(published):
