@@ -119,7 +119,8 @@ def interesting_window(entries: Sequence[Entry]) -> tuple[Micros, Micros]:
             if isinstance(effect, Snapshot):
                 taken[entry.actor, effect.checkpoint] = entry.at_us
             elif isinstance(effect, Rollback) and entry.actor == COORDINATOR:
-                chosen = [taken.get(item, first) for item in effect.line.checkpoints.items()]
+                items = effect.line.checkpoints.items() if taken else ()
+                chosen = [taken.get(item, first) for item in items]
                 return _around(entries, entry.at_us, min(chosen, default=entry.at_us))
     return max(first, _uncrowded(entries, last), last - WINDOW_US), last
 

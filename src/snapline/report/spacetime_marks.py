@@ -138,7 +138,7 @@ def lines(story: Story, frame: Frame) -> Iterator[str]:
     for back in story.returns:
         corners = _corners(back, story, frame)
         yield svg.points("rim", "polyline", corners)
-        tip = f"recovery line of the rollback at {back.at_us / 1000:,.1f} ms"
+        tip = f"recovery line of rollback {back.number} at {back.at_us / 1000:,.1f} ms"
         yield svg.group("recovery", tip, svg.points("line", "polyline", corners))
         for item in back.line.checkpoints.items():
             chosen = story.checkpoints.get(item)
@@ -164,7 +164,10 @@ def checkpoints(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
     shown = [c for c in story.checkpoints.values() if frame.shows(c.at_us)]
     shown.sort(key=lambda each: not each.skipped)  # what still counts lies on top
     for back in story.returns:
-        labels.reserve_path(_corners(back, story, frame), 2)
+        corners = _corners(back, story, frame)
+        labels.reserve_path(corners, 2)
+        now = frame.x(back.at_us)
+        labels.reserve_path([(now, frame.lanes[COORDINATOR]), (now, corners[-1][1])], 2)
     for each in shown:
         x, y = frame.x(each.at_us), frame.lanes[each.task]
         labels.reserve(x, y, 5)
@@ -217,7 +220,7 @@ def events(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
         told = f"{_event_text(each)} at {each.at_us / 1000:,.1f} ms"
         yield svg.group(each.instant.value, told, _GLYPHS[each.instant](x, y))
     for each in story.events:
-        if each.count is not None:
+        if each.count:
             x, y = frame.x(each.at_us), frame.lanes[each.lane]
             place = labels.place(f"+{each.count:,}", [(x + 9, y - 4.5)], 9.5)
             if place is not None:
@@ -225,7 +228,7 @@ def events(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
 
 
 def _event_text(each: Event) -> str:
-    return each.label if each.count is None else f"{each.label}, {each.count:,} rows of output"
+    return each.label if not each.count else f"{each.label}, {each.count:,} rows of output"
 
 
 def flags(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
@@ -236,9 +239,9 @@ def flags(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
         labels.reserve(x, lane, 8)
         lost = f", because of the loss of {', '.join(back.lost)}" if back.lost else ""
         ends = f": epoch {back.epoch} ends" if back.whole else ""
-        tip = f"rollback at {back.at_us / 1000:,.1f} ms{ends}{lost}"
+        tip = f"rollback {back.number} at {back.at_us / 1000:,.1f} ms{ends}{lost}"
         yield svg.group("rollback", tip, svg.turn(x, lane))
-        name = f"recovery line (epoch {back.epoch + 1})" if back.whole else "restart alone"
+        name = f"recovery line {back.number}" if back.whole else "restart alone"
         first = _corners(back, story, frame)[0][0]
         wishes = [(first + 5, y), (first - 5 - CHARACTER * len(name) * 0.9, y), (x + 6, y)]
         place = labels.place(name, wishes, 10.5)

@@ -84,13 +84,14 @@ class Event:
     lane: Lane
     at_us: Micros
     label: str
-    count: int | None = None
+    count: int = 0  # rows of output, at a commit
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
     """A rollback: the moment of the decision, and where every task goes back to."""
 
+    number: int  # the first of the run is 1
     at_us: Micros
     line: RecoveryLine
     epoch: Epoch  # the one in which it was decided

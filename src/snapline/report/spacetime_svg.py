@@ -63,7 +63,7 @@ _HEADS = {"message": SLATE, "marker": SKY, "replayed": ORANGE, "orphan": RED}
 
 def style(drawing: str, messages: int) -> str:
     """The style sheet; the more messages there are, the lighter each of them is."""
-    opacity = f"{min(0.75, max(0.35, 75 / (messages + 1))):.2f}"
+    opacity = f"{min(0.75, max(0.42, 75 / (messages + 1))):.2f}"
     sheet = _STYLE.format(opacity=opacity, **_COLOURS)
     rules = [rule.strip() for rule in sheet.replace("}", "}\n").splitlines()]
     joined = " ".join(rule for rule in rules if rule).replace("} ", "}\n")

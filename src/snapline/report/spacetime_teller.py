@@ -199,7 +199,8 @@ class _Teller:
         at = entry.at_us
         lost = entry.event.tasks if isinstance(entry.event, TasksLost) else ()
         whole = scope is Scope.ALL
-        self.story.returns.append(Return(at, line, entry.epoch, whole, lost))
+        number = len(self.story.returns) + 1
+        self.story.returns.append(Return(number, at, line, entry.epoch, whole, lost))
         if whole:
             self._mark_orphans()
         for checkpoint in self.story.checkpoints.values():

@@ -115,8 +115,15 @@ def test_the_same_number_in_another_epoch_is_another_message():
     assert tips(drawn, "lost") == ["p/0>q/1 no. 1, epoch 1: sent 1.0 ms, lost under way"]
 
 
+def test_a_number_that_is_sent_again_in_one_epoch_was_lost_before():
+    drawn = picture([sent(1, 1), back(2, {P: INITIAL}, Scope.LOST), sent(4, 1), taken(6, 1)])
+    assert tips(drawn, "lost") == ["p/0>q/1 no. 1, epoch 1: sent 1.0 ms, lost under way"]
+    assert tips(drawn, "message") == ["p/0>q/1 no. 1, epoch 1: sent 4.0 ms, handled 6.0 ms"]
+
+
 def test_a_message_that_is_under_way_at_the_end_is_not_called_lost():
-    assert marks(picture([sent(1, 1), happened(2, COORDINATOR, "stopped")]), "lost") == []
+    entries = [back(1, {P: INITIAL, Q: INITIAL}), sent(3, 1, epoch=2)]
+    assert marks(picture(entries), "lost") == []
 
 
 def test_a_marker_is_a_dashed_arrow_from_forward_to_arrival():
@@ -164,7 +171,11 @@ def test_checkpoints_differ_by_durable_forced_and_skipped():
 
 def test_a_checkpoint_that_an_earlier_rollback_chose_is_not_skipped_by_it():
     entries = [local(1, P, C1), saved(2, P, C1), back(3, {P: C1, Q: INITIAL})]
-    assert shapes(picture(entries), "checkpoint") == ["saved"]
+    drawn = picture(entries)
+    assert shapes(drawn, "checkpoint") == ["saved"]
+    assert words(drawn, "key")[0] == "checkpoint"
+    assert "skipped" not in words(drawn, "key")
+    assert "never durable" not in words(drawn, "key")
 
 
 def test_an_orphan_was_received_in_a_newest_checkpoint_and_sent_in_none():
@@ -205,7 +216,7 @@ def test_a_recovery_line_has_a_corner_per_task_from_top_to_bottom():
     assert [y for _, y in corners] == sorted(y for _, y in corners)
     assert corners[1][0] > corners[2][0]  # the initial state is where the timeline begins
     assert tips(drawn, "origin") == ["q/1 goes back to its initial state"]
-    assert words(drawn, "flag") == ["recovery line (epoch 2)"]
+    assert words(drawn, "flag") == ["recovery line 1"]
 
 
 def test_a_replayed_message_is_an_arrow_from_the_replay_to_its_delivery():
@@ -256,6 +267,13 @@ def test_pauses_and_blocked_channels_are_bars():
     assert words(drawn, "key") == ["channel blocked", "paused"]
 
 
+def test_a_slot_that_is_killed_is_no_longer_paused():
+    entries = [happened(1, "slot/0", "paused"), happened(3, "slot/0", "killed")]
+    drawn = picture([*entries, at(9, Q, Started())])
+    assert tips(drawn, "stretch") == ["slot/0 paused for 2.0 ms"]
+    assert tips(drawn, "down") == ["slot/0 killed for 6.0 ms"]
+
+
 def test_what_was_blocked_is_free_after_a_rollback():
     entries = [at(2, Q, MarkerArrived(PQ, Marker(C1)), Block(PQ))]
     entries += [back(4, {P: INITIAL, Q: INITIAL}), at(9, P, Started(), epoch=2)]
@@ -299,10 +317,13 @@ def test_text_is_escaped():
 
 def test_only_what_happens_in_the_window_is_drawn_and_counted():
     entries = [e for n in range(1, 11) for e in (sent(10 * n, n), taken(10 * n + 4, n))]
+    entries[2:2] = [happened(12, "slot/0", "killed"), back(13, {P: INITIAL, Q: INITIAL})]
+    entries[4:4] = [happened(14, COORDINATOR, "running"), local(14, P, C1)]
     drawn = picture(entries, since_us=30_000, until_us=61_000)
     assert len(marks(drawn, "message")) == 4  # the last one is cut off by the border
     assert words(drawn, "caption")[0].startswith("4 messages")
     assert words(drawn, "axis")[0] == "30"
+    assert words(drawn, "key") == ["message"]
 
 
 def test_a_line_that_goes_back_beyond_the_window_points_out_of_it():
@@ -319,7 +340,7 @@ def test_a_loop_of_one_task_is_an_arc():
     entries = [Stamped(0, P, 1, 1, loop, 1, Stamp(), 1)]
     entries.append(at(2, P, MessageArrived(message), Deliver(message)))
     (arrow,) = marks(picture(entries, topology), "message")
-    assert "Q" in arrow.find(f"{SVG}path").get("d")
+    assert re.fullmatch(r"M[\d. ]+Q[\d. ]+", arrow.find(f"{SVG}path").get("d"))
 
 
 def test_an_empty_journal_is_an_empty_diagram():
@@ -370,6 +391,19 @@ def test_labels_do_not_overlap(markers):
     for i, one in enumerate(boxes):
         for two in boxes[i + 1 :]:
             assert not (one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3])
+
+
+def test_the_number_of_a_checkpoint_stands_beside_the_recovery_line_not_on_it():
+    entries = [happened(0, COORDINATOR, "running"), local(22, P, C1), saved(23, P, C1)]
+    entries += [local(19, Q, C1), saved(24, Q, C1), back(40, {P: C1, Q: C1})]
+    drawn = picture(sorted(entries, key=lambda entry: entry.at_us))
+    (line,) = [g[1] for g in marks(drawn, "recovery")]
+    (x1, y1), (x2, y2) = [tuple(map(float, p.split(","))) for p in line.get("points").split()][1:3]
+    for text in drawn.iter(f"{SVG}text"):
+        if "number" in text.get("class", "") and y1 < float(text.get("y")) < y2:
+            x, y = float(text.get("x")), float(text.get("y")) - 4
+            there = x1 + (y - y1) / (y2 - y1) * (x2 - x1)
+            assert not x <= there <= x + 16
 
 
 def test_a_drawing_refers_to_nothing_outside_of_itself():
