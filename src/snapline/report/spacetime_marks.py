@@ -167,6 +167,7 @@ def checkpoints(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
         corners = _corners(back, story, frame)
         labels.reserve_path(corners, 2)
         now = frame.x(back.at_us)
+        labels.reserve(now, frame.lanes[COORDINATOR], 9)
         labels.reserve_path([(now, frame.lanes[COORDINATOR]), (now, corners[-1][1])], 2)
     for each in shown:
         x, y = frame.x(each.at_us), frame.lanes[each.task]
@@ -236,7 +237,6 @@ def flags(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
     y = frame.top + COORDINATOR_ROW + FLAGS / 2 + 2
     for back in story.returns:
         x, lane = frame.x(back.at_us), frame.lanes[COORDINATOR]
-        labels.reserve(x, lane, 8)
         lost = f", because of the loss of {', '.join(back.lost)}" if back.lost else ""
         ends = f": epoch {back.epoch} ends" if back.whole else ""
         tip = f"rollback {back.number} at {back.at_us / 1000:,.1f} ms{ends}{lost}"

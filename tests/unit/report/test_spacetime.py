@@ -291,6 +291,14 @@ def test_commits_tell_how_many_rows_of_output_they_add():
     assert len(marks(drawn, "commit")) == 2
 
 
+def test_the_rows_of_a_commit_give_way_to_a_rollback():
+    stored = SnapshotStored(CheckpointMeta(Q, C1, position=40))
+    commit = at(98, COORDINATOR, stored, Commit(RecoveryLine({P: C1, Q: C1})))
+    drawn = picture([happened(0, COORDINATOR, "running"), commit, back(100, {P: C1, Q: C1})])
+    assert words(drawn, "count") == []
+    assert tips(drawn, "commit") == ["line committed, 40 rows of output at 98.0 ms"]
+
+
 def test_the_coordinator_may_die_and_resume():
     entries = [happened(0, COORDINATOR, "running"), happened(2, COORDINATOR, "coordinator-killed")]
     drawn = picture([*entries, happened(6, COORDINATOR, "coordinator-resumed")])
