@@ -19,6 +19,7 @@ from snapline.core.effects import (
     SetTimer,
 )
 from snapline.core.events import (
+    AbortRound,
     CoordinatorEvent,
     JobStarted,
     Quiet,
@@ -52,9 +53,9 @@ from snapline.engine.control import (
     Unreadable,
 )
 from snapline.engine.control import Order as ToSlot
-from snapline.engine.decider import Decider, Intent, is_behind
+from snapline.engine.decider import Chains, Decider, Intent, line_of
 from snapline.engine.job import Job
-from snapline.engine.ledger import Chain, Decision
+from snapline.engine.ledger import Decision
 from snapline.engine.levels import plan_restart
 from snapline.engine.quiet import QuietDetector
 from snapline.engine.registry import Registry
@@ -106,7 +107,7 @@ class Coordinator:
         self.incarnations: dict[SlotId, Incarnation] = {}
         self.registered: dict[SlotId, None] = {}  #: slots whose present life has registered
         self.acks: dict[SlotId, int] = {}  #: acknowledgements that are still to come, per slot
-        self.rejoining: dict[SlotId, None] = {}  #: slots that restart alone
+        self.rejoining: dict[SlotId, bool] = {}  #: slots that restart alone: do the others know?
         self.restoring = True  #: a rollback is under way: reports of the old epoch do not count
         self.ended = False
         self.memo = past.memo if past else b""
@@ -125,7 +126,7 @@ class Coordinator:
 
     def start(self) -> None:
         """Begin the first epoch of this coordinator, from nothing or from the past."""
-        line: dict[TaskId, Chain] = dict.fromkeys(self.job.topology.tasks, ())
+        line: Chains = dict.fromkeys(self.job.topology.tasks, ())
         first = 1
         memo = None
         if self.past is not None:
@@ -141,7 +142,7 @@ class Coordinator:
         self.incarnations = dict.fromkeys(self.job.slots, first)
         self._ask_epoch(line)
 
-    def _ask_epoch(self, line: dict[TaskId, Chain]) -> None:
+    def _ask_epoch(self, line: Chains) -> None:
         self.restoring = True
         self.epoch_asked += 1
         self.timers = {}
@@ -164,6 +165,8 @@ class Coordinator:
         """Do what the protocol asks."""
         match effect:
             case Order(targets, command):
+                if isinstance(command, AbortRound):
+                    self.registry.abort(command.checkpoint)
                 by_slot: dict[SlotId, list[TaskId]] = {}
                 for task in targets:
                     by_slot.setdefault(self.job.slot_by_task[task], []).append(task)
@@ -193,16 +196,16 @@ class Coordinator:
         self.decider.ask(intent)
 
     def _rollback(self, line: RecoveryLine) -> None:
-        chains = self.registry.chains(line)
-        behind = [t for t, c in chains.items() if is_behind(c, self.decider.published.get(t, ()))]
+        published = self.decider.published_line.checkpoints
+        behind = [task for task, n in line.checkpoints.items() if n < published[task]]
         if behind:
             number = checkpoint_label(line.checkpoints[behind[0]])
             self._end(
-                f"the newest published line is damaged: {behind[0]} could only go back to "
-                f"checkpoint {number}, and output that was published already would come again"
+                f"the published line is damaged: {behind[0]} could only go back to checkpoint "
+                f"{number}, and output that was published already would come again"
             )
             return
-        self._ask_epoch(chains)
+        self._ask_epoch(self.registry.chains(line))
 
     # Slots come and go.
 
@@ -230,7 +233,7 @@ class Coordinator:
         if self.ended:
             return
         if self.epoch_asked == epoch_asked:
-            self.rejoining[slot] = None  # the others keep running
+            self.rejoining[slot] = False  # the others keep running
             self.quiet.lost(slot)
         self.shell.launch(slot, incarnation + 1)
 
@@ -240,7 +243,7 @@ class Coordinator:
         """A decision is durable and its output public: act on it."""
         detail = {
             "epoch": intent.epoch,
-            "line": {t: c[-1].checkpoint if c else 0 for t, c in intent.line.items()},
+            "line": line_of(intent.chains).checkpoints,
             "number": self.decider.number,
         }
         self.shell.note(COORDINATOR, self.epoch, "decided", detail)
@@ -252,7 +255,7 @@ class Coordinator:
 
     def _begin_epoch(self, intent: Intent) -> None:
         self.epoch = intent.epoch
-        for meta in self.registry.drop_beyond(intent.line):
+        for meta in self.registry.drop_beyond(line_of(intent.chains)):
             self.shell.delete(key_of(meta))
         self.rejoining = {}
         self.pressed = {}
@@ -271,7 +274,7 @@ class Coordinator:
 
     def _order_restore(self, slot: SlotId) -> None:
         received, replay = self.restart
-        chains = {task: self.decider.line[task] for task in self.job.hosted[slot]}
+        chains = {task: self.decider.chains[task] for task in self.job.hosted[slot]}
         parts = tuple(part for part in replay if self._keeper(part) == slot)
         order = Restore(self.epoch, dict(self.incarnations), chains, received, parts)
         self._send(slot, order)
@@ -283,17 +286,24 @@ class Coordinator:
 
     def _rejoin(self, slot: SlotId) -> None:
         chains = {t: self.registry.chain(t, self.line_alone[t]) for t in self.job.hosted[slot]}
-        incarnation = self.incarnations[slot]
         self.acks[slot] = 1
         self._send(slot, Restore(self.epoch, dict(self.incarnations), chains, {}, (), alone=True))
+
+    def _introduce(self, slot: SlotId) -> None:
+        """Only now: what the others send to the new life must find it in this epoch."""
+        self.rejoining[slot] = True
         for other in tuple(self.registered):
             if other != slot:
                 self.acks[other] = self.acks.get(other, 0) + 1
-                self._send(other, Replaced(self.epoch, slot, incarnation))
+                self._send(other, Replaced(self.epoch, slot, self.incarnations[slot]))
 
     def _acknowledged(self, slot: SlotId) -> None:
         self.acks[slot] -= 1
+        if self.rejoining.get(slot) is False:
+            self._introduce(slot)
         if len(self.registered) < len(self.job.slots) or any(self.acks.values()):
+            return
+        if not all(self.rejoining.values()):
             return
         if self.restoring:
             self.restoring = False
@@ -360,7 +370,7 @@ class Coordinator:
     # Garbage and the end.
 
     def _collect(self) -> None:
-        garbage = self.registry.collect(self.decider.previous, self.decider.line)
+        garbage = self.registry.collect(self.decider.kept.older, line_of(self.decider.chains))
         for meta in garbage.metas:
             self.shell.delete(key_of(meta))
         by_slot: dict[SlotId, dict[ChannelId, Seq]] = {}
@@ -392,7 +402,7 @@ class Coordinator:
         if not all(self._covers(m, self.final) for m in self.decider.line_metas().values()):
             return
         if self.decider.held:
-            line = self.decider.line
+            line = self.decider.chains
             self.decider.ask(Intent(line, self.epoch, self.incarnations, self.memo, False, True))
         else:
             self._end(None)

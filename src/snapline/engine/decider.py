@@ -6,31 +6,38 @@ commits that wait only the last is written, because a line covers all lines befo
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from snapline.core.messages import CheckpointMeta, initial_meta
+from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
 from snapline.engine.job import Job
 from snapline.engine.ledger import (
     WHOLE_EVERY,
     Chain,
     Decision,
+    Held,
     Manifest,
     decision_key,
     encode,
 )
 from snapline.engine.shell import CoordinatorShell, RetryAlarm, Ticket
 from snapline.ids import INITIAL, Epoch, Incarnation, SlotId, TaskId
+from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.storage.api import Extent, Life
 
-Extents: TypeAlias = dict[TaskId, Extent]
+Chains: TypeAlias = dict[TaskId, Chain]
+
+
+def line_of(chains: Chains) -> RecoveryLine:
+    """The line as numbers."""
+    return RecoveryLine({t: c[-1].checkpoint if c else INITIAL for t, c in chains.items()})
 
 
 @dataclass(slots=True)
 class Intent:
     """Something to decide: a line to commit, or an epoch to begin at a line."""
 
-    line: dict[TaskId, Chain]
+    chains: Chains
     epoch: Epoch
     incarnations: dict[SlotId, Incarnation]
     memo: bytes
@@ -38,43 +45,54 @@ class Intent:
     flush: bool = False  # publish what is held back, too: the job ends
 
 
-@dataclass(slots=True)
 class Decider:
     """The ledger as its one writer sees it."""
 
-    job: Job
-    shell: CoordinatorShell
-    author: str
-    on_decided: Callable[[Intent], None]
-    on_deposed: Callable[[], None]
-    number: int = 0  #: of the last decision that is durable
-    line: dict[TaskId, Chain] = field(default_factory=dict)  #: the last line decided
-    previous: dict[TaskId, Chain] = field(default_factory=dict)  #: the line before it
-    published: dict[TaskId, Chain] = field(default_factory=dict)  #: all its output is public
-    manifest: int = 0  #: number of the last manifest
-    held: Extents = field(default_factory=dict)  #: public with the next line
-    covered: dict[TaskId, int] = field(default_factory=dict)  #: rows in manifests, or held
-    redo: Manifest | None = None  #: of the past: it may have died before it had published this
-    waiting: list[Intent] = field(default_factory=list)
-    writing: tuple[Intent, Decision] | None = None
+    def __init__(
+        self,
+        job: Job,
+        shell: CoordinatorShell,
+        author: str,
+        on_decided: Callable[[Intent], None],
+        on_deposed: Callable[[], None],
+    ) -> None:
+        self.job = job
+        self.shell = shell
+        self.author = author
+        self.on_decided = on_decided
+        self.on_deposed = on_deposed
+        self.number = 0  #: of the last decision that is durable
+        self.chains: Chains = dict.fromkeys(job.topology.tasks, ())  #: of the last line decided
+        self.kept = KeptLines(line_of(self.chains))
+        self.flushed = False
+        self.manifest = 0  #: number of the last manifest
+        self.public: dict[TaskId, int] = {}  #: rows in manifests, per sink task
+        self.held: tuple[Held, ...] = ()  #: output that waits for a later line, oldest first
+        self.redo: tuple[Manifest, ...] = ()  #: the past may have died before it published these
+        self.waiting: list[Intent] = []
+        self.writing: Writing | None = None
 
     def resume(self, past: Decision) -> None:
         """Go on after the last decision of an earlier coordinator."""
         self.number = past.number
-        self.line = self.previous = dict(past.chains)
-        self.published = self.line
-        self.manifest = past.manifest.number
-        self.redo = past.manifest
-        self.held = dict(past.held)
-        self.covered = {t: self._position(t, chain) for t, chain in self.line.items()}
+        self.chains = dict(past.chains)
+        self.kept = KeptLines(line_of(self.chains))
+        self.manifest = past.published
+        self.held = past.held
+        self.redo = past.manifests
+        for task, chain in self.chains.items():
+            first = [h.extents[task].start for h in self.held if task in h.extents]
+            self.public[task] = min(first, default=chain[-1].position if chain else 0)
 
-    @staticmethod
-    def _position(task: TaskId, chain: Chain) -> int:
-        return chain[-1].position if chain else 0
+    @property
+    def published_line(self) -> RecoveryLine:
+        """All output of this line is public: no rollback may go behind it."""
+        lagging = self.job.settings.publish_lag > 0 and not self.flushed
+        return self.kept.older if lagging else line_of(self.chains)
 
     def line_metas(self) -> dict[TaskId, CheckpointMeta]:
         """The last line decided."""
-        return {t: c[-1] if c else initial_meta(t) for t, c in self.line.items()}
+        return {t: c[-1] if c else initial_meta(t) for t, c in self.chains.items()}
 
     def ask(self, intent: Intent) -> None:
         """Decide this as soon as possible."""
@@ -87,19 +105,29 @@ class Decider:
             self._write_next()
 
     def _write_next(self) -> None:
-        if not self.waiting:
-            return
-        intent = self.waiting.pop(0)
-        decision = self._compose(intent)
-        self.writing = (intent, decision)
-        self._write(Ticket("decision", decision.epoch, None, decision.number))
+        if self.waiting:
+            intent = self.waiting.pop(0)
+            self.writing = Writing(intent, self._compose(intent))
+            self._write(self.writing.ticket())
 
     def _compose(self, intent: Intent) -> Decision:
+        line, before = line_of(intent.chains), line_of(self.chains)
+        if is_behind(line, before):
+            self.kept.go_back(line)  # what is held of the line that is given up will never be
+            self.held = tuple(held for held in self.held if not is_behind(line, held.line))
+        else:
+            self.kept.advance(line)
+        held = self.held
+        if fresh := self._extents(intent.chains):
+            held = (*held, Held(line, fresh))
+        at_once = self.job.settings.publish_lag == 0 or intent.flush
+        due = [h for h in held if at_once or not is_behind(self.kept.older, h.line)]
+        manifests = tuple(
+            Manifest(number, h.extents) for number, h in enumerate(due, start=self.manifest + 1)
+        )
         number = self.number + 1
         whole = number % WHOLE_EVERY == 1
-        changed = {t: chain for t, chain in intent.line.items() if self.line.get(t) != chain}
-        public, held = self._output(intent, moved=bool(changed))
-        manifest = self.redo or Manifest(self.manifest + 1 if public else self.manifest, public)
+        changed = {t: c for t, c in intent.chains.items() if self.chains[t] != c}
         return Decision(
             number,
             self.author,
@@ -107,64 +135,56 @@ class Decider:
             intent.epoch,
             dict(intent.incarnations),
             whole,
-            dict(intent.line) if whole else changed,
+            dict(intent.chains) if whole else changed,
             intent.memo,
-            manifest,
-            held,
+            self.redo + manifests,
+            self.manifest + len(manifests),
+            held[len(due) :],
         )
 
-    def _output(self, intent: Intent, *, moved: bool) -> tuple[Extents, Extents]:
-        """What becomes public with this decision, and what is held for the next line."""
-        fresh = self._extents(intent.line)
-        if any(self._position(t, c) < self.covered.get(t, 0) for t, c in intent.line.items()):
-            return {}, {}  # what is held belongs to the line that is given up
-        if self.job.settings.publish_lag == 0:
-            return fresh, {}
-        if intent.flush:
-            return self.held, {}
-        return (self.held, fresh) if moved else ({}, self.held)
-
-    def _extents(self, line: dict[TaskId, Chain]) -> dict[TaskId, Extent]:
+    def _extents(self, chains: Chains) -> dict[TaskId, Extent]:
+        """The rows of this line that are neither public nor held."""
+        if not self.job.protocol.checkpoints:
+            return {}
+        covered = dict(self.public)
+        for held in self.held:
+            covered.update({task: extent.stop for task, extent in held.extents.items()})
         extents = {}
-        for task, chain in line.items():
-            start = self.covered.get(task, 0)
-            if chain and self.job.protocol.checkpoints and chain[-1].position > start:
+        for task, chain in chains.items():
+            if chain and chain[-1].position > covered.get(task, 0):
+                # One file has them all: an epoch begins with a decision, and so with a cut here.
                 meta = chain[-1]
                 file = Life(task, meta.epoch, meta.incarnation).name
-                extents[task] = Extent(file, start, meta.position)
+                extents[task] = Extent(file, covered.get(task, 0), meta.position)
         return extents
 
     def _write(self, ticket: Ticket) -> None:
         assert self.writing is not None
-        _, decision = self.writing
+        decision = self.writing.decision
         if ticket.kind == "decision":
             self.shell.decide(ticket, decision_key(decision.number), encode(decision))
         else:
-            self.shell.publish(ticket, decision.manifest.number, decision.manifest.extents)
+            manifest = self.writing.unpublished[0]
+            self.shell.publish(ticket, manifest.number, manifest.extents)
 
     def done(self, ticket: Ticket) -> None:
         """A write has succeeded."""
-        if self.writing is None:
+        if self.writing is None or ticket != self.writing.ticket():
             return
-        _, decision = self.writing
-        if ticket.kind == "decision" and decision.manifest.extents:
-            self._write(Ticket("manifest", decision.epoch, None, decision.manifest.number))
+        self.writing.step()
+        if not self.writing.complete:
+            self._write(self.writing.ticket())
             return
-        intent, decision = self.writing
+        intent, decision = self.writing.intent, self.writing.decision
         self.writing = None
         self.number = decision.number
-        self.redo = None
-        if self.line != intent.line:
-            back = any(is_behind(chain, self.line.get(t, ())) for t, chain in intent.line.items())
-            self.previous = intent.line if back else self.line
-            self.line = intent.line
-        if self.job.settings.publish_lag == 0 or intent.flush:
-            self.published = self.line
-        else:
-            self.published = self.previous
-        self.manifest = decision.manifest.number
-        self.held = dict(decision.held)
-        self.covered = {t: self._position(t, chain) for t, chain in self.line.items()}
+        self.chains = intent.chains
+        self.flushed = intent.flush
+        self.manifest = decision.published
+        self.held = decision.held
+        self.redo = ()
+        for manifest in decision.manifests:
+            self.public.update({task: extent.stop for task, extent in manifest.extents.items()})
         self.on_decided(intent)
         if self.writing is None:
             self._write_next()
@@ -175,21 +195,40 @@ class Decider:
 
     def retry(self, ticket: Ticket) -> None:
         """The time has come to try again."""
-        if self.writing is not None and ticket.number in (
-            self.writing[1].number,
-            self.writing[1].manifest.number,
-        ):
+        if self.writing is not None and ticket == self.writing.ticket():
             self._write(ticket)
 
     def conflict(self, ticket: Ticket, found: bytes) -> None:
         """The number is taken: by our own write that came through unnoticed, or by another's."""
-        if self.writing is not None and found == encode(self.writing[1]):
+        if self.writing is not None and found == encode(self.writing.decision):
             self.done(ticket)
         else:
             self.on_deposed()
 
 
-def is_behind(chain: Chain, than: Chain) -> bool:
-    """Whether a checkpoint is older than another of the same task."""
-    number = chain[-1].checkpoint if chain else INITIAL
-    return number < (than[-1].checkpoint if than else INITIAL)
+class Writing:
+    """A decision on its way: first the decision itself, then its manifests, one by one."""
+
+    def __init__(self, intent: Intent, decision: Decision) -> None:
+        self.intent = intent
+        self.decision = decision
+        self.durable = False
+        self.unpublished = list(decision.manifests)
+
+    def ticket(self) -> Ticket:
+        """The write that is under way."""
+        decision = self.decision
+        if not self.durable:
+            return Ticket("decision", decision.epoch, None, decision.number)
+        return Ticket("manifest", decision.epoch, None, self.unpublished[0].number)
+
+    def step(self) -> None:
+        """That write has succeeded."""
+        if self.durable:
+            self.unpublished.pop(0)
+        self.durable = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to write."""
+        return self.durable and not self.unpublished

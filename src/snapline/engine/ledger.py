@@ -8,10 +8,10 @@ while, so that a resume reads a bounded number of them.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
-from snapline.core.messages import CheckpointMeta
+from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.errors import ObjectMissing, UsageError
 from snapline.ids import Epoch, Incarnation, SlotId, TaskId
 from snapline.storage.api import Extent, Store
@@ -33,6 +33,14 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Output of a line that is not public yet."""
+
+    line: RecoveryLine
+    extents: Mapping[TaskId, Extent]
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """One entry of the ledger."""
 
@@ -44,8 +52,9 @@ class Decision:
     whole: bool
     chains: Mapping[TaskId, Chain]  # of the line; what is absent is as in the decision before
     memo: bytes
-    manifest: Manifest  # public as soon as this decision is durable
-    held: Mapping[TaskId, Extent] = field(default_factory=dict)  # public with the next line
+    manifests: tuple[Manifest, ...]  # to be published as soon as this decision is durable
+    published: int  # the number of the last manifest, those included
+    held: tuple[Held, ...] = ()  # to be published with a later line
 
 
 def decision_key(number: int) -> str:
@@ -65,8 +74,9 @@ def encode(decision: Decision) -> bytes:
         "whole": decision.whole,
         "chains": {t: [meta_to_dict(m) for m in chain] for t, chain in decision.chains.items()},
         "memo": decision.memo.hex(),
-        "manifest": [decision.manifest.number, _extents(decision.manifest.extents)],
-        "held": _extents(decision.held),
+        "manifests": [[m.number, _extents(m.extents)] for m in decision.manifests],
+        "published": decision.published,
+        "held": [[dict(h.line.checkpoints), _extents(h.extents)] for h in decision.held],
     }
     return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -75,10 +85,13 @@ def _extents(extents: Mapping[TaskId, Extent]) -> dict[str, list[Any]]:
     return {task: [e.file, e.start, e.stop] for task, e in extents.items()}
 
 
+def _read_extents(extents: Mapping[str, list[Any]]) -> dict[TaskId, Extent]:
+    return {TaskId(task): Extent(*extent) for task, extent in extents.items()}
+
+
 def decode(data: bytes) -> Decision:
     """The decision behind a binary form."""
     fields = json.loads(data)
-    number, extents = fields["manifest"]
     return Decision(
         fields["number"],
         fields["author"],
@@ -88,8 +101,9 @@ def decode(data: bytes) -> Decision:
         fields["whole"],
         {TaskId(t): tuple(meta_from_dict(m) for m in c) for t, c in fields["chains"].items()},
         bytes.fromhex(fields["memo"]),
-        Manifest(number, {TaskId(t): Extent(*e) for t, e in extents.items()}),
-        {TaskId(t): Extent(*e) for t, e in fields["held"].items()},
+        tuple(Manifest(number, _read_extents(e)) for number, e in fields["manifests"]),
+        fields["published"],
+        tuple(Held(RecoveryLine(line), _read_extents(e)) for line, e in fields["held"]),
     )
 
 
@@ -112,10 +126,7 @@ def read_last(store: Store, fingerprint: str) -> Decision | None:
     while not entry.whole:
         entry = decode(store.get(decision_key(entry.number - 1)))
         chains = {**entry.chains, **chains}
-    return Decision(
-        newest.number, newest.author, newest.fingerprint, newest.epoch, newest.incarnations, True,
-        chains, newest.memo, newest.manifest, newest.held,
-    )  # fmt: skip
+    return replace(newest, whole=True, chains=chains)
 
 
 def last_number(store: Store) -> int:

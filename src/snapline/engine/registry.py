@@ -31,6 +31,7 @@ class Registry:
             task: {} for task in topology.tasks
         }
         self.pruned: dict[ChannelId, Seq] = {}
+        self.aborted: dict[CheckpointNo, None] = {}  #: rounds that were given up
 
     def restore(self, line: Mapping[TaskId, Chain]) -> None:
         """Know what an earlier coordinator's last decision names."""
@@ -59,13 +60,17 @@ class Registry:
         """The chains of a whole line."""
         return {task: self.chain(task, number) for task, number in line.checkpoints.items()}
 
-    def drop_beyond(self, line: Mapping[TaskId, Chain]) -> list[CheckpointMeta]:
+    def drop_beyond(self, line: RecoveryLine) -> list[CheckpointMeta]:
         """An epoch begins at this line: every later checkpoint is dead. Returns those."""
         dead: list[CheckpointMeta] = []
         for task, known in self.metas.items():
-            last = line[task][-1].checkpoint if line[task] else INITIAL
+            last = line.checkpoints[task]
             dead += [known.pop(number) for number in tuple(known) if number > last]
         return dead
+
+    def abort(self, checkpoint: CheckpointNo) -> None:
+        """A round will never be complete: what was stored of it is good for nothing but deltas."""
+        self.aborted[checkpoint] = None
 
     def damaged(self, task: TaskId, checkpoint: CheckpointNo) -> list[CheckpointNo]:
         """Forget a damaged checkpoint and all deltas on top of it; returns their numbers."""
@@ -79,16 +84,32 @@ class Registry:
             del known[number]
         return broken
 
-    def collect(self, older: Mapping[TaskId, Chain], newer: Mapping[TaskId, Chain]) -> Collected:
+    def collect(self, older: RecoveryLine, newer: RecoveryLine) -> Collected:
         """Forget what no recovery needs while these two lines are kept."""
-        lines = [
-            RecoveryLine({t: c[-1].checkpoint if c else INITIAL for t, c in line.items()})
-            for line in (older, newer)
-            if line
-        ]
         everything = (meta for known in self.metas.values() for meta in known.values())
-        found = garbage(self.topology, lines, everything)
-        metas = tuple(self.metas[task].pop(number) for task, number in found.checkpoints)
+        found = garbage(self.topology, (older, newer), everything)
+        metas = [self.metas[task].pop(number) for task, number in found.checkpoints]
+        metas += self._collect_aborted()
         logs = {c: seq for c, seq in found.logs.items() if seq > self.pruned.get(c, 0)}
         self.pruned.update(logs)
-        return Collected(metas, logs)
+        return Collected(tuple(metas), logs)
+
+    def _collect_aborted(self) -> list[CheckpointMeta]:
+        """Aborted checkpoints can go when no delta builds on them, and none can any more.
+
+        A delta refers to the capture just before it. So one may still come for the newest checkpoint that
+        is known of a task, and for none before it.
+        """
+        gone: list[CheckpointMeta] = []
+        for task, known in self.metas.items():
+            if not any(number in self.aborted for number in known):
+                continue
+            newest = max(known)
+            needed = {
+                meta.checkpoint: None
+                for number in known
+                if number == newest or number not in self.aborted
+                for meta in self.chain(task, number)
+            }
+            gone += [known.pop(number) for number in tuple(known) if number not in needed]
+        return gone

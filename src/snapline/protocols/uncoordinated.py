@@ -25,9 +25,8 @@ Invariants
   I1  a message is logged by its sender before it is sent, unless at most once.
   I2  exactly or at most once, the committed lines have no orphans and only move forward.
   I3  a task takes at most one checkpoint per round, before anything that stands behind a marker of it.
-  I4  the checkpoints from the older of the last two committed lines on stay known; beyond a line to which
-      the job went back there are none. Two such lines may share checkpoints (a line moves where it can):
-      damage to a shared one leaves the initial state.
+  I4  the checkpoints from the older of the two kept lines on stay known (recovery/kept_lines.py: they
+      share no checkpoint); beyond a line to which the job went back there are none.
 """
 
 from snapline.core.effects import Commit, Forward, Order, Rollback, SetTimer, Snapshot
@@ -46,6 +45,7 @@ from snapline.core.protocol import (
 from snapline.core.topology import Channel, Topology
 from snapline.errors import ObjectDamaged
 from snapline.ids import INITIAL, ChannelId, CheckpointNo, TaskId
+from snapline.recovery.kept_lines import KeptLines
 from snapline.recovery.line_tracker import LineTracker
 
 
@@ -121,14 +121,14 @@ class UncoordinatedCoordinator(CoordinatorProtocol):
             # every task's newest checkpoint, and nothing is ever searched for.
             topology = Topology(topology.tasks, ())
         self.tracker = LineTracker(topology)
-        self.committed = context.initial_line  #: the line committed, or gone back to, last
+        self.kept = KeptLines(context.initial_line)  #: what damage to the line leaves (I4)
         self.round: CheckpointNo = INITIAL  #: the newest consistent round ordered
         self.lag_tolerated = context.options.line_max_lag  #: beyond it a round is ordered
 
     def restore(self, memo: bytes, line: tuple[CheckpointMeta, ...]) -> None:
         """Resume from the last line alone."""
         self.tracker.restore(line)
-        self.committed = self.tracker.line
+        self.kept = KeptLines(self.tracker.line)
 
     def on_started(self, first_checkpoint: CheckpointNo) -> CoordinatorEffects:
         """Count rounds from here."""
@@ -138,27 +138,29 @@ class UncoordinatedCoordinator(CoordinatorProtocol):
     def on_snapshot(self, meta: CheckpointMeta) -> CoordinatorEffects:
         """Commit whenever the line moves."""
         if self.tracker.add(meta):
-            self.tracker.forget_before(self.committed)  # I4
-            self.committed = self.tracker.line
-            yield Commit(self.committed)  # I2
+            if self.kept.advance(self.tracker.line):
+                self.tracker.forget_before(self.kept.older)  # I4
+            yield Commit(self.tracker.line)  # I2
         if self.context.options.line_max_lag:
             yield from self._bound_lag(self.tracker.lag, self.context.options.line_max_lag)
 
     def on_tasks_lost(self, tasks: tuple[TaskId, ...]) -> CoordinatorEffects:
         """All tasks go back to the line; what was beyond it never counts again."""
-        self.committed = self.tracker.line
-        self.tracker.drop_beyond(self.committed)  # I4
-        yield Rollback(self.committed)
+        line = self.tracker.line
+        self.tracker.drop_beyond(line)  # I4
+        self.kept.advance(line)
+        yield Rollback(line)
 
     def on_unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
         """As if never stored: find the line without this checkpoint."""
-        on_line = self.committed.checkpoints[task]
+        on_line = self.tracker.line.checkpoints[task]
         try:
             self.tracker.remove(task, checkpoint)
             if checkpoint < on_line:  # a base that may be forgotten: what builds on it is lost, too
                 self.tracker.remove(task, on_line)
         except ObjectDamaged:  # both lines that were kept: only the initial state remains
             self.tracker.restore(())
+        self.kept.go_back(self.tracker.line)
         yield from self.on_tasks_lost((task,))
 
     def on_quiet(self) -> CoordinatorEffects:

@@ -98,10 +98,12 @@ def counted_means_durable(monitor: "Monitor", meta: CheckpointMeta) -> None:
         broken("counted_means_durable", f"{label} counts but its snapshot is not stored")
     logged = monitor.accounts[meta.task].logged if meta.task in monitor.accounts else {}
     reader = storage.logs.open(OBSERVER)
-    for channel, through in logged.items():
-        through = min(through, meta.sent.get(channel, 0))
+    for channel, last in logged.items():
+        through = min(last, meta.sent.get(channel, 0))
+        if through <= monitor.prunable(channel):
+            continue
         try:
-            reader.read(channel, after=max(0, through - 1), through=through)
+            reader.read(channel, after=through - 1, through=through)
         except ObjectMissing:
             broken(
                 "counted_means_durable",
@@ -166,7 +168,7 @@ def line_is_complete(monitor: "Monitor", line: "Line") -> None:
 def kept_lines_are_whole(monitor: "Monitor") -> None:
     """Nothing that one of the last two lines needs was deleted."""
     for line in monitor.lines:
-        _check_whole(monitor, "kept_lines_are_whole", line)
+        _check_whole(monitor, "kept_lines_are_whole", line.checkpoints)
 
 
 def _check_whole(monitor: "Monitor", name: str, line: "Line") -> None:
@@ -199,9 +201,10 @@ def storage_is_bounded(monitor: "Monitor") -> None:
     world = monitor.world
     if not world.job.protocol.bounded or not world.job.protocol.checkpoints:
         return
-    settings = world.job.settings
+    # The two kept lines, what is newer, and for each of these the deltas down to a full snapshot.
+    # Forced checkpoints come in bursts, when messages that waited bring news of many others.
+    bound = 6 + 3 * world.job.settings.full_every + 12 * world.job.protocol.no_useless
     registry = world.coordinator.engine.registry
-    bound = 3 + settings.full_every + monitor.stats["forced"]
     for task, known in registry.metas.items():
         if len(known) > bound:
             broken("storage_is_bounded", f"{len(known)} checkpoints of {task} are kept")
@@ -215,11 +218,12 @@ def published_output_was_decided(
 ) -> None:
     """Output becomes public only after the decision that covers it is durable."""
     store = monitor.world.storage.store
-    last = last_number(store)
-    while last and (decision := decode(store.get(decision_key(last)))).manifest.number >= number:
-        if decision.manifest == Manifest(number, dict(extents)):
+    for k in range(last_number(store), 0, -1):
+        decision = decode(store.get(decision_key(k)))
+        if Manifest(number, dict(extents)) in decision.manifests:
             return
-        last -= 1
+        if decision.published < number:
+            break
     broken(
         "published_output_was_decided",
         f"manifest {number} ({', '.join(extents)}) is published, but no durable decision names it",

@@ -21,9 +21,10 @@ from snapline.core.effects import (
 )
 from snapline.core.events import AbortRound, MessageArrived, SnapshotStored, TriggerRound
 from snapline.core.events import Pause as PauseCommand
-from snapline.core.messages import CheckpointMeta, Message
+from snapline.core.messages import CheckpointMeta, Message, RecoveryLine
 from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Seq, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened, Stamped
+from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.sim import invariants
 from snapline.storage.api import Extent
 
@@ -56,7 +57,10 @@ class Monitor:
         self.taken: dict[tuple[TaskId, CheckpointNo], Mapping[ChannelId, Seq]] = {}
         self.metas: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: all that ever counted
         self.live: dict[TaskId, list[CheckpointNo]] = {}  #: what counts in the live timeline
-        self.lines: list[Line] = []  #: the last two that were decided
+        self.decisions = 0  #: number of the last one
+        self.epoch: Epoch = 0  #: in which it put the job
+        self.kept: KeptLines | None = None
+        self.lines: list[RecoveryLine] = []  #: the older kept line, and the newest
         self.public: dict[TaskId, int] = {}  #: rows published, per sink task
         self.truth: dict[ChannelId, dict[Seq, Message]] = {}  #: what was last sent under a number
         self.crashed_after_commit = False
@@ -67,7 +71,8 @@ class Monitor:
         """Take an entry of the journal."""
         if isinstance(entry, Handled):
             if entry.actor == COORDINATOR:
-                self._coordinator(entry)
+                if entry.epoch >= self.epoch:  # else: a zombie, whose effects come to nothing
+                    self._coordinator(entry)
             else:
                 self._task(entry)
         elif isinstance(entry, Stamped):
@@ -76,6 +81,8 @@ class Monitor:
             self.stats["messages"] += 1
         elif isinstance(entry, Happened):
             self._happened(entry)
+        elif entry.actor == COORDINATOR:
+            self.kept = None  # a resumed coordinator knows no line but the last
 
     def _account(self, entry: Handled | Stamped) -> Account:
         task = TaskId(entry.actor)
@@ -184,6 +191,10 @@ class Monitor:
             self.stats[what] += 1
 
     def _decided(self, entry: Happened) -> None:
+        if entry.detail["number"] <= self.decisions:
+            return  # a zombie hears late of what it decided when it was the coordinator
+        self.decisions = entry.detail["number"]
+        self.epoch = entry.detail["epoch"]
         line: Line = entry.detail["line"]
         if self.thorough:
             invariants.line_is_not_behind_public_output(self, line)
@@ -193,11 +204,28 @@ class Monitor:
             self.stats["commits"] += 1
         else:
             self._drop_beyond(line)  # a resume comes without a Rollback
-        self.lines = [*self.lines[-1:], line]
+        self._keep(RecoveryLine(line))
+
+    def _keep(self, line: RecoveryLine) -> None:
+        if self.kept is None:
+            self.kept = KeptLines(line)
+        elif is_behind(line, self.lines[-1]):
+            self.kept.go_back(line)
+        else:
+            self.kept.advance(line)
+        self.lines = [self.kept.older, line]
+
+    def prunable(self, channel: ChannelId) -> Seq:
+        """Through which number nobody needs the log of a channel: the older line received it."""
+        target = self.world.job.topology.by_id[channel].target
+        meta = self.metas.get((target, self.lines[0].checkpoints[target])) if self.lines else None
+        return meta.received.get(channel, 0) if meta else 0
 
     def sending(self, message: Message) -> None:
         """A message is about to be sent for the first time."""
-        self.truth.setdefault(message.channel, {})[message.seq] = message
+        sent = self.truth.setdefault(message.channel, {})
+        if message.seq not in sent or sent[message.seq].epoch <= message.epoch:  # else: a zombie
+            sent[message.seq] = message
 
     def publishing(self, number: int, extents: Mapping[TaskId, Extent]) -> None:
         """A manifest is about to be written."""

@@ -275,11 +275,19 @@ class CoordinatorProcess(Process):
 
     def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
         """Publish in the background."""
+        accepted: list[bool] = []
+
+        def answer() -> None:
+            if accepted[-1]:
+                self.call(lambda: self.engine.done(ticket))
+            else:
+                self.call(lambda: self.engine.conflict(ticket, b""))
+
         self.world.storage.call(
             self.world.costs.store_us,
             self.living,
-            lambda: self.world.publish(number, extents),
-            lambda: self.call(lambda: self.engine.done(ticket)),
+            lambda: accepted.append(self.world.publish(number, extents)),
+            answer,
             lambda: self.call(lambda: self.engine.failed(ticket)),
         )
 

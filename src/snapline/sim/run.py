@@ -215,8 +215,10 @@ def states(world: World) -> dict[str, dict[str, Batch]]:
         for name, task in process.engine.tasks.items():
             operator = name.rpartition("/")[0]
             for part, batch in task.operator.capture(full=True).parts.items():
-                parts.setdefault(operator, {}).setdefault(part, []).append(batch)
+                rows = parts.setdefault(operator, {}).setdefault(part, [])
+                if batch.length:
+                    rows.append(batch)
     return {
-        operator: {part: concat(batches) for part, batches in known.items()}
+        operator: {part: concat(rows) if rows else Batch({}, 0) for part, rows in known.items()}
         for operator, known in parts.items()
     }

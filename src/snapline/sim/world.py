@@ -243,10 +243,10 @@ class World:
 
     # Output and end.
 
-    def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> None:
-        """Write a manifest."""
+    def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
+        """Write a manifest; False if its number is taken by another."""
         self.monitor.publishing(number, extents)
-        self.storage.outlet.publish(number, extents)
+        return self.storage.outlet.publish(number, extents)
 
     def finish(self, problem: str | None) -> None:
         """The job is over."""
