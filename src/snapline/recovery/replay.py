@@ -61,8 +61,6 @@ def replay_plan(topology: Topology, line: LineMetas) -> tuple[ReplayPart, ...]:
     for channel in topology.channels:
         recorded = _at(line, channel.target).channel_state.get(channel.id, (0, 0))
         overtaken = _at(line, channel.source).channel_state.get(channel.id, (0, 0))
-        if channel.source == channel.target:
-            overtaken = (0, 0)  # one snapshot, read once
         stored = ((Origin.RECEIVER, recorded), (Origin.SENDER, overtaken))
         plan.extend(_parts(channel, ranges.get(channel.id, (0, 0)), stored))
     return tuple(plan)

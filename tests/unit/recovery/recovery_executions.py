@@ -90,13 +90,25 @@ class Execution:
     received: dict = field(default_factory=dict)
     epoch: int = 1
     taken: dict = field(default_factory=dict)
+    sent_in: dict = field(default_factory=dict)  # (channel, seq) -> checkpoints taken by then
+    received_in: dict = field(default_factory=dict)
 
     def send(self, channel):
-        self.sent[channel.id] = self.sent.get(channel.id, 0) + 1
+        seq = self.sent[channel.id] = self.sent.get(channel.id, 0) + 1
+        self.sent_in[channel.id, seq] = self.taken.get(channel.source, 0)
 
     def receive(self, channel):
-        if self.received.get(channel.id, 0) < self.sent.get(channel.id, 0):
-            self.received[channel.id] = self.received.get(channel.id, 0) + 1
+        seq = self.received[channel.id] = self.received.get(channel.id, 0) + 1
+        self.received_in[channel.id, seq] = self.taken.get(channel.target, 0)
+
+    def communicate(self, kind, which):
+        """Send a message, or receive one if any is under way; `which` chooses the channel."""
+        channels = self.topology.channels
+        waiting = [c for c in channels if self.received.get(c.id, 0) < self.sent.get(c.id, 0)]
+        if kind == "r" and waiting:
+            self.receive(waiting[which % len(waiting)])
+        elif channels:
+            self.send(channels[which % len(channels)])
 
     def checkpoint(self, task, parent=None):
         number = first_checkpoint(self.epoch) + self.taken.get(task, 0)
@@ -120,10 +132,12 @@ class Execution:
 
 
 @st.composite
-def topologies(draw, tasks_max=4, channels_max=6):
+def topologies(draw, tasks_max=4, channels_max=8):
     """A few tasks and any channels between them: cycles, loops and parallel channels included."""
     tasks = tuple(TaskId(f"{name}/0") for name in "pqrs"[: draw(st.integers(1, tasks_max))])
-    ends = draw(st.lists(st.tuples(*[st.sampled_from(tasks)] * 2), max_size=channels_max))
+    count = draw(st.integers(0, channels_max))
+    end = st.tuples(st.sampled_from(tasks), st.sampled_from(tasks))
+    ends = draw(st.lists(end, min_size=count, max_size=count))
     return Topology(
         tasks,
         tuple(
@@ -133,20 +147,29 @@ def topologies(draw, tasks_max=4, channels_max=6):
     )
 
 
+def steps(kinds, most):
+    """What happens, one after the other: a kind and a number that chooses whom it happens to."""
+    # Bytes are drawn at once and fast; their length apart, or nearly all would be very short.
+    drawn = st.integers(0, most).flatmap(lambda n: st.binary(min_size=n, max_size=n))
+    return drawn.map(lambda data: [(kinds[b % len(kinds)], b // len(kinds)) for b in data])
+
+
 @st.composite
-def executions(draw, tasks_max=4, checkpoints_max=5, events_max=60):
-    """A topology and the checkpoints of a random execution on it, in the order they were taken."""
+def timelines(draw, tasks_max=4, checkpoints_max=5, events_max=60):
+    """A random execution without rollbacks, and its checkpoints in the order they were taken."""
     topology = draw(topologies(tasks_max))
     execution = Execution(topology)
     metas = []
-    for kind, which in draw(
-        st.lists(st.tuples(st.sampled_from("srrc"), st.integers(0, 60)), max_size=events_max)
-    ):
-        if kind == "c":
-            task = topology.tasks[which % len(topology.tasks)]
-            if execution.taken.get(task, 0) < checkpoints_max:
-                metas.append(execution.checkpoint(task))
-        elif topology.channels:
-            channel = topology.channels[which % len(topology.channels)]
-            execution.send(channel) if kind == "s" else execution.receive(channel)
-    return topology, metas
+    for kind, which in draw(steps("srrcc", events_max)):
+        task = topology.tasks[which % len(topology.tasks)]
+        if kind != "c":
+            execution.communicate(kind, which)
+        elif execution.taken.get(task, 0) < checkpoints_max:
+            metas.append(execution.checkpoint(task))
+    return execution, metas
+
+
+def executions(tasks_max=4, checkpoints_max=5):
+    """A topology and the checkpoints of a random execution on it, in the order they were taken."""
+    drawn = timelines(tasks_max, checkpoints_max)
+    return drawn.map(lambda timeline: (timeline[0].topology, timeline[1]))

@@ -3,11 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recovery_executions import Execution, executions, line, parse, topologies
+from recovery_executions import Execution, executions, line, parse, steps, topologies
 
 from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
+from snapline.core.topology import Channel, Topology
 from snapline.errors import ObjectDamaged, ProtocolViolation
-from snapline.ids import INITIAL, TaskId
+from snapline.ids import INITIAL, ChannelId, TaskId, task_id
 from snapline.recovery.line_tracker import LineTracker
 from snapline.recovery.recovery_line import largest_line, largest_positions
 
@@ -69,12 +70,10 @@ class Model:
 def test_a_whole_life_of_a_job_is_followed_exactly(topology, data):
     execution, tracker, model = Execution(topology), LineTracker(topology), Model(topology)
     kept = tracker.line
-    steps = st.tuples(st.sampled_from("ssrrrcccccbdfr"), st.integers(0, 60))
-    for kind, which in data.draw(st.lists(steps, max_size=80)):
+    for kind, which in data.draw(steps("ssssrrrrrrccccccbdf", 100)):
         task = topology.tasks[which % len(topology.tasks)]
-        if kind in "sr" and topology.channels:
-            channel = topology.channels[which % len(topology.channels)]
-            execution.send(channel) if kind == "s" else execution.receive(channel)
+        if kind in "sr":
+            execution.communicate(kind, which)
         elif kind == "c":
             parent = model.known[task][-1].checkpoint if which % 3 == 0 else None
             meta = execution.checkpoint(task, parent or None)
@@ -130,6 +129,67 @@ def test_two_circles_that_share_a_task_join_together():
     tracker = LineTracker(topology)
     assert [tracker.add(metas[i]) for i in (0, 2, 1)] == [False, False, True]
     assert tracker.line == line(p=1, q=1, r=1)
+
+
+def added_in_order(story, *order):
+    """The line after adding the checkpoints of a story, each named like `p1`, in this order."""
+    topology, metas = parse(story)
+    named = {f"{meta.task}{meta.checkpoint}": meta for meta in metas}
+    tracker = LineTracker(topology)
+    for name in order:
+        tracker.add(named[name])
+    return tracker.line
+
+
+def test_who_waits_for_one_of_a_circle_joins_when_the_circle_does():
+    story = "p: s1 r2 c1 | q: s2 r1 s3 c1 | r: r3 c1"
+    assert added_in_order(story, "p1", "r1", "q1") == line(p=1, q=1, r=1)
+
+
+def test_a_circle_joins_only_when_all_that_any_of_it_requires_is_there():
+    story = "p: s1 r2 c1 | q: s2 r1 r3 c1 | r: c1 s3 c2"
+    assert added_in_order(story, "p1", "r1", "q1") == line(p=0, q=0, r=1)
+    assert added_in_order(story, "p1", "r1", "q1", "r2") == line(p=1, q=1, r=2)
+
+
+def test_one_checkpoint_may_free_several_of_a_task_at_once():
+    story = "p: s1 s2 c1 | q: r1 c1 r2 c2"
+    assert added_in_order(story, "q1", "q2", "p1") == line(p=1, q=2)
+
+
+def test_an_older_checkpoint_that_joins_late_does_not_take_its_task_back():
+    story = "p: s1 s2 c1 | q: r1 c1 r2 s3 c2 | r: r3 c1"
+    assert added_in_order(story, "q1", "q2", "r1", "p1") == line(p=1, q=2, r=1)
+
+
+class Counted(dict):
+    """Counters that count how often they are looked at."""
+
+    looks = 0
+
+    def get(self, key, default=None):
+        Counted.looks += 1
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize("rear", ["a/0", "b/9"])
+def test_a_new_checkpoint_costs_what_its_inputs_cost_and_not_the_whole_job(rear):
+    width, rounds = 20, 6
+    operators = "abc"
+    tasks = tuple(task_id(op, i) for op in operators for i in range(width))
+    ends = [(p, q) for p in tasks for q in tasks if p[0] + q[0] in ("ab", "bc", "ca")]
+    channels = tuple(Channel(ChannelId(f"{p}>{q}"), p, q) for p, q in ends)
+    topology = Topology(tasks, channels)
+    tracker = LineTracker(topology)
+    in_order = sorted(tasks, key=lambda task: task == rear)  # everybody waits for the last one
+    Counted.looks = 0
+    for number in range(1, rounds + 1):
+        for task in in_order:
+            sent = Counted({c.id: 10 * number for c in topology.outputs[task]})
+            received = Counted({c.id: 10 * number - 1 for c in topology.inputs[task]})
+            tracker.add(CheckpointMeta(task, number, sent, received))
+    assert tracker.line == tracker.newest()
+    assert Counted.looks < 5 * rounds * len(channels)
 
 
 def test_the_lag_counts_checkpoints_beyond_the_line():
@@ -188,7 +248,7 @@ def test_damage_takes_the_line_back_for_those_who_know_too_much():
 def test_damage_behind_which_everything_was_forgotten_changes_nothing_and_is_loud():
     tracker = tracked("p: s1 c1 | q: r1 c1")
     tracker.forget_before(line(p=1, q=1))
-    with pytest.raises(ObjectDamaged, match="checkpoint 0.1 of p no consistent line remains"):
+    with pytest.raises(ObjectDamaged, match=r"checkpoint 0\.1 of p no consistent line"):
         tracker.remove(TaskId("p"), 1)
     assert tracker.line == line(p=1, q=1)
 
