@@ -197,4 +197,5 @@ ALIGNED = CheckpointProtocol(
     coordinator=AlignedCoordinator,
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE),
     cycles=False,
+    shows=("round aborted", "crash during a round"),
 )

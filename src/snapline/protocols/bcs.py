@@ -70,4 +70,5 @@ BCS = CheckpointProtocol(
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
     no_useless=True,
+    shows=("replayed", "forced"),
 )

@@ -133,4 +133,5 @@ SYNCHRONOUS = CheckpointProtocol(
     coordinator=SynchronousCoordinator,
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
+    shows=("round aborted", "crash during a round", "replayed"),
 )

@@ -189,4 +189,5 @@ UNCOORDINATED = CheckpointProtocol(
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
     bounded=False,
+    shows=("replayed", "domino"),
 )

@@ -1,0 +1,116 @@
+"""Many runs: a sweep over all cores, the shrinking of a failing one, and whether a sweep proves anything.
+
+A sweep in which the dangerous things never happened has proved nothing. So each protocol names what must
+have been seen under it (`CheckpointProtocol.shows`), and in every cell of the table most runs must have
+crashed after something was committed.
+"""
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from snapline.chaos.faults import describe
+from snapline.chaos.shrink import shrink, smaller_faults
+from snapline.protocols import PROTOCOLS
+from snapline.sim.run import Case, Outcome, faults_of, simulate
+from snapline.workload import WORKLOADS
+
+ALWAYS_SHOWN = ("rollbacks", "fenced", "coordinator-resumed", "crash during recovery")
+"""What must occur under every protocol that takes checkpoints."""
+
+CRASHED_AFTER_COMMIT_MIN = 0.8
+COMMITS_MEDIAN_MIN = 3
+
+
+def sweep(cases: Sequence[Case], jobs: int, on_outcome: Callable[[Outcome], None]) -> list[Outcome]:
+    """Run all cases on so many cores; outcomes come in the order of the cases."""
+    outcomes: list[Outcome] = []
+    if jobs <= 1 or len(cases) <= 1:
+        for case in cases:
+            outcomes.append(simulate(case))
+            on_outcome(outcomes[-1])
+        return outcomes
+    with multiprocessing.Pool(jobs) as pool:
+        for outcome in pool.imap(
+            simulate, cases, chunksize=max(1, min(8, len(cases) // jobs // 8))
+        ):
+            outcomes.append(outcome)
+            on_outcome(outcome)
+    return outcomes
+
+
+def shrink_case(case: Case, budget: int = 200) -> Case:
+    """A smaller case that breaks the same invariant: fewer faults, fewer records, fewer slots."""
+    outcome = simulate(case)
+    assert outcome.violation is not None
+    name = outcome.violation.name
+
+    def fails(attempt: Case) -> bool:
+        violation = simulate(attempt).violation
+        return violation is not None and violation.name == name
+
+    explicit = replace(case, faults=describe(faults_of(case)))
+    return shrink(explicit, _smaller, fails, budget) if fails(explicit) else case
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    faults = faults_of(case)
+    for fewer in smaller_faults(faults):
+        yield replace(case, faults=describe(fewer))
+    for records in (case.records // 4, case.records // 2, case.records - 1):
+        if 1 <= records < case.records:
+            yield replace(case, records=records)
+    needed = 1 + max((slot for fault in faults for slot in _slots(str(fault))), default=0)
+    if case.slots > max(needed, 1):
+        yield replace(case, slots=case.slots - 1)
+
+
+def _slots(statement: str) -> list[int]:
+    words = [word.partition("=") for word in statement.split()]
+    return [
+        int(slot)
+        for key, _, value in words
+        if key in ("slot", "from")
+        for slot in value.split(",")
+        if slot.isdigit()
+    ]
+
+
+def vacuous(outcomes: Sequence[Outcome]) -> list[str]:
+    """Why these runs prove nothing, as sentences; none if they do."""
+    ran = [outcome for outcome in outcomes if outcome.refused is None]
+    return [*_missing_events(ran), *_tame_cells(ran)]
+
+
+def _missing_events(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    seen: dict[str, Counter[str]] = {}
+    cyclic: dict[str, bool] = {}
+    for outcome in outcomes:
+        name = outcome.case.protocol
+        seen.setdefault(name, Counter()).update(outcome.stats)
+        cyclic[name] = cyclic.get(name, False) or WORKLOADS[outcome.case.workload].cyclic
+    for name, stats in seen.items():
+        protocol = PROTOCOLS[name]
+        if not protocol.checkpoints:
+            continue
+        wanted = ALWAYS_SHOWN + protocol.shows + protocol.shows_on_cycles * cyclic[name]
+        for event in wanted:
+            if not stats[event]:
+                yield f"under {name} this never happened: {event}"
+
+
+def _tame_cells(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    cells: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        cells.setdefault((outcome.case.protocol, outcome.case.workload), []).append(outcome)
+    for (protocol, workload), runs in cells.items():
+        if not PROTOCOLS[protocol].checkpoints:
+            continue
+        share = sum(run.crashed_after_commit for run in runs) / len(runs)
+        commits = median(run.stats.get("commits", 0) for run in runs)
+        if share < CRASHED_AFTER_COMMIT_MIN:
+            yield f"{protocol} on {workload}: only {share:.0%} of the runs crash after a commit"
+        if commits < COMMITS_MEDIAN_MIN:
+            yield f"{protocol} on {workload}: the median run commits only {commits:.0f} lines"
