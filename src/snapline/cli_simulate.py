@@ -58,7 +58,7 @@ def _print_sweep(
     out = results()
     rows = cells(outcomes)
     runs = sum(row.runs for row in rows)
-    out.print(sweep_table(rows))
+    out.print(sweep_table(rows, out.width))
     for (protocol, workload), reason in refusals(outcomes).items():
         out.print(f"[dim]refused:[/] {protocol} on {workload}: {escape(reason)}")
     stopped = [outcome.stopped for outcome in outcomes if outcome.stopped is not None]

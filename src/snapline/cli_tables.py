@@ -21,6 +21,7 @@ from snapline.sim.run import Outcome
 
 COLUMNS = ("crashes", "rollbacks", "replayed", "forced", "skipped", "useless")
 PIPE_WIDTH = 120
+WIDE = 94  # what the table of a sweep needs with all its columns
 PROGRESS_EVERY_S = 10.0
 
 
@@ -86,21 +87,25 @@ def refusals(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], str]:
     }
 
 
-def sweep_table(rows: Sequence[Cell]) -> Table:
-    """Protocol x workload, what happened there, and whether the promise was kept."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("protocol", no_wrap=True)
-    table.add_column("workload", no_wrap=True)
+def sweep_table(rows: Sequence[Cell], width: int) -> Table:
+    """Protocol x workload, what happened there, and whether the promise was kept.
+
+    Where `width` does not hold all columns, a name that is the same in every row becomes the title.
+    """
+    padding = (0, 1 if width > WIDE + 10 else 0, 0, 0)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=padding, title_justify="left")
+    names = {"protocol": [row.protocol for row in rows], "workload": [row.workload for row in rows]}
+    for column, values in list(names.items()):
+        if width < WIDE and table.title is None and values == values[:1] * len(values):
+            table.title = f"{column} {values[0]}"
+            del names[column]
+        else:
+            table.add_column(column, no_wrap=True)
     for column in ("runs", *COLUMNS, "violations"):
         table.add_column(column, justify="right", no_wrap=True)
-    for row, following in zip(rows, [*rows[1:], None], strict=True):
-        last_of_protocol = following is None or following.protocol != row.protocol
-        table.add_row(
-            row.protocol,
-            row.workload,
-            *_numbers(row),
-            end_section=last_of_protocol and len(rows) > 8,
-        )
+    for n, row in enumerate(rows):
+        ends = len(rows) > 8 and [r.protocol for r in rows[n : n + 2]] != [row.protocol] * 2
+        table.add_row(*(values[n] for values in names.values()), *_numbers(row), end_section=ends)
     return table
 
 
