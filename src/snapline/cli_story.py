@@ -89,7 +89,7 @@ def _rollback(rollback: Rollback) -> str:
         who = "every task" if rollback.scope is Scope.ALL else "every lost task"
         return f"rollback: {who} to {places[0][1]}"
     (most, newest), *older = places
-    others = "".join(f", {n} to {place}" for n, place in older)
+    others = "".join(f", {n} to {place.removeprefix('checkpoint ')}" for n, place in older)
     return f"rollback: {most} task{'s' if most > 1 else ''} to {newest}{others}"
 
 

@@ -45,7 +45,7 @@ def test_a_crash_and_what_was_done_about_it():
         "lines committed: 2",
         "812 ms slot/1 is killed (kill slot=1 step=9)",
         "900 ms coordinator gives up slot/1 as lost",
-        "900 ms rollback: 1 task to checkpoint 1.3, 1 to checkpoint 1.2",
+        "900 ms rollback: 1 task to checkpoint 1.3, 1 to 1.2",
         "messages replayed: 2",
         "1,500 ms all input is processed and all output published",
     ]
