@@ -162,7 +162,9 @@ class Batch:
         return self.columns[name]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Batch) and self.to_pydict() == other.to_pydict()
+        if not isinstance(other, Batch) or self.length != other.length:
+            return False
+        return self.to_pydict() == other.to_pydict()
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -171,8 +171,10 @@ class CheckpointWriter:
 
     def _store(self, pending: Pending) -> None:
         recorded = {c: (r.after, r.through or 0, r.messages) for c, r in pending.recordings.items()}
-        for channel, messages in pending.overtaken.items():
-            recorded[channel] = (messages[0].seq - 1, messages[-1].seq, messages)
+        for channel, passed in pending.overtaken.items():
+            # A task that sends to itself has both: what it has queued, and behind that what it passed.
+            after, _, queued = recorded.get(channel, (passed[0].seq - 1, 0, []))
+            recorded[channel] = (after, passed[-1].seq, queued + passed)
         messages = [message for _, _, part in recorded.values() for message in part]
         capture = pending.capture
         pending.data = encode_snapshot(capture.full, capture.parts, pending.memo, messages)

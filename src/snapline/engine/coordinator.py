@@ -30,34 +30,16 @@ from snapline.core.events import (
     Timer,
     TimerFired,
 )
-from snapline.core.messages import CheckpointMeta, RecoveryLine
+from snapline.core.messages import RecoveryLine
 from snapline.core.protocol import JobContext
+from snapline.engine import control
 from snapline.engine.checkpoints import key_of
-from snapline.engine.control import (
-    Counters,
-    Go,
-    HoldSources,
-    InputRead,
-    Instruct,
-    NotStored,
-    Pressure,
-    Probe,
-    Prune,
-    Replaced,
-    Report,
-    Restore,
-    Restored,
-    Stop,
-    Stored,
-    TaskPaused,
-    Unreadable,
-)
-from snapline.engine.control import Order as ToSlot
 from snapline.engine.decider import Chains, Decider, Intent, line_of
 from snapline.engine.job import Job
 from snapline.engine.ledger import Decision
-from snapline.engine.levels import plan_restart
-from snapline.engine.quiet import QuietDetector
+from snapline.engine.levels import keeper, plan_restart
+from snapline.engine.members import Members
+from snapline.engine.quiet import QuietDetector, covers
 from snapline.engine.registry import Registry
 from snapline.engine.shell import (
     Alarm,
@@ -67,6 +49,7 @@ from snapline.engine.shell import (
     Ticket,
     TimerAlarm,
 )
+from snapline.engine.timers import Timers
 from snapline.errors import ProtocolViolation
 from snapline.ids import (
     ChannelId,
@@ -80,7 +63,7 @@ from snapline.ids import (
     first_checkpoint,
 )
 from snapline.journal.entry import COORDINATOR, Built, Handled
-from snapline.recovery.replay import Origin, ReplayPart
+from snapline.recovery.replay import ReplayPart
 
 _RESUME_STRIDE = 1 << 16
 """A resumed coordinator numbers incarnations from the next multiple of this: the one before it may have
@@ -104,21 +87,16 @@ class Coordinator:
         self.registry = Registry(job.topology)
         self.epoch: Epoch = past.epoch if past else 0
         self.epoch_asked: Epoch = self.epoch  #: the newest epoch that was asked to be decided
-        self.incarnations: dict[SlotId, Incarnation] = {}
-        self.registered: dict[SlotId, None] = {}  #: slots whose present life has registered
-        self.acks: dict[SlotId, int] = {}  #: acknowledgements that are still to come, per slot
-        self.rejoining: dict[SlotId, bool] = {}  #: slots that restart alone: do the others know?
+        self.members = Members(job, self._send)
         self.restoring = True  #: a rollback is under way: reports of the old epoch do not count
         self.ended = False
         self.memo = past.memo if past else b""
-        self.timers: dict[Timer, int] = {}
-        self.generation = 0
+        self.timers: Timers[Timer] = Timers()
         self.quiet = QuietDetector(job.slots)
         self.final: Mapping[ChannelId, Seq] | None = (
             None  #: the last numbers, once the job is quiet
         )
         self.pressed: dict[SlotId, None] = {}
-        self.line_alone: dict[TaskId, CheckpointNo] = {}  #: where slots that restart alone begin
         #: what the line of this epoch means for channels: numbers to assume, messages to replay
         self.restart: tuple[dict[ChannelId, Seq], tuple[ReplayPart, ...]] = ({}, ())
 
@@ -139,27 +117,30 @@ class Coordinator:
             first = (max(self.past.incarnations.values()) // _RESUME_STRIDE + 1) * _RESUME_STRIDE
         now_us = self.shell.now_us()
         self.shell.journal(Built(now_us, COORDINATOR, self.epoch, 0, self.seed, memo))
-        self.incarnations = dict.fromkeys(self.job.slots, first)
+        self.members.incarnations = dict.fromkeys(self.job.slots, first)
         self._ask_epoch(line)
 
     def _ask_epoch(self, line: Chains) -> None:
         self.restoring = True
         self.epoch_asked += 1
-        self.timers = {}
+        self.timers.clear()
         self.final = None
-        incarnations = dict(self.incarnations)
+        incarnations = dict(self.members.incarnations)
         self.decider.ask(Intent(line, self.epoch_asked, incarnations, self.memo, True))
 
     # The protocol's other half.
 
     def handle(self, event: CoordinatorEvent) -> None:
         """Give an event to the protocol and perform what it answers, in order."""
-        if self.ended:
-            return
+        if not self.ended:
+            for effect in self._tell(event):
+                self.perform(effect)
+
+    def _tell(self, event: CoordinatorEvent) -> tuple[CoordinatorEffect, ...]:
         effects = self.protocol.handle(event)
-        self.shell.journal(Handled(self.shell.now_us(), COORDINATOR, self.epoch, 0, event, effects))
-        for effect in effects:
-            self.perform(effect)
+        now_us = self.shell.now_us()
+        self.shell.journal(Handled(now_us, COORDINATOR, self.epoch, 0, event, effects))
+        return effects
 
     def perform(self, effect: CoordinatorEffect) -> None:
         """Do what the protocol asks."""
@@ -167,11 +148,8 @@ class Coordinator:
             case Order(targets, command):
                 if isinstance(command, AbortRound):
                     self.registry.abort(command.checkpoint)
-                by_slot: dict[SlotId, list[TaskId]] = {}
-                for task in targets:
-                    by_slot.setdefault(self.job.slot_by_task[task], []).append(task)
-                for slot, tasks in by_slot.items():
-                    self._send(slot, Instruct(self.epoch, tuple(tasks), command))
+                for slot, tasks in self.job.by_slot(targets).items():
+                    self._send(slot, control.Instruct(self.epoch, tasks, command))
             case Persist(memo):
                 self.memo = memo
             case Commit(line):
@@ -180,19 +158,19 @@ class Coordinator:
                 if scope is Scope.ALL:
                     self._rollback(line)
                 else:
-                    self.line_alone.update(line.checkpoints)
+                    self.members.alone.update(line.checkpoints)
             case SetTimer(timer, delay_ms):
-                self.generation += 1
-                self.timers[timer] = self.generation
-                alarm = TimerAlarm(self.epoch, None, timer, self.generation)
-                self.shell.set_alarm(alarm, delay_ms)
+                generation = self.timers.set(timer)
+                self.shell.set_alarm(TimerAlarm(self.epoch, None, timer, generation), delay_ms)
             case CancelTimer(timer):
-                self.timers.pop(timer, None)
+                self.timers.cancel(timer)
             case _:
                 assert_never(effect)
 
     def _commit(self, line: RecoveryLine) -> None:
-        intent = Intent(self.registry.chains(line), self.epoch, self.incarnations, self.memo, False)
+        intent = Intent(
+            self.registry.chains(line), self.epoch, self.members.incarnations, self.memo, False
+        )
         self.decider.ask(intent)
 
     def _rollback(self, line: RecoveryLine) -> None:
@@ -211,31 +189,28 @@ class Coordinator:
 
     def registered_slot(self, slot: SlotId, incarnation: Incarnation) -> None:
         """A slot has started and waits for orders."""
-        if incarnation != self.incarnations.get(slot) or self.ended:
+        if self.ended or not self.members.register(slot, incarnation):
             return
-        self.registered[slot] = None
-        if slot in self.rejoining:
-            self._rejoin(slot)
+        if slot in self.members.rejoining:
+            chains = self.registry.chains(self.members.line_alone(slot))
+            self.members.rejoin(slot, self.epoch, chains)
         elif self.epoch == self.epoch_asked:
             self._order_restore(slot)
 
     def lost(self, slot: SlotId, incarnation: Incarnation) -> None:
         """A life of a slot is gone, or does not answer: it will never be heard again."""
-        if incarnation != self.incarnations.get(slot) or self.ended:
+        if self.ended or not self.members.lose(slot, incarnation):
             return
         self.shell.note(COORDINATOR, self.epoch, "lost", {"slot": slot, "incarnation": incarnation})
-        self.registered.pop(slot, None)
         self.pressed.pop(slot, None)
-        self.acks[slot] = 0
-        self.incarnations[slot] = incarnation + 1
         epoch_asked = self.epoch_asked
         self.handle(TasksLost(self.job.hosted[slot]))
         if self.ended:
             return
-        if self.epoch_asked == epoch_asked:
-            self.rejoining[slot] = False  # the others keep running
+        if self.epoch_asked == epoch_asked:  # the others keep running
+            self.members.rejoining[slot] = False
             self.quiet.lost(slot)
-        self.shell.launch(slot, incarnation + 1)
+        self.shell.launch(slot, self.members.incarnations[slot])
 
     # The two phases of a rollback.
 
@@ -257,10 +232,9 @@ class Coordinator:
         self.epoch = intent.epoch
         for meta in self.registry.drop_beyond(line_of(intent.chains)):
             self.shell.delete(key_of(meta))
-        self.rejoining = {}
+        self.members.await_all()
         self.pressed = {}
         self.quiet = QuietDetector(self.job.slots)
-        self.acks = dict.fromkeys(self.job.slots, 1)
         if self.epoch != self.epoch_asked:
             return  # another failure has come meanwhile
         self._collect()
@@ -268,81 +242,63 @@ class Coordinator:
         self.restart = plan_restart(self.job.topology, line, self.job.guarantee)
         if self.epoch == (self.past.epoch if self.past else 0) + 1:
             for slot in self.job.slots:
-                self.shell.launch(slot, self.incarnations[slot])
-        for slot in tuple(self.registered):
+                self.shell.launch(slot, self.members.incarnations[slot])
+        for slot in tuple(self.members.registered):
             self._order_restore(slot)
 
     def _order_restore(self, slot: SlotId) -> None:
         received, replay = self.restart
         chains = {task: self.decider.chains[task] for task in self.job.hosted[slot]}
-        parts = tuple(part for part in replay if self._keeper(part) == slot)
-        order = Restore(self.epoch, dict(self.incarnations), chains, received, parts)
+        parts = tuple(
+            part
+            for part in replay
+            if self.job.slot_by_task[keeper(self.job.topology, part)] == slot
+        )
+        order = control.Restore(
+            self.epoch, dict(self.members.incarnations), chains, received, parts
+        )
         self._send(slot, order)
 
-    def _keeper(self, part: ReplayPart) -> SlotId:
-        channel = self.job.topology.by_id[part.channel]
-        keeper = channel.target if part.origin is Origin.RECEIVER else channel.source
-        return self.job.slot_by_task[keeper]
-
-    def _rejoin(self, slot: SlotId) -> None:
-        chains = {t: self.registry.chain(t, self.line_alone[t]) for t in self.job.hosted[slot]}
-        self.acks[slot] = 1
-        self._send(slot, Restore(self.epoch, dict(self.incarnations), chains, {}, (), alone=True))
-
-    def _introduce(self, slot: SlotId) -> None:
-        """Only now: what the others send to the new life must find it in this epoch."""
-        self.rejoining[slot] = True
-        for other in tuple(self.registered):
-            if other != slot:
-                self.acks[other] = self.acks.get(other, 0) + 1
-                self._send(other, Replaced(self.epoch, slot, self.incarnations[slot]))
-
     def _acknowledged(self, slot: SlotId) -> None:
-        self.acks[slot] -= 1
-        if self.rejoining.get(slot) is False:
-            self._introduce(slot)
-        if len(self.registered) < len(self.job.slots) or any(self.acks.values()):
+        if not self.members.acknowledge(slot, self.epoch):
             return
-        if not all(self.rejoining.values()):
-            return
+        back = self.members.settle()
         if self.restoring:
             self.restoring = False
-            self.rejoining = {}
-            self._send_all(Go(self.epoch))
+            self._send_all(control.Go(self.epoch))
             self.shell.note(COORDINATOR, self.epoch, "running", {})
             self.handle(JobStarted(first_checkpoint(self.epoch)))
         else:
-            for back in tuple(self.rejoining):
-                self._send(back, Go(self.epoch))
-            self.rejoining = {}
+            for alone in back:
+                self._send(alone, control.Go(self.epoch))
 
     # Reports.
 
-    def report(self, slot: SlotId, incarnation: Incarnation, report: Report) -> None:
+    def report(self, slot: SlotId, incarnation: Incarnation, report: control.Report) -> None:
         """A slot reported something. What an old life or an old epoch says does not count."""
-        stale = incarnation != self.incarnations.get(slot) or report.epoch != self.epoch
+        stale = incarnation != self.members.incarnations.get(slot) or report.epoch != self.epoch
         if stale or self.epoch != self.epoch_asked or self.ended:
             detail = {"slot": slot, "incarnation": incarnation, "report": type(report).__name__}
             self.shell.note(COORDINATOR, self.epoch, "fenced", detail)
             return
         match report:
-            case Restored():
+            case control.Restored():
                 self._acknowledged(slot)
-            case Stored(_, meta):
+            case control.Stored(_, meta):
                 self.registry.add(meta)
                 self.handle(SnapshotStored(meta))
-            case NotStored(_, task, checkpoint):
+            case control.NotStored(_, task, checkpoint):
                 self.handle(StoreFailed(task, checkpoint))
-            case Unreadable(_, task, checkpoint):
+            case control.Unreadable(_, task, checkpoint):
                 self._unreadable(task, checkpoint)
-            case TaskPaused(_, paused):
+            case control.TaskPaused(_, paused):
                 self.handle(paused)
-            case InputRead():
+            case control.InputRead():
                 if self.quiet.input_read(slot):
                     self._probe()
-            case Counters():
+            case control.Counters():
                 self._count(slot, report)
-            case Pressure(_, high):
+            case control.Pressure(_, high):
                 self._press(slot, high)
             case _:
                 assert_never(report)
@@ -351,10 +307,7 @@ class Coordinator:
         # Deltas of a damaged snapshot are as damaged as it is; the last answer has them all.
         effects: tuple[CoordinatorEffect, ...] = ()
         for number in self.registry.damaged(task, checkpoint):
-            event = SnapshotUnreadable(task, number)
-            effects = self.protocol.handle(event)
-            now_us = self.shell.now_us()
-            self.shell.journal(Handled(now_us, COORDINATOR, self.epoch, 0, event, effects))
+            effects = self._tell(SnapshotUnreadable(task, number))
         for effect in effects:
             self.perform(effect)
 
@@ -365,7 +318,7 @@ class Coordinator:
         else:
             self.pressed.pop(slot, None)
         if held != bool(self.pressed):
-            self._send_all(HoldSources(self.epoch, not held))
+            self._send_all(control.HoldSources(self.epoch, not held))
 
     # Garbage and the end.
 
@@ -379,13 +332,13 @@ class Coordinator:
             by_slot.setdefault(self.job.slot_by_task[source], {})[channel] = through
         if not self.restoring:
             for slot, logs in by_slot.items():
-                self._send(slot, Prune(self.epoch, logs))
+                self._send(slot, control.Prune(self.epoch, logs))
         self.shell.note(COORDINATOR, self.epoch, "collected", {"snapshots": len(garbage.metas)})
 
     def _probe(self) -> None:
-        self._send_all(Probe(self.epoch, self.quiet.next_wave()))
+        self._send_all(control.Probe(self.epoch, self.quiet.next_wave()))
 
-    def _count(self, slot: SlotId, counters: Counters) -> None:
+    def _count(self, slot: SlotId, counters: control.Counters) -> None:
         if not self.quiet.answer(slot, counters):
             return
         if self.quiet.is_quiet():
@@ -399,24 +352,19 @@ class Coordinator:
     def _finish_if_covered(self) -> None:
         if self.final is None or self.ended or self.decider.writing or self.decider.waiting:
             return
-        if not all(self._covers(m, self.final) for m in self.decider.line_metas().values()):
+        if not covers(self.job.topology, self.decider.line_metas(), self.final):
             return
         if self.decider.held:
             line = self.decider.chains
-            self.decider.ask(Intent(line, self.epoch, self.incarnations, self.memo, False, True))
+            self.decider.ask(
+                Intent(line, self.epoch, self.members.incarnations, self.memo, False, True)
+            )
         else:
             self._end(None)
 
-    def _covers(self, meta: CheckpointMeta, final: Mapping[ChannelId, Seq]) -> bool:
-        topology = self.job.topology
-        sent = all(meta.sent.get(c.id, 0) == final[c.id] for c in topology.outputs[meta.task])
-        return sent and all(
-            meta.received.get(c.id, 0) == final[c.id] for c in topology.inputs[meta.task]
-        )
-
     def _end(self, problem: str | None) -> None:
         self.ended = True
-        self._send_all(Stop())
+        self._send_all(control.Stop())
         what = "stopped" if problem else "finished"
         self.shell.note(COORDINATOR, self.epoch, what, {"problem": problem} if problem else {})
         self.shell.finish(problem)
@@ -428,10 +376,10 @@ class Coordinator:
 
     # Plumbing.
 
-    def _send(self, slot: SlotId, order: ToSlot) -> None:
-        self.shell.send(slot, self.incarnations[slot], order)
+    def _send(self, slot: SlotId, order: control.Order) -> None:
+        self.shell.send(slot, self.members.incarnations[slot], order)
 
-    def _send_all(self, order: ToSlot) -> None:
+    def _send_all(self, order: control.Order) -> None:
         for slot in self.job.slots:
             self._send(slot, order)
 
@@ -441,8 +389,7 @@ class Coordinator:
             return
         match alarm:
             case TimerAlarm(_, None, timer, generation):
-                if self.timers.get(timer) == generation:
-                    del self.timers[timer]
+                if self.timers.fires(timer, generation):
                     self.handle(TimerFired(timer))
             case ProbeAlarm(epoch):
                 if epoch == self.epoch == self.epoch_asked and not self.restoring:

@@ -1,5 +1,6 @@
 """One job: what runs, under which protocol, at which level, with which settings."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -51,10 +52,14 @@ class Job:
     @cached_property
     def hosted(self) -> dict[SlotId, tuple[TaskId, ...]]:
         """The tasks of each slot, in the job's order."""
-        hosted: dict[SlotId, list[TaskId]] = {slot: [] for slot in self.slots}
-        for task in self.topology.tasks:
-            hosted[self.deployment.plans[task].slot].append(task)
-        return {slot: tuple(tasks) for slot, tasks in hosted.items()}
+        return self.by_slot(self.topology.tasks)
+
+    def by_slot(self, tasks: Iterable[TaskId]) -> dict[SlotId, tuple[TaskId, ...]]:
+        """Tasks, by the slot that hosts them."""
+        hosted: dict[SlotId, list[TaskId]] = {}
+        for task in tasks:
+            hosted.setdefault(self.slot_by_task[task], []).append(task)
+        return {slot: tuple(those) for slot, those in hosted.items()}
 
     @cached_property
     def slot_by_task(self) -> dict[TaskId, SlotId]:

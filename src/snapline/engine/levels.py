@@ -11,7 +11,7 @@ from snapline.core.messages import CheckpointMeta
 from snapline.core.policy import Guarantee
 from snapline.core.topology import Topology
 from snapline.ids import ChannelId, Seq, TaskId
-from snapline.recovery.replay import ReplayPart, replay_plan
+from snapline.recovery.replay import Origin, ReplayPart, replay_plan
 
 
 def plan_restart(
@@ -29,3 +29,9 @@ def plan_restart(
     if guarantee is Guarantee.AT_MOST_ONCE:
         return received, ()
     return received, tuple(replay_plan(topology, line))
+
+
+def keeper(topology: Topology, part: ReplayPart) -> TaskId:
+    """The task that has the messages of a part."""
+    channel = topology.by_id[part.channel]
+    return channel.target if part.origin is Origin.RECEIVER else channel.source

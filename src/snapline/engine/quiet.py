@@ -9,8 +9,10 @@ that was asked later.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from snapline.core.messages import CheckpointMeta
+from snapline.core.topology import Topology
 from snapline.engine.control import Counters
-from snapline.ids import ChannelId, Seq, SlotId
+from snapline.ids import ChannelId, Seq, SlotId, TaskId
 
 
 @dataclass(slots=True)
@@ -61,3 +63,14 @@ class QuietDetector:
         self.read.pop(slot, None)
         self.before = None
         self.answers = {}
+
+
+def covers(
+    topology: Topology, line: Mapping[TaskId, CheckpointMeta], final: Mapping[ChannelId, Seq]
+) -> bool:
+    """Whether a line holds everything: all that was ever sent, on both ends of every channel."""
+    return all(
+        line[channel.source].sent.get(channel.id, 0) == final[channel.id]
+        and line[channel.target].received.get(channel.id, 0) == final[channel.id]
+        for channel in topology.channels
+    )

@@ -1,11 +1,10 @@
-"""One slot: one task of every operator, their inboxes, and the way from input to input.
+"""One slot: one task of every operator, and the way from input to input.
 
 A slot is driven by its adapter: frames, orders, alarms and answers of storage come in by method calls,
 `step` takes one ready input. In a rollback it stops, forgets everything, restores and acknowledges; only
 `Go` lets it send again, so a frame of the new epoch never reaches anybody who is still in the old one.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
@@ -21,27 +20,13 @@ from snapline.core.events import (
 )
 from snapline.core.messages import Marker, Message
 from snapline.core.topology import Channel
-from snapline.engine.control import (
-    Counters,
-    Credit,
-    Frame,
-    Go,
-    HoldSources,
-    InputRead,
-    Instruct,
-    Order,
-    Pressure,
-    Probe,
-    Prune,
-    Replaced,
-    Restore,
-    Restored,
-    Stop,
-)
+from snapline.engine import control
+from snapline.engine.channels import Inputs, Outputs
 from snapline.engine.job import Job
 from snapline.engine.restore import Restoration
 from snapline.engine.shell import Alarm, RetryAlarm, SlotShell, SourceAlarm, Ticket, TimerAlarm
 from snapline.engine.task import Task
+from snapline.engine.timers import Timers
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, Epoch, Incarnation, Millis, SlotId, TaskId
 from snapline.storage.api import Life
@@ -60,59 +45,46 @@ class Slot:
         self.running = False
         self.stopped = False
         self.peers: dict[SlotId, Incarnation] = {}  #: the present life of every slot
-        self.tasks: dict[TaskId, Task] = {}
         self.restoration: Restoration | None = None  #: phase one of a rollback, while under way
         self._clear()
 
     def _clear(self) -> None:
-        self.inbox: dict[ChannelId, deque[Message | Marker]] = {}
-        self.waiting: dict[ChannelId, None] = {}  #: inputs with something in their inbox, in order
-        self.uncredited: dict[ChannelId, int] = {}  #: taken, and not yet given back as credit
-        self.injected: dict[ChannelId, int] = {}  #: in the inbox without having cost a credit
-        self.credit: dict[ChannelId, int] = {}  #: messages that may be sent, per limited output
+        self.tasks: dict[TaskId, Task] = {}
+        self.inputs = Inputs()
+        self.outputs = Outputs()
+        self.replaying: dict[ChannelId, None] = {}  #: outputs that have something to send again
         self.awake: dict[TaskId, None] = {}  #: sources that may have something due
         self.hold = False  #: the coordinator asked not to read input
         self.pressed = False  #: a back edge here holds too much
         self.all_read = False  #: every source here was seen at its end
-        self.timers: dict[tuple[TaskId, Timer], int] = {}  #: the generation of each timer set
-        self.generation = 0
-        #: messages sent and taken on a channel since both of its ends live together
-        self.sent: dict[ChannelId, int] = {}
-        self.taken: dict[ChannelId, int] = {}
-        self.joining: set[ChannelId] = set()  #: inputs whose first message may have any number
+        self.timers: Timers[tuple[TaskId, Timer]] = Timers()
 
     # From other slots.
 
-    def receive(self, source: SlotId, frame: Frame) -> None:
+    def receive(self, source: SlotId, frame: control.Frame) -> None:
         """A frame came from another slot."""
         if frame.life != (self.epoch, self.peers.get(source), self.incarnation):
             detail = {"channel": frame.channel, "life": frame.life, "from": source}
             self.shell.note(self.name, self.epoch, "fenced", detail)
-            return
-        if isinstance(frame.payload, Credit):
-            self.credit[frame.channel] += frame.payload.messages
+        elif isinstance(frame.payload, control.Credit):
+            self.outputs.refund(frame.channel, frame.payload.messages)
         else:
             self.arrive(frame.channel, frame.payload)
 
     def arrive(self, channel: ChannelId, payload: Message | Marker) -> None:
         """A message or marker reached its inbox."""
-        inbox = self.inbox[channel]
-        inbox.append(payload)
-        self.waiting[channel] = None
-        task = self.tasks[self.job.topology.by_id[channel].target]
+        length = self.inputs.push(channel, payload)
+        edge = self.job.topology.by_id[channel]
+        task = self.tasks[edge.target]
         task.writer.see(channel, payload)
         if isinstance(payload, Marker):
             if self.running:
                 task.handle(MarkerSighted(channel, payload))
-        elif (
-            len(inbox) > self.job.settings.feedback_high
-            and not self.pressed
-            and self.job.topology.by_id[channel].feedback
-        ):
+        elif edge.feedback and length > self.job.settings.feedback_high and not self.pressed:
             self.pressed = True
-            self.shell.report(Pressure(self.epoch, True))
+            self.shell.report(control.Pressure(self.epoch, True))
 
-    # To other slots: the task's host.
+    # To other slots: the host of the tasks.
 
     def send(self, channel: Channel, payload: Message | Marker) -> None:
         """Send on an output of a task, behind what waits in its outbox."""
@@ -124,17 +96,17 @@ class Slot:
 
     def _dispatch(self, channel: Channel, payload: Message | Marker) -> None:
         if isinstance(payload, Message):
-            self.sent[channel.id] = self.sent.get(channel.id, 0) + 1
-            if channel.id in self.credit:
-                self.credit[channel.id] -= 1
+            self.outputs.spend(channel.id)
         target = self.job.slot_by_task[channel.target]
         if target == self.slot:
             self.arrive(channel.id, payload)
         else:
             self.shell.transmit(target, self._frame(target, channel.id, payload))
 
-    def _frame(self, peer: SlotId, channel: ChannelId, payload: Message | Marker | Credit) -> Frame:
-        return Frame(channel, (self.epoch, self.incarnation, self.peers[peer]), payload)
+    def _frame(
+        self, peer: SlotId, channel: ChannelId, payload: Message | Marker | control.Credit
+    ) -> control.Frame:
+        return control.Frame(channel, (self.epoch, self.incarnation, self.peers[peer]), payload)
 
     def overtake(self, channel: Channel, marker: Marker) -> list[Message]:
         """Send a marker ahead of output that has not left; return what it passed, in order."""
@@ -153,18 +125,16 @@ class Slot:
 
     def queued(self, channel: ChannelId) -> Iterable[Message | Marker]:
         """What has arrived on an input and was not taken yet."""
-        return tuple(self.inbox[channel])
+        return tuple(self.inputs.inbox[channel])
 
     def set_timer(self, life: Life, timer: Timer, delay_ms: Millis) -> None:
         """Set a timer of a task's protocol."""
-        self.generation += 1
-        self.timers[life.task, timer] = self.generation
-        alarm = TimerAlarm(self.epoch, life.task, timer, self.generation)
-        self.shell.set_alarm(alarm, delay_ms)
+        generation = self.timers.set((life.task, timer))
+        self.shell.set_alarm(TimerAlarm(self.epoch, life.task, timer, generation), delay_ms)
 
     def cancel_timer(self, life: Life, timer: Timer) -> None:
         """Cancel one."""
-        self.timers.pop((life.task, timer), None)
+        self.timers.cancel((life.task, timer))
 
     # One step: take one ready input.
 
@@ -185,79 +155,60 @@ class Slot:
         return True
 
     def _ready(self) -> list[tuple[str, str]]:
+        by_id, tasks = self.job.topology.by_id, self.tasks
         free: dict[TaskId, bool] = {}
-        for task in self.tasks.values():
-            free[task.life.task] = not task.halted and self._may_send(task)
-        topology = self.job.topology
-        ready: list[tuple[str, str]] = [
-            ("take", channel)
-            for channel in self.waiting
-            if free[target := topology.by_id[channel].target]
-            and channel not in self.tasks[target].blocked
-        ]
+        ready: list[tuple[str, str]] = []
+        for channel in self.inputs.waiting:
+            target = by_id[channel].target
+            if target not in free:
+                free[target] = self._may_take(tasks[target])
+            if free[target] and channel not in tasks[target].blocked:
+                ready.append(("take", channel))
         if not self.hold:
-            ready += [("read", task) for task in self.awake if free[task]]
-        ready += [
-            ("replay", channel)
-            for task in self.tasks.values()
-            if not task.halted
-            for channel, outbox in task.outbox.items()
-            if outbox and (isinstance(outbox[0], Marker) or self.credit.get(channel, 1) > 0)
-        ]
+            ready += [("read", task) for task in self.awake if self._may_take(tasks[task])]
+        for channel in self.replaying:
+            task = tasks[by_id[channel].source]
+            first = task.outbox[channel][0]
+            if not task.halted and (isinstance(first, Marker) or self.outputs.may_send(channel)):
+                ready.append(("replay", channel))
         return ready
 
-    def _may_send(self, task: Task) -> bool:
-        # Credit is asked before an input is taken; its output is then always accepted.
-        if any(task.outbox.values()):
+    def _may_take(self, task: Task) -> bool:
+        if task.halted or any(task.outbox.values()):
             return False
-        credit = self.credit
-        return all(credit.get(channel.id, 1) > 0 for channel in task.outputs)
+        return all(self.outputs.may_send(channel.id) for channel in task.outputs)
 
     def _take(self, channel: ChannelId) -> None:
-        inbox = self.inbox[channel]
-        payload = inbox.popleft()
-        if not inbox:
-            del self.waiting[channel]
+        payload = self.inputs.pop(channel)
         target = self.tasks[self.job.topology.by_id[channel].target]
         if isinstance(payload, Marker):
             target.handle(MarkerArrived(channel, payload))
             return
         self._give_credit(channel)
-        self._check_order(target, payload)
+        self.inputs.check_order(payload, target.received[channel])
         target.handle(MessageArrived(payload))
         self.shell.worked(payload.batch.length)
 
-    def _check_order(self, target: Task, message: Message) -> None:
-        expected = target.received[message.channel] + 1
-        if message.seq == expected:
-            return
-        if message.channel in self.joining:
-            self.joining.remove(message.channel)
-            return
-        raise ProtocolViolation(
-            f"{message.channel} delivers message {message.seq} where {expected} is next"
-        )
-
     def _give_credit(self, channel: ChannelId) -> None:
-        if injected := self.injected.get(channel):
-            self.injected[channel] = injected - 1
-            return
-        self.taken[channel] = self.taken.get(channel, 0) + 1
+        owed = self.inputs.owe(channel)
         edge = self.job.topology.by_id[channel]
-        if edge.feedback:
-            if self.pressed and len(self.inbox[channel]) < self.job.settings.feedback_low:
-                self.pressed = False
-                self.shell.report(Pressure(self.epoch, False))
-            return
         source = self.job.slot_by_task[edge.source]
-        if source == self.slot:
-            self.credit[channel] += 1
-            return
-        due = self.uncredited.get(channel, 0) + 1
-        if due * 2 >= self.job.settings.credit:
-            self.shell.transmit(source, self._frame(source, channel, Credit(due)))
-            due = 0
-        self.uncredited[channel] = due
+        if edge.feedback:
+            self._relax()
+        elif source == self.slot:
+            self.outputs.refund(channel, owed)
+            self.inputs.settle(channel)
+        elif owed * 2 >= self.job.settings.credit:
+            self.shell.transmit(source, self._frame(source, channel, control.Credit(owed)))
+            self.inputs.settle(channel)
+
+    def _relax(self) -> None:
+        """Sources may be read again once no back edge here holds much any more."""
+        if self.pressed:
+            back_edges = [c for c in self.inputs.inbox if self.job.topology.by_id[c].feedback]
+            if self.inputs.longest(back_edges) < self.job.settings.feedback_low:
+                self.pressed = False
+                self.shell.report(control.Pressure(self.epoch, False))
 
     def _read(self, name: TaskId) -> None:
         task = self.tasks[name]
@@ -277,40 +228,51 @@ class Slot:
         sources = [task for task in self.tasks.values() if task.plan.ingress is not None]
         if not self.all_read and all(task.next_due_ms() is None for task in sources):
             self.all_read = True
-            self.shell.report(InputRead(self.epoch))
+            self.shell.report(control.InputRead(self.epoch))
 
     def _replay(self, channel: Channel) -> None:
-        payload = self.tasks[channel.source].outbox[channel.id].popleft()
+        outbox = self.tasks[channel.source].outbox[channel.id]
+        payload = outbox.popleft()
+        if not outbox:
+            del self.replaying[channel.id]
         self._dispatch(channel, payload)
         if isinstance(payload, Message):
             self.shell.note(channel.source, self.epoch, "replayed", {"message": payload})
 
     # From the coordinator.
 
-    def order(self, order: Order) -> None:
+    def order(self, order: control.Order) -> None:
         """The coordinator ordered something."""
-        if isinstance(order, Stop):
+        if isinstance(order, control.Stop):
             self.stopped = True
-        elif isinstance(order, Restore):
+        elif isinstance(order, control.Restore):
             if order.epoch > self.epoch:
                 self._restore(order)
         elif order.epoch == self.epoch:
             self._obey(order)
 
-    def _obey(self, order: Go | Replaced | Instruct | Probe | HoldSources | Prune) -> None:
+    def _obey(
+        self,
+        order: control.Go
+        | control.Replaced
+        | control.Instruct
+        | control.Probe
+        | control.HoldSources
+        | control.Prune,
+    ) -> None:
         match order:
-            case Go():
+            case control.Go():
                 self._go()
-            case Replaced(_, slot, incarnation):
+            case control.Replaced(_, slot, incarnation):
                 self._meet(slot, incarnation)
-            case Instruct(_, tasks, command):
+            case control.Instruct(_, tasks, command):
                 for task in tasks:
                     self.tasks[task].handle(CommandArrived(command))
-            case Probe(_, wave):
+            case control.Probe(_, wave):
                 self._answer(wave)
-            case HoldSources(_, hold):
+            case control.HoldSources(_, hold):
                 self.hold = hold
-            case Prune(_, through):
+            case control.Prune(_, through):
                 for channel, seq in through.items():
                     source = self.tasks[self.job.topology.by_id[channel].source]
                     source.log.prune(channel, through=seq)
@@ -318,48 +280,48 @@ class Slot:
                 assert_never(order)
 
     def _answer(self, wave: int) -> None:
-        busy = bool(self.waiting) or any(any(t.outbox.values()) for t in self.tasks.values())
+        busy = bool(self.inputs.waiting or self.replaying)
         seqs = {c: seq for task in self.tasks.values() for c, seq in task.sent.items()}
-        counters = Counters(self.epoch, wave, dict(self.sent), dict(self.taken), seqs, busy)
-        self.shell.report(counters)
+        sent, taken = dict(self.outputs.sent), dict(self.inputs.taken)
+        self.shell.report(control.Counters(self.epoch, wave, sent, taken, seqs, busy))
 
     # Rollback.
 
-    def _restore(self, order: Restore) -> None:
+    def _restore(self, order: control.Restore) -> None:
         for task in self.tasks.values():
             task.writer.forget()
         self.epoch = order.epoch
         self.peers = dict(order.incarnations)
         self.running = False
-        self.tasks = {}
         self._clear()
         self.restoration = Restoration(self, order)
         self.restoration.begin()
 
-    def wire(self, tasks: dict[TaskId, Task], order: Restore) -> None:
+    def wire(self, tasks: dict[TaskId, Task], order: control.Restore) -> None:
         """Everything was loaded: connect the tasks."""
         self.restoration = None
         self.tasks = tasks
-        for task in tasks.values():
-            for channel in task.inputs.values():
-                self.inbox[channel.id] = deque()
-                if order.alone:
-                    self.joining.add(channel.id)
-            for channel in task.outputs:
-                if not channel.feedback:
-                    self.credit[channel.id] = self.job.settings.credit
+        self.inputs = Inputs(c for task in tasks.values() for c in task.inputs.values())
+        outputs = (c for task in tasks.values() for c in task.outputs)
+        self.outputs = Outputs(outputs, self.job.settings.credit)
+        if order.alone:
+            self.inputs.joining.update(self.inputs.inbox)
+
+    def inject(self, channel: ChannelId, messages: Iterable[Message]) -> None:
+        """Put channel state that the receiver recorded where it was."""
+        again = [replace(message, epoch=self.epoch) for message in messages]
+        self.inputs.inject(channel, again)
+        target = self.job.topology.by_id[channel].target
+        for message in again:
+            self.shell.note(target, self.epoch, "replayed", {"message": message})
 
     def acknowledge(self) -> None:
         """The tasks are as they were at the line, and what is replayed is ready."""
+        self.replaying = {
+            c: None for t in self.tasks.values() for c, box in t.outbox.items() if box
+        }
         self.shell.note(self.name, self.epoch, "restored", {"incarnation": self.incarnation})
-        self.shell.report(Restored(self.epoch))
-
-    def inject(self, channel: ChannelId, messages: Iterable[Message]) -> None:
-        """Channel state of a snapshot goes first; it was paid for in an earlier life."""
-        inbox = self.inbox[channel]
-        inbox.extend(replace(message, epoch=self.epoch) for message in messages)
-        self.injected[channel] = len(inbox)
-        self.waiting[channel] = None
+        self.shell.report(control.Restored(self.epoch))
 
     def _go(self) -> None:
         self.running = True
@@ -367,7 +329,7 @@ class Slot:
             task.handle(Started())
             if task.plan.ingress is not None:
                 self.awake[task.life.task] = None
-        for channel, inbox in self.inbox.items():  # frames may have come before this order
+        for channel, inbox in self.inputs.inbox.items():  # frames may have come before this order
             task = self.tasks[self.job.topology.by_id[channel].target]
             for payload in tuple(inbox):
                 if isinstance(payload, Marker):
@@ -379,17 +341,11 @@ class Slot:
         for task in self.tasks.values():
             for channel in task.inputs.values():
                 if slot_by_task[channel.source] == slot:
-                    self.inbox[channel.id].clear()
-                    self.waiting.pop(channel.id, None)
-                    self.taken[channel.id] = self.uncredited[channel.id] = 0
-                    self.injected[channel.id] = 0
-                    self.joining.add(channel.id)
+                    self.inputs.forget(channel.id)
             for channel in task.outputs:
                 if slot_by_task[channel.target] == slot:
-                    self.sent[channel.id] = 0
-                    if not channel.feedback:
-                        self.credit[channel.id] = self.job.settings.credit
-        self.shell.report(Restored(self.epoch))
+                    self.outputs.forget(channel.id)
+        self.shell.report(control.Restored(self.epoch))
 
     # From alarms and storage.
 
@@ -400,20 +356,22 @@ class Slot:
                 if epoch == self.epoch and self.running:
                     self.awake[task] = None
             case TimerAlarm(epoch, task, timer, generation):
-                if task is None or epoch != self.epoch or not self.running:
+                if task is None or epoch != self.epoch:
                     return
-                if self.timers.get((task, timer)) == generation:
-                    del self.timers[task, timer]
+                if self.timers.fires((task, timer), generation):
                     self.tasks[task].handle(TimerFired(timer))
             case RetryAlarm(ticket):
-                if ticket.epoch != self.epoch:
-                    return
-                if ticket.kind == "fetch" and self.restoration is not None:
-                    self.restoration.retry(ticket)
-                elif ticket.task in self.tasks:
-                    self.tasks[ticket.task].writer.retry(ticket)
+                self._retry(ticket)
             case _:
                 raise ProtocolViolation(f"{self.name} never set {alarm}")
+
+    def _retry(self, ticket: Ticket) -> None:
+        if ticket.epoch != self.epoch:
+            return
+        if ticket.kind == "fetch" and self.restoration is not None:
+            self.restoration.retry(ticket)
+        elif ticket.task in self.tasks:
+            self.tasks[ticket.task].writer.retry(ticket)
 
     def done(self, ticket: Ticket) -> None:
         """A call to storage has succeeded."""

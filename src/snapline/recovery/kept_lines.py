@@ -1,8 +1,8 @@
 """Which lines are kept whole: the last two that share no checkpoint.
 
 If the newest line turns out to be damaged, the one before it must still work; so it must not rest on
-the same snapshots. A round replaces every checkpoint of the line, and then these are simply the last two lines.
-Where the line moves task by task, a line counts as the next one only when every task has moved.
+the same snapshots. A round replaces every checkpoint of the line, and then these are simply the last two
+lines. Where the line moves task by task, a line counts as the next one only when every task has moved.
 """
 
 from snapline.core.messages import RecoveryLine

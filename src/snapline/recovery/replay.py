@@ -59,10 +59,11 @@ def replay_plan(topology: Topology, line: LineMetas) -> tuple[ReplayPart, ...]:
     ranges = replay_ranges(topology, line)
     plan: list[ReplayPart] = []
     for channel in topology.channels:
-        recorded = _at(line, channel.target).channel_state.get(channel.id, (0, 0))
-        overtaken = _at(line, channel.source).channel_state.get(channel.id, (0, 0))
-        stored = ((Origin.RECEIVER, recorded), (Origin.SENDER, overtaken))
-        plan.extend(_parts(channel, ranges.get(channel.id, (0, 0)), stored))
+        recorded = _at(line, channel.target).channel_state.get(channel.id)
+        overtaken = _at(line, channel.source).channel_state.get(channel.id)
+        if recorded or overtaken or channel.id in ranges:
+            stored = ((Origin.RECEIVER, recorded or (0, 0)), (Origin.SENDER, overtaken or (0, 0)))
+            plan.extend(_parts(channel, ranges.get(channel.id, (0, 0)), stored))
     return tuple(plan)
 
 

@@ -1,0 +1,111 @@
+"""The channels of one slot: what has arrived and was not taken, and how much may be sent.
+
+Credit is per channel, so a blocked channel never blocks its neighbours. It is asked before an input is
+taken; the output of that input is then always accepted, so nothing waits in the middle of a step. A back
+edge has no credit: a cycle that waits for itself would wait for ever.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from snapline.core.messages import Marker, Message
+from snapline.core.topology import Channel
+from snapline.errors import ProtocolViolation
+from snapline.ids import ChannelId, Seq
+
+
+class Inputs:
+    """The inboxes of all inputs of a slot."""
+
+    def __init__(self, channels: Iterable[Channel] = ()) -> None:
+        self.inbox: dict[ChannelId, deque[Message | Marker]] = {c.id: deque() for c in channels}
+        self.waiting: dict[ChannelId, None] = {}  #: inputs with something in their inbox, in order
+        self.taken: dict[ChannelId, int] = {}  #: since both ends of the channel live together
+        self._owed: dict[ChannelId, int] = {}  #: taken, and not yet given back as credit
+        self._injected: dict[ChannelId, int] = {}  #: in the inbox without having cost a credit
+        self.joining: set[ChannelId] = set()  #: inputs whose first message may have any number
+
+    def push(self, channel: ChannelId, payload: Message | Marker) -> int:
+        """Something arrived; the length of the inbox."""
+        inbox = self.inbox[channel]
+        inbox.append(payload)
+        self.waiting[channel] = None
+        return len(inbox)
+
+    def inject(self, channel: ChannelId, messages: Sequence[Message]) -> None:
+        """Channel state of a snapshot goes first; it was paid for in an earlier life."""
+        if messages:
+            self.inbox[channel].extend(messages)
+            self._injected[channel] = len(messages)
+            self.waiting[channel] = None
+
+    def pop(self, channel: ChannelId) -> Message | Marker:
+        """Take the first."""
+        inbox = self.inbox[channel]
+        payload = inbox.popleft()
+        if not inbox:
+            del self.waiting[channel]
+        return payload
+
+    def check_order(self, message: Message, received: Seq) -> None:
+        """Guard: what is taken follows what was received. No protocol relies on this."""
+        if message.seq == received + 1:
+            return
+        if message.channel not in self.joining:
+            raise ProtocolViolation(
+                f"{message.channel} delivers message {message.seq} where {received + 1} is next"
+            )
+        self.joining.remove(message.channel)
+
+    def owe(self, channel: ChannelId) -> int:
+        """A message was taken: how much credit its sender is owed now. Injected ones cost none."""
+        if injected := self._injected.get(channel):
+            self._injected[channel] = injected - 1
+            return 0
+        self.taken[channel] = self.taken.get(channel, 0) + 1
+        self._owed[channel] = self._owed.get(channel, 0) + 1
+        return self._owed[channel]
+
+    def settle(self, channel: ChannelId) -> None:
+        """The sender was given all that it was owed."""
+        self._owed[channel] = 0
+
+    def forget(self, channel: ChannelId) -> None:
+        """The sender restarts alone: its first message may have any number."""
+        self.inbox[channel].clear()
+        self.waiting.pop(channel, None)
+        self.taken[channel] = self._owed[channel] = self._injected[channel] = 0
+        self.joining.add(channel)
+
+    def longest(self, channels: Iterable[ChannelId]) -> int:
+        """The length of the longest of these inboxes."""
+        return max((len(self.inbox[channel]) for channel in channels), default=0)
+
+
+class Outputs:
+    """The credit of all outputs of a slot."""
+
+    def __init__(self, channels: Iterable[Channel] = (), credit: int = 0) -> None:
+        self._full = credit
+        self.credit: dict[ChannelId, int] = {c.id: credit for c in channels if not c.feedback}
+        self.sent: dict[ChannelId, int] = {}  #: since both ends of the channel live together
+
+    def may_send(self, channel: ChannelId) -> bool:
+        """Whether the receiver has room."""
+        return self.credit.get(channel, 1) > 0
+
+    def spend(self, channel: ChannelId) -> None:
+        """A message is sent."""
+        self.sent[channel] = self.sent.get(channel, 0) + 1
+        if channel in self.credit:
+            self.credit[channel] -= 1
+
+    def refund(self, channel: ChannelId, messages: int) -> None:
+        """The receiver took so many."""
+        self.credit[channel] += messages
+
+    def forget(self, channel: ChannelId) -> None:
+        """The receiver restarts alone: nothing is under way to it."""
+        self.sent[channel] = 0
+        if channel in self.credit:
+            self.credit[channel] = self._full
