@@ -79,10 +79,9 @@ class _Window:
         for name, (how, column) in plan.reduced.items():
             live = state[name]
             if how == "count":
-                live[groups.slots] += np.diff(groups.starts, append=batch.length)
+                live[groups.slots] += groups.ends - groups.starts
             else:
-                values = batch[column].astype(live.dtype, copy=False)[groups.order]
-                part = _UFUNCS[how].reduceat(values, groups.starts)
+                part = _UFUNCS[how].reduceat(batch[column][groups.order], groups.starts)
                 live[groups.slots] = _UFUNCS[how](live[groups.slots], part)
         state.touch(groups.slots)
         if plan.collected:
@@ -112,7 +111,7 @@ class _Window:
             return {}
         rows = self._collected.view()
         groups = Groups(state.locate([rows[name] for name in self._plan.keys]))
-        offsets = np.append(groups.starts, rows.length)
+        offsets = np.concatenate((np.zeros(1, np.int64), groups.ends))
         return {n: Varlen("list", offsets, rows[n][groups.order]) for n in self._plan.collected}
 
     def capture_state(self, *, full: bool) -> Batch:

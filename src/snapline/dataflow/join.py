@@ -43,11 +43,10 @@ class _Side:
         base = self.rows.append(batch.columns, batch.length)
         groups = Groups(slots)
         added = base + groups.order
-        ends = np.append(groups.starts[1:], batch.length) - 1
         before = np.empty(batch.length, np.int64)
         before[groups.order[1:]] = added[:-1]
         before[groups.order[groups.starts]] = heads[groups.slots]
-        heads[groups.slots] = added[ends]
+        heads[groups.slots] = added[groups.ends - 1]
         self._before.append(before)
 
     def walk(self, heads: Int64s) -> tuple[Int64s, Int64s]:

@@ -142,7 +142,7 @@ def _hash_varlen(column: Varlen) -> Hashes:
     """A polynomial in each row's items: differences of one running sum, so without a loop over rows."""
     column = column.compact()
     offsets, values = column.offsets, column.values
-    lengths = np.diff(offsets)
+    lengths = offsets[1:] - offsets[:-1]
     if not len(values):
         return lengths.view(np.uint64)
     place = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)

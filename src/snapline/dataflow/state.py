@@ -159,7 +159,8 @@ def _equal(left: Column, right: Column) -> Array:
 
 
 def _equal_varlen(left: Varlen, right: Varlen) -> Array:
-    same: Array = np.equal(np.diff(left.offsets), np.diff(right.offsets))
+    left_sizes = left.offsets[1:] - left.offsets[:-1]
+    same: Array = left_sizes == right.offsets[1:] - right.offsets[:-1]
     if not same.all():
         rows = np.flatnonzero(same)
         same[rows] = _equal_varlen(left.take(rows), right.take(rows))

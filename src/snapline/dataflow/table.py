@@ -117,7 +117,7 @@ class SlotTable:
 class Groups:
     """The records of a batch grouped by slot, in the order of their arrival within each group."""
 
-    __slots__ = ("order", "slots", "starts")
+    __slots__ = ("ends", "order", "slots", "starts")
 
     def __init__(self, slots: Int64s) -> None:
         """Sort the packed value (slot, position): twice as fast as a stable argsort."""
@@ -129,20 +129,28 @@ class Groups:
         begins[:1] = True
         np.not_equal(ids[1:], ids[:-1], out=begins[1:])
         self.order: Int64s = packed & ((1 << bits) - 1)  # positions in the batch, group after group
-        self.starts: Int64s = np.flatnonzero(begins)  # where each group begins in `order`
+        self.starts: Int64s = begins.nonzero()[0]  # where each group begins in `order`
+        self.ends: Int64s = np.empty_like(self.starts)  # and where the next one does
+        self.ends[:-1] = self.starts[1:]
+        self.ends[-1:] = count
         self.slots: Int64s = ids[self.starts]  # the slot of each group
 
     def ranks(self) -> Int64s:
         """The number of each record within its group, from 0, by position in the batch."""
         count = len(self.order)
-        sizes = np.diff(self.starts, append=count)
         ranks = np.empty(count, np.int64)
-        ranks[self.order] = np.arange(count) - np.repeat(self.starts, sizes)
+        ranks[self.order] = np.arange(count) - np.repeat(self.starts, self.ends - self.starts)
         return ranks
 
 
 def occurrences(slots: Int64s) -> Int64s:
     """For each record the number of earlier ones in the batch with the same slot."""
-    if len(slots) == 1:
-        return np.zeros(1, np.int64)
-    return Groups(slots).ranks()
+    if len(slots) > _FEW:
+        return Groups(slots).ranks()
+    seen: dict[int, int] = {}
+    ranks = []
+    for slot in slots.tolist():
+        rank = seen.get(slot, 0)
+        seen[slot] = rank + 1
+        ranks.append(rank)
+    return np.array(ranks, np.int64)

@@ -92,10 +92,10 @@ def check(
     story: Sequence[Step],
     columns: Callable[[Sequence[Row]], Batch],
 ) -> None:
-    """Tell a story to an operator and to its model."""
+    """Tell a story to an operator and to its model; it ends with two crashes, each after a delta."""
     operator, written = make(), list[Written]()
     since: list[tuple[Step, dict[str, list[str]]]] = []
-    for step in story:
+    for step in [*story, Checkpoint(full=False), Crash(), Checkpoint(full=False), Crash()]:
         match step:
             case Checkpoint(full):
                 whole = full or not written
@@ -104,14 +104,21 @@ def check(
                 written = [Written(capture)] if whole else [*written, Written(capture)]
                 since = []
             case Crash():
-                operator = make()
-                operator.restore([capture.read() for capture in written])
-                for done, outputs in since:
-                    assert readable(perform(operator, done, columns)) == outputs
+                before, operator, witness = operator, make(), make()
+                for again in (operator, witness):
+                    again.restore([capture.read() for capture in written])
+                    for done, outputs in since:
+                        assert readable(perform(again, done, columns)) == outputs
+                assert contents(witness) == contents(before)
             case _:
                 outputs = readable(perform(operator, step, columns))
                 assert outputs == expected(model.perform(step))
                 since.append((step, outputs))
+
+
+def contents(operator: Operator) -> dict[str, list[str]]:
+    """The whole state, readable. An operator that was asked forgets what its next delta was to hold."""
+    return readable(list(operator.capture(full=True).parts.items()))
 
 
 def perform(operator: Operator, step: Step, columns: Callable[[Sequence[Row]], Batch]) -> Outputs:

@@ -97,6 +97,17 @@ def test_a_loop_feeds_a_port_of_its_own_and_carries_no_time():
     assert deployment.topology.cyclic
 
 
+def test_time_is_not_asked_for_through_a_loop():
+    flow = Dataflow("f")
+    loop = flow.feedback()
+    timed = flow.source(Records(), name="in").apply(Timed, name="timed", ports={"back": loop})
+    timed.map(lambda b: b, name="again").feed(loop)
+    timed.sink("out")
+    plans = deploy(flow, 1).plans
+    assert [route.timed for route in plans["in/0"].routes] == [True]
+    assert [route.timed for route in plans["timed/0"].routes] == [False, False]
+
+
 def test_watermarks_go_where_an_operator_downstream_needs_them():
     flow = Dataflow("f")
     source = flow.source(Records(), name="in")

@@ -43,6 +43,14 @@ def test_every_record_goes_to_one_task_and_keeps_its_order(keys, targets):
     assert order == sorted(order)
 
 
+@pytest.mark.parametrize("tasks", [2, 5])
+def test_large_batches_keep_their_order_too(tasks):
+    batch = Batch.of(key=np.arange(3000) % 97, n=np.arange(3000))
+    parts = split(route(ByKey(("key",)), tasks), batch)
+    assert sum(len(part) for _, part in parts) == 3000
+    assert all((np.diff(part["n"]) > 0).all() for _, part in parts)
+
+
 def test_a_batch_for_one_task_is_not_copied():
     batch = Batch.of(key=[4, 4, 4])
     for target in (route(ByKey(("key",)), 3), route(ByKey(("key",)), 1), route(Forward(), 1)):

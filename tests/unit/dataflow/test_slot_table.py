@@ -53,6 +53,18 @@ def test_keys_that_all_want_one_slot_are_told_apart():
     assert len(table) == 300
 
 
+@pytest.mark.parametrize("count", [5, 300])
+def test_probes_go_on_at_the_first_slot_behind_the_last(count):
+    inverse = np.uint64(pow(int(_ODD), -1, 2**64))
+    # These keys hash to the largest numbers: all begin at the last slot.
+    keys = (np.arange(-count, 0).view(np.uint64) * inverse).view(np.int64)
+    table = SlotTable({})
+    slots = table.locate(keys)
+    last = len(table.keys) - 2  # the reserved slot stands behind it
+    assert sorted(slots.tolist()) == [*range(count - 1), last]
+    assert table.locate(keys[:1]).tolist() == slots[:1].tolist()
+
+
 @pytest.mark.parametrize("batch", [1, 7, 500])
 def test_at_most_a_third_of_the_slots_is_taken(batch):
     table = SlotTable({})
