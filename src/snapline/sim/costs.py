@@ -31,7 +31,7 @@ class Costs:
             batch_us=rng.choice((100, 300, 2_000)),
             record_us=rng.choice((5, 50, 300)),
             link_us=rng.choice((100, 1_000, 8_000)),
-            link_busy_us=rng.choice((5, 500, 40_000)),
+            link_busy_us=rng.choice((5, 500, 25_000)),
             control_us=rng.choice((200, 2_000, 10_000)),
             store_us=rng.choice((1_000, 10_000, 40_000)),
             sync_us=rng.choice((500, 5_000, 20_000)),

@@ -6,6 +6,7 @@ crashed after something was committed.
 """
 
 import multiprocessing
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -32,13 +33,17 @@ def sweep(cases: Sequence[Case], jobs: int, on_outcome: Callable[[Outcome], None
             outcomes.append(simulate(case))
             on_outcome(outcomes[-1])
         return outcomes
-    with multiprocessing.Pool(jobs) as pool:
+    with multiprocessing.Pool(jobs, _leave_interrupts_to_the_parent) as pool:
         for outcome in pool.imap(
             simulate, cases, chunksize=max(1, min(8, len(cases) // jobs // 8))
         ):
             outcomes.append(outcome)
             on_outcome(outcome)
     return outcomes
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def shrink_case(case: Case, budget: int = 200) -> Case:

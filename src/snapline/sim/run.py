@@ -126,7 +126,7 @@ def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> J
     )
     options = Options(
         interval_ms=rng.choice((150, 250, 350)),
-        deadline_ms=rng.choice((120, 300, 1_000)),
+        deadline_ms=rng.choice((200, 500, 1_500)),
         align_timeout_ms=rng.choice((0, 5, 40)),
         line_max_lag=rng.choice((0, 0, 0, 3)),
     )

@@ -13,6 +13,7 @@ watermark keeps the same distance.
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -29,6 +30,9 @@ Fields: TypeAlias = Callable[[Params, int, Ints], Mapping[str, Column]]
 
 PARTITION_BITS = 40
 """A record's id is its partition above this many bits of offset: unique within its source."""
+
+BLOCK = 256
+"""So many records are made at once for small reads."""
 
 _WORD = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -73,7 +77,7 @@ class Generated:
     @property
     def schema(self) -> Schema:
         """The kinds of the columns: `id`, `time` and the fields."""
-        return self.read(0, 0, 0).schema
+        return self.make(0, 0, 0).schema
 
     @property
     def partitions(self) -> int:
@@ -96,6 +100,15 @@ class Generated:
 
     def read(self, partition: int, offset: int, stop: int) -> Batch:
         """Records offset <= n < stop."""
+        block, last = offset // BLOCK, (stop - 1) // BLOCK
+        if block == last and stop - offset < BLOCK // 4:
+            # A handful of records costs as many numpy calls as a thousand, so a slow source would
+            # spend its time here: small reads are slices of a block that was made once.
+            return _block(self, partition, block).slice(offset % BLOCK, stop - block * BLOCK)
+        return self.make(partition, offset, stop)
+
+    def make(self, partition: int, offset: int, stop: int) -> Batch:
+        """Compute records offset <= n < stop."""
         offsets = np.arange(offset, min(stop, self.records), dtype=np.int64)
         time = offsets * self.params.duration_ms // self.records
         if self.disorder_ms:
@@ -113,4 +126,9 @@ class Generated:
 
     def everything(self) -> Batch:
         """All records of all partitions: the input as an oracle sees it."""
-        return concat([self.read(p, 0, self.records) for p in range(self.partitions)])
+        return concat([self.make(p, 0, self.records) for p in range(self.partitions)])
+
+
+@lru_cache(maxsize=256)
+def _block(source: Generated, partition: int, block: int) -> Batch:
+    return source.make(partition, block * BLOCK, (block + 1) * BLOCK)
