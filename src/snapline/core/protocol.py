@@ -233,4 +233,3 @@ class CheckpointProtocol:
     no_useless: bool = False  # whether it promises that no checkpoint is useless
     bounded: bool = True  # whether what it keeps in storage is bounded
     shows: tuple[str, ...] = ()  # what tests must have seen happen under it, or they prove nothing
-    shows_on_cycles: tuple[str, ...] = ()  # the same, where a graph has feedback edges

@@ -105,6 +105,11 @@ UNALIGNED = CheckpointProtocol(
     coordinator=AlignedCoordinator,
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
-    shows=("round aborted", "crash during a round", "overtaken", "replayed"),
-    shows_on_cycles=("early back-edge marker",),
+    shows=(
+        "round aborted",
+        "crash during a round",
+        "overtaken",
+        "replayed",
+        "early back-edge marker",
+    ),
 )
