@@ -8,28 +8,7 @@ A failure may come at any moment, during a rollback too: each begins another epo
 from collections.abc import Mapping
 from typing import assert_never
 
-from snapline.core.effects import (
-    CancelTimer,
-    Commit,
-    CoordinatorEffect,
-    Order,
-    Persist,
-    Rollback,
-    Scope,
-    SetTimer,
-)
-from snapline.core.events import (
-    AbortRound,
-    CoordinatorEvent,
-    JobStarted,
-    Quiet,
-    SnapshotStored,
-    SnapshotUnreadable,
-    StoreFailed,
-    TasksLost,
-    Timer,
-    TimerFired,
-)
+from snapline.core import effects, events
 from snapline.core.messages import RecoveryLine
 from snapline.core.protocol import JobContext
 from snapline.engine import control
@@ -91,11 +70,10 @@ class Coordinator:
         self.restoring = True  #: a rollback is under way: reports of the old epoch do not count
         self.ended = False
         self.memo = past.memo if past else b""
-        self.timers: Timers[Timer] = Timers()
+        self.timers: Timers[events.Timer] = Timers()
         self.quiet = QuietDetector(job.slots)
-        self.final: Mapping[ChannelId, Seq] | None = (
-            None  #: the last numbers, once the job is quiet
-        )
+        #: the number of the last message on each channel, once the job is quiet
+        self.final: Mapping[ChannelId, Seq] | None = None
         self.pressed: dict[SlotId, None] = {}
         #: what the line of this epoch means for channels: numbers to assume, messages to replay
         self.restart: tuple[dict[ChannelId, Seq], tuple[ReplayPart, ...]] = ({}, ())
@@ -130,39 +108,39 @@ class Coordinator:
 
     # The protocol's other half.
 
-    def handle(self, event: CoordinatorEvent) -> None:
+    def handle(self, event: events.CoordinatorEvent) -> None:
         """Give an event to the protocol and perform what it answers, in order."""
         if not self.ended:
             for effect in self._tell(event):
                 self.perform(effect)
 
-    def _tell(self, event: CoordinatorEvent) -> tuple[CoordinatorEffect, ...]:
-        effects = self.protocol.handle(event)
+    def _tell(self, event: events.CoordinatorEvent) -> tuple[effects.CoordinatorEffect, ...]:
+        answer = self.protocol.handle(event)
         now_us = self.shell.now_us()
-        self.shell.journal(Handled(now_us, COORDINATOR, self.epoch, 0, event, effects))
-        return effects
+        self.shell.journal(Handled(now_us, COORDINATOR, self.epoch, 0, event, answer))
+        return answer
 
-    def perform(self, effect: CoordinatorEffect) -> None:
+    def perform(self, effect: effects.CoordinatorEffect) -> None:
         """Do what the protocol asks."""
         match effect:
-            case Order(targets, command):
-                if isinstance(command, AbortRound):
+            case effects.Order(targets, command):
+                if isinstance(command, events.AbortRound):
                     self.registry.abort(command.checkpoint)
                 for slot, tasks in self.job.by_slot(targets).items():
                     self._send(slot, control.Instruct(self.epoch, tasks, command))
-            case Persist(memo):
+            case effects.Persist(memo):
                 self.memo = memo
-            case Commit(line):
+            case effects.Commit(line):
                 self._commit(line)
-            case Rollback(line, scope):
-                if scope is Scope.ALL:
+            case effects.Rollback(line, scope):
+                if scope is effects.Scope.ALL:
                     self._rollback(line)
                 else:
                     self.members.alone.update(line.checkpoints)
-            case SetTimer(timer, delay_ms):
+            case effects.SetTimer(timer, delay_ms):
                 generation = self.timers.set(timer)
                 self.shell.set_alarm(TimerAlarm(self.epoch, None, timer, generation), delay_ms)
-            case CancelTimer(timer):
+            case effects.CancelTimer(timer):
                 self.timers.cancel(timer)
             case _:
                 assert_never(effect)
@@ -204,7 +182,7 @@ class Coordinator:
         self.shell.note(COORDINATOR, self.epoch, "lost", {"slot": slot, "incarnation": incarnation})
         self.pressed.pop(slot, None)
         epoch_asked = self.epoch_asked
-        self.handle(TasksLost(self.job.hosted[slot]))
+        self.handle(events.TasksLost(self.job.hosted[slot]))
         if self.ended:
             return
         if self.epoch_asked == epoch_asked:  # the others keep running
@@ -267,7 +245,7 @@ class Coordinator:
             self.restoring = False
             self._send_all(control.Go(self.epoch))
             self.shell.note(COORDINATOR, self.epoch, "running", {})
-            self.handle(JobStarted(first_checkpoint(self.epoch)))
+            self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:
             for alone in back:
                 self._send(alone, control.Go(self.epoch))
@@ -286,9 +264,9 @@ class Coordinator:
                 self._acknowledged(slot)
             case control.Stored(_, meta):
                 self.registry.add(meta)
-                self.handle(SnapshotStored(meta))
+                self.handle(events.SnapshotStored(meta))
             case control.NotStored(_, task, checkpoint):
-                self.handle(StoreFailed(task, checkpoint))
+                self.handle(events.StoreFailed(task, checkpoint))
             case control.Unreadable(_, task, checkpoint):
                 self._unreadable(task, checkpoint)
             case control.TaskPaused(_, paused):
@@ -305,10 +283,10 @@ class Coordinator:
 
     def _unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> None:
         # Deltas of a damaged snapshot are as damaged as it is; the last answer has them all.
-        effects: tuple[CoordinatorEffect, ...] = ()
+        answer: tuple[effects.CoordinatorEffect, ...] = ()
         for number in self.registry.damaged(task, checkpoint):
-            effects = self._tell(SnapshotUnreadable(task, number))
-        for effect in effects:
+            answer = self._tell(events.SnapshotUnreadable(task, number))
+        for effect in answer:
             self.perform(effect)
 
     def _press(self, slot: SlotId, high: bool) -> None:
@@ -343,7 +321,7 @@ class Coordinator:
             return
         if self.quiet.is_quiet():
             self.final = dict(self.quiet.seqs)
-            self.handle(Quiet())
+            self.handle(events.Quiet())
             if not self.job.protocol.checkpoints:
                 self._end(None)
         else:
@@ -390,7 +368,7 @@ class Coordinator:
         match alarm:
             case TimerAlarm(_, None, timer, generation):
                 if self.timers.fires(timer, generation):
-                    self.handle(TimerFired(timer))
+                    self.handle(events.TimerFired(timer))
             case ProbeAlarm(epoch):
                 if epoch == self.epoch == self.epoch_asked and not self.restoring:
                     self._probe()

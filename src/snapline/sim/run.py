@@ -171,7 +171,7 @@ def simulate(
         problems=problems,
         faults="; ".join(map(str, faults)),
         journal=tuple(world.entries or ()),
-        topology=job.topology,
+        topology=job.topology if journal else None,
     )
 
 
