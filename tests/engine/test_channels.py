@@ -1,0 +1,133 @@
+"""Inboxes and credit: a blocked channel never blocks its neighbours, and nothing comes out of order."""
+
+import pytest
+from engine_fakes import message
+
+from snapline.core.messages import Marker
+from snapline.core.topology import Channel
+from snapline.engine.channels import Inputs, Outputs
+from snapline.errors import ProtocolViolation
+from snapline.ids import ChannelId, TaskId
+
+X, Y, LOOP = ChannelId("x>t"), ChannelId("y>t"), ChannelId("t>t")
+
+
+def channels():
+    target = TaskId("t")
+    return [
+        Channel(X, TaskId("x"), target),
+        Channel(Y, TaskId("y"), target),
+        Channel(LOOP, target, target, feedback=True),
+    ]
+
+
+@pytest.fixture
+def inputs():
+    return Inputs(channels())
+
+
+@pytest.fixture
+def outputs():
+    return Outputs(channels(), credit=2)
+
+
+def test_what_arrives_is_taken_in_its_order(inputs):
+    payloads = [message(1, X), Marker(1), message(2, X)]
+    assert [inputs.push(X, payload) for payload in payloads] == [1, 2, 3]
+    assert [inputs.pop(X) for _ in payloads] == payloads
+
+
+def test_an_input_waits_exactly_while_its_inbox_holds_something(inputs):
+    inputs.push(Y, message(1, Y))
+    inputs.push(X, message(1, X))
+    inputs.push(X, message(2, X))
+    assert list(inputs.waiting) == [Y, X]
+    inputs.pop(Y)
+    inputs.pop(X)
+    assert list(inputs.waiting) == [X]
+
+
+def test_a_message_that_does_not_follow_the_last_one_is_a_bug(inputs):
+    inputs.check_order(message(5, X), received=4)
+    with pytest.raises(ProtocolViolation, match="message 6 where 5 is next"):
+        inputs.check_order(message(6, X), received=4)
+    with pytest.raises(ProtocolViolation, match="message 4 where 5 is next"):
+        inputs.check_order(message(4, X), received=4)
+
+
+def test_the_first_message_of_a_sender_that_restarted_alone_may_have_any_number(inputs):
+    inputs.forget(X)
+    inputs.check_order(message(9, X), received=4)
+    with pytest.raises(ProtocolViolation):
+        inputs.check_order(message(12, X), received=9)
+
+
+def test_forgetting_a_sender_drops_what_its_old_life_left(inputs):
+    inputs.push(X, message(1, X))
+    inputs.push(Y, message(1, Y))
+    inputs.owe(X)
+    inputs.forget(X)
+    assert list(inputs.waiting) == [Y]
+    assert not inputs.inbox[X]
+    assert inputs.taken[X] == 0
+    assert inputs.owe(X) == 1
+
+
+def test_every_message_taken_is_owed_to_its_sender_until_settled(inputs):
+    assert [inputs.owe(X), inputs.owe(X), inputs.owe(Y)] == [1, 2, 1]
+    inputs.settle(X)
+    assert inputs.owe(X) == 1
+    assert inputs.taken == {X: 3, Y: 1}
+
+
+def test_injected_channel_state_is_taken_first_and_owes_nobody(inputs):
+    inputs.inject(X, [message(4, X), message(5, X)])
+    inputs.push(X, message(6, X))
+    assert [inputs.pop(X).seq for _ in range(3)] == [4, 5, 6]
+    assert [inputs.owe(X) for _ in range(3)] == [0, 0, 1]
+    assert inputs.taken == {X: 1}
+
+
+def test_injecting_nothing_leaves_nothing_to_wait_for(inputs):
+    inputs.inject(X, [])
+    assert not inputs.waiting
+
+
+def test_the_longest_inbox_is_found_and_none_is_of_length_zero(inputs):
+    inputs.push(X, message(1, X))
+    inputs.push(Y, message(1, Y))
+    inputs.push(Y, message(2, Y))
+    assert inputs.longest([X, Y, LOOP]) == 2
+    assert inputs.longest([]) == 0
+
+
+def test_a_channel_without_credit_must_wait_and_its_neighbour_need_not(outputs):
+    outputs.spend(X)
+    assert outputs.may_send(X)
+    outputs.spend(X)
+    assert not outputs.may_send(X)
+    assert outputs.may_send(Y)
+
+
+def test_credit_comes_back_with_what_the_receiver_took(outputs):
+    outputs.spend(X)
+    outputs.spend(X)
+    outputs.refund(X, 1)
+    assert outputs.may_send(X)
+    outputs.spend(X)
+    assert not outputs.may_send(X)
+
+
+def test_a_back_edge_never_waits_for_credit(outputs):
+    for _ in range(100):
+        outputs.spend(LOOP)
+    assert outputs.may_send(LOOP)
+    assert outputs.sent == {LOOP: 100}
+
+
+def test_a_receiver_that_restarts_alone_has_room_again(outputs):
+    outputs.spend(X)
+    outputs.spend(X)
+    outputs.forget(X)
+    assert outputs.sent == {X: 0}
+    assert outputs.credit[X] == 2

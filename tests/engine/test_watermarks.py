@@ -1,0 +1,90 @@
+"""The watermark of a task: the least of its inputs that carry time and are not idle."""
+
+import pytest
+
+from snapline.core.messages import BEFORE_TIME, END_OF_TIME, IDLE
+from snapline.core.topology import Channel
+from snapline.engine.watermarks import Watermarks
+from snapline.ids import ChannelId, TaskId
+
+X, Y, LOOP = ChannelId("x>t"), ChannelId("y>t"), ChannelId("t>t")
+
+
+@pytest.fixture
+def marks():
+    """A task with two timed inputs and a feedback edge that carries no time."""
+    target = TaskId("t")
+    inputs = [
+        Channel(X, TaskId("x"), target),
+        Channel(Y, TaskId("y"), target),
+        Channel(LOOP, target, target, feedback=True),
+    ]
+    return Watermarks(inputs, frozenset({X, Y}))
+
+
+def test_an_input_that_has_not_spoken_holds_everything_back(marks):
+    assert not marks.advance(X, 100)
+    assert marks.low == BEFORE_TIME
+    assert marks.advance(Y, 40)
+    assert marks.low == 40
+
+
+def test_the_watermark_is_the_least_of_the_inputs_and_never_falls(marks):
+    marks.advance(X, 100)
+    marks.advance(Y, 40)
+    assert marks.advance(Y, 70)
+    assert not marks.advance(X, 60)
+    assert not marks.advance(X, 200)
+    assert marks.low == 70
+
+
+def test_messages_without_a_watermark_and_inputs_without_time_say_nothing(marks):
+    marks.advance(X, 10)
+    marks.advance(Y, 10)
+    assert not marks.advance(X, None)
+    assert not marks.advance(LOOP, 500)
+    assert marks.low == 10
+
+
+def test_an_idle_input_holds_nobody_back_until_it_speaks_again(marks):
+    marks.advance(X, 100)
+    assert marks.advance(Y, IDLE)
+    assert marks.low == 100
+    assert not marks.advance(Y, 130)
+    assert marks.advance(X, 150)
+    assert marks.low == 130
+
+
+def test_an_input_that_wakes_with_an_old_time_does_not_turn_the_watermark_back(marks):
+    marks.advance(X, 100)
+    marks.advance(Y, IDLE)
+    assert not marks.advance(Y, 50)
+    assert marks.low == 100
+
+
+def test_all_inputs_idle_leave_the_watermark_where_it_is(marks):
+    marks.advance(X, 100)
+    marks.advance(Y, 100)
+    assert not marks.advance(X, IDLE)
+    assert not marks.advance(Y, IDLE)
+    assert marks.low == 100
+
+
+def test_an_input_at_its_end_holds_nobody_back(marks):
+    marks.advance(X, END_OF_TIME)
+    assert marks.advance(Y, 5)
+    assert marks.low == 5
+    assert marks.advance(Y, END_OF_TIME)
+    assert marks.low == END_OF_TIME
+
+
+def test_a_restored_watermark_goes_on_where_the_captured_one_stood(marks):
+    marks.advance(X, 100)
+    marks.advance(Y, 40)
+    captured = marks.capture()
+    marks.advance(Y, 90)
+    marks.restore(captured)
+    assert marks.low == 40
+    assert not marks.advance(Y, 40)
+    assert marks.advance(Y, 41)
+    assert marks.low == 41
