@@ -150,9 +150,9 @@ class World:
         self.note(f"slot/{slot}", "launched", incarnation=incarnation)
 
     def current(self, slot: SlotId) -> SlotProcess | None:
-        """The newest life of a slot."""
+        """The newest life of a slot: a zombie coordinator may have launched others meanwhile."""
         lives = [p for (s, _), p in self.processes.items() if s == slot]
-        return lives[-1] if lives else None
+        return max(lives, key=lambda process: process.incarnation, default=None)
 
     def kill(self, process: SlotProcess, how: str) -> None:
         """SIGKILL: what was not durable is gone; the connection breaks, so it is noticed soon."""
