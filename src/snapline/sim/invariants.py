@@ -8,19 +8,29 @@ Where a check compares, one side is the engine's claim and the other the monitor
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
-from snapline.core.messages import CheckpointMeta, Message
+from snapline.core.messages import CheckpointMeta, Message, initial_meta
 from snapline.core.policy import Guarantee
 from snapline.engine.checkpoints import key_of
 from snapline.engine.ledger import Manifest, decision_key, decode, last_number
 from snapline.errors import InvariantBroken, ObjectMissing
-from snapline.ids import CheckpointNo, TaskId, checkpoint_label
+from snapline.ids import (
+    INITIAL,
+    ChannelId,
+    CheckpointNo,
+    Epoch,
+    Seq,
+    TaskId,
+    checkpoint_label,
+)
 from snapline.journal.entry import Handled
 from snapline.recovery.recovery_line import orphans
 from snapline.recovery.replay import Origin, replay_plan
 from snapline.recovery.zpaths import useless_checkpoints
 from snapline.storage.api import Extent, Life
+from snapline.storage.codec import decode_snapshot
 
 if TYPE_CHECKING:
+    from snapline.engine.task import Task
     from snapline.sim.monitor import Account, Line, Monitor
 
 OBSERVER = Life(TaskId("observer"), 0, 0)
@@ -87,7 +97,46 @@ def replay_is_faithful(monitor: "Monitor", message: Message) -> None:
         )
 
 
+def channels_continue_at_the_line(
+    monitor: "Monitor", channel: ChannelId, seq: Seq, epoch: Epoch
+) -> None:
+    """In an epoch each channel goes on where its receiver stands on the line, without a gap.
+
+    First comes what is replayed, then what is sent for the first time.
+    """
+    if epoch != monitor.epoch or not monitor.world.job.protocol.checkpoints:
+        return
+    last = monitor.carried.get(channel, 0)
+    if seq != last + 1:
+        broken(
+            "channels_continue_at_the_line",
+            f"{channel} goes on with message {seq} in epoch {epoch}, but {last + 1} is next",
+        )
+    monitor.carried[channel] = seq
+
+
 # When a checkpoint counts.
+
+
+def dead_checkpoints_do_not_count(monitor: "Monitor", entry: Handled, meta: CheckpointMeta) -> None:
+    """What a slot says of an epoch that is over counts for nothing."""
+    if meta.epoch != entry.epoch or monitor.recovering:
+        now = "a rollback is under way" if monitor.recovering else f"it is epoch {entry.epoch}"
+        broken(
+            "dead_checkpoints_do_not_count",
+            f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task} counts, but {now}",
+        )
+
+
+def checkpoints_count_in_order(monitor: "Monitor", meta: CheckpointMeta) -> None:
+    """A checkpoint counts only after all earlier ones of its task."""
+    newest = max(monitor.live.get(meta.task, ()), default=INITIAL)
+    if meta.checkpoint <= newest:
+        broken(
+            "checkpoints_count_in_order",
+            f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task} counts after "
+            f"{checkpoint_label(newest)}",
+        )
 
 
 def counted_means_durable(monitor: "Monitor", meta: CheckpointMeta) -> None:
@@ -117,6 +166,20 @@ def counted_means_durable(monitor: "Monitor", meta: CheckpointMeta) -> None:
         )
 
 
+def deltas_have_a_base(monitor: "Monitor", meta: CheckpointMeta) -> None:
+    """A snapshot is full, or it builds on the one that was taken just before, and that one counts."""
+    label = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
+    if meta.parent is None:
+        if not decode_snapshot(monitor.world.storage.store.get(key_of(meta))).full:
+            broken("deltas_have_a_base", f"{label} builds on nothing, but it is not full")
+        return
+    base = checkpoint_label(meta.parent)
+    if meta.parent != monitor.before[meta.task, meta.checkpoint]:
+        broken("deltas_have_a_base", f"{label} builds on {base}, but others were taken between")
+    if (meta.task, meta.parent) not in monitor.metas:
+        broken("deltas_have_a_base", f"{label} builds on {base}, which never counted")
+
+
 def snapshot_covers_what_was_delivered(monitor: "Monitor", meta: CheckpointMeta) -> None:
     """A snapshot says that it holds exactly what was delivered when it was taken."""
     delivered = monitor.taken.get((meta.task, meta.checkpoint))
@@ -133,6 +196,21 @@ def snapshot_covers_what_was_delivered(monitor: "Monitor", meta: CheckpointMeta)
 
 
 # When a line is decided.
+
+
+def decided_means_durable(monitor: "Monitor", number: int, epoch: Epoch, line: "Line") -> None:
+    """Whoever acts on a decision finds that very decision in the store."""
+    store = monitor.world.storage.store
+    if not store.has(decision_key(number)):
+        broken("decided_means_durable", f"decision {number} is acted on, but it is not stored")
+    decision = decode(store.get(decision_key(number)))
+    chosen = {task: chain[-1].checkpoint for task, chain in decision.chains.items() if chain}
+    if decision.epoch != epoch or any(line[task] != n for task, n in chosen.items()):
+        broken(
+            "decided_means_durable",
+            f"decision {number} is acted on in epoch {epoch}, but what is stored under this number "
+            f"is another one, of {decision.author} in epoch {decision.epoch}",
+        )
 
 
 def _metas(monitor: "Monitor", line: "Line") -> dict[TaskId, CheckpointMeta]:
@@ -210,6 +288,44 @@ def storage_is_bounded(monitor: "Monitor") -> None:
             broken("storage_is_bounded", f"{len(known)} checkpoints of {task} are kept")
 
 
+# When all run again.
+
+
+def tasks_stand_at_the_line(monitor: "Monitor") -> None:
+    """When the slots are let go, every task is what its checkpoint on the line says."""
+    world = monitor.world
+    metas = _metas(monitor, monitor.lines[-1].checkpoints)
+    for slot in world.job.slots:
+        process = world.current(slot)
+        if process is None or not process.alive:
+            continue  # it died after it had acknowledged; that is for the next epoch
+        for name in world.job.hosted[slot]:
+            task = process.engine.tasks.get(name) if process.engine.epoch == monitor.epoch else None
+            if task is None:
+                broken("tasks_stand_at_the_line", f"{name} is not restored, but others may send")
+            _check_restored(task, metas.get(name) or initial_meta(name), world.job.guarantee)
+
+
+def _check_restored(task: "Task", meta: CheckpointMeta, guarantee: Guarantee) -> None:
+    """Other levels than exactly once may assume other numbers as received."""
+    received = meta.received if guarantee is Guarantee.EXACTLY_ONCE else task.received
+    position = task.egress.position if task.egress is not None else meta.position
+    claims: tuple[tuple[str, object, object], ...] = (
+        ("sent", task.sent, {c: meta.sent.get(c, 0) for c in task.sent}),
+        ("received", task.received, {c: received.get(c, 0) for c in task.received}),
+        ("read", task.offsets, {p: meta.offsets.get(p, 0) for p in task.offsets}),
+        ("written", position, meta.position),
+        ("its watermark at", task.watermarks.low, meta.watermark),
+    )
+    for what, is_now, was in claims:
+        if is_now != was:
+            broken(
+                "tasks_stand_at_the_line",
+                f"{meta.task} goes on with {what} {is_now}, but its checkpoint "
+                f"{checkpoint_label(meta.checkpoint)} has {was}",
+            )
+
+
 # When output becomes public.
 
 
@@ -228,6 +344,19 @@ def published_output_was_decided(
         "published_output_was_decided",
         f"manifest {number} ({', '.join(extents)}) is published, but no durable decision names it",
     )
+
+
+def published_output_continues(
+    monitor: "Monitor", number: int, extents: Mapping[TaskId, Extent]
+) -> None:
+    """Each row becomes public once: a manifest begins where the one before it has ended."""
+    for task, extent in extents.items():
+        rows = monitor.public.get(task, 0)
+        if extent.start != rows:
+            broken(
+                "published_output_continues",
+                f"manifest {number} publishes {task} from row {extent.start}, but {rows} are public",
+            )
 
 
 # At the end.

@@ -22,6 +22,7 @@ from snapline.core.effects import (
 from snapline.core.events import AbortRound, MessageArrived, SnapshotStored, TriggerRound
 from snapline.core.events import Pause as PauseCommand
 from snapline.core.messages import CheckpointMeta, Message, RecoveryLine
+from snapline.core.policy import Guarantee
 from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Seq, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened, Stamped
 from snapline.recovery.kept_lines import KeptLines, is_behind
@@ -44,6 +45,7 @@ class Account:
     delivered: dict[ChannelId, Seq] = field(default_factory=dict)
     blocked: dict[ChannelId, None] = field(default_factory=dict)
     logged: dict[ChannelId, Seq] = field(default_factory=dict)  # the last message stamped to log
+    taken: CheckpointNo | None = None  # the last checkpoint
 
 
 class Monitor:
@@ -54,7 +56,9 @@ class Monitor:
         self.thorough = thorough  #: check whole lines; off for jobs of hundreds of tasks
         self.stats: Counter[str] = Counter()
         self.accounts: dict[TaskId, Account] = {}  #: of the present life of each task
+        #: per checkpoint what was delivered before it was taken, and which one was taken before it
         self.taken: dict[tuple[TaskId, CheckpointNo], Mapping[ChannelId, Seq]] = {}
+        self.before: dict[tuple[TaskId, CheckpointNo], CheckpointNo | None] = {}
         self.metas: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: all that ever counted
         self.live: dict[TaskId, list[CheckpointNo]] = {}  #: what counts in the live timeline
         self.decisions = 0  #: number of the last one
@@ -62,6 +66,8 @@ class Monitor:
         self.kept: KeptLines | None = None
         self.lines: list[RecoveryLine] = []  #: the older kept line, and the newest
         self.public: dict[TaskId, int] = {}  #: rows published, per sink task
+        self.manifests: dict[int, Mapping[TaskId, Extent]] = {}  #: all that were published
+        self.carried: dict[ChannelId, Seq] = {}  #: the last message of this epoch on each channel
         self.truth: dict[ChannelId, dict[Seq, Message]] = {}  #: what was last sent under a number
         self.crashed_after_commit = False
         self.recovering = True  #: from a rollback until all run again
@@ -76,6 +82,7 @@ class Monitor:
             else:
                 self._task(entry)
         elif isinstance(entry, Stamped):
+            invariants.channels_continue_at_the_line(self, entry.channel, entry.seq, entry.epoch)
             if entry.stamp.log:
                 self._account(entry).logged[entry.channel] = entry.seq
             self.stats["messages"] += 1
@@ -114,6 +121,7 @@ class Monitor:
             case Snapshot(checkpoint):
                 invariants.checkpoint_number_is_new(self, task, checkpoint)
                 self.taken[task, checkpoint] = dict(account.delivered)
+                self.before[task, checkpoint], account.taken = account.taken, checkpoint
                 self.stats["checkpoints"] += 1
                 self.stats["forced"] += effect.forced
             case Block(channel):
@@ -128,7 +136,10 @@ class Monitor:
     def _coordinator(self, entry: Handled) -> None:
         if isinstance(entry.event, SnapshotStored):
             meta = entry.event.meta
+            invariants.dead_checkpoints_do_not_count(self, entry, meta)
+            invariants.checkpoints_count_in_order(self, meta)
             invariants.counted_means_durable(self, meta)
+            invariants.deltas_have_a_base(self, meta)
             invariants.snapshot_covers_what_was_delivered(self, meta)
             self.metas[meta.task, meta.checkpoint] = meta
             self.live.setdefault(meta.task, []).append(meta.checkpoint)
@@ -169,7 +180,11 @@ class Monitor:
         what = entry.what
         if what == "replayed":
             self.stats["replayed"] += 1
-            invariants.replay_is_faithful(self, entry.detail["message"])
+            message: Message = entry.detail["message"]
+            invariants.channels_continue_at_the_line(
+                self, message.channel, message.seq, entry.epoch
+            )
+            invariants.replay_is_faithful(self, message)
         elif what == "decided":
             self._decided(entry)
         elif what == "collected":
@@ -177,7 +192,10 @@ class Monitor:
                 invariants.kept_lines_are_whole(self)
             invariants.storage_is_bounded(self)
         elif what == "running":
-            self.recovering = False
+            if entry.epoch == self.epoch:  # else: a zombie
+                self.recovering = False
+                if self.thorough:
+                    invariants.tasks_stand_at_the_line(self)
         elif what == "killed":
             self.stats["crashes"] += 1
             self.crashed_after_commit |= self.stats["commits"] > 0
@@ -191,11 +209,13 @@ class Monitor:
             self.stats[what] += 1
 
     def _decided(self, entry: Happened) -> None:
-        if entry.detail["number"] <= self.decisions:
-            return  # a zombie hears late of what it decided when it was the coordinator
-        self.decisions = entry.detail["number"]
-        self.epoch = entry.detail["epoch"]
+        number: int = entry.detail["number"]
         line: Line = entry.detail["line"]
+        invariants.decided_means_durable(self, number, entry.detail["epoch"], line)
+        if number <= self.decisions:
+            return  # a zombie hears late of what it decided when it was the coordinator
+        self.decisions = number
+        self.epoch = entry.detail["epoch"]
         if self.thorough:
             invariants.line_is_not_behind_public_output(self, line)
             invariants.line_is_consistent(self, line)
@@ -204,7 +224,19 @@ class Monitor:
             self.stats["commits"] += 1
         else:
             self._drop_beyond(line)  # a resume comes without a Rollback
+            self._carry_on(line)
         self._keep(RecoveryLine(line))
+
+    def _carry_on(self, line: Line) -> None:
+        """Where each channel goes on in an epoch that begins at this line."""
+        self.carried = {}
+        replays = self.world.job.guarantee is not Guarantee.AT_MOST_ONCE
+        for channel in self.world.job.topology.channels:
+            sender = self.metas.get((channel.source, line[channel.source]))
+            receiver = self.metas.get((channel.target, line[channel.target]))
+            sent = sender.sent.get(channel.id, 0) if sender else 0
+            received = receiver.received.get(channel.id, 0) if receiver else 0
+            self.carried[channel.id] = min(sent, received) if replays else sent
 
     def _keep(self, line: RecoveryLine) -> None:
         if self.kept is None:
@@ -230,6 +262,10 @@ class Monitor:
     def publishing(self, number: int, extents: Mapping[TaskId, Extent]) -> None:
         """A manifest is about to be written."""
         invariants.published_output_was_decided(self, number, extents)
+        if self.manifests.get(number) == extents:
+            return  # the write was made again
+        invariants.published_output_continues(self, number, extents)
+        self.manifests[number] = dict(extents)
         for task, extent in extents.items():
-            self.stats["published"] += extent.stop - max(extent.start, self.public.get(task, 0))
+            self.stats["published"] += extent.stop - extent.start
             self.public[task] = extent.stop
