@@ -1,0 +1,121 @@
+"""One loop per process: sockets, alarms, and what other threads ask for; it has no thread of its own.
+
+Whoever owns the process calls `poll` again and again. One call sends what was queued, waits for something
+to happen, and lets everybody take what came. Everything but `post` belongs to the thread that polls.
+"""
+
+import contextlib
+import heapq
+import itertools
+import selectors
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+Action: TypeAlias = Callable[[], None]
+
+READ: Final = selectors.EVENT_READ
+WRITE: Final = selectors.EVENT_WRITE
+
+
+class Flushable(Protocol):
+    """Something that has queued output."""
+
+    def flush(self) -> None:
+        """Send what can be sent now."""
+        ...
+
+
+class Loop:
+    """Watches sockets and the clock."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._alarms: list[tuple[float, int, Action]] = []  #: a heap; equal times keep their order
+        self._numbers = itertools.count()
+        self._unflushed: list[Flushable] = []
+        self._posted: deque[Action] = deque()
+        self._woken = False  #: a byte is in the waker, or on its way there
+        self._waker, self._bed = socket.socketpair()
+        self._waker.setblocking(False)
+        self._bed.setblocking(False)
+        self.watch(self._bed, READ, self._wake_up)
+
+    # Sockets.
+
+    def watch(self, sock: socket.socket, events: int, ready: Callable[[int], None]) -> None:
+        """Call `ready` with the events whenever some of them are there."""
+        self._selector.register(sock, events, ready)
+
+    def rewatch(self, sock: socket.socket, events: int, ready: Callable[[int], None]) -> None:
+        """Watch for other events, or for somebody else."""
+        self._selector.modify(sock, events, ready)
+
+    def unwatch(self, sock: socket.socket) -> None:
+        """Watch no longer. Whoever was about to be called may still be, once."""
+        self._selector.unregister(sock)
+
+    def flush_soon(self, output: Flushable) -> None:
+        """Something was queued: send it when the next poll begins, with all that follows until then."""
+        self._unflushed.append(output)
+
+    # Time.
+
+    def after(self, delay_s: float, action: Action) -> None:
+        """Do something after a delay. An alarm is never cancelled: whoever set it judges it."""
+        heapq.heappush(self._alarms, (time.monotonic() + delay_s, next(self._numbers), action))
+
+    # Other threads.
+
+    def post(self, action: Action) -> None:
+        """Do something in the thread that polls, soon. Any thread may call this, at any time."""
+        self._posted.append(action)  # BEFORE the waker: who is woken must find it
+        if not self._woken:
+            self._woken = True
+            # Full: it wakes anyway. Closed: nobody is left to be woken.
+            with contextlib.suppress(OSError):
+                self._waker.send(b"\0")
+
+    def _wake_up(self, _events: int) -> None:
+        self._bed.recv(64)
+        self._woken = False  # BEFORE the actions are taken: who posts from here on wakes again
+
+    # Running.
+
+    def poll(self, timeout_s: float | None = None) -> None:
+        """Send what is queued, wait at most so long (None: for ever), and call whoever is concerned."""
+        self._flush()
+        for key, events in self._selector.select(self._patience_s(timeout_s)):
+            key.data(events)
+        if self._alarms:
+            self._ring()
+        for _ in range(len(self._posted)):
+            self._posted.popleft()()
+
+    def _flush(self) -> None:
+        unflushed, self._unflushed = self._unflushed, []
+        for output in unflushed:
+            output.flush()
+
+    def _patience_s(self, timeout_s: float | None) -> float | None:
+        if self._posted:
+            return 0
+        if self._alarms:
+            due_s = max(0.0, self._alarms[0][0] - time.monotonic())
+            return due_s if timeout_s is None else min(due_s, timeout_s)
+        return timeout_s
+
+    def _ring(self) -> None:
+        """Let all alarms go off that are due; those that they set for at once wait for the next poll."""
+        now, last = time.monotonic(), next(self._numbers)
+        alarms = self._alarms
+        while alarms and alarms[0][0] <= now and alarms[0][1] < last:
+            heapq.heappop(alarms)[2]()
+
+    def close(self) -> None:
+        """Stop watching. The sockets belong to others; only the loop's own are closed."""
+        self._selector.close()
+        self._waker.close()
+        self._bed.close()

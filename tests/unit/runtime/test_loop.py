@@ -1,0 +1,112 @@
+"""The loop rings alarms in order, wakes for other threads, and does not wait when there is work."""
+
+import random
+import threading
+import time
+
+import pytest
+
+from snapline.runtime.loop import Loop
+
+
+@pytest.fixture
+def loop():
+    made = Loop()
+    yield made
+    made.close()
+
+
+def test_thousands_of_alarms_go_off_in_order(loop, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    rng = random.Random(7)
+    rung: list[tuple[float, int]] = []
+    alarms = [(rng.randrange(400) / 8, number) for number in range(5_000)]
+    for delay, number in alarms:
+        loop.after(delay, lambda each=(delay, number): rung.append(each))
+    for step in range(51):
+        now[0] = 100.0 + step
+        loop.poll(0)
+        assert rung == sorted(each for each in alarms if each[0] <= step)
+    assert len(rung) == 5_000
+
+
+def test_no_alarm_goes_off_early_and_alarms_of_one_time_keep_their_order(loop, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    rung: list[int] = []
+    for number in range(50):
+        loop.after(5.0, lambda number=number: rung.append(number))
+    now[0] = 104.999
+    loop.poll(0)
+    assert rung == []
+    now[0] = 105.0
+    loop.poll(0)
+    assert rung == list(range(50))
+
+
+def test_an_alarm_set_for_at_once_by_an_alarm_does_not_starve_the_rest(loop):
+    rung = []
+
+    def again() -> None:
+        rung.append("again")
+        loop.after(0, again)
+
+    loop.after(0, again)
+    loop.poll(0.1)
+    assert rung == ["again"]
+    loop.poll(0.1)
+    assert rung == ["again", "again"]
+
+
+def test_a_poll_waits_no_longer_than_the_next_alarm_or_its_limit(loop):
+    rung = []
+    begin = time.monotonic()
+    loop.poll(0.02)
+    loop.after(0.02, lambda: rung.append(1))
+    while not rung:
+        loop.poll(30)
+    assert 0.04 <= time.monotonic() - begin < 10
+
+
+def test_another_thread_wakes_a_loop_that_waits_for_ever(loop):
+    done: list[int] = []
+    thread = threading.Timer(0.05, lambda: loop.post(lambda: done.append(threading.get_ident())))
+    thread.start()
+    while not done:
+        loop.poll()
+    thread.join()
+    assert done == [threading.get_ident()]
+
+
+def test_everything_that_many_threads_post_is_done_once_and_in_each_threads_order(loop):
+    done: list[tuple[int, int]] = []
+
+    def work(name: int) -> None:
+        for number in range(1_000):
+            loop.post(lambda number=number: done.append((name, number)))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    while len(done) < 4_000:
+        loop.poll()
+    for thread in threads:
+        thread.join()
+    for name in range(4):
+        assert [number for who, number in done if who == name] == list(range(1_000))
+
+
+def test_what_an_action_posts_is_done_at_the_next_poll_without_waiting(loop):
+    done = []
+    loop.post(lambda: (done.append(1), loop.post(lambda: done.append(2))))
+    loop.poll()
+    assert done == [1]
+    loop.poll()
+    assert done == [1, 2]
+
+
+def test_posting_to_a_closed_loop_is_no_error():
+    loop = Loop()
+    loop.close()
+    loop.post(lambda: None)

@@ -1,0 +1,158 @@
+"""Every order, report and word of a connection comes back as it was; nothing else is understood."""
+
+import json
+from contextlib import suppress
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snapline.core import events
+from snapline.core.messages import CheckpointMeta
+from snapline.engine import control
+from snapline.ids import ChannelId, TaskId
+from snapline.recovery.replay import Origin, ReplayPart
+from snapline.runtime import words
+from snapline.runtime.forms import INT, record
+from snapline.runtime.framing import HEAD, WORD, WireError
+from snapline.runtime.wire import Wire
+
+CHANNEL = ChannelId("bids/0>count/1#größe")
+TASK = TaskId("count/1")
+META = CheckpointMeta(
+    TASK,
+    (3 << 32) + 7,
+    sent={CHANNEL: 5},
+    received={ChannelId("a/0>b/1"): 9},
+    epoch=3,
+    incarnation=2,
+    channel_state={CHANNEL: (2, 5)},
+    offsets={0: 17, 3: 0},
+    position=40,
+    watermark=1 << 62,
+    forced=True,
+    parent=(3 << 32) + 6,
+    bytes=1000,
+    digest="ab",
+)
+PLAN = (ReplayPart(CHANNEL, 2, 5, Origin.RECEIVER), ReplayPart(CHANNEL, 5, 9, Origin.LOG))
+COMMANDS = [
+    events.TriggerRound(7),
+    events.AbortRound(8),
+    events.Pause(9),
+    events.Capture(10, {CHANNEL: 4}),
+    events.Proceed(11),
+]
+WORDS = [
+    words.Hello("slot", "brisk-otter", 4711, "::1", 65535),
+    words.Assign(1, 3),
+    words.BecomeSpare(),
+    words.Leave("the run is over: größe"),
+    words.Peers({0: words.Peer(1, "127.0.0.1", 4000), 12: words.Peer(2, "::1", 4001)}),
+    words.Heartbeat(17),
+    words.Lease(17),
+    words.PeerHello(0, 2),
+    control.Restore(4, {0: 1, 1: 3}, {TASK: (META, META), TaskId("sum/1"): ()}, PLAN, alone=True),
+    control.Go(4),
+    control.Replaced(4, 1, 2),
+    *[control.Instruct(4, (TASK, TaskId("sum/1")), command) for command in COMMANDS],
+    control.Probe(4, 2),
+    control.HoldSources(4, True),
+    control.Prune(4, {CHANNEL: 90}),
+    control.Stop(),
+    control.Restored(4),
+    control.Unreadable(4, TASK, 9),
+    control.Stored(4, META),
+    control.Stored(4, CheckpointMeta(TASK, 1)),
+    control.NotStored(4, TASK, 9),
+    control.TaskPaused(4, events.Paused(TASK, {CHANNEL: 3}, {})),
+    control.InputRead(4),
+    control.Counters(4, 2, {CHANNEL: 3}, {}, {CHANNEL: 30}, True),
+    control.Pressure(4, False),
+]
+
+
+def text_of(word: words.Word) -> bytes:
+    (data,) = Wire().pack(word).buffers
+    return data[HEAD.size :]
+
+
+@pytest.mark.parametrize("word", WORDS, ids=lambda word: type(word).__name__)
+def test_a_word_comes_back_as_it_was(word):
+    assert Wire().unpack(WORD, text_of(word)) == word
+    assert Wire().unpack(WORD, memoryview(text_of(word))) == word
+
+
+def test_no_word_was_forgotten():
+    said = {type(word) for word in WORDS}
+    assert said == {*get_args(words.Greeting), *get_args(control.Order), *get_args(control.Report)}
+    assert {type(command) for command in COMMANDS} == set(get_args(events.Command))
+
+
+def test_numpy_integers_become_ordinary_ones():
+    back = Wire().unpack(WORD, text_of(control.Prune(np.int64(4), {CHANNEL: np.int64(9)})))
+    assert type(back.epoch) is int
+    assert back == control.Prune(4, {CHANNEL: 9})
+
+
+def test_a_form_that_forgets_a_field_does_not_start():
+    with pytest.raises(TypeError, match="incarnation"):
+        record(words.Assign, slot=INT)
+
+
+WRONG = {
+    "empty": b"",
+    "not utf-8": b"\xff\xfe[]",
+    "not json": b"[Go]",
+    "no list": b'{"Go": 1}',
+    "too short": b'["Go"]',
+    "unknown": b'["os.system", {"epoch": 1}]',
+    "name no string": b'[["Go"], {"epoch": 1}]',
+    "field missing": b'["Go", {}]',
+    "field unknown": b'["Go", {"epoch": 1, "x": 2}]',
+    "bool for int": b'["Go", {"epoch": true}]',
+    "float for int": b'["Go", {"epoch": 1.0}]',
+    "null for int": b'["Go", {"epoch": null}]',
+    "int for bool": b'["Pressure", {"epoch": 1, "high": 1}]',
+    "key no number": b'["Peers", {"lives": {"x": {"incarnation": 1, "host": "", "port": 1}}}]',
+    "key padded": b'["Peers", {"lives": {"01": {"incarnation": 1, "host": "", "port": 1}}}]',
+    "list for dict": b'["Prune", {"epoch": 1, "through": []}]',
+    "no such command": b'["Instruct", {"epoch": 1, "tasks": [], "command": ["Go", {"epoch": 1}]}]',
+    "too deep": b"[" * 100_000,
+    "too many digits": b'["Go", {"epoch": ' + b"9" * 10_000 + b"}]",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_word_of_ours_is_a_wire_error(name):
+    with pytest.raises(WireError):
+        Wire().unpack(WORD, WRONG[name])
+
+
+def test_an_unknown_origin_is_a_wire_error():
+    with pytest.raises(WireError):
+        Wire().unpack(WORD, text_of(WORDS[8]).replace(b'"receiver"', b'"nowhere"'))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=9,
+)
+
+
+@given(name=st.sampled_from([type(word).__name__ for word in WORDS]), fields=JSON)
+def test_random_fields_are_a_wire_error_or_a_word(name, fields):
+    with suppress(WireError):
+        Wire().unpack(WORD, json.dumps([name, fields]).encode())
+
+
+@given(word=st.sampled_from(WORDS), data=st.data())
+def test_a_damaged_text_is_a_wire_error_or_another_word(word, data):
+    text = bytearray(text_of(word))
+    at = data.draw(st.integers(0, len(text) - 1))
+    text[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    with suppress(WireError):
+        Wire().unpack(WORD, bytes(text))
