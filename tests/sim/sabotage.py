@@ -17,7 +17,7 @@ from snapline.core.effects import Block, Deliver, Forward, Record, Snapshot, Unb
 from snapline.core.messages import Marker, Message
 from snapline.core.topology import Topology
 from snapline.dataflow.operator import Capture
-from snapline.engine import control, coordinator, levels, restore
+from snapline.engine import control, coordinator, restore
 from snapline.engine.channels import Inputs, Outputs
 from snapline.engine.checkpoints import CheckpointWriter
 from snapline.engine.coordinator import Coordinator
@@ -37,7 +37,7 @@ from snapline.protocols.hmnr import HmnrTask
 from snapline.protocols.synchronous import SynchronousCoordinator, SynchronousTask
 from snapline.protocols.uncoordinated import UncoordinatedCoordinator, UncoordinatedTask
 from snapline.recovery.line_tracker import LineTracker
-from snapline.recovery.replay import replay_plan
+from snapline.recovery.replay import ReplayPart
 from snapline.sim.run import Case
 from snapline.storage.memory import MemoryLog
 
@@ -170,9 +170,8 @@ def rollback_behind_the_published_line(patch):
     lost = AlignedCoordinator.on_tasks_lost
 
     def too_far(self, tasks):
-        newest, self.lines = self.lines, self.lines[:1]
+        self.lines = self.lines[:1]
         yield from lost(self, tasks)
-        self.lines = newest
 
     patch.setattr(AlignedCoordinator, "on_tasks_lost", too_far)
 
@@ -456,26 +455,24 @@ def in_replay(patch: pytest.MonkeyPatch, change: Callable[[Task, Message], Messa
     then(patch, Restoration, "_prepare_replay", changed)
 
 
-def replay_from(patch: pytest.MonkeyPatch, offset: int) -> None:
-    def shifted(topology, line):
-        parts = [replace(part, after=part.after + offset) for part in replay_plan(topology, line)]
-        return tuple(part for part in parts if part.after < part.through)
+def cut_replay(patch: pytest.MonkeyPatch, change: Callable[[ReplayPart], ReplayPart]) -> None:
+    """Change which messages are sent again."""
 
-    patch.setattr(levels, "replay_plan", shifted)
+    def shorter(self, slot, order):
+        parts = tuple(part for part in map(change, order.replay) if part.after < part.through)
+        self.order = replace(order, replay=parts)
+
+    then(patch, Restoration, "__init__", shorter)
 
 
 @bug("uncoordinated", "counting", "channels_continue_at_the_line")
 def replay_begins_one_late(patch):
-    replay_from(patch, 1)
+    cut_replay(patch, lambda part: replace(part, after=part.after + 1))
 
 
 @bug("uncoordinated", "counting", "channels_continue_at_the_line")
 def replay_ends_one_early(patch):
-    def shorter(topology, line):
-        parts = [replace(part, through=part.through - 1) for part in replay_plan(topology, line)]
-        return tuple(part for part in parts if part.after < part.through)
-
-    patch.setattr(levels, "replay_plan", shorter)
+    cut_replay(patch, lambda part: replace(part, through=part.through - 1))
 
 
 @bug("uncoordinated", "q8", "replay_is_faithful")
