@@ -152,6 +152,8 @@ class CheckpointWriter:
 
     def abandon(self, checkpoint: CheckpointNo) -> None:
         """Perform an `Abandon`."""
+        if any(later.meta.parent == checkpoint for later in self.pending.values()):
+            return  # a delta was captured on top of it meanwhile; then it is stored, for that alone
         pending = self.pending.pop(checkpoint, None)
         if pending is None:
             return

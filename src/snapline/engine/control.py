@@ -46,8 +46,7 @@ class Restore:
     incarnations: Mapping[SlotId, Incarnation]
     #: per task of this slot its snapshot, behind the ones of which it is a delta; empty: initial
     chains: Mapping[TaskId, tuple[CheckpointMeta, ...]]
-    #: where the next message of a channel is not the one after the last delivered (see levels.py)
-    received: Mapping[ChannelId, Seq]
+    received: Mapping[ChannelId, Seq]  # what tasks in their initial state are to take as received
     replay: tuple[ReplayPart, ...]  # the parts whose messages this slot has
     alone: bool = False  # nobody else rolls back: begin in the present, take whatever comes first
 

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from snapline.core import effects, events
-from snapline.core.messages import RecoveryLine
+from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
 from snapline.core.protocol import JobContext
 from snapline.engine import control
 from snapline.engine.checkpoints import key_of
 from snapline.engine.decider import Chains, Decider, Intent, line_of
 from snapline.engine.job import Job
 from snapline.engine.ledger import Decision
-from snapline.engine.levels import keeper, plan_restart
+from snapline.engine.levels import keeper, settle
 from snapline.engine.members import Members
 from snapline.engine.quiet import QuietDetector, covers
 from snapline.engine.registry import Registry
@@ -32,7 +32,6 @@ from snapline.engine.timers import Timers
 from snapline.errors import ProtocolViolation
 from snapline.ids import (
     ChannelId,
-    CheckpointNo,
     Epoch,
     Incarnation,
     Seq,
@@ -42,7 +41,7 @@ from snapline.ids import (
     first_checkpoint,
 )
 from snapline.journal.entry import COORDINATOR, Built, Handled
-from snapline.recovery.replay import ReplayPart
+from snapline.recovery.replay import replay_plan
 
 _RESUME_STRIDE = 1 << 16
 """A resumed coordinator numbers incarnations from the next multiple of this: the one before it may have
@@ -75,8 +74,7 @@ class Coordinator:
         #: the number of the last message on each channel, once the job is quiet
         self.final: Mapping[ChannelId, Seq] | None = None
         self.pressed: dict[SlotId, None] = {}
-        #: what the line of this epoch means for channels: numbers to assume, messages to replay
-        self.restart: tuple[dict[ChannelId, Seq], tuple[ReplayPart, ...]] = ({}, ())
+        self.settled: Mapping[TaskId, CheckpointMeta] = {}  #: the line of the epoch asked for
 
     # Beginning.
 
@@ -104,21 +102,29 @@ class Coordinator:
         self.timers.clear()
         self.final = None
         incarnations = dict(self.members.incarnations)
+        line = self._settle(line)
         self.decider.ask(Intent(line, self.epoch_asked, incarnations, self.memo, True))
+
+    def _settle(self, line: Chains) -> Chains:
+        metas = {task: chain[-1] if chain else initial_meta(task) for task, chain in line.items()}
+        self.settled = settle(self.job.topology, metas, self.job.guarantee)
+        for task, meta in self.settled.items():
+            if meta is not metas[task] and line[task]:
+                self.registry.add(meta)
+                line[task] = (*line[task][:-1], meta)
+        return line
 
     # The protocol's other half.
 
     def handle(self, event: events.CoordinatorEvent) -> None:
         """Give an event to the protocol and perform what it answers, in order."""
-        if not self.ended:
-            for effect in self._tell(event):
-                self.perform(effect)
-
-    def _tell(self, event: events.CoordinatorEvent) -> tuple[effects.CoordinatorEffect, ...]:
+        if self.ended:
+            return
         answer = self.protocol.handle(event)
         now_us = self.shell.now_us()
         self.shell.journal(Handled(now_us, COORDINATOR, self.epoch, 0, event, answer))
-        return answer
+        for effect in answer:
+            self.perform(effect)
 
     def perform(self, effect: effects.CoordinatorEffect) -> None:
         """Do what the protocol asks."""
@@ -180,7 +186,7 @@ class Coordinator:
         if self.ended or not self.members.lose(slot, incarnation):
             return
         self.shell.note(COORDINATOR, self.epoch, "lost", {"slot": slot, "incarnation": incarnation})
-        self.pressed.pop(slot, None)
+        self._press(slot, False)
         epoch_asked = self.epoch_asked
         self.handle(events.TasksLost(self.job.hosted[slot]))
         if self.ended:
@@ -216,8 +222,6 @@ class Coordinator:
         if self.epoch != self.epoch_asked:
             return  # another failure has come meanwhile
         self._collect()
-        line = self.decider.line_metas()
-        self.restart = plan_restart(self.job.topology, line, self.job.guarantee)
         if self.epoch == (self.past.epoch if self.past else 0) + 1:
             for slot in self.job.slots:
                 self.shell.launch(slot, self.members.incarnations[slot])
@@ -225,17 +229,22 @@ class Coordinator:
             self._order_restore(slot)
 
     def _order_restore(self, slot: SlotId) -> None:
-        received, replay = self.restart
-        chains = {task: self.decider.chains[task] for task in self.job.hosted[slot]}
-        parts = tuple(
+        job = self.job
+        tasks = job.hosted[slot]
+        chains = {task: self.decider.chains[task] for task in tasks}
+        received = {
+            channel: seq
+            for task in tasks
+            if not chains[task]
+            for channel, seq in self.settled[task].received.items()
+        }
+        replay = tuple(
             part
-            for part in replay
-            if self.job.slot_by_task[keeper(self.job.topology, part)] == slot
+            for part in replay_plan(job.topology, self.settled)
+            if job.slot_by_task[keeper(job.topology, part)] == slot
         )
-        order = control.Restore(
-            self.epoch, dict(self.members.incarnations), chains, received, parts
-        )
-        self._send(slot, order)
+        incarnations = dict(self.members.incarnations)
+        self._send(slot, control.Restore(self.epoch, incarnations, chains, received, replay))
 
     def _acknowledged(self, slot: SlotId) -> None:
         if not self.members.acknowledge(slot, self.epoch):
@@ -249,6 +258,8 @@ class Coordinator:
         else:
             for alone in back:
                 self._send(alone, control.Go(self.epoch))
+                if self.pressed:
+                    self._send(alone, control.HoldSources(self.epoch, True))
 
     # Reports.
 
@@ -268,7 +279,8 @@ class Coordinator:
             case control.NotStored(_, task, checkpoint):
                 self.handle(events.StoreFailed(task, checkpoint))
             case control.Unreadable(_, task, checkpoint):
-                self._unreadable(task, checkpoint)
+                self.registry.damage(task, checkpoint)
+                self.handle(events.SnapshotUnreadable(task, checkpoint))
             case control.TaskPaused(_, paused):
                 self.handle(paused)
             case control.InputRead():
@@ -280,14 +292,6 @@ class Coordinator:
                 self._press(slot, high)
             case _:
                 assert_never(report)
-
-    def _unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> None:
-        # Deltas of a damaged snapshot are as damaged as it is; the last answer has them all.
-        answer: tuple[effects.CoordinatorEffect, ...] = ()
-        for number in self.registry.damaged(task, checkpoint):
-            answer = self._tell(events.SnapshotUnreadable(task, number))
-        for effect in answer:
-            self.perform(effect)
 
     def _press(self, slot: SlotId, high: bool) -> None:
         held = bool(self.pressed)
@@ -325,7 +329,8 @@ class Coordinator:
             if not self.job.protocol.checkpoints:
                 self._end(None)
         else:
-            self.shell.set_alarm(ProbeAlarm(self.epoch), self.job.settings.probe_ms)
+            alarm = ProbeAlarm(self.epoch, self.quiet.wave)
+            self.shell.set_alarm(alarm, self.job.settings.probe_ms)
 
     def _finish_if_covered(self) -> None:
         if self.final is None or self.ended or self.decider.writing or self.decider.waiting:
@@ -369,8 +374,9 @@ class Coordinator:
             case TimerAlarm(_, None, timer, generation):
                 if self.timers.fires(timer, generation):
                     self.handle(events.TimerFired(timer))
-            case ProbeAlarm(epoch):
-                if epoch == self.epoch == self.epoch_asked and not self.restoring:
+            case ProbeAlarm(epoch, wave):
+                current = epoch == self.epoch == self.epoch_asked and wave == self.quiet.wave
+                if current and not self.restoring:
                     self._probe()
             case RetryAlarm(ticket):
                 self.decider.retry(ticket)

@@ -1,34 +1,42 @@
-"""What a guarantee level means for a line: what is replayed, and which number comes next.
+"""What a guarantee level means for a line to which the job goes back.
 
 Exactly once: all that the line's senders have sent and its receivers have not received is replayed.
-At least once: the same; and where a receiver is ahead of its sender, its expected number is set back to the
-sender's, so that nothing is discarded. At most once: nothing is replayed; receivers skip what is lost.
+At least once: the same; and where a receiver is ahead of its sender, its counter is set back to the
+sender's, so that nothing is discarded. At most once: nothing is replayed; the counters of the receivers are
+set forward over what is lost.
+
+The counters that were set belong to the checkpoint from then on. The sender uses the same numbers again,
+for other messages, and a second rollback to the same checkpoint must not take the one for the other.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from snapline.core.messages import CheckpointMeta
 from snapline.core.policy import Guarantee
 from snapline.core.topology import Topology
 from snapline.ids import ChannelId, Seq, TaskId
-from snapline.recovery.replay import Origin, ReplayPart, replay_plan
+from snapline.recovery.replay import Origin, ReplayPart
 
 
-def plan_restart(
+def settle(
     topology: Topology, line: Mapping[TaskId, CheckpointMeta], guarantee: Guarantee
-) -> tuple[dict[ChannelId, Seq], tuple[ReplayPart, ...]]:
-    """Per channel the number to assume as received where it differs, and the parts to replay."""
-    received: dict[ChannelId, Seq] = {}
+) -> dict[TaskId, CheckpointMeta]:
+    """The checkpoints of a line with the counters from which their tasks go on."""
+    received: dict[TaskId, dict[ChannelId, Seq]] = {}
     for channel in topology.channels:
         sent = line[channel.source].sent.get(channel.id, 0)
         known = line[channel.target].received.get(channel.id, 0)
         if (guarantee is Guarantee.AT_LEAST_ONCE and known > sent) or (
             guarantee is Guarantee.AT_MOST_ONCE and known != sent
         ):
-            received[channel.id] = sent
-    if guarantee is Guarantee.AT_MOST_ONCE:
-        return received, ()
-    return received, tuple(replay_plan(topology, line))
+            received.setdefault(channel.target, {})[channel.id] = sent
+    return {
+        task: replace(meta, received={**meta.received, **received[task]})
+        if task in received
+        else meta
+        for task, meta in line.items()
+    }
 
 
 def keeper(topology: Topology, part: ReplayPart) -> TaskId:

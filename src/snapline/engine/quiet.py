@@ -54,7 +54,7 @@ class QuietDetector:
         busy = any(counters.busy for counters in self.answers.values())
         channels = dict.fromkeys([*sent, *received])
         agree = not busy and all(sent.get(c, 0) == received.get(c, 0) for c in channels)
-        quiet = agree and self.before == sent
+        quiet = agree and self.before == sent and len(self.read) == len(self.slots)
         self.before = sent if agree else None
         return quiet
 

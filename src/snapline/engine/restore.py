@@ -95,16 +95,15 @@ class Restoration:
             task.restore(captures, chain[-1])
         elif self.order.alone:
             task.skip_to_present(slot.shell.now_ms())
-        for channel in task.inputs:
-            if channel in self.order.received:
-                task.received[channel] = self.order.received[channel]
+        else:
+            task.received |= {c: s for c, s in self.order.received.items() if c in task.inputs}
         task.open(chain[-1].position if chain else 0)
         return task
 
     def _first_checkpoint(self) -> CheckpointNo:
         """A task that restarts alone stays in its epoch: its incarnation keeps its numbers apart."""
         first = first_checkpoint(self.order.epoch)
-        return first + (self.slot.incarnation << 20) if self.order.alone else first
+        return first + ((self.slot.incarnation & 0xFFFF) << 16) if self.order.alone else first
 
     def _capture(self, meta: CheckpointMeta) -> Capture:
         loaded = self.loaded[meta.task, meta.checkpoint]

@@ -56,9 +56,10 @@ class RetryAlarm:
 
 @dataclass(frozen=True, slots=True)
 class ProbeAlarm:
-    """It is time for another wave of counters."""
+    """It is time for another wave of counters, unless one was begun since."""
 
     epoch: Epoch
+    wave: int
 
 
 Alarm: TypeAlias = TimerAlarm | SourceAlarm | RetryAlarm | ProbeAlarm

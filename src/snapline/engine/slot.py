@@ -345,6 +345,8 @@ class Slot:
             for channel in task.outputs:
                 if slot_by_task[channel.target] == slot:
                     self.outputs.forget(channel.id)
+                    task.tell_again(channel)
+        self._relax()
         self.shell.report(control.Restored(self.epoch))
 
     # From alarms and storage.

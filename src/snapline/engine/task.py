@@ -249,6 +249,11 @@ class Task:
                 if step >= self.job.settings.watermark_ms or watermark == END_OF_TIME:
                     self.send(channel, NOTHING, watermark)
 
+    def tell_again(self, channel: Channel) -> None:
+        """The receiver restarts alone and knows no watermark."""
+        if channel.id in self.told and self.watermarks.low != BEFORE_TIME:
+            self.send(channel, NOTHING, self.watermarks.low)
+
     def send(self, channel: Channel, batch: Batch, watermark: Millis | None) -> None:
         """Number, stamp, log and send one message, in this order."""
         seq = self.sent[channel.id] + 1

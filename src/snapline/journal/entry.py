@@ -59,10 +59,10 @@ class Stamped:
 class Happened:
     """Something that no protocol object was told in this form: a fault, a step of the engine.
 
-    `what` is one of: killed, paused, continued, cut, healed, outage, recovered, slowed, damaged (faults
-    and their ends); lost, launched, registered, restored, running (a slot, or the job);
-    decided, published, collected, finished, stopped (the coordinator); replayed, fenced, overtaken
-    (messages); coordinator-killed, coordinator-resumed.
+    `what` is one of: killed, paused, continued, cut, outage, slowed, damaged, coordinator-killed,
+    coordinator-resumed (faults and their ends); lost, launched, restored, running (a slot, or the job);
+    decided, collected, finished, stopped, deposed (the coordinator); replayed, fenced, overtaken
+    (messages).
     """
 
     at_us: Micros

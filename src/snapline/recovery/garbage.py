@@ -63,13 +63,26 @@ def _need(
 def _prunable(
     topology: Topology, oldest: Mapping[TaskId, CheckpointNo], known: Mapping[Node, CheckpointMeta]
 ) -> dict[ChannelId, Seq]:
+    line = {task: _on_line(task, number, known) for task, number in oldest.items()}
     logs: dict[ChannelId, Seq] = {}
-    for task, number in oldest.items():
-        meta = initial_meta(task) if number == INITIAL else known.get((task, number))
-        if meta is None:
-            label = checkpoint_label(number)
-            raise ProtocolViolation(f"checkpoint {label} of {task} is on a kept line but not known")
-        for channel in topology.inputs[task]:
-            if meta.received.get(channel.id, 0):
-                logs[channel.id] = meta.received[channel.id]
+    for channel in topology.channels:
+        if channel.target in line:
+            through = line[channel.target].received.get(channel.id, 0)
+            if channel.source in line:
+                # At least once a receiver may be ahead of its sender. After a rollback the sender uses
+                # those numbers again, for messages that must not be taken for the pruned ones.
+                through = min(through, line[channel.source].sent.get(channel.id, 0))
+            if through:
+                logs[channel.id] = through
     return logs
+
+
+def _on_line(
+    task: TaskId, number: CheckpointNo, known: Mapping[Node, CheckpointMeta]
+) -> CheckpointMeta:
+    if number == INITIAL:
+        return initial_meta(task)
+    if (task, number) not in known:
+        label = checkpoint_label(number)
+        raise ProtocolViolation(f"checkpoint {label} of {task} is on a kept line but not known")
+    return known[task, number]

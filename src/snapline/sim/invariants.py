@@ -366,7 +366,7 @@ def no_checkpoint_is_useless(monitor: "Monitor") -> None:
     """A protocol that promises so takes no checkpoint that lies on a Z-cycle."""
     if monitor.world.job.guarantee is Guarantee.AT_LEAST_ONCE:
         return  # numbers are used again after a rollback, so counters do not tell intervals
-    metas = [monitor.metas[task, n] for task, known in monitor.live.items() for n in known]
+    metas = [monitor.reported[task, n] for task, known in monitor.live.items() for n in known]
     useless = useless_checkpoints(monitor.world.job.topology, metas)
     monitor.stats["useless"] += len(useless)
     if useless and monitor.world.job.protocol.no_useless:

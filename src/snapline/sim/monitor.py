@@ -6,7 +6,7 @@ and answered, what was sent), and the invariants compare the engine's claims wit
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from snapline.core.effects import (
@@ -60,6 +60,7 @@ class Monitor:
         self.taken: dict[tuple[TaskId, CheckpointNo], Mapping[ChannelId, Seq]] = {}
         self.before: dict[tuple[TaskId, CheckpointNo], CheckpointNo | None] = {}
         self.metas: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: all that ever counted
+        self.reported: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: as they were taken
         self.live: dict[TaskId, list[CheckpointNo]] = {}  #: what counts in the live timeline
         self.decisions = 0  #: number of the last one
         self.epoch: Epoch = 0  #: in which it put the job
@@ -142,6 +143,7 @@ class Monitor:
             invariants.deltas_have_a_base(self, meta)
             invariants.snapshot_covers_what_was_delivered(self, meta)
             self.metas[meta.task, meta.checkpoint] = meta
+            self.reported[meta.task, meta.checkpoint] = meta
             self.live.setdefault(meta.task, []).append(meta.checkpoint)
         for effect in entry.effects:
             match effect:

@@ -61,8 +61,13 @@ class Link(Generic[T]):
         healed = self.cut_until_us()
         if healed > self.clock.now_us:
             self.clock.at(healed, self._arrive)
-        else:
+        elif self.queue:  # else it was lost with its sender
             self.deliver(self.queue.popleft()[1])
+
+    def sever(self) -> None:
+        """The sender died: of what is under way some arrives, in order, and the rest is lost."""
+        for _ in range(self.rng.randint(0, len(self.queue))):
+            self.queue.pop()
 
     def overtake(self, item: T, busy_us: Micros, passes: Callable[[T], bool]) -> list[T]:
         """Send ahead of those that have not left and that it may pass; return them."""

@@ -167,6 +167,11 @@ class World:
         process.alive = False
         process.paused = False
         process.backlog = []
+        own = (process.slot, process.incarnation)
+        for link in [link for key, link in self.links.items() if key[:2] == own]:
+            link.sever()
+        if own in self.controls:
+            self.controls[own].up.sever()
         for life in process.lives:
             self.storage.logs.crash(life)
             self.storage.outlet.crash(life)
