@@ -172,6 +172,18 @@ def test_an_abandoned_checkpoint_is_neither_tried_again_nor_complained_about():
     assert scene.shell.taken() == []
 
 
+def test_a_checkpoint_on_which_a_delta_builds_already_is_stored_for_that_alone():
+    scene = Scene()
+    scene.take(1)
+    scene.take(2)
+    scene.shell.taken()
+    scene.writer.abandon(1)
+    assert scene.shell.taken() == []
+    for kind in ("snapshot", "log"):
+        scene.done(kind, 2)
+    assert [scene.done(kind, 1) for kind in ("snapshot", "log")] == [[], [1, 2]]
+
+
 def test_a_checkpoint_that_counts_already_cannot_be_abandoned():
     scene = Scene()
     scene.take(7)

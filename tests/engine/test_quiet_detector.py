@@ -9,7 +9,11 @@ from snapline.engine.quiet import QuietDetector, covers
 
 @pytest.fixture
 def quiet():
-    return QuietDetector((0, 1))
+    """Two slots that have read all their input."""
+    detector = QuietDetector((0, 1))
+    detector.input_read(0)
+    detector.input_read(1)
+    return detector
 
 
 def wave(quiet, *, sent, received, busy=False):
@@ -20,10 +24,18 @@ def wave(quiet, *, sent, received, busy=False):
     return quiet.is_quiet()
 
 
-def test_all_slots_must_have_read_their_input(quiet):
+def test_all_slots_must_have_read_their_input():
+    quiet = QuietDetector((0, 1))
     assert not quiet.input_read(0)
     assert not quiet.input_read(0)
     assert quiet.input_read(1)
+
+
+def test_unread_input_at_a_source_keeps_the_job_awake():
+    quiet = QuietDetector((0, 1))
+    quiet.input_read(0)
+    assert not wave(quiet, sent=5, received=5)
+    assert not wave(quiet, sent=5, received=5)
 
 
 def test_one_wave_is_not_enough(quiet):
@@ -61,9 +73,10 @@ def test_answers_to_an_older_wave_do_not_count(quiet):
 
 
 def test_a_slot_that_restarts_alone_must_read_and_answer_again(quiet):
-    quiet.input_read(0)
-    quiet.input_read(1)
     wave(quiet, sent=5, received=5)
+    quiet.lost(1)
+    assert not wave(quiet, sent=5, received=5)
+    assert not wave(quiet, sent=5, received=5)
     quiet.lost(1)
     assert quiet.input_read(1)
     assert not wave(quiet, sent=5, received=5)

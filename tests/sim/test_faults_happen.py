@@ -1,0 +1,249 @@
+"""Each kind of fault alone: it really happens, by the journal, and the result is right all the same.
+
+Worlds differ from seed to seed, so a fault need not show in each of them; within a few it must.
+"""
+
+from collections.abc import Callable
+
+import pytest
+from sim_runs import Case, Outcome, first_that_shows, happened, kept
+
+from snapline.engine.job import Settings
+from snapline.journal.entry import Happened
+from snapline.sim import run
+
+PROTOCOLS = ("aligned", "uncoordinated", "unaligned")
+SEEDS = range(8)
+
+each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+def shown(
+    protocol: str, faults: str, shows: Callable[[Outcome], bool], workload: str = "counting"
+) -> Outcome:
+    """A run under these faults in which something was seen."""
+    cases = [Case(protocol, workload, seed, records=20, faults=faults) for seed in SEEDS]
+    return first_that_shows(cases, shows)
+
+
+def saw(*what: str, never: str = "") -> Callable[[Outcome], bool]:
+    """Whether all of these happened, and something else did not."""
+
+    def look(outcome: Outcome) -> bool:
+        seen = happened(outcome.journal)
+        return all(seen[each] for each in what) and not (never and seen[never])
+
+    return look
+
+
+def notes(outcome: Outcome, what: str) -> list[Happened]:
+    return [e for e in outcome.journal if isinstance(e, Happened) and e.what == what]
+
+
+# Slots die.
+
+
+@each_protocol
+def test_a_slot_dies_at_a_time_after_a_commit(protocol):
+    outcome = shown(protocol, "kill slot=1 at=1200ms", lambda o: o.crashed_after_commit)
+    [killed] = notes(outcome, "killed")
+    assert (killed.actor, killed.at_us) == ("slot/1", 1_200_000)
+    assert [note.detail["slot"] for note in notes(outcome, "lost")] == [1]
+    assert outcome.stats["rollbacks"] == 1
+
+
+@each_protocol
+def test_a_slot_dies_before_a_certain_effect(protocol):
+    outcome = shown(protocol, "kill slot=1 step=60", saw("killed", "lost"))
+    [killed] = notes(outcome, "killed")
+    assert killed.detail["how"] == "before act 60"
+
+
+@each_protocol
+def test_a_slot_dies_while_another_is_recovered(protocol):
+    faults = "kill slot=1 at=1200ms; kill slot=2 on=recovery"
+    outcome = shown(protocol, faults, lambda o: o.stats["crash during recovery"] > 0)
+    assert [note.actor for note in notes(outcome, "killed")] == ["slot/1", "slot/2"]
+    assert outcome.stats["rollbacks"] == 2
+
+
+@each_protocol
+def test_a_slot_dies_in_a_round(protocol):
+    outcome = shown(protocol, "kill slot=1 on=round", lambda o: o.stats["crash during a round"] > 0)
+    [killed] = notes(outcome, "killed")
+    assert killed.detail["how"] == "kill slot=1 on=round"
+
+
+@each_protocol
+def test_several_slots_die_at_once(protocol):
+    outcome = shown(protocol, "kill slot=0,2 at=1200ms", saw("killed"))
+    assert [(k.actor, k.at_us) for k in notes(outcome, "killed")] == [
+        ("slot/0", 1_200_000),
+        ("slot/2", 1_200_000),
+    ]
+    assert [note.detail["slot"] for note in notes(outcome, "lost")] == [0, 2]
+
+
+@each_protocol
+def test_all_slots_die_at_once(protocol):
+    outcome = shown(protocol, "kill slot=0,1,2 at=1200ms", lambda o: o.crashed_after_commit)
+    assert len(notes(outcome, "lost")) == 3
+
+
+# Slots that are slow or cut off, and come back.
+
+
+@each_protocol
+def test_a_slot_that_is_paused_beyond_the_time_out_comes_back_as_a_zombie(protocol):
+    faults = "pause slot=1 at=1s for=600ms"
+    outcome = shown(protocol, faults, saw("paused", "lost", "continued", "fenced"))
+    assert outcome.stats["crashes"] == 0
+    [zombie] = notes(outcome, "continued")
+    after = [note for note in notes(outcome, "fenced") if note.at_us >= zombie.at_us]
+    assert after, "what it still had to say was not heard"
+
+
+@each_protocol
+def test_a_slot_that_is_paused_for_a_moment_is_not_given_up(protocol):
+    outcome = shown(protocol, "pause slot=1 at=1s for=100ms", saw("paused", "continued"))
+    assert outcome.stats["rollbacks"] == 0
+
+
+@each_protocol
+@pytest.mark.parametrize("other", ["coordinator", "2"])
+def test_a_slot_that_is_cut_off_is_given_up_and_then_ignored(protocol, other):
+    faults = f"cut slot=1 from={other} at=1s for=600ms"
+    outcome = shown(protocol, faults, saw("cut", "lost", "fenced"))
+    assert [note.detail["slot"] for note in notes(outcome, "lost")] == [1]
+    assert outcome.stats["crashes"] == 0
+
+
+@each_protocol
+def test_a_short_cut_delays_and_nothing_more(protocol):
+    outcome = shown(protocol, "cut slot=1 from=2 at=1s for=100ms", saw("cut", never="lost"))
+    assert outcome.stats["rollbacks"] == 0
+
+
+@each_protocol
+def test_a_slow_network_costs_time_and_no_slot(protocol):
+    faults = "delay slot=1 300ms at=500ms for=2500ms"
+    outcome = shown(protocol, faults, saw("slowed", never="lost"))
+    undisturbed = kept(Case(protocol, "counting", outcome.case.seed, records=20, faults=""))
+    assert outcome.virtual_ms > undisturbed.virtual_ms
+    assert outcome.stats["rollbacks"] == 0
+
+
+# The coordinator.
+
+
+@each_protocol
+def test_a_coordinator_that_died_is_resumed_from_the_last_line(protocol):
+    faults = "kill coordinator at=1200ms for=200ms"
+    outcome = shown(protocol, faults, saw("coordinator-killed", "coordinator-resumed"))
+    [resumed] = notes(outcome, "coordinator-resumed")
+    decided = notes(outcome, "decided")
+    last = [note for note in decided if note.at_us < resumed.at_us][-1]
+    first = [note for note in decided if note.at_us > resumed.at_us][0]
+    assert any(last.detail["line"].values())
+    assert first.detail["epoch"] == last.detail["epoch"] + 1
+    assert all(n >= last.detail["line"][task] for task, n in first.detail["line"].items())
+
+
+@each_protocol
+def test_a_coordinator_that_was_away_finds_another_in_its_place(protocol):
+    faults = "pause coordinator at=1200ms for=900ms"
+    outcome = shown(protocol, faults, saw("paused", "coordinator-resumed"))
+    assert len(notes(outcome, "coordinator-resumed")) == 1
+
+
+def test_a_zombie_coordinator_that_decides_is_deposed():
+    """Where a line is committed whenever it moves, the zombie soon has something to decide."""
+    faults = "pause coordinator at=1200ms for=900ms"
+    outcome = shown("uncoordinated", faults, saw("deposed"))
+    [deposed] = notes(outcome, "deposed")
+    assert deposed.at_us >= 2_100_000
+
+
+# The store.
+
+
+@each_protocol
+def test_a_store_that_answers_nobody_delays_what_counts(protocol):
+    faults = "store outage at=800ms for=700ms"
+    outcome = shown(protocol, faults, saw("outage", "StoreFailed", never="lost"))
+    assert outcome.stats["rollbacks"] == 0
+    times = [note.at_us for note in notes(outcome, "decided")]
+    assert not [at for at in times if 800_000 < at < 1_500_000]
+    assert [at for at in times if at > 1_500_000]
+
+
+@each_protocol
+def test_a_slow_store_costs_commits(protocol):
+    faults = "store slow 400ms at=300ms for=2s"
+    outcome = shown(protocol, faults, saw("slowed", never="lost"))
+    undisturbed = kept(Case(protocol, "counting", outcome.case.seed, records=20, faults=""))
+    assert outcome.stats["commits"] < undisturbed.stats["commits"]
+
+
+# Damage.
+
+DAMAGE = "damage slot=1 at=1400ms; kill slot=0 at=1401ms"
+
+
+def with_lag(lag, monkeypatch):
+    """Let all worlds publish with this lag."""
+    original = run.build_job
+
+    def build(*arguments):
+        job = original(*arguments)
+        settings = {name: getattr(job.settings, name) for name in Settings.__slots__}
+        changed = Settings(**{**settings, "publish_lag": lag})
+        object.__setattr__(job, "settings", changed)
+        return job
+
+    monkeypatch.setattr(run, "build_job", build)
+
+
+@each_protocol
+def test_damage_to_the_line_that_is_public_stops_the_run_with_a_clear_word(protocol, monkeypatch):
+    with_lag(0, monkeypatch)
+    outcome = shown(protocol, DAMAGE, lambda o: o.stopped is not None)
+    assert happened(outcome.journal)["SnapshotUnreadable"]
+    assert "the published line is damaged" in outcome.stopped
+    assert "output that was published already would come again" in outcome.stopped
+
+
+@each_protocol
+def test_with_a_lag_damage_to_the_newest_line_costs_nothing(protocol, monkeypatch):
+    with_lag(1, monkeypatch)
+    for seed in SEEDS:
+        case = Case(protocol, "counting", seed, records=20, faults=DAMAGE)
+        assert kept(case).stopped is None, case.command()
+    outcome = shown(protocol, DAMAGE, saw("damaged", "SnapshotUnreadable"))
+    assert outcome.stats["rollbacks"] == 2
+
+
+def test_damage_beyond_the_public_line_is_as_if_it_had_never_been_stored(monkeypatch):
+    """On a cycle the line lags behind the newest checkpoints, so damage may hit one beyond it."""
+    with_lag(0, monkeypatch)
+    outcome = shown(
+        "uncoordinated", DAMAGE, lambda o: o.stats["damaged"] > 0 and o.stopped is None, "nhop"
+    )
+    assert outcome.stats["rollbacks"] == 1
+
+
+def test_damage_to_what_nobody_reads_again_is_not_noticed():
+    outcome = shown("aligned", "damage slot=1 at=1400ms", saw("damaged"))
+    assert not happened(outcome.journal)["SnapshotUnreadable"]
+
+
+# None of it is the simulator's doing.
+
+
+@each_protocol
+def test_without_faults_nothing_of_the_kind_happens(protocol):
+    outcome = kept(Case(protocol, "counting", 3, records=20, faults=""), journal=True)
+    seen = happened(outcome.journal)
+    for what in ("killed", "lost", "fenced", "deposed", "StoreFailed", "coordinator-resumed"):
+        assert not seen[what]
+    assert outcome.stats["rollbacks"] == 0

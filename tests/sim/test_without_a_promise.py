@@ -1,0 +1,98 @@
+"""Protocols that promise nothing still end by themselves, and the judge says what they lost."""
+
+import random
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from journal_feeder import Feeder
+from sim_runs import TROUBLE, happened, kept
+
+from snapline.core.effects import Rollback, Scope
+from snapline.journal.entry import COORDINATOR, Built, Handled
+from snapline.sim.costs import Costs
+from snapline.sim.run import Case, build_job
+
+sys.path.append(str(Path(__file__).parent.parent / "protocols"))
+
+from policy_protocol import POLICY
+
+KILLS = "kill slot=1 at=900ms; kill slot=0,2 at=1500ms; kill slot=1 on=recovery"
+
+
+def rollbacks(journal):
+    return [
+        effect
+        for entry in journal
+        if isinstance(entry, Handled) and entry.actor == COORDINATOR
+        for effect in entry.effects
+        if isinstance(effect, Rollback)
+    ]
+
+
+# None.
+
+
+def test_without_faults_none_gives_the_right_result():
+    for workload in ("counting", "q3", "nhop"):
+        assert kept(Case("none", workload, 3, records=20, faults="")).problems == ()
+
+
+def test_after_a_kill_the_judge_names_the_records_that_none_lost():
+    outcome = kept(Case("none", "counting", 3, faults="kill slot=1 at=900ms"))
+    assert outcome.stats["crashes"] == 1
+    lost = [problem for problem in outcome.problems if problem.startswith("missing")]
+    assert any(re.match(r"missing (count of key \d+|record \d+:\d+)", problem) for problem in lost)
+
+
+def test_under_none_only_the_lost_slot_restarts_and_it_restarts_empty():
+    outcome = kept(Case("none", "counting", 3, faults="kill slot=1 at=900ms"), journal=True)
+    [rollback] = rollbacks(outcome.journal)
+    assert rollback.scope is Scope.LOST
+    assert rollback.line.checkpoints == {"records/1": 0, "count/1": 0, "counts/1": 0}
+    built = [e for e in outcome.journal if isinstance(e, Built) and e.actor != COORDINATOR]
+    again = [entry.actor for entry in built if entry.incarnation > 1]
+    assert again == ["records/1", "count/1", "counts/1"]
+    assert all(entry.memo is None for entry in built)
+
+
+# A protocol that obeys each operator's policy.
+
+
+@pytest.mark.parametrize("faults", [KILLS, TROUBLE, None], ids=["kills", "trouble", "drawn"])
+@pytest.mark.parametrize("workload", ["counting", "q3", "nhop"])
+def test_the_policy_protocol_runs_to_the_end(workload, faults):
+    for seed in (1, 2):
+        outcome = kept(Case("policy", workload, seed, records=24, faults=faults), protocol=POLICY)
+        assert outcome.stopped is None
+        assert outcome.stats["checkpoints"] > 0
+        assert outcome.stats["rollbacks"] > 0
+
+
+def test_under_the_policy_protocol_a_lost_slot_goes_back_alone_to_its_own_checkpoints():
+    case = Case("policy", "counting", 3, faults="kill slot=1 at=1500ms")
+    outcome = kept(case, journal=True, protocol=POLICY)
+    [rollback] = rollbacks(outcome.journal)
+    assert rollback.scope is Scope.LOST
+    assert list(rollback.line.checkpoints) == ["records/1", "count/1", "counts/1"]
+    assert all(rollback.line.checkpoints.values())
+    again = [e for e in outcome.journal if isinstance(e, Built) and e.incarnation > 1]
+    assert [entry.actor for entry in again] == ["records/1", "count/1", "counts/1"]
+    assert all(entry.memo is not None for entry in again)
+
+
+def test_slots_that_restart_alone_at_the_same_time_wait_for_each_other():
+    """While one of them still loads its snapshots, nobody may send to it."""
+    for seed in (1, 45):
+        kept(Case("policy", "nhop", seed, records=24, faults=KILLS), protocol=POLICY)
+
+
+def test_the_journal_of_the_policy_protocol_can_be_fed_back():
+    """Also where a slot restarts alone, and so in its epoch, with other checkpoint numbers."""
+    case = Case("policy", "counting", 3, faults=KILLS)
+    journal = kept(case, journal=True, protocol=POLICY).journal
+    assert happened(journal)["lost"] > 2
+    rng = random.Random(f"{case.seed}:world")
+    Costs.draw(rng)
+    assert list(Feeder(build_job(case, POLICY, rng)).feed(journal)) == []
