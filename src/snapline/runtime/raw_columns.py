@@ -130,8 +130,7 @@ def _encode_mixed(batch: Batch, columns: Iterable[Column]) -> tuple[list[Buffer]
         if len(column) != batch.length:
             raise WireError(f"the columns of {batch} differ in length")
         if isinstance(column, np.ndarray):
-            # Times have no form in the buffer protocol; their numbers do.
-            buffers.append(_whole(column.view(np.int64) if column.dtype.kind in "mM" else column))
+            buffers.append(_whole(column))
         elif isinstance(column, Words):
             words = _write_words(column.values)
             extras.append(len(words))

@@ -129,8 +129,6 @@ class Wire:
         return packet(kind, _SHORT.pack(channel, *frame.life, number, flag))
 
     def _unpack_short(self, kind: int, body: Body) -> Frame:
-        if len(body) != _SHORT.size:
-            raise WireError(f"a marker or credit has {_SHORT.size} bytes, not {len(body)}")
         channel, epoch, sender, receiver, number, flag = _SHORT.unpack(body)
         if flag > (kind == MARKER):
             raise WireError(f"a frame of kind {kind} has the flag {flag}")

@@ -153,6 +153,7 @@ _WORD: Final[Form] = tagged(
         epoch=INT,
         incarnations=by_number(INT),
         chains=by_text(sequence(_META)),
+        received=_COUNTS,
         replay=sequence(_REPLAY),
         alone=FLAG,
     ),

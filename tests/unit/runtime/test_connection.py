@@ -1,5 +1,6 @@
 """Frames arrive in order or not at all, whatever the buffers are; a loss is told once."""
 
+import errno
 import os
 import random
 import signal
@@ -7,10 +8,12 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 import pytest
 from transport_pairs import SECRET, Recorder, net, number_of, numbered
 
+import snapline.runtime.connection
 from snapline.runtime.framing import HEAD, MAGIC, VERSION, WORD, Packet, WireError, packet
 
 
@@ -81,6 +84,9 @@ def test_frames_of_all_sizes_pass_through_tiny_buffers(world):
     ]
     assert numbers(heard_by_one) == list(range(60))
     assert one.waiting_bytes == two.waiting_bytes == 0
+    one.send(numbered(999))
+    world.until(lambda: len(heard_by_two.bodies) == 61)
+    assert number_of(heard_by_two.bodies[-1]) == 999
 
 
 def test_large_frames_arrive_between_small_ones(world):
@@ -221,7 +227,10 @@ def test_a_reset_is_told_once_also_while_output_waits(world):
     assert "broke" in ours.losses[0]
 
 
-def test_what_was_said_before_a_connection_broke_is_heard_although_sending_fails_first(world):
+def test_what_was_said_before_a_connection_broke_is_heard_although_sending_fails_first(
+    world, monkeypatch
+):
+    monkeypatch.setattr(snapline.runtime.connection, "_LAST_WORDS_S", 0.05)
     one, ours, two, _ = world.pair()
     two.send(numbered(42))
     two.flush()
@@ -233,7 +242,33 @@ def test_what_was_said_before_a_connection_broke_is_heard_although_sending_fails
     assert ours.losses == []
     world.until(lambda: ours.losses)
     assert numbers(ours) == [42]
+    time.sleep(0.06)
+    world.loop.poll(0)  # the alarm that would have told, had reading not
     assert len(ours.losses) == 1
+
+
+def test_a_connection_on_which_only_sending_fails_is_lost_too(world, monkeypatch):
+    monkeypatch.setattr(snapline.runtime.connection, "_LAST_WORDS_S", 0.05)
+    one, ours, _, theirs = world.pair()
+    real = one._sock
+
+    class Broken:
+        def sendmsg(self, buffers):
+            raise OSError(errno.ENOBUFS, "No buffer space available")
+
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+    monkeypatch.setattr(one, "_sock", Broken())
+    one.send(numbered(1))
+    one.flush()
+    assert ours.losses == []
+    monkeypatch.setattr(one, "_sock", real)
+    one.send(numbered(2))  # after a frame that was lost, nothing more may arrive
+    world.until(lambda: ours.losses)
+    assert ours.losses == ["the connection broke: No buffer space available"]
+    world.until(lambda: theirs.losses)
+    assert theirs.bodies == []
 
 
 def test_last_words_arrive_although_the_one_who_leaves_has_unread_input(world):

@@ -112,7 +112,6 @@ def test_a_handshake_that_was_overheard_cannot_be_replayed(world):
     assert world.dropped(sock)
 
 
-@pytest.mark.usefixtures("undisturbed")
 def test_a_crowd_of_silent_strangers_makes_room_for_those_who_know_the_secret():
     with net(limit_s=60, strangers_max=8) as world:
         crowd = [world.stranger() for _ in range(30)]

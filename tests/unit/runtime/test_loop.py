@@ -45,10 +45,12 @@ def test_no_alarm_goes_off_early_and_alarms_of_one_time_keep_their_order(loop, m
     assert rung == list(range(50))
 
 
-def test_an_alarm_set_for_at_once_by_an_alarm_does_not_starve_the_rest(loop):
+def test_an_alarm_set_for_at_once_by_an_alarm_does_not_starve_the_rest(loop, monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)  # a clock too coarse to see the time pass
     rung = []
 
     def again() -> None:
+        assert len(rung) < 5
         rung.append("again")
         loop.after(0, again)
 
@@ -71,12 +73,19 @@ def test_a_poll_waits_no_longer_than_the_next_alarm_or_its_limit(loop):
 
 def test_another_thread_wakes_a_loop_that_waits_for_ever(loop):
     done: list[int] = []
-    thread = threading.Timer(0.05, lambda: loop.post(lambda: done.append(threading.get_ident())))
-    thread.start()
-    while not done:
-        loop.poll()
-    thread.join()
-    assert done == [threading.get_ident()]
+
+    def post_later() -> None:
+        loop.post(lambda: done.append(threading.get_ident()))
+
+    for count in range(1, 4):  # again and again
+        thread = threading.Timer(0.02, post_later)
+        thread.start()
+        begin = time.monotonic()
+        while len(done) < count and time.monotonic() - begin < 5:
+            loop.poll(5)
+        thread.join()
+        assert time.monotonic() - begin < 5
+    assert done == [threading.get_ident()] * 3
 
 
 def test_everything_that_many_threads_post_is_done_once_and_in_each_threads_order(loop):
@@ -104,6 +113,18 @@ def test_what_an_action_posts_is_done_at_the_next_poll_without_waiting(loop):
     assert done == [1]
     loop.poll()
     assert done == [1, 2]
+
+
+def test_what_stands_behind_an_action_that_raises_is_done_at_the_next_poll(loop):
+    done = []
+    loop.post(lambda: {}["missing"])
+    loop.post(lambda: done.append(1))
+    with pytest.raises(KeyError):
+        loop.poll()
+    begin = time.monotonic()
+    loop.poll(5)
+    assert time.monotonic() - begin < 5
+    assert done == [1]
 
 
 def test_posting_to_a_closed_loop_is_no_error():

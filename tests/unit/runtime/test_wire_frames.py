@@ -1,5 +1,6 @@
 """Data frames come back as they were, without copies; garbage raises WireError and nothing else."""
 
+import struct
 from contextlib import suppress
 
 import numpy as np
@@ -11,7 +12,16 @@ from snapline.batch import Batch, Varlen, Words
 from snapline.core.messages import Marker, Message
 from snapline.engine.control import Credit, Frame
 from snapline.ids import ChannelId
-from snapline.runtime.framing import HEAD, Packet, WireError, bytes_of, read_head
+from snapline.runtime.framing import (
+    CREDIT,
+    HEAD,
+    MARKER,
+    MESSAGE,
+    Packet,
+    WireError,
+    bytes_of,
+    read_head,
+)
 from snapline.runtime.wire import Wire
 
 CHANNELS = [ChannelId(f"a/{k}>b/{k}#größe") for k in range(5)]
@@ -119,6 +129,48 @@ def test_a_channel_that_the_topology_does_not_have_is_refused():
     data = joined(WIRE.pack(frame(NUMBERS)))
     with pytest.raises(WireError):
         Wire(CHANNELS[:3]).unpack(1, data[HEAD.size :])
+
+
+def body_of(schema: bytes, columns: bytes, rows: int = 1) -> bytes:
+    """A message that is well-formed but for what the test does to it."""
+    return struct.pack("<IIIIQqIIII", 0, 1, 1, 1, 1, 0, 1, rows, len(schema), 0) + schema + columns
+
+
+ONE_COLUMN = b"\x01\0" + b"\x01\x05" + b"n" + b"int64" + bytes(6)
+TWO_COLUMNS = b"\x02\0" + b"\x01\x05nint64" + b"\x01\x05mint64" + bytes(6)
+TEXT = b"\x01\0" + b"\x01\x03" + b"t" + b"str" + bytes(0)
+
+
+def test_a_message_put_together_by_hand_is_read():
+    back = WIRE.unpack(MESSAGE, body_of(ONE_COLUMN, bytes([9]) + bytes(7)))
+    assert back.payload.batch.to_pydict() == {"n": [9]}
+    back = WIRE.unpack(MESSAGE, body_of(TWO_COLUMNS, bytes(16)))
+    assert back.payload.batch.to_pydict() == {"n": [0], "m": [0]}
+    back = WIRE.unpack(MESSAGE, body_of(TEXT, struct.pack("<QQQ8s", 2, 0, 2, b"ab")))
+    assert back.payload.batch.to_pydict() == {"t": ["ab"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "columns"),
+    [
+        pytest.param(ONE_COLUMN[:-1] + b"x", bytes(8), id="schema with something behind it"),
+        pytest.param(ONE_COLUMN[:-6], bytes(8), id="schema not filled up"),
+        pytest.param(TWO_COLUMNS.replace(b"m", b"n"), bytes(16), id="two columns of one name"),
+        pytest.param(ONE_COLUMN.replace(b"int64", b"objec"), bytes(8), id="unknown kind"),
+        pytest.param(TEXT, struct.pack("<QQQ8s", 2, 0, 3, b"ab"), id="offsets beyond the values"),
+        pytest.param(TEXT, struct.pack("<QQQ8s", 2, 1, 2, b"ab"), id="offsets not from 0"),
+        pytest.param(TEXT, struct.pack("<QQQ", 1 << 63, 0, 1 << 63), id="more values than bytes"),
+    ],
+)
+def test_a_batch_that_is_not_written_as_ours_is_a_wire_error(schema, columns):
+    with pytest.raises(WireError):
+        WIRE.unpack(MESSAGE, body_of(schema, columns))
+
+
+@pytest.mark.parametrize(("kind", "flag"), [(MARKER, 2), (CREDIT, 1)])
+def test_a_flag_that_means_nothing_is_a_wire_error(kind, flag):
+    with pytest.raises(WireError):
+        WIRE.unpack(kind, struct.pack("<IIIIQQ", 0, 1, 1, 1, 5, flag))
 
 
 VALID = {name: joined(WIRE.pack(frame(batch, b"head"))) for name, batch in BATCHES.items()}

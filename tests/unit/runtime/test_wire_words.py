@@ -54,7 +54,9 @@ WORDS = [
     words.Heartbeat(17),
     words.Lease(17),
     words.PeerHello(0, 2),
-    control.Restore(4, {0: 1, 1: 3}, {TASK: (META, META), TaskId("sum/1"): ()}, PLAN, alone=True),
+    control.Restore(
+        4, {0: 1, 1: 3}, {TASK: (META, META), TaskId("sum/1"): ()}, {CHANNEL: 5}, PLAN, alone=True
+    ),
     control.Go(4),
     control.Replaced(4, 1, 2),
     *[control.Instruct(4, (TASK, TaskId("sum/1")), command) for command in COMMANDS],

@@ -87,7 +87,7 @@ class Net:
             if not more:
                 break
             heard += more
-        sock.setblocking(True)
+        sock.settimeout(5)
         return heard
 
     def dropped(self, sock: socket.socket) -> bool:
