@@ -31,6 +31,7 @@ LAYERS: dict[str, set[str]] = {
     "workload": NOUNS | {"core", "dataflow"},
 }
 LAYERS["sim"] = {*LAYERS} - {"report"}
+LAYERS["runtime"] = {*LAYERS} - {"report", "sim"}
 LAYERS["cli"] = {*LAYERS}
 
 SANS_IO = ("core", "protocols", "recovery", "engine", "dataflow")

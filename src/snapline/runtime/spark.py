@@ -8,10 +8,9 @@ What Spark does with such a job, and what follows from it:
 
 - **A killed Python process** ends its job at once on `local[n]`. On a cluster Spark first tries the task
   again, up to `spark.task.maxFailures` times; each try is a new process that registers like any other.
-- **A cancelled job** is over for the driver at once, but its process lives on until Spark kills it after
-  `spark.python.task.killTimeout` (2 s unless set; it also ends a stopped process). Hence two moments:
-  a job has `ended`, and later its core is `released`.
-- **Interrupting** the task would be quicker and wrong: Spark would forget a process that still runs.
+- **A cancelled job** is over for the driver at once, but its process, even a stopped one, lives on until
+  Spark kills it: `spark.python.task.killTimeout` (2 s unless set) after Spark looked, which it does not do
+  often. Hence two moments: a job has `ended`, and a second or two later its core is `released`.
 - **Nothing is read from the task's input.** A Python process that leaves input behind is not used again by
   Spark: a slot that has returned is gone, with its sockets and threads, and no stranger's task inherits it.
 
@@ -210,8 +209,8 @@ class SlotJobs:
             job.released.set()
 
     def _submit(self, job: SlotJob) -> None:
-        # The group names the job where Spark shows it, lets us find its stages, and turns interrupts off.
-        self._context.setJobGroup(job.tag, f"snapline {job.name}", interruptOnCancel=False)
+        # The group names the job where Spark shows it, and lets us find its stages.
+        self._context.setJobGroup(job.tag, f"snapline {job.name}")
         self._context.addJobTag(job.tag)
         if job.cancelled.is_set():
             raise SlotFailure(Ending.CANCELLED, "before it was submitted")

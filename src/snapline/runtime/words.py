@@ -81,6 +81,13 @@ class Peers:
 
 
 @dataclass(frozen=True, slots=True)
+class Begin:
+    """Input is due from this moment on (milliseconds of the wall clock)."""
+
+    origin_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """A slot is alive."""
 
@@ -102,7 +109,9 @@ class PeerHello:
     incarnation: Incarnation
 
 
-Greeting: TypeAlias = Hello | Assign | BecomeSpare | Leave | Peers | Heartbeat | Lease | PeerHello
+Greeting: TypeAlias = (
+    Hello | Assign | BecomeSpare | Leave | Peers | Begin | Heartbeat | Lease | PeerHello
+)
 Word: TypeAlias = Greeting | control.Order | control.Report
 
 
@@ -144,6 +153,7 @@ _WORD: Final[Form] = tagged(
     record(BecomeSpare),
     record(Leave, reason=TEXT),
     record(Peers, lives=by_number(record(Peer, incarnation=INT, host=TEXT, port=INT))),
+    record(Begin, origin_ms=INT),
     record(Heartbeat, seq=INT),
     record(Lease, seq=INT),
     record(PeerHello, slot=INT, incarnation=INT),

@@ -51,6 +51,7 @@ WORDS = [
     words.BecomeSpare(),
     words.Leave("the run is over: größe"),
     words.Peers({0: words.Peer(1, "127.0.0.1", 4000), 12: words.Peer(2, "::1", 4001)}),
+    words.Begin(1_763_246_400_000),
     words.Heartbeat(17),
     words.Lease(17),
     words.PeerHello(0, 2),

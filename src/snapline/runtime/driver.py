@@ -1,0 +1,346 @@
+"""The coordinator as a real process: the driver's loop, behind the engine's `Coordinator`.
+
+Slots register here, are made lives of slots or spares, and say by heartbeats that they live. A connection
+that breaks is a slot lost at once; one that is silent for too long is given up, and its job cancelled.
+Decisions and manifests are written by a thread; everything else happens in the one loop.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import uuid4
+
+from snapline.engine import control
+from snapline.engine.coordinator import Coordinator
+from snapline.engine.job import Job
+from snapline.engine.ledger import read_last
+from snapline.engine.shell import Alarm, Ticket
+from snapline.errors import StorageError
+from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
+from snapline.journal.entry import Entry, Happened
+from snapline.runtime import words
+from snapline.runtime.framing import Body, WireError
+from snapline.runtime.journal_file import JournalFile
+from snapline.runtime.rundir import RunDirectory
+from snapline.runtime.slot_process import SlotSpec
+from snapline.runtime.transport import Connection, Listener, Loop, new_secret
+from snapline.runtime.wire import Wire
+from snapline.storage.api import Extent
+
+
+class Launcher(Protocol):
+    """Starts processes that run a slot's body."""
+
+    def start(self, spec: SlotSpec) -> None:
+        """Remember what the processes are to run."""
+        ...
+
+    def launch(self) -> None:
+        """Start one more process."""
+        ...
+
+    def cancel(self, tag: str) -> None:
+        """End the process that introduced itself with this tag, even if it stands still."""
+        ...
+
+    def stop(self) -> None:
+        """End all that still run."""
+        ...
+
+
+@dataclass(slots=True)
+class Timeouts:
+    """How quickly silence is noticed, in seconds."""
+
+    heartbeat_s: float = 0.2
+    silence_s: float = 2.0
+    lease_s: float = 5.0
+    register_s: float = 60.0
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A process that has registered."""
+
+    connection: Connection
+    hello: words.Hello
+    heard_s: float
+    life: tuple[SlotId, Incarnation] | None = None  # None: a spare
+
+
+class Driver:
+    """Runs one job to its end."""
+
+    def __init__(
+        self,
+        job: Job,
+        directory: RunDirectory,
+        launcher: Launcher,
+        *,
+        spares: int = 0,
+        origin_s: float | None = None,
+        timeouts: Timeouts | None = None,
+        on_event: Callable[[Happened], None] = lambda happened: None,
+    ) -> None:
+        self.job = job
+        self.directory = directory
+        self.launcher = launcher
+        self.spares = spares
+        self.begun = origin_s is not None  #: whether input is due already; a resumed run goes on
+        self.origin_s = time.time() if origin_s is None else origin_s
+        self.timeouts = timeouts or Timeouts()
+        self.on_event = on_event
+        self.on_begin: Callable[[float], None] = lambda origin_s: None
+        self.watch: Callable[[Entry], None] = lambda entry: None  #: sees all that is written down
+        self.loop = Loop()
+        self.wire = Wire([channel.id for channel in job.topology.channels])
+        self.secret = new_secret()
+        self.listener = Listener(self.loop, self.secret, self)
+        self.background = ThreadPoolExecutor(1, "snapline-decisions")
+        self.files = directory.store
+        self.outlet = directory.outlet
+        self.journal_file = JournalFile(
+            directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl"
+        )
+        self.members: dict[Connection, Member] = {}
+        self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
+        self.finished = False
+        self.problem: str | None = None
+        past = read_last(self.files, job.deployment.fingerprint)
+        self.engine = Coordinator(job, self, uuid4().hex, past)
+
+    def run(self) -> str | None:
+        """Run the job; the problem that ended it early, if there was one."""
+        timeouts = self.timeouts
+        spec = SlotSpec(
+            self.listener.address,
+            self.secret,
+            str(self.directory.path),
+            self.job,
+            timeouts.heartbeat_s,
+            timeouts.lease_s,
+        )
+        self.launcher.start(spec)
+        try:
+            self.engine.start()
+            for _ in range(self.spares):
+                self.launcher.launch()
+            self.loop.after(timeouts.register_s, self._check_registered)
+            self._beat(0)
+            while not self.finished:
+                self.loop.poll(None)
+        finally:
+            self._close()
+        return self.problem
+
+    def _close(self) -> None:
+        for member in tuple(self.members.values()):
+            member.connection.send(self.wire.pack(words.Leave("the job is over")))
+        deadline_s = time.monotonic() + 5
+        while self.members and time.monotonic() < deadline_s:
+            self.loop.poll(0.05)
+        self.launcher.stop()
+        self.listener.close()
+        self.background.shutdown(wait=True)
+        self.journal_file.close()
+        self.loop.close()
+
+    def _check_registered(self) -> None:
+        if self.wanted:
+            self.finish(
+                f"only {len(self.job.slots) - len(self.wanted)} of {len(self.job.slots)} slots have "
+                "started: ask for fewer slots, or give Spark more cores"
+            )
+
+    def _beat(self, seq: int) -> None:
+        now_s = time.monotonic()
+        for member in tuple(self.members.values()):
+            member.connection.send(self.wire.pack(words.Lease(seq)))
+            if now_s - member.heard_s > self.timeouts.silence_s:
+                self.launcher.cancel(member.hello.role)
+                self._gone(member)
+        self.journal_file.flush()
+        self.loop.after(self.timeouts.heartbeat_s, lambda: self._beat(seq + 1))
+
+    # Processes come and go: the receiver of all connections.
+
+    def opened(self, connection: Connection) -> None:
+        """It will introduce itself."""
+
+    def received(self, connection: Connection, kind: int, body: Body) -> None:
+        """A word of a process."""
+        word = self.wire.unpack(kind, body)
+        member = self.members.get(connection)
+        if isinstance(word, words.Hello):
+            self._meet(Member(connection, word, time.monotonic()))
+            return
+        if member is None:
+            if isinstance(word, words.Heartbeat):
+                return  # sent before it could introduce itself
+            raise WireError("a process must introduce itself first")
+        member.heard_s = time.monotonic()
+        if member.life is not None and not isinstance(word, words.Heartbeat):
+            self.engine.report(*member.life, word)  # type: ignore[arg-type]
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """A process is gone."""
+        if member := self.members.get(connection):
+            self._gone(member)
+
+    def _meet(self, member: Member) -> None:
+        self.members[member.connection] = member
+        if self.wanted:
+            self._assign(member)
+        else:
+            member.connection.send(self.wire.pack(words.BecomeSpare()))
+
+    def _assign(self, member: Member) -> None:
+        member.life = self.wanted.popleft()
+        member.connection.send(self.wire.pack(words.Assign(*member.life)))
+        self.engine.registered_slot(*member.life)
+
+    def _gone(self, member: Member) -> None:
+        self.members.pop(member.connection, None)
+        member.connection.close()
+        if member.life is not None:
+            self.engine.lost(*member.life)
+        elif not self.finished:
+            self.launcher.launch()  # a spare
+
+    def pid(self, slot: SlotId) -> int | None:
+        """The process of the present life of a slot."""
+        lives = {m.life: m.hello.pid for m in self.members.values() if m.life is not None}
+        return lives.get((slot, self.engine.members.incarnations[slot]))
+
+    def kill(self, slot: SlotId, how: int = signal.SIGKILL) -> None:
+        """Send a signal to a slot, if it lives."""
+        pid = self.pid(slot)
+        if pid is not None:
+            self.note(f"slot/{slot}", self.engine.epoch, "killed", {"pid": pid, "signal": int(how)})
+            os.kill(pid, how)
+
+    def wake(self, pid: int) -> None:
+        """Let a process that was stopped go on, if it still exists."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+    # The shell.
+
+    def now_ms(self) -> Millis:
+        """Since input began to be due."""
+        return int((time.time() - self.origin_s) * 1000)
+
+    def now_us(self) -> Micros:
+        """The same, for the journal."""
+        return int((time.time() - self.origin_s) * 1_000_000)
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """Call the engine later."""
+        self.loop.after(delay_ms / 1000, lambda: self.engine.alarm(alarm))
+
+    def rng(self, name: str) -> random.Random:
+        """Random numbers that depend on the name alone."""
+        return random.Random(name)
+
+    def journal(self, entry: Entry) -> None:
+        """Write down."""
+        self.journal_file.add(entry)
+        self.watch(entry)
+
+    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
+        """Write down a `Happened`, and tell who listens."""
+        happened = Happened(self.now_us(), actor, epoch, what, detail)
+        self.journal(happened)
+        self.on_event(happened)
+
+    def send(self, slot: SlotId, incarnation: Incarnation, order: control.Order) -> None:
+        """Give an order to a life of a slot, if it is there."""
+        for member in self.members.values():
+            if member.life == (slot, incarnation):
+                if isinstance(order, control.Go | control.Replaced):
+                    member.connection.send(self.wire.pack(self._peers()))
+                if isinstance(order, control.Go):
+                    member.connection.send(self.wire.pack(self._begin()))
+                member.connection.send(self.wire.pack(order))
+
+    def _begin(self) -> words.Begin:
+        """Input is due from the moment on at which all slots run for the first time."""
+        if not self.begun:
+            self.begun = True
+            self.origin_s = time.time()
+            self.on_begin(self.origin_s)
+        return words.Begin(int(self.origin_s * 1000))
+
+    def _peers(self) -> words.Peers:
+        return words.Peers(
+            {
+                member.life[0]: words.Peer(member.life[1], member.hello.host, member.hello.port)
+                for member in self.members.values()
+                if member.life is not None
+            }
+        )
+
+    def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Find a process for a life: a spare, or a new one."""
+        self.wanted.append((slot, incarnation))
+        spare = next((m for m in self.members.values() if m.life is None), None)
+        if spare is not None:
+            self.loop.post(lambda: self._assign_spare(spare))
+        self.launcher.launch()
+
+    def _assign_spare(self, member: Member) -> None:
+        if self.wanted and member.connection in self.members and member.life is None:
+            self._assign(member)
+
+    def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
+        """Store a decision in the background, unless its number is taken."""
+
+        def work() -> None:
+            try:
+                won = self.files.put_if_absent(key, data)
+                found = data if won else self.files.get(key)
+            except StorageError:
+                self.loop.post(lambda: self.engine.failed(ticket))
+                return
+            if found == data:
+                self.loop.post(lambda: self.engine.done(ticket))
+            else:
+                self.loop.post(lambda: self.engine.conflict(ticket, found))
+
+        self.background.submit(work)
+
+    def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
+        """Publish in the background."""
+
+        def work() -> None:
+            try:
+                accepted = self.outlet.publish(number, extents)
+            except StorageError:
+                self.loop.post(lambda: self.engine.failed(ticket))
+                return
+            if accepted:
+                self.loop.post(lambda: self.engine.done(ticket))
+            else:
+                self.loop.post(lambda: self.engine.conflict(ticket, b""))
+
+        self.background.submit(work)
+
+    def delete(self, key: str) -> None:
+        """Delete an object in the background."""
+        self.background.submit(self.files.delete, key)
+
+    def finish(self, problem: str | None) -> None:
+        """The job is over."""
+        self.finished = True
+        self.problem = problem
+
+    def deposed(self) -> None:
+        """Somebody else has resumed this run."""
+        self.finish("another driver has taken this run over")

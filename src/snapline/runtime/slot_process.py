@@ -1,0 +1,318 @@
+"""A slot as a real process: the loop inside a long-running Spark task.
+
+A process that starts is nobody. It tells the driver where it listens, and is made a life of a slot, or a
+spare, or is sent away. From then on it is the engine's `Slot` behind real sockets, files and clocks. It
+exits when the driver says so, when the connection to it breaks, or when its lease lapses: a dead driver
+leaves nobody behind.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from snapline.core.effects import TaskEffect
+from snapline.core.messages import Message
+from snapline.engine import control
+from snapline.engine.job import Job
+from snapline.engine.shell import Alarm, Ticket
+from snapline.engine.slot import Slot
+from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
+from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
+from snapline.journal.entry import Entry, Happened
+from snapline.runtime import words
+from snapline.runtime.framing import Body, WireError
+from snapline.runtime.journal_file import JournalFile
+from snapline.runtime.rundir import RunDirectory
+from snapline.runtime.transport import Connection, Listener, Loop, dial
+from snapline.runtime.wire import Wire
+from snapline.storage.api import Egress, Life, MessageLog
+
+STEPS_PER_POLL = 64
+"""Inputs taken before the sockets are looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSpec:
+    """All that a process needs to become a slot."""
+
+    driver: tuple[str, int]
+    secret: bytes
+    run: str  # the path of the run directory
+    job: Job
+    heartbeat_s: float
+    lease_s: float
+
+
+class SlotProcess:
+    """One process, and the shell of the slot that it becomes."""
+
+    def __init__(self, spec: SlotSpec, tag: str = "") -> None:
+        self.spec = spec
+        self.tag = tag  #: of the Spark job, so that the driver can cancel it
+        self.loop = Loop()
+        self.wire = Wire([channel.id for channel in spec.job.topology.channels])
+        self.directory = RunDirectory(Path(spec.run))
+        self.files = self.directory.store
+        self.background = ThreadPoolExecutor(2, "snapline-store")
+        self.listener = Listener(self.loop, spec.secret, _Peer(self))
+        self.boss = dial(self.loop, spec.driver, spec.secret, _Boss(self))
+        self.links: dict[tuple[SlotId, Incarnation], Connection] = {}
+        self.peers: Mapping[SlotId, words.Peer] = {}
+        self.engine: Slot | None = None
+        self.journal_file: JournalFile | None = None
+        self.leaving = False
+        self.lease_until_s = time.monotonic() + spec.lease_s
+        self.turn = 0
+        self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
+
+    def run(self) -> None:
+        """Live until it is over."""
+        self._beat(0)
+        while not self.leaving:
+            worked = False
+            for _ in range(STEPS_PER_POLL):
+                if self.engine is None or not self.engine.step():
+                    break
+                worked = True
+            self.loop.poll(0 if worked else None)
+            self.leaving |= time.monotonic() > self.lease_until_s
+        self._publish_at_once()
+        self.loop.poll(0)
+        self.background.shutdown(wait=True, cancel_futures=True)
+        if self.journal_file is not None:
+            self.journal_file.close()
+
+    def _beat(self, seq: int) -> None:
+        self.boss.send(self.wire.pack(words.Heartbeat(seq)))
+        if self.journal_file is not None:
+            self.journal_file.flush()
+        self._publish_at_once()
+        self.loop.after(self.spec.heartbeat_s, lambda: self._beat(seq + 1))
+
+    def _publish_at_once(self) -> None:
+        """Where no line is ever committed, output is public as it is written."""
+        if self.engine is not None and not self.spec.job.protocol.checkpoints:
+            for task in self.engine.tasks.values():
+                if task.egress is not None:
+                    task.egress.sync()
+
+    # What the driver says.
+
+    def obey(self, word: words.Word) -> None:
+        """The driver said something."""
+        match word:
+            case words.Assign(slot, incarnation):
+                self.engine = Slot(slot, incarnation, self.spec.job, self)
+                path = self.directory.path / "journal" / f"slot-{slot}.{incarnation}.jsonl"
+                self.journal_file = JournalFile(path)
+            case words.BecomeSpare():
+                pass
+            case words.Leave():
+                self.leaving = True
+            case words.Lease():
+                self.lease_until_s = time.monotonic() + self.spec.lease_s
+            case words.Peers(lives):
+                self.peers = lives
+            case words.Begin(origin_ms):
+                self.origin_s = origin_ms / 1000
+            case _:
+                if self.engine is None:
+                    raise WireError(f"nobody was given {word}")
+                self.engine.order(word)  # type: ignore[arg-type]
+
+    # The shell: time, chance, journal.
+
+    def now_ms(self) -> Millis:
+        """Since input began to be due."""
+        return int((time.time() - self.origin_s) * 1000)
+
+    def now_us(self) -> Micros:
+        """The same, for the journal."""
+        return int((time.time() - self.origin_s) * 1_000_000)
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """Call the engine later."""
+        engine = self._engine
+        self.loop.after(delay_ms / 1000, lambda: engine.alarm(alarm))
+
+    @property
+    def _engine(self) -> Slot:
+        assert self.engine is not None
+        return self.engine
+
+    def rng(self, name: str) -> random.Random:
+        """Random numbers that depend on the name alone."""
+        return random.Random(name)
+
+    def journal(self, entry: Entry) -> None:
+        """Write down."""
+        assert self.journal_file is not None
+        self.journal_file.add(entry)
+
+    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
+        """Write down a `Happened`."""
+        self.journal(Happened(self.now_us(), actor, epoch, what, detail))
+
+    def performing(self, act: TaskEffect | Message) -> None:
+        """Nothing happens here by itself."""
+
+    def worked(self, records: int) -> None:
+        """Time passes by itself."""
+
+    def choose(self, count: int) -> int:
+        """Take turns."""
+        self.turn += 1
+        return self.turn % count
+
+    # The shell: sockets.
+
+    def transmit(self, slot: SlotId, frame: control.Frame) -> None:
+        """Send to the life that the frame is meant for, if it is known."""
+        if link := self._link(slot, frame.life[2]):
+            link.send(self.wire.pack(frame), frame)
+
+    def overtake(self, slot: SlotId, frame: control.Frame) -> Sequence[Message]:
+        """Pass what has not left."""
+        link = self._link(slot, frame.life[2])
+        if link is None:
+            return []
+        passed = link.overtake(
+            lambda other: (
+                other is not None
+                and other.channel == frame.channel
+                and not isinstance(other.payload, control.Credit)
+            ),
+            self.wire.pack(frame),
+            frame,
+        )
+        return [other.payload for other in passed if isinstance(other.payload, Message)]
+
+    def _link(self, slot: SlotId, incarnation: Incarnation) -> Connection | None:
+        link = self.links.get((slot, incarnation))
+        if link is None:
+            peer = self.peers.get(slot)
+            if peer is None or peer.incarnation != incarnation:
+                return None
+            link = dial(self.loop, (peer.host, peer.port), self.spec.secret, _Peer(self))
+            me = self._engine
+            link.send(self.wire.pack(words.PeerHello(me.slot, me.incarnation)))
+            self.links[slot, incarnation] = link
+        return link
+
+    def report(self, report: control.Report) -> None:
+        """Over the connection to the driver."""
+        self.boss.send(self.wire.pack(report))
+
+    # The shell: storage.
+
+    def open_log(self, life: Life) -> MessageLog:
+        """The log of a task in this life."""
+        return self.directory.logs.open(life)
+
+    def open_egress(self, life: Life, position: int) -> Egress:
+        """The egress of a sink task in this life."""
+        return self.directory.outlet.open(life, position)
+
+    def store(self, ticket: Ticket, key: str, data: bytes) -> None:
+        """Store an object in the background."""
+        self._background(lambda: self.files.put(key, data), ticket)
+
+    def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
+        """Make a file durable. Here and now: nothing may be appended to it meanwhile."""
+        engine = self._engine
+        try:
+            file.sync()
+        except StorageError:
+            self.loop.post(lambda: engine.failed(ticket))
+        else:
+            self.loop.post(lambda: engine.done(ticket))
+
+    def fetch(self, ticket: Ticket, key: str, digest: str) -> None:
+        """Load an object in the background."""
+        engine = self._engine
+
+        def load() -> None:
+            data: bytes | None = None
+            try:
+                data = self.files.get(key, digest)
+            except (ObjectDamaged, ObjectMissing):
+                pass
+            except StorageError:
+                self.loop.post(lambda: engine.failed(ticket))
+                return
+            self.loop.post(lambda: engine.fetched(ticket, data))
+
+        self.background.submit(load)
+
+    def delete(self, key: str) -> None:
+        """Delete an object in the background."""
+        self.background.submit(self.files.delete, key)
+
+    def _background(self, act: Callable[[], object], ticket: Ticket) -> None:
+        engine = self._engine
+
+        def work() -> None:
+            try:
+                act()
+            except StorageError:
+                self.loop.post(lambda: engine.failed(ticket))
+            else:
+                self.loop.post(lambda: engine.done(ticket))
+
+        self.background.submit(work)
+
+
+class _Boss:
+    """Takes what the driver says."""
+
+    def __init__(self, process: SlotProcess) -> None:
+        self.process = process
+
+    def opened(self, connection: Connection) -> None:
+        """Introduce ourselves."""
+        process = self.process
+        host, port = process.listener.address
+        hello = words.Hello(process.tag, process.directory.name, os.getpid(), host, port)
+        connection.send(process.wire.pack(hello))
+
+    def received(self, connection: Connection, kind: int, body: Body) -> None:
+        """A word of the driver."""
+        word = self.process.wire.unpack(kind, body)
+        if isinstance(word, control.Frame):
+            raise WireError("the driver sends no data")
+        self.process.obey(word)
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """Without a driver there is nothing to do."""
+        self.process.leaving = True
+
+
+class _Peer:
+    """Takes what another slot says; it says first who it is."""
+
+    def __init__(self, process: SlotProcess) -> None:
+        self.process = process
+        self.slots: dict[Connection, SlotId] = {}
+
+    def opened(self, connection: Connection) -> None:
+        """It will introduce itself."""
+
+    def received(self, connection: Connection, kind: int, body: Body) -> None:
+        """A frame, or the introduction."""
+        item = self.process.wire.unpack(kind, body)
+        if isinstance(item, words.PeerHello):
+            self.slots[connection] = item.slot
+        elif isinstance(item, control.Frame) and connection in self.slots:
+            if self.process.engine is not None:
+                self.process.engine.receive(self.slots[connection], item)
+        else:
+            raise WireError(f"a peer does not say {type(item).__name__}")
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """The driver will notice, too, and tell what follows."""
+        self.slots.pop(connection, None)
