@@ -37,6 +37,7 @@ def test_cancelling_a_stopped_slot_frees_its_core(slots):
     assert lives(slots.next_pid(before))
     assert not lives(pid)
     assert slots.ends[job].ending is Ending.CANCELLED
+    assert len(slots.ends) == 1, "only that one has ended"
     assert not waiting.ended.is_set()
 
 

@@ -62,7 +62,7 @@ def check_java() -> Check:
     try:
         java = find_java()
     except NoJava as error:
-        return Check("java", False, "none", str(error))
+        return Check("java", False, "nothing", str(error))
     return Check("java", True, f"{java.version}, from {java.origin} ({java.executable})")
 
 
@@ -71,7 +71,7 @@ def check_pyspark() -> Check:
     try:
         found = version("pyspark")
     except PackageNotFoundError:
-        found = "none"
+        found = "nothing"
     fits = found.partition(".")[0] == str(PYSPARK_MAJOR)
     advice = f"Install pyspark {PYSPARK_MAJOR} into the environment of {sys.executable}."
     return judged("pyspark", fits, found, advice)
