@@ -22,6 +22,7 @@ from snapline.cli_request import (
     chosen_seeds,
     chosen_workloads,
 )
+from snapline.cli_run import diagnose, manage_runs, millis, run_on_spark
 from snapline.cli_simulate import run_again, run_one, run_sweep
 from snapline.cli_tables import messages
 from snapline.core.policy import Guarantee
@@ -151,6 +152,82 @@ def simulate_command(
         if request.alone:
             raise typer.Exit(run_one(request, diagram, as_json))
         raise typer.Exit(run_sweep(request, jobs, as_json))
+
+
+RUN_EXAMPLES = """[bold]Examples[/bold]
+
+A run of twenty seconds on Spark, with a slot killed for real:
+[cyan]snapline run q12 --faults "kill slot=1 at=8s"[/cyan]
+
+Another protocol, killed again while it recovers:
+[cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=5s; kill slot=0 on=recovery"[/cyan]
+
+Go on after the driver was killed:
+[cyan]snapline run --resume last[/cyan]"""
+
+RunsOption = Annotated[Path, typer.Option(metavar="DIR", help="Where runs are kept.")]
+
+
+@app.command("run", epilog=RUN_EXAMPLES)
+def run_command(
+    flow: Annotated[Text, typer.Argument(metavar="[FLOW]", help="A workload, such as q12.")] = None,
+    protocol: Annotated[str, typer.Option(metavar="P", help="Which protocol.")] = "aligned",
+    guarantee: GuaranteeOption = None,
+    slots: SlotsOption = None,
+    rate: Annotated[int, typer.Option(min=1, metavar="R", help="Records per second.")] = 2_000,
+    duration: Annotated[str, typer.Option(metavar="D", help="How long input comes.")] = "20s",
+    interval: Annotated[str, typer.Option(metavar="I", help="Between checkpoints.")] = "5s",
+    faults: Annotated[str, typer.Option(help="What goes wrong: kills and pauses.")] = "",
+    spares: Annotated[int, typer.Option(min=0, metavar="N", help="Processes that wait.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="K", help="Of the input.")] = 1,
+    resume: Annotated[Text, typer.Option(metavar="RUN", help="Go on with this run.")] = None,
+    runs: RunsOption = Path("runs"),
+    as_json: JsonOption = False,
+) -> None:
+    """Run a workload on Spark, kill its processes for real, and judge what came out."""
+    from snapline.runtime.run import Spec, default_slots
+
+    if (flow is None) == (resume is None):
+        raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
+    spec = None
+    if flow is not None:
+        spec = Spec(
+            flow,
+            protocol,
+            guarantee.value if guarantee is not None else None,
+            slots or default_slots(),
+            rate,
+            millis(duration, "--duration"),
+            millis(interval, "--interval"),
+            faults,
+            spares,
+            seed,
+        )
+    with interruptible():
+        raise typer.Exit(run_on_spark(spec, resume, runs, as_json))
+
+
+@app.command("runs")
+def runs_command(
+    action: Annotated[str, typer.Argument(help="list, show or rm.")] = "list",
+    name: Annotated[Text, typer.Argument(metavar="[RUN|last]", help="Which run.")] = None,
+    runs: RunsOption = Path("runs"),
+    as_json: JsonOption = False,
+) -> None:
+    """List the runs there are, show one, or remove one."""
+    raise typer.Exit(manage_runs(action, name, runs, as_json))
+
+
+@app.command("doctor")
+def doctor_command(
+    try_spark: Annotated[
+        bool, typer.Option("--try-spark", metavar=" ", help="Run a tiny job, too: takes seconds.")
+    ] = False,
+    runs: RunsOption = Path("runs"),
+    as_json: JsonOption = False,
+) -> None:
+    """See whether this machine can run Snapline on Spark, and what to mend if not."""
+    raise typer.Exit(diagnose(runs, try_spark, as_json))
 
 
 @app.command("list", epilog="[cyan]snapline list protocols[/cyan]  only one of the lists")

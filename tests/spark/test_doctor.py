@@ -53,7 +53,7 @@ def test_no_java_and_no_sockets_are_findings_not_errors(monkeypatch):
 
     monkeypatch.setattr(doctor, "find_java", no_java)
     monkeypatch.setattr(socket, "create_server", no_server)
-    assert doctor.check_java() == Check("java", False, "none", "get one")
+    assert doctor.check_java() == Check("java", False, "nothing", "get one")
     assert doctor.check_loopback().found == "not permitted"
     assert not doctor.check_loopback().ok
 

@@ -35,7 +35,7 @@ class Spec:
     """What to run: all that a resume needs to know again."""
 
     workload: str
-    protocol: str = "aligned"
+    protocol: str
     guarantee: str | None = None  # None: the protocol's first promise
     slots: int = 2
     rate: int = 2_000  # records per second, all sources together

@@ -1,0 +1,182 @@
+"""`snapline run`, `runs` and `doctor`: real runs on Spark, what is left of them, and what they need.
+
+The runtime is imported when it is used: Spark takes a second to import, and `--help` should not.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from snapline.chaos.grammar import read_duration
+from snapline.cli_tables import messages, print_json, results
+from snapline.errors import FaultSyntaxError, UsageError
+from snapline.ids import Millis
+from snapline.journal.entry import Happened
+
+if TYPE_CHECKING:
+    from snapline.runtime.run import Run, Spec
+
+KEPT, BROKEN, UNKNOWN = 0, 1, 3
+EXIT = {"yes": KEPT, "no": BROKEN, "unknown": UNKNOWN}
+
+
+def millis(text: str, option: str) -> Millis:
+    """A duration that was given as an option."""
+    try:
+        return read_duration(text)
+    except (ValueError, FaultSyntaxError) as error:
+        raise UsageError(
+            f"{option} takes a duration such as 500ms, 20s or 2m, not {text!r}"
+        ) from error
+
+
+def run_on_spark(spec: "Spec | None", resume: str | None, runs: Path, as_json: bool) -> int:
+    """Run a workload, or resume a run, and tell how it went."""
+    from snapline.runtime import run as runtime
+
+    out = messages()
+    if spec is not None:
+        runtime.build_job(spec)  # bad input is said before Spark is started
+        runtime.faults_of(spec)
+    out.print("starting Spark ...")
+    told = Teller()
+    asked = spec if spec is not None else runtime.Spec("", "")
+    finished = runtime.run(asked, runs=runs, resume=resume, on_event=told.see)
+    if as_json:
+        print_json(_as_json(finished))
+    else:
+        _print_run(finished)
+    return EXIT[finished.verdict.kept]
+
+
+@dataclass(slots=True)
+class Teller:
+    """Says what happens while a run goes on, in plain lines."""
+
+    commits: int = 0
+
+    def see(self, happened: Happened) -> None:
+        """Take an event of the driver."""
+        line = self._line(happened)
+        if line is not None:
+            messages().print(f"{happened.at_us / 1e6:8.2f} s  {escape(line)}")
+
+    def _line(self, happened: Happened) -> str | None:
+        detail = happened.detail
+        match happened.what:
+            case "killed":
+                return f"signal {detail['signal']} to {happened.actor} (process {detail['pid']})"
+            case "lost":
+                return f"slot {detail['slot']} lost; {self.commits} lines were committed before"
+            case "running":
+                return f"all slots run (epoch {happened.epoch})"
+            case "decided":
+                self.commits += detail["epoch"] == happened.epoch
+                return None
+            case "finished":
+                return f"all input is processed and all output published ({self.commits} lines)"
+            case "stopped":
+                return f"stopped: {detail['problem']}"
+            case _:
+                return None
+
+
+def _print_run(finished: "Run") -> None:
+    out = results()
+    metrics = finished.metrics
+    rows = sum(len(batch) for batch in finished.outputs.values())
+    out.print(f"[bold]{escape(finished.name)}[/]: {escape(str(finished.directory.path))}")
+    out.print(
+        f"rows published {rows:,}, lines committed {metrics['commits']:,}, "
+        f"signals {metrics['kills']}, slots lost {metrics['lost']}"
+    )
+    if metrics["restart_s"]:
+        out.print(
+            f"noticed after {_seconds(metrics['detection_s'])}, "
+            f"all running again {_seconds(metrics['restart_s'])} later"
+        )
+    colour, word = {
+        "yes": ("green", "kept"),
+        "no": ("red", "broken"),
+        "unknown": ("yellow", "unknown"),
+    }[finished.verdict.kept]
+    out.print(f"[bold {colour}]{word}[/]: {escape(finished.verdict.because)}", soft_wrap=True)
+
+
+def _seconds(values: list[float]) -> str:
+    return ", ".join(f"{value:.2f} s" for value in values) or "-"
+
+
+def _as_json(finished: "Run") -> dict[str, Any]:
+    return {
+        "run": finished.name,
+        "directory": str(finished.directory.path),
+        "kept": finished.verdict.kept,
+        "because": finished.verdict.because,
+        "metrics": dict(finished.metrics),
+        "rows": {sink: len(batch) for sink, batch in finished.outputs.items()},
+    }
+
+
+def manage_runs(action: str, name: str | None, runs: Path, as_json: bool) -> int:
+    """List, show or remove what runs left."""
+    from snapline.runtime.rundir import RunDirectory
+
+    match action:
+        case "list":
+            found = sorted(runs.glob("*/run.json"), key=lambda file: file.stat().st_mtime)
+            _print_runs([RunDirectory(file.parent) for file in found], as_json)
+        case "show":
+            directory = RunDirectory.open(runs, name or "last")
+            print_json({"run": directory.name, **directory.spec(), **_result(directory.path)})
+        case "rm":
+            if name is None:
+                raise UsageError("say which run to remove: 'snapline runs rm NAME'")
+            directory = RunDirectory.open(runs, name)
+            shutil.rmtree(directory.path)
+            messages().print(f"removed {directory.name}")
+        case _:
+            raise UsageError(f"'snapline runs' knows list, show and rm, not {action!r}")
+    return KEPT
+
+
+def _result(path: Path) -> dict[str, Any]:
+    file = path / "result.json"
+    result: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {"kept": None}
+    return result
+
+
+def _print_runs(directories: list[Any], as_json: bool) -> None:
+    rows = [(d.name, d.spec(), _result(d.path)) for d in directories]
+    if as_json:
+        print_json({"runs": [{"run": name, **spec, **result} for name, spec, result in rows]})
+        return
+    if not rows:
+        messages().print("no runs yet: 'snapline run q12' makes one")
+        return
+    table = Table("run", "workload", "protocol", "faults", "kept", box=None)
+    for name, spec, result in rows:
+        kept = result["kept"] or "not finished"
+        words = [escape(str(spec.get(key, "?"))) for key in ("workload", "protocol", "faults")]
+        table.add_row(name, *words, kept)
+    results().print(table)
+
+
+def diagnose(runs: Path, try_spark: bool, as_json: bool) -> int:
+    """Look at the machine."""
+    from snapline.runtime.doctor import checks
+
+    found = checks(runs, try_spark)
+    if as_json:
+        print_json({"checks": [{"name": c.name, "ok": c.ok, "found": c.found} for c in found]})
+    else:
+        for check in found:
+            mark = "[green]ok[/]     " if check.ok else "[red]mend[/]   "
+            advice = f"  {escape(check.advice)}" if check.advice else ""
+            results().print(f"{mark}{check.name:10} {escape(check.found)}{advice}", soft_wrap=True)
+    return KEPT if all(check.ok for check in found) else UNKNOWN
