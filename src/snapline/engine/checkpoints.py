@@ -230,5 +230,5 @@ class CheckpointWriter:
 
     def forget(self) -> None:
         """The epoch is over: what is pending never counts."""
-        for checkpoint in tuple(self.pending):
+        for checkpoint in reversed(tuple(self.pending)):  # deltas before what they build on
             self.abandon(checkpoint)
