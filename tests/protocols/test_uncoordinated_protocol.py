@@ -149,9 +149,11 @@ def test_damage_to_both_lines_that_are_kept_leaves_the_beginning():
     job = CoordinatorScene(UNCOORDINATED)
     for number in (1, 2, 3):
         job.stored("a", number, sent={A: number})
+        job.stored("b", number)
+        job.stored("t", number, received={A: number})
     handle = job.protocol.handle
-    assert handle(SnapshotUnreadable("a", 3)) == (Rollback(line(a=2, b=0, t=0)),)
-    assert handle(SnapshotUnreadable("a", 2)) == (Rollback(line(a=0, b=0, t=0)),)
+    assert handle(SnapshotUnreadable("t", 3)) == (Rollback(line(a=3, b=3, t=2)),)
+    assert handle(SnapshotUnreadable("t", 2)) == (Rollback(line(a=0, b=0, t=0)),)
     assert job.stored("a", 9) == (Commit(line(a=9, b=0, t=0)),)
 
 
@@ -159,7 +161,19 @@ def test_damage_to_a_forgotten_base_gives_up_what_builds_on_it():
     job = CoordinatorScene(UNCOORDINATED)
     for number in (1, 2, 3, 4):
         job.stored("a", number, parent=number - 1)
-    assert job.protocol.handle(SnapshotUnreadable("a", 1)) == (Rollback(line(a=3, b=0, t=0)),)
+        job.stored("b", number)
+        job.stored("t", number)
+    assert job.protocol.handle(SnapshotUnreadable("a", 1)) == (Rollback(line(a=3, b=4, t=4)),)
+
+
+def test_lines_that_share_a_checkpoint_are_no_two_lines():
+    """Only `a` moves: damage to its newest checkpoints still leaves an older one."""
+    job = CoordinatorScene(UNCOORDINATED)
+    for number in (1, 2, 3):
+        job.stored("a", number, sent={A: number})
+    handle = job.protocol.handle
+    assert handle(SnapshotUnreadable("a", 3)) == (Rollback(line(a=2, b=0, t=0)),)
+    assert handle(SnapshotUnreadable("a", 2)) == (Rollback(line(a=1, b=0, t=0)),)
 
 
 def test_quiet_asks_every_task_for_a_last_checkpoint():

@@ -85,10 +85,11 @@ def build_job(spec: Spec) -> Job:
     if spec.protocol not in PROTOCOLS:
         raise UsageError(f"there is no protocol {spec.protocol!r}: see 'snapline list protocols'")
     protocol = PROTOCOLS[spec.protocol]
-    guarantee = Guarantee(spec.guarantee) if spec.guarantee else protocol.guarantees[0]
-    if guarantee not in protocol.guarantees:
-        able = ", ".join(level.value for level in protocol.guarantees)
-        raise UsageError(f"{spec.protocol} cannot promise {guarantee.value}: it can promise {able}")
+    levels = {level.value: level for level in protocol.guarantees}
+    if spec.guarantee is not None and spec.guarantee not in levels:
+        able = ", ".join(levels)
+        raise UsageError(f"{spec.protocol} cannot promise {spec.guarantee}: it can promise {able}")
+    guarantee = levels[spec.guarantee] if spec.guarantee else protocol.guarantees[0]
     deployment = deploy(WORKLOADS[spec.workload].build(spec.params), spec.slots)
     if reason := refusal(protocol, deployment.topology):
         raise UsageError(reason)
@@ -117,8 +118,7 @@ def run(
     """Run a workload on Spark to its end, break it as the spec says, and judge the output."""
     if resume is not None:
         directory = RunDirectory.open(runs, resume)
-        spec = Spec(**{k: v for k, v in directory.spec().items() if k != "version"})
-        spec = replace(spec, faults="")
+        spec = replace(_read_spec(directory), faults="")
     job = build_job(spec)
     faults = faults_of(spec)
     session = spark or own_session(spec.slots, spec.spares)
@@ -136,6 +136,14 @@ def run(
     finished = Run(directory, spec, verdict, timeline.metrics(), outputs)
     _write_result(finished)
     return finished
+
+
+def _read_spec(directory: RunDirectory) -> Spec:
+    fields = {name: value for name, value in directory.spec().items() if name != "version"}
+    try:
+        return Spec(**fields)
+    except TypeError as error:
+        raise UsageError(f"{directory.path} was written by another version: {error}") from error
 
 
 def _drive(

@@ -45,6 +45,9 @@ COMMANDS = [
     events.Capture(10, {CHANNEL: 4}),
     events.Proceed(11),
 ]
+RESTORE = control.Restore(
+    4, {0: 1, 1: 3}, {TASK: (META, META), TaskId("sum/1"): ()}, {CHANNEL: 5}, PLAN, alone=True
+)
 WORDS = [
     words.Hello("slot", "brisk-otter", 4711, "::1", 65535),
     words.Assign(1, 3),
@@ -55,9 +58,7 @@ WORDS = [
     words.Heartbeat(17),
     words.Lease(17),
     words.PeerHello(0, 2),
-    control.Restore(
-        4, {0: 1, 1: 3}, {TASK: (META, META), TaskId("sum/1"): ()}, {CHANNEL: 5}, PLAN, alone=True
-    ),
+    RESTORE,
     control.Go(4),
     control.Replaced(4, 1, 2),
     *[control.Instruct(4, (TASK, TaskId("sum/1")), command) for command in COMMANDS],
@@ -136,7 +137,7 @@ def test_what_is_no_word_of_ours_is_a_wire_error(name):
 
 def test_an_unknown_origin_is_a_wire_error():
     with pytest.raises(WireError):
-        Wire().unpack(WORD, text_of(WORDS[8]).replace(b'"receiver"', b'"nowhere"'))
+        Wire().unpack(WORD, text_of(RESTORE).replace(b'"receiver"', b'"nowhere"'))
 
 
 JSON = st.recursive(

@@ -1,0 +1,68 @@
+"""A run that cannot be is refused with one clear message, before anything is started or written."""
+
+import json
+
+import pytest
+
+from snapline.errors import UsageError
+from snapline.runtime import run as run_module
+from snapline.runtime.run import Spec, run
+
+SOUND = {"workload": "q12", "protocol": "aligned"}
+
+
+@pytest.fixture(autouse=True)
+def no_spark(monkeypatch):
+    """Bad input is noticed before there is a Spark."""
+
+    def refuse(slots, spares):
+        raise AssertionError("a Spark was started for bad input")
+
+    monkeypatch.setattr(run_module, "own_session", refuse)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"workload": "q99"}, r"no workload 'q99'.*snapline list workloads"),
+        ({"protocol": "hopeful"}, r"no protocol 'hopeful'.*snapline list protocols"),
+        ({"workload": "reachability"}, r"aligned cannot run .* a cycle: .*aligned-cyclic"),
+        ({"guarantee": "perfect"}, r"perfect.*exactly-once"),
+        ({"protocol": "none", "guarantee": "exactly-once"}, r"none cannot promise exactly-once"),
+        ({"faults": "tickle slot=1 at=2s"}, r"tickle"),
+        ({"faults": "kill slot=1 at=noon"}, r"noon"),
+        ({"faults": "kill slot=2 at=2s"}, r"slot.*2"),
+        ({"faults": "kill slot=1 step=7"}, r"not this: 'kill slot=1 step=7'.*snapline simulate"),
+        ({"faults": "store outage at=2s for=1s"}, r"not this: 'store outage.*snapline simulate"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_one_message_and_leaves_nothing(
+    tmp_path, wrong, message
+):
+    with pytest.raises(UsageError, match=message):
+        run(Spec(**{**SOUND, **wrong}), runs=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (json.dumps({**SOUND, "version": 99}), r"another version of Snapline \(99\)"),
+        (json.dumps(SOUND), r"another version of Snapline"),
+        ("{", r"run\.json cannot be read"),
+        (json.dumps({**SOUND, "version": 1, "colour": "red"}), r"colour|another version"),
+    ],
+)
+def test_a_run_that_cannot_be_understood_is_not_resumed(tmp_path, content, message):
+    directory = tmp_path / "old-one"
+    directory.mkdir()
+    (directory / "run.json").write_text(content)
+    with pytest.raises(UsageError, match=message):
+        run(Spec(**SOUND), runs=tmp_path, resume="old-one")
+    assert [path.name for path in directory.iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize("name", ["nowhere", "last"])
+def test_a_run_that_is_not_there_is_not_resumed(tmp_path, name):
+    with pytest.raises(UsageError, match=r"there (is no run 'nowhere'|are no runs) in "):
+        run(Spec(**SOUND), runs=tmp_path, resume=name)
