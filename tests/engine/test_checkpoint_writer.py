@@ -304,6 +304,14 @@ def test_a_new_snapshot_abandons_one_that_is_still_open():
     assert scene.report_of(8).parent is None
 
 
+def test_an_open_snapshot_does_not_count_with_the_one_before_it():
+    scene = Scene()
+    scene.take(6)
+    scene.take(7, open=True)
+    scene.shell.taken()
+    assert [scene.done(kind, 6) for kind in ("snapshot", "log")] == [[], [6]]
+
+
 def test_an_open_snapshot_holds_back_those_behind_it():
     """It counts before them or not at all."""
     scene = recording()

@@ -101,8 +101,8 @@ class Feeder:
     def _line(self, epoch: Epoch, rest: Sequence[Entry]) -> tuple[CheckpointMeta, ...]:
         """The line at which a resumed coordinator begins: its first decision names it."""
         for entry in rest:
-            if isinstance(entry, Happened) and entry.what == "decided":
-                if entry.detail["epoch"] == epoch:
-                    line = entry.detail["line"].items()
-                    return tuple(self.metas[task, number] for task, number in line if number)
+            decided = isinstance(entry, Happened) and entry.what == "decided"
+            if decided and entry.detail["epoch"] == epoch:
+                line = entry.detail["line"].items()
+                return tuple(self.metas[task, number] for task, number in line if number)
         return ()  # it died before it decided anything, so it will be asked nothing

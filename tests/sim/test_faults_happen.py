@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 from sim_runs import Case, Outcome, first_that_shows, happened, kept
 
+from snapline.core.events import MessageArrived, SnapshotStored
 from snapline.engine.job import Settings
-from snapline.journal.entry import Happened
+from snapline.ids import slot_of
+from snapline.journal.entry import Handled, Happened, Stamped
 from snapline.sim import run
 
 PROTOCOLS = ("aligned", "uncoordinated", "unaligned")
@@ -38,6 +40,22 @@ def saw(*what: str, never: str = "") -> Callable[[Outcome], bool]:
 
 def notes(outcome: Outcome, what: str) -> list[Happened]:
     return [e for e in outcome.journal if isinstance(e, Happened) and e.what == what]
+
+
+def journeys(outcome: Outcome, source: int, target: int) -> list[tuple[int, int]]:
+    """When the messages between two slots were sent, and when they were taken."""
+    sent = {(e.channel, e.seq): e.at_us for e in outcome.journal if isinstance(e, Stamped)}
+    taken = [
+        (entry.at_us, entry.event.message)
+        for entry in outcome.journal
+        if isinstance(entry, Handled) and isinstance(entry.event, MessageArrived)
+    ]
+    ends = (f"/{source}>", f"/{target}")
+    return [
+        (sent[message.channel, message.seq], at_us)
+        for at_us, message in taken
+        if ends[0] in message.channel and message.channel.endswith(ends[1])
+    ]
 
 
 # Slots die.
@@ -119,8 +137,38 @@ def test_a_slot_that_is_cut_off_is_given_up_and_then_ignored(protocol, other):
 
 
 @each_protocol
-def test_a_short_cut_delays_and_nothing_more(protocol):
-    outcome = shown(protocol, "cut slot=1 from=2 at=1s for=100ms", saw("cut", never="lost"))
+def test_a_short_cut_between_slots_delays_messages_and_nothing_more(protocol):
+    cut_us, healed_us = 1_000_000, 1_240_000
+
+    def delayed(outcome: Outcome) -> list[tuple[int, int]]:
+        return [
+            (at, arrived) for at, arrived in journeys(outcome, 1, 2) if at < healed_us <= arrived
+        ]
+
+    outcome = shown(protocol, "cut slot=1 from=2 at=1s for=240ms", lambda o: bool(delayed(o)))
+    during = [at for at, arrived in journeys(outcome, 1, 2) if cut_us <= arrived < healed_us]
+    assert all(at < cut_us for at in during), "it was sent before, and had arrived"
+    assert outcome.stats["rollbacks"] == 0
+
+
+@each_protocol
+def test_a_short_cut_from_the_coordinator_delays_reports_and_nothing_more(protocol):
+    cut_us, healed_us = 1_000_000, 1_240_000
+
+    def reported(outcome: Outcome) -> list[int]:
+        return [
+            entry.at_us
+            for entry in outcome.journal
+            if isinstance(entry, Handled) and isinstance(entry.event, SnapshotStored)
+            if slot_of(entry.event.meta.task) == 1
+        ]
+
+    outcome = shown(
+        protocol,
+        "cut slot=1 from=coordinator at=1s for=240ms",
+        lambda o: any(healed_us <= at < healed_us + 50_000 for at in reported(o)),
+    )
+    assert not [at for at in reported(outcome) if cut_us <= at < healed_us]
     assert outcome.stats["rollbacks"] == 0
 
 
@@ -143,7 +191,7 @@ def test_a_coordinator_that_died_is_resumed_from_the_last_line(protocol):
     [resumed] = notes(outcome, "coordinator-resumed")
     decided = notes(outcome, "decided")
     last = [note for note in decided if note.at_us < resumed.at_us][-1]
-    first = [note for note in decided if note.at_us > resumed.at_us][0]
+    first = next(note for note in decided if note.at_us > resumed.at_us)
     assert any(last.detail["line"].values())
     assert first.detail["epoch"] == last.detail["epoch"] + 1
     assert all(n >= last.detail["line"][task] for task, n in first.detail["line"].items())
@@ -230,6 +278,13 @@ def test_damage_beyond_the_public_line_is_as_if_it_had_never_been_stored(monkeyp
         "uncoordinated", DAMAGE, lambda o: o.stats["damaged"] > 0 and o.stopped is None, "nhop"
     )
     assert outcome.stats["rollbacks"] == 1
+
+
+@pytest.mark.parametrize("seed", [478, 687])
+def test_damage_to_a_snapshot_is_damage_to_every_delta_on_top_of_it(seed):
+    """Both kept lines may rest on it, whatever their own numbers are."""
+    outcome = kept(Case("aligned", "counting", seed), journal=True)
+    assert happened(outcome.journal)["SnapshotUnreadable"]
 
 
 def test_damage_to_what_nobody_reads_again_is_not_noticed():

@@ -1,4 +1,4 @@
-"""Each protocol at each weaker level that it offers: what is promised holds, and no more than that is given.
+"""Each protocol at each weaker level that it offers: what is promised holds, and no more is given.
 
 Exactly once, the first level of all of them, is the business of the sweep over every workload.
 """
