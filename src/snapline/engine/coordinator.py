@@ -32,12 +32,12 @@ from snapline.engine.timers import Timers
 from snapline.errors import ProtocolViolation
 from snapline.ids import (
     ChannelId,
+    CheckpointNo,
     Epoch,
     Incarnation,
     Seq,
     SlotId,
     TaskId,
-    checkpoint_label,
     first_checkpoint,
 )
 from snapline.journal.entry import COORDINATOR, Built, Handled
@@ -118,13 +118,15 @@ class Coordinator:
 
     def handle(self, event: events.CoordinatorEvent) -> None:
         """Give an event to the protocol and perform what it answers, in order."""
-        if self.ended:
-            return
+        if not self.ended:
+            for effect in self._tell(event):
+                self.perform(effect)
+
+    def _tell(self, event: events.CoordinatorEvent) -> tuple[effects.CoordinatorEffect, ...]:
         answer = self.protocol.handle(event)
         now_us = self.shell.now_us()
         self.shell.journal(Handled(now_us, COORDINATOR, self.epoch, 0, event, answer))
-        for effect in answer:
-            self.perform(effect)
+        return answer
 
     def perform(self, effect: effects.CoordinatorEffect) -> None:
         """Do what the protocol asks."""
@@ -158,16 +160,10 @@ class Coordinator:
         self.decider.ask(intent)
 
     def _rollback(self, line: RecoveryLine) -> None:
-        published = self.decider.published_line.checkpoints
-        behind = [task for task, n in line.checkpoints.items() if n < published[task]]
-        if behind:
-            number = checkpoint_label(line.checkpoints[behind[0]])
-            self._end(
-                f"the published line is damaged: {behind[0]} could only go back to checkpoint "
-                f"{number}, and output that was published already would come again"
-            )
-            return
-        self._ask_epoch(self.registry.chains(line))
+        if objection := self.decider.objection(line):
+            self._end(objection)
+        else:
+            self._ask_epoch(self.registry.chains(line))
 
     # Slots come and go.
 
@@ -279,8 +275,7 @@ class Coordinator:
             case control.NotStored(_, task, checkpoint):
                 self.handle(events.StoreFailed(task, checkpoint))
             case control.Unreadable(_, task, checkpoint):
-                self.registry.damage(task, checkpoint)
-                self.handle(events.SnapshotUnreadable(task, checkpoint))
+                self._unreadable(task, checkpoint)
             case control.TaskPaused(_, paused):
                 self.handle(paused)
             case control.InputRead():
@@ -292,6 +287,14 @@ class Coordinator:
                 self._press(slot, high)
             case _:
                 assert_never(report)
+
+    def _unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> None:
+        # Deltas of a damaged snapshot are as damaged as it is; the last answer knows of them all.
+        answer: tuple[effects.CoordinatorEffect, ...] = ()
+        for number in self.registry.damage(task, checkpoint):
+            answer = self._tell(events.SnapshotUnreadable(task, number))
+        for effect in answer:
+            self.perform(effect)
 
     def _press(self, slot: SlotId, high: bool) -> None:
         held = bool(self.pressed)

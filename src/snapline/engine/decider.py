@@ -21,7 +21,7 @@ from snapline.engine.ledger import (
     encode,
 )
 from snapline.engine.shell import CoordinatorShell, RetryAlarm, Ticket
-from snapline.ids import INITIAL, Epoch, Incarnation, SlotId, TaskId
+from snapline.ids import INITIAL, Epoch, Incarnation, SlotId, TaskId, checkpoint_label
 from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.storage.api import Extent, Life
 
@@ -89,6 +89,17 @@ class Decider:
         """All output of this line is public: no rollback may go behind it."""
         lagging = self.job.settings.publish_lag > 0 and not self.flushed
         return self.kept.older if lagging else line_of(self.chains)
+
+    def objection(self, line: RecoveryLine) -> str | None:
+        """Why the job cannot go back to a line: what was published is never taken back."""
+        published = self.published_line.checkpoints
+        for task, number in line.checkpoints.items():
+            if number < published[task]:
+                return (
+                    f"the published line is damaged: {task} could only go back to checkpoint "
+                    f"{checkpoint_label(number)}, and output that was published already would come again"
+                )
+        return None
 
     def line_metas(self) -> dict[TaskId, CheckpointMeta]:
         """The last line decided."""

@@ -72,8 +72,8 @@ class Registry:
         """A round will never be complete: what was stored of it is good for nothing but deltas."""
         self.aborted[checkpoint] = None
 
-    def damage(self, task: TaskId, checkpoint: CheckpointNo) -> None:
-        """Forget a damaged checkpoint and all deltas on top of it."""
+    def damage(self, task: TaskId, checkpoint: CheckpointNo) -> list[CheckpointNo]:
+        """Forget a damaged checkpoint and all deltas on top of it; returns their numbers."""
         known = self.metas[task]
         broken = [
             number
@@ -82,6 +82,7 @@ class Registry:
         ]
         for number in broken:
             del known[number]
+        return broken
 
     def collect(self, older: RecoveryLine, newer: RecoveryLine) -> Collected:
         """Forget what no recovery needs while these two lines are kept."""

@@ -31,7 +31,10 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """A protocol object took an event and answered with effects, which then were performed."""
+    """A protocol object took an event and answered with effects, which then were performed.
+
+    When one damage makes several snapshots unreadable, the coordinator's answer to the last counts.
+    """
 
     at_us: Micros
     actor: str

@@ -142,15 +142,20 @@ class Driver:
 
     def _close(self) -> None:
         for member in tuple(self.members.values()):
-            member.connection.send(self.wire.pack(words.Leave("the job is over")))
+            self._send_away(member)
         deadline_s = time.monotonic() + 5
         while self.members and time.monotonic() < deadline_s:
             self.loop.poll(0.05)
-        self.launcher.stop()
         self.listener.close()
+        for member in self.members.values():
+            member.connection.close()
+        self.launcher.stop()
         self.background.shutdown(wait=True)
         self.journal_file.close()
         self.loop.close()
+
+    def _send_away(self, member: Member) -> None:
+        member.connection.send(self.wire.pack(words.Leave("the job is over")))
 
     def _check_registered(self) -> None:
         if self.wanted:
@@ -196,7 +201,9 @@ class Driver:
 
     def _meet(self, member: Member) -> None:
         self.members[member.connection] = member
-        if self.wanted:
+        if self.finished:
+            self._send_away(member)
+        elif self.wanted:
             self._assign(member)
         else:
             member.connection.send(self.wire.pack(words.BecomeSpare()))
@@ -209,9 +216,11 @@ class Driver:
     def _gone(self, member: Member) -> None:
         self.members.pop(member.connection, None)
         member.connection.close()
+        if self.finished:
+            return
         if member.life is not None:
             self.engine.lost(*member.life)
-        elif not self.finished:
+        else:
             self.launcher.launch()  # a spare
 
     def pid(self, slot: SlotId) -> int | None:

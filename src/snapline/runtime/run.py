@@ -80,6 +80,9 @@ class Run:
 
 def build_job(spec: Spec) -> Job:
     """The job of a spec; UsageError if it cannot be."""
+    for name in ("slots", "rate", "duration_ms", "interval_ms"):
+        if getattr(spec, name) < 1:
+            raise UsageError(f"{name} must be at least 1, not {getattr(spec, name)}")
     if spec.workload not in WORKLOADS:
         raise UsageError(f"there is no workload {spec.workload!r}: see 'snapline list workloads'")
     if spec.protocol not in PROTOCOLS:
