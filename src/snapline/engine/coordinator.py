@@ -154,10 +154,8 @@ class Coordinator:
                 assert_never(effect)
 
     def _commit(self, line: RecoveryLine) -> None:
-        intent = Intent(
-            self.registry.chains(line), self.epoch, self.members.incarnations, self.memo, False
-        )
-        self.decider.ask(intent)
+        chains, incarnations = self.registry.chains(line), self.members.incarnations
+        self.decider.ask(Intent(chains, self.epoch, incarnations, self.memo, False))
 
     def _rollback(self, line: RecoveryLine) -> None:
         if objection := self.decider.objection(line):
