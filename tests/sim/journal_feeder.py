@@ -73,7 +73,7 @@ class Feeder:
         job, name = self.job, TaskId(entry.actor)
         first = first_checkpoint(entry.epoch)
         if (job.slot_by_task[name], entry.epoch) in self.lost:  # it restarts alone, in its epoch
-            first += entry.incarnation << 20
+            first += (entry.incarnation & 0xFFFF) << 16
         context = TaskContext(
             name,
             job.topology.inputs[name],
