@@ -113,7 +113,14 @@ Order: TypeAlias = Restore | Go | Replaced | Instruct | Probe | HoldSources | Pr
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Answer to Restore or Replaced: done."""
+    """Answer to Restore: done."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """Answer to Replaced: nothing is left of the peer's old life."""
 
     epoch: Epoch
 
@@ -180,5 +187,5 @@ class Pressure:
 
 
 Report: TypeAlias = (
-    Restored | Unreadable | Stored | NotStored | TaskPaused | InputRead | Counters | Pressure
+    Restored | Met | Unreadable | Stored | NotStored | TaskPaused | InputRead | Counters | Pressure
 )

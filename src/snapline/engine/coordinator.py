@@ -41,7 +41,7 @@ from snapline.ids import (
     first_checkpoint,
 )
 from snapline.journal.entry import COORDINATOR, Built, Handled
-from snapline.recovery.replay import replay_plan
+from snapline.recovery.replay import ReplayPart, replay_plan
 
 _RESUME_STRIDE = 1 << 16
 """A resumed coordinator numbers incarnations from the next multiple of this: the one before it may have
@@ -75,6 +75,7 @@ class Coordinator:
         self.final: Mapping[ChannelId, Seq] | None = None
         self.pressed: dict[SlotId, None] = {}
         self.settled: Mapping[TaskId, CheckpointMeta] = {}  #: the line of the epoch asked for
+        self.replay: dict[SlotId, list[ReplayPart]] = {}  #: what is under way across it
 
     # Beginning.
 
@@ -112,6 +113,10 @@ class Coordinator:
             if meta is not metas[task] and line[task]:
                 self.registry.add(meta)
                 line[task] = (*line[task][:-1], meta)
+        self.replay = {}
+        topology, slots = self.job.topology, self.job.slot_by_task
+        for part in replay_plan(topology, self.settled):
+            self.replay.setdefault(slots[keeper(topology, part)], []).append(part)
         return line
 
     # The protocol's other half.
@@ -194,11 +199,8 @@ class Coordinator:
 
     def _decided(self, intent: Intent) -> None:
         """A decision is durable and its output public: act on it."""
-        detail = {
-            "epoch": intent.epoch,
-            "line": line_of(intent.chains).checkpoints,
-            "number": self.decider.number,
-        }
+        line, number = line_of(intent.chains).checkpoints, self.decider.number
+        detail = {"epoch": intent.epoch, "line": line, "number": number}
         self.shell.note(COORDINATOR, self.epoch, "decided", detail)
         if intent.begins_epoch:
             self._begin_epoch(intent)
@@ -223,25 +225,20 @@ class Coordinator:
             self._order_restore(slot)
 
     def _order_restore(self, slot: SlotId) -> None:
-        job = self.job
-        tasks = job.hosted[slot]
-        chains = {task: self.decider.chains[task] for task in tasks}
+        chains = {task: self.decider.chains[task] for task in self.job.hosted[slot]}
         received = {
             channel: seq
-            for task in tasks
-            if not chains[task]
+            for task, chain in chains.items()
+            if not chain
             for channel, seq in self.settled[task].received.items()
         }
-        replay = tuple(
-            part
-            for part in replay_plan(job.topology, self.settled)
-            if job.slot_by_task[keeper(job.topology, part)] == slot
-        )
-        incarnations = dict(self.members.incarnations)
-        self._send(slot, control.Restore(self.epoch, incarnations, chains, received, replay))
+        lives, replay = dict(self.members.incarnations), tuple(self.replay.get(slot, ()))
+        # A resumed job that never saved anything goes on at the present, as a lost slot of it would.
+        alone = self.past is not None and not self.job.protocol.checkpoints
+        self._send(slot, control.Restore(self.epoch, lives, chains, received, replay, alone))
 
-    def _acknowledged(self, slot: SlotId) -> None:
-        if not self.members.acknowledge(slot, self.epoch):
+    def _acknowledged(self, slot: SlotId, *, restored: bool) -> None:
+        if not self.members.acknowledge(slot, self.epoch, restored=restored):
             return
         back = self.members.settle()
         if self.restoring:
@@ -266,7 +263,9 @@ class Coordinator:
             return
         match report:
             case control.Restored():
-                self._acknowledged(slot)
+                self._acknowledged(slot, restored=True)
+            case control.Met():
+                self._acknowledged(slot, restored=False)
             case control.Stored(_, meta):
                 self.registry.add(meta)
                 self.handle(events.SnapshotStored(meta))

@@ -63,10 +63,10 @@ class Members:
                 self.acks[other] = self.acks.get(other, 0) + 1
                 self.send(other, Replaced(epoch, slot, self.incarnations[slot]))
 
-    def acknowledge(self, slot: SlotId, epoch: Epoch) -> bool:
-        """A slot has acknowledged; True if nothing is awaited any more."""
+    def acknowledge(self, slot: SlotId, epoch: Epoch, *, restored: bool = True) -> bool:
+        """A slot was restored, or has met another; True if nothing is awaited any more."""
         self.acks[slot] -= 1
-        if self.rejoining.get(slot) is False:
+        if restored and self.rejoining.get(slot) is False:
             self._introduce(slot, epoch)
         complete = len(self.registered) == len(self.job.slots) and not any(self.acks.values())
         return complete and all(self.rejoining.values())

@@ -347,7 +347,7 @@ class Slot:
                     self.outputs.forget(channel.id)
                     task.tell_again(channel)
         self._relax()
-        self.shell.report(control.Restored(self.epoch))
+        self.shell.report(control.Met(self.epoch))
 
     # From alarms and storage.
 

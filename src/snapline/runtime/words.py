@@ -176,6 +176,7 @@ _WORD: Final[Form] = tagged(
     record(control.Stop),
     # Reports.
     record(control.Restored, epoch=INT),
+    record(control.Met, epoch=INT),
     record(control.Unreadable, epoch=INT, task=TEXT, checkpoint=INT),
     record(control.Stored, epoch=INT, meta=_META),
     record(control.NotStored, epoch=INT, task=TEXT, checkpoint=INT),

@@ -294,6 +294,8 @@ def storage_is_bounded(monitor: "Monitor") -> None:
 def tasks_stand_at_the_line(monitor: "Monitor") -> None:
     """When the slots are let go, every task is what its checkpoint on the line says."""
     world = monitor.world
+    if not world.job.protocol.checkpoints:
+        return  # a resumed job without a line goes on at the present
     metas = _metas(monitor, monitor.lines[-1].checkpoints)
     for slot in world.job.slots:
         process = world.current(slot)

@@ -15,6 +15,7 @@ from snapline.core.effects import (
     Deliver,
     Order,
     Rollback,
+    Scope,
     Snapshot,
     TaskEffect,
     Unblock,
@@ -155,7 +156,8 @@ class Monitor:
                     self.world.trigger("round")
                 case Commit():
                     self.round_open = False
-                case Rollback(line):
+                case Rollback(line, scope):
+                    self.recovering |= scope is Scope.ALL
                     self._rolled_back(line.checkpoints)
                 case _:
                     pass
@@ -163,7 +165,6 @@ class Monitor:
     def _rolled_back(self, line: Line) -> None:
         self.stats["rollbacks"] += 1
         self.round_open = False
-        self.recovering = True
         skipped = [
             sum(number > line[task] for number in known)
             for task, known in self.live.items()

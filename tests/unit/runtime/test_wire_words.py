@@ -67,6 +67,7 @@ WORDS = [
     control.Prune(4, {CHANNEL: 90}),
     control.Stop(),
     control.Restored(4),
+    control.Met(4),
     control.Unreadable(4, TASK, 9),
     control.Stored(4, META),
     control.Stored(4, CheckpointMeta(TASK, 1)),
