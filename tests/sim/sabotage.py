@@ -543,8 +543,8 @@ def credit_never_returned(patch):
 def go_before_all_have_acknowledged(patch):
     acknowledge = Members.acknowledge
 
-    def hasty(self, slot, epoch):
-        acknowledge(self, slot, epoch)
+    def hasty(self, slot, epoch, *, restored):
+        acknowledge(self, slot, epoch, restored=restored)
         return True
 
     patch.setattr(Members, "acknowledge", hasty)
