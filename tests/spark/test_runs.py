@@ -33,6 +33,8 @@ MATRIX = [
     *(("q3", name) for name in CHECKPOINTING),
     *(("reachability", name) for name in ("aligned-cyclic", "uncoordinated")),
 ]
+ALWAYS = (("q12", "aligned"), ("q12", "uncoordinated"))
+"""Every change is tested with these; the whole matrix takes minutes: `./dev test -m slow`."""
 KILLS = "kill slot=1 at=2s; kill slot=0 on=recovery; kill slot=1 at=4s"
 SOON_IN_RECOVERY = 321
 """A seed with which `on=recovery` kills a millisecond after the loss: no recovery is over by then."""
@@ -54,7 +56,10 @@ def session(spark) -> Iterator[SparkSession]:
     assert_usable_and_empty(spark)
 
 
-@pytest.mark.parametrize(("workload", "protocol"), MATRIX)
+@pytest.mark.parametrize(
+    ("workload", "protocol"),
+    [pytest.param(*case, marks=() if case in ALWAYS else pytest.mark.slow) for case in MATRIX],
+)
 def test_a_kill_one_during_recovery_and_another_leave_every_record_exactly_once(
     session, tmp_path, workload, protocol
 ):
@@ -108,6 +113,7 @@ def test_without_checkpoints_a_kill_breaks_the_output_and_the_verdict_names_a_re
     assert record in finished.verdict.because
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
 def test_a_slot_that_stood_still_too_long_is_replaced_and_publishes_nothing_as_a_zombie(
     session, tmp_path, protocol
@@ -134,6 +140,7 @@ run(spec, runs=Path(sys.argv[1]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
 def test_a_killed_driver_leaves_no_slot_behind_and_its_run_is_resumed(session, tmp_path, protocol):
     def committed() -> bool:

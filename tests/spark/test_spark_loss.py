@@ -13,7 +13,7 @@ from spark_slots import Slots, eventually, lives, parent_of, pids, sleeper
 
 from snapline.runtime.spark import own_session
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_on_a_cluster_an_executor_may_die(tmp_path):
