@@ -158,10 +158,7 @@ def _drive(
     timeouts: Timeouts | None,
     timeline: "Timeline",
 ) -> str | None:
-    hopeless: list[str] = []
-
     def give_up(why: str) -> None:
-        hopeless.append(why)
         driver.loop.post(lambda: driver.finish(why))
 
     slots = SparkSlots(session, give_up)
