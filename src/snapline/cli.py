@@ -22,7 +22,8 @@ from snapline.cli_request import (
     chosen_seeds,
     chosen_workloads,
 )
-from snapline.cli_run import diagnose, manage_runs, millis, run_on_spark
+from snapline.cli_run import diagnose, millis, run_on_spark
+from snapline.cli_runs import manage_runs
 from snapline.cli_simulate import run_again, run_one, run_sweep
 from snapline.cli_tables import messages
 from snapline.core.policy import Guarantee

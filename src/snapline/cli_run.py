@@ -3,20 +3,16 @@
 The runtime is imported when it is used: Spark takes a second to import, and `--help` should not.
 """
 
-import json
-import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
-from rich.table import Table
 
 from snapline.chaos.grammar import read_duration
+from snapline.cli_live import Teller
 from snapline.cli_tables import messages, print_json, results
 from snapline.errors import FaultSyntaxError, UsageError
 from snapline.ids import Millis
-from snapline.journal.entry import Happened
 
 if TYPE_CHECKING:
     from snapline.runtime.run import Run, Spec
@@ -54,38 +50,6 @@ def run_on_spark(spec: "Spec | None", resume: str | None, runs: Path, as_json: b
     return EXIT[finished.verdict.kept]
 
 
-@dataclass(slots=True)
-class Teller:
-    """Says what happens while a run goes on, in plain lines."""
-
-    commits: int = 0
-
-    def see(self, happened: Happened) -> None:
-        """Take an event of the driver."""
-        line = self._line(happened)
-        if line is not None:
-            messages().print(f"{happened.at_us / 1e6:8.2f} s  {escape(line)}")
-
-    def _line(self, happened: Happened) -> str | None:
-        detail = happened.detail
-        match happened.what:
-            case "killed":
-                return f"signal {detail['signal']} to {happened.actor} (process {detail['pid']})"
-            case "lost":
-                return f"slot {detail['slot']} lost; {self.commits} lines were committed before"
-            case "running":
-                return f"all slots run (epoch {happened.epoch})"
-            case "decided":
-                self.commits += detail["epoch"] == happened.epoch
-                return None
-            case "finished":
-                return f"all input is processed and all output published ({self.commits} lines)"
-            case "stopped":
-                return f"stopped: {detail['problem']}"
-            case _:
-                return None
-
-
 def _print_run(finished: "Run") -> None:
     out = results()
     metrics = finished.metrics
@@ -121,50 +85,6 @@ def _as_json(finished: "Run") -> dict[str, Any]:
         "metrics": dict(finished.metrics),
         "rows": {sink: len(batch) for sink, batch in finished.outputs.items()},
     }
-
-
-def manage_runs(action: str, name: str | None, runs: Path, as_json: bool) -> int:
-    """List, show or remove what runs left."""
-    from snapline.runtime.rundir import RunDirectory
-
-    match action:
-        case "list":
-            found = sorted(runs.glob("*/run.json"), key=lambda file: file.stat().st_mtime)
-            _print_runs([RunDirectory(file.parent) for file in found], as_json)
-        case "show":
-            directory = RunDirectory.open(runs, name or "last")
-            print_json({"run": directory.name, **directory.spec(), **_result(directory.path)})
-        case "rm":
-            if name is None:
-                raise UsageError("say which run to remove: 'snapline runs rm NAME'")
-            directory = RunDirectory.open(runs, name)
-            shutil.rmtree(directory.path)
-            messages().print(f"removed {directory.name}")
-        case _:
-            raise UsageError(f"'snapline runs' knows list, show and rm, not {action!r}")
-    return KEPT
-
-
-def _result(path: Path) -> dict[str, Any]:
-    file = path / "result.json"
-    result: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {"kept": None}
-    return result
-
-
-def _print_runs(directories: list[Any], as_json: bool) -> None:
-    rows = [(d.name, d.spec(), _result(d.path)) for d in directories]
-    if as_json:
-        print_json({"runs": [{"run": name, **spec, **result} for name, spec, result in rows]})
-        return
-    if not rows:
-        messages().print("no runs yet: 'snapline run q12' makes one")
-        return
-    table = Table("run", "workload", "protocol", "faults", "kept", box=None)
-    for name, spec, result in rows:
-        kept = result["kept"] or "not finished"
-        words = [escape(str(spec.get(key, "?"))) for key in ("workload", "protocol", "faults")]
-        table.add_row(name, *words, kept)
-    results().print(table)
 
 
 def diagnose(runs: Path, try_spark: bool, as_json: bool) -> int:
