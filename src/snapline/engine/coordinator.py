@@ -84,6 +84,7 @@ class Coordinator:
         line: Chains = dict.fromkeys(self.job.topology.tasks, ())
         first = 1
         memo = None
+        metas: tuple[CheckpointMeta, ...] = ()
         if self.past is not None:
             self.decider.resume(self.past)
             line.update(self.past.chains)
@@ -93,7 +94,7 @@ class Coordinator:
             self.protocol.restore(memo, metas)
             first = (max(self.past.incarnations.values()) // _RESUME_STRIDE + 1) * _RESUME_STRIDE
         now_us = self.shell.now_us()
-        self.shell.journal(Built(now_us, COORDINATOR, self.epoch, 0, self.seed, memo))
+        self.shell.journal(Built(now_us, COORDINATOR, self.epoch, 0, self.seed, memo, 0, metas))
         self.members.incarnations = dict.fromkeys(self.job.slots, first)
         self._ask_epoch(line)
 

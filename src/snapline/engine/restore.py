@@ -73,6 +73,7 @@ class Restoration:
         chain = self.order.chains.get(name, ())
         memo = self.loaded[name, chain[-1].checkpoint].memo if chain else None
         seed = f"{job.seed}:{name}:{epoch}:{slot.incarnation}"
+        first = self._first_checkpoint()
         context = TaskContext(
             name,
             job.topology.inputs[name],
@@ -81,14 +82,14 @@ class Restoration:
             job.options,
             job.guarantee,
             job.deployment.plans[name].policy,
-            self._first_checkpoint(),
+            first,
             slot.shell.rng(seed),
         )
         protocol = job.protocol.task(context)
         if memo is not None:
             protocol.restore(memo)
         now_us = slot.shell.now_us()
-        slot.shell.journal(Built(now_us, name, epoch, slot.incarnation, seed, memo))
+        slot.shell.journal(Built(now_us, name, epoch, slot.incarnation, seed, memo, first))
         task = Task(job, job.deployment.plans[name], life, protocol, slot)
         if chain:
             captures = [self._capture(meta) for meta in chain]

@@ -96,6 +96,8 @@ class Shell(Protocol):
 class SlotShell(Shell, Protocol):
     """What a slot asks."""
 
+    journals_messages: bool  #: whether the journal wants every message: taken and stamped
+
     def transmit(self, slot: SlotId, frame: Frame) -> None:
         """Send to another slot. Frames between two slots arrive in order, or not at all."""
         ...

@@ -25,7 +25,7 @@ from snapline.core.effects import (
     TaskEffect,
     Unblock,
 )
-from snapline.core.events import Paused, TaskEvent, Timer
+from snapline.core.events import MessageArrived, Paused, TaskEvent, Timer
 from snapline.core.messages import (
     BEFORE_TIME,
     END_OF_TIME,
@@ -129,9 +129,10 @@ class Task:
         effects = self.protocol.handle(event)
         shell = self.host.shell
         life = self.life
-        shell.journal(
-            Handled(shell.now_us(), life.task, life.epoch, life.incarnation, event, effects)
-        )
+        if shell.journals_messages or not isinstance(event, MessageArrived):
+            shell.journal(
+                Handled(shell.now_us(), life.task, life.epoch, life.incarnation, event, effects)
+            )
         for effect in effects:
             shell.performing(effect)
             self.perform(effect)
@@ -263,12 +264,13 @@ class Task:
         stamp = self.protocol.stamp(channel)
         message = Message(channel.id, seq, self.life.epoch, batch, stamp.header, watermark)
         shell, life = self.host.shell, self.life
-        shell.journal(
-            Stamped(
-                shell.now_us(), life.task, life.epoch, life.incarnation,
-                channel.id, seq, stamp, batch.length,
-            )
-        )  # fmt: skip
+        if shell.journals_messages:
+            shell.journal(
+                Stamped(
+                    shell.now_us(), life.task, life.epoch, life.incarnation,
+                    channel.id, seq, stamp, batch.length,
+                )
+            )  # fmt: skip
         if stamp.log:
             self.log.append(message)  # BEFORE: a message that was seen but not logged is lost
         shell.performing(message)

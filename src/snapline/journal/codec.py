@@ -26,7 +26,7 @@ from snapline.errors import ObjectDamaged, UsageError
 from snapline.journal import entry
 from snapline.journal.entry import Entry
 
-VERSION = 1
+VERSION = 2
 
 Json: TypeAlias = Any  # what json writes and reads
 Value: TypeAlias = Any  # of the type that a field declares

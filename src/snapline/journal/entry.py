@@ -11,15 +11,18 @@ from typing import Any, TypeAlias
 
 from snapline.core.effects import CoordinatorEffect, TaskEffect
 from snapline.core.events import CoordinatorEvent, TaskEvent
-from snapline.core.messages import Stamp
-from snapline.ids import ChannelId, Epoch, Incarnation, Micros, Seq
+from snapline.core.messages import CheckpointMeta, Stamp
+from snapline.ids import INITIAL, ChannelId, CheckpointNo, Epoch, Incarnation, Micros, Seq
 
 COORDINATOR = "coordinator"
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A fresh protocol object: of a task at the beginning of an epoch, or of the coordinator."""
+    """A fresh protocol object: of a task at the beginning of an epoch, or of the coordinator.
+
+    With the job this is all that it knew at its birth: its context and what it was restored from.
+    """
 
     at_us: Micros
     actor: str  # a task, or COORDINATOR
@@ -27,6 +30,10 @@ class Built:
     incarnation: Incarnation
     seed: str  # of its random numbers
     memo: bytes | None  # what it was restored from
+    first_checkpoint: CheckpointNo = (
+        INITIAL  # of a task's context; `JobStarted` tells the coordinator
+    )
+    line: tuple[CheckpointMeta, ...] = ()  # at which a resumed coordinator began
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import Entry, Happened
 from snapline.runtime import words
 from snapline.runtime.framing import Body, WireError
-from snapline.runtime.journal_file import JournalFile
+from snapline.runtime.journal_file import Detail, JournalFile
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.slot_process import SlotSpec
 from snapline.runtime.transport import Connection, Listener, Loop, new_secret
@@ -87,6 +87,7 @@ class Driver:
         spares: int = 0,
         origin_s: float | None = None,
         timeouts: Timeouts | None = None,
+        journal: Detail = "brief",
         on_event: Callable[[Happened], None] = lambda happened: None,
     ) -> None:
         self.job = job
@@ -96,6 +97,7 @@ class Driver:
         self.begun = origin_s is not None  #: whether input is due already; a resumed run goes on
         self.origin_s = time.time() if origin_s is None else origin_s
         self.timeouts = timeouts or Timeouts()
+        self.detail: Detail = journal
         self.on_event = on_event
         self.on_begin: Callable[[float], None] = lambda origin_s: None
         self.watch: Callable[[Entry], None] = lambda entry: None  #: sees all that is written down
@@ -126,6 +128,7 @@ class Driver:
             self.job,
             timeouts.heartbeat_s,
             timeouts.lease_s,
+            self.detail,
         )
         self.launcher.start(spec)
         try:

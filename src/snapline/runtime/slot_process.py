@@ -26,7 +26,7 @@ from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.journal.entry import Entry, Happened
 from snapline.runtime import words
 from snapline.runtime.framing import Body, WireError
-from snapline.runtime.journal_file import JournalFile
+from snapline.runtime.journal_file import Detail, JournalFile
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.transport import Connection, Listener, Loop, dial
 from snapline.runtime.wire import Wire
@@ -46,6 +46,7 @@ class SlotSpec:
     job: Job
     heartbeat_s: float
     lease_s: float
+    journal: Detail = "brief"
 
 
 class SlotProcess:
@@ -65,6 +66,7 @@ class SlotProcess:
         self.peers: Mapping[SlotId, words.Peer] = {}
         self.engine: Slot | None = None
         self.journal_file: JournalFile | None = None
+        self.journals_messages = spec.journal == "full"
         self.leaving = False
         self.lease_until_s = time.monotonic() + spec.lease_s
         self.turn = 0

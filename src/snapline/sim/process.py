@@ -94,6 +94,8 @@ class Process:
 class SlotProcess(Process):
     """One life of a slot, with its shell."""
 
+    journals_messages = True  #: the monitor makes its own account of them
+
     def __init__(
         self, world: "World", slot: SlotId, incarnation: Incarnation, boss: "CoordinatorProcess"
     ) -> None:

@@ -129,8 +129,9 @@ COORDINATOR_EFFECTS = (
     Rollback(LINE),
 )
 JOURNAL = (
-    Built(0, "a/0", 1, 1, "7:a/0", None),
+    Built(0, "a/0", 1, 1, "7:a/0", None, 17),
     Built(0, COORDINATOR, 1, 1, "7:c", b""),
+    Built(0, COORDINATOR, 2, 1, "7:c:2", b"memo", line=(META, META)),
     *(Handled(5, "b/0", 1, 1, event, TASK_EFFECTS) for event in TASK_EVENTS),
     *(Handled(6, COORDINATOR, 1, 1, event, COORDINATOR_EFFECTS) for event in COORDINATOR_EVENTS),
     Stamped(7, "a/0", 1, 1, AB, 3, Stamp(b"\x01", log=True), 3),
@@ -191,7 +192,7 @@ def test_a_journal_that_was_read_is_written_as_it_was():
 
 
 def test_the_first_line_names_the_version():
-    assert next(lines(JOURNAL)) == '{"journal":1}\n'
+    assert next(lines(JOURNAL)) == '{"journal":2}\n'
 
 
 def test_every_line_is_one_ascii_line():
@@ -249,8 +250,8 @@ def test_a_number_that_became_a_string_is_damage():
 
 
 def test_an_unknown_version_is_refused():
-    with pytest.raises(UsageError, match="version 2"):
-        list(read(['{"journal":2}\n']))
+    with pytest.raises(UsageError, match="version 3"):
+        list(read(['{"journal":3}\n']))
 
 
 @pytest.mark.parametrize("first", ["a,b,c\n", '{"type":"Built"}\n', "[1]\n"])

@@ -6,15 +6,13 @@ has begun an epoch of its own, so what is handled in an epoch belongs to the new
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from snapline.core.events import SnapshotStored
-from snapline.core.messages import CheckpointMeta
 from snapline.core.protocol import CoordinatorProtocol, JobContext, TaskContext, TaskProtocol
 from snapline.engine.job import Job
-from snapline.ids import CheckpointNo, Epoch, Incarnation, TaskId, first_checkpoint
-from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened, Stamped
+from snapline.ids import Epoch, Incarnation, TaskId
+from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Stamped
 
 
 @dataclass
@@ -32,22 +30,18 @@ class Feeder:
     job: Job
     tasks: dict[tuple[str, Epoch, Incarnation], TaskProtocol] = field(default_factory=dict)
     coordinators: dict[Epoch, CoordinatorProtocol] = field(default_factory=dict)
-    metas: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = field(default_factory=dict)
-    lost: dict[tuple[int, Epoch], None] = field(default_factory=dict)  #: (slot, epoch)
     checked: int = 0
 
-    def feed(self, entries: Sequence[Entry]) -> Iterator[Difference]:
+    def feed(self, entries: Iterable[Entry]) -> Iterator[Difference]:
         """Feed all of it; what does not agree."""
-        for at, entry in enumerate(entries):
+        for entry in entries:
             match entry:
                 case Built(actor=actor) if actor == COORDINATOR:
-                    self._build_coordinator(entry, entries[at:])
+                    self._build_coordinator(entry)
                 case Built():
                     self._build_task(entry)
                 case Handled() | Stamped():
                     yield from self._compare(entry)
-                case Happened(_, _, epoch, "lost", detail):
-                    self.lost[detail["slot"], epoch] = None
 
     def _compare(self, entry: Handled | Stamped) -> Iterator[Difference]:
         self.checked += 1
@@ -58,9 +52,6 @@ class Feeder:
                 yield Difference(entry, stamp)
             return
         if entry.actor == COORDINATOR:
-            if isinstance(entry.event, SnapshotStored):
-                meta = entry.event.meta
-                self.metas[meta.task, meta.checkpoint] = meta
             built = max(epoch for epoch in self.coordinators if epoch < entry.epoch)
             effects = self.coordinators[built].handle(entry.event)
         else:
@@ -71,9 +62,6 @@ class Feeder:
 
     def _build_task(self, entry: Built) -> None:
         job, name = self.job, TaskId(entry.actor)
-        first = first_checkpoint(entry.epoch)
-        if (job.slot_by_task[name], entry.epoch) in self.lost:  # it restarts alone, in its epoch
-            first += (entry.incarnation & 0xFFFF) << 16
         context = TaskContext(
             name,
             job.topology.inputs[name],
@@ -82,7 +70,7 @@ class Feeder:
             job.options,
             job.guarantee,
             job.deployment.plans[name].policy,
-            first,
+            entry.first_checkpoint,
             random.Random(entry.seed),
         )
         protocol = job.protocol.task(context)
@@ -90,19 +78,10 @@ class Feeder:
             protocol.restore(entry.memo)
         self.tasks[name, entry.epoch, entry.incarnation] = protocol
 
-    def _build_coordinator(self, entry: Built, rest: Sequence[Entry]) -> None:
+    def _build_coordinator(self, entry: Built) -> None:
         job = self.job
         context = JobContext(job.topology, job.options, job.guarantee, random.Random(entry.seed))
         protocol = job.protocol.coordinator(context)
         if entry.memo is not None:
-            protocol.restore(entry.memo, self._line(entry.epoch + 1, rest))
+            protocol.restore(entry.memo, entry.line)
         self.coordinators[entry.epoch] = protocol
-
-    def _line(self, epoch: Epoch, rest: Sequence[Entry]) -> tuple[CheckpointMeta, ...]:
-        """The line at which a resumed coordinator begins: its first decision names it."""
-        for entry in rest:
-            decided = isinstance(entry, Happened) and entry.what == "decided"
-            if decided and entry.detail["epoch"] == epoch:
-                line = entry.detail["line"].items()
-                return tuple(self.metas[task, number] for task, number in line if number)
-        return ()  # it died before it decided anything, so it will be asked nothing
