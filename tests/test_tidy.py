@@ -28,7 +28,8 @@ LAYERS: dict[str, set[str]] = {
     "journal": NOUNS | {"core"},
     "report": NOUNS | {"core", "journal"},
     "engine": NOUNS | {"core", "recovery", "dataflow", "storage", "journal"},
-    "workload": NOUNS | {"core", "dataflow"},
+    "workload": NOUNS | {"core", "dataflow", "storage"},
+    "nexmark": {"workload"},
 }
 LAYERS["sim"] = {*LAYERS} - {"report"}
 LAYERS["runtime"] = {*LAYERS} - {"report", "sim"}

@@ -123,13 +123,14 @@ def _routes(
 def _plan(
     node: Node, slot: SlotId, slots: int, stateful: bool, routes: tuple[Route, ...]
 ) -> TaskPlan:
-    partitions = range(node.ingress.partitions) if node.ingress is not None else ()
+    ingress = node.bound
+    partitions = range(ingress.partitions) if ingress is not None else ()
     return TaskPlan(
         task=task_id(node.name, slot),
         slot=slot,
         operator=partial(node.build, OperatorContext(slot, slots)),
         stateful=stateful,
-        ingress=node.ingress,
+        ingress=ingress,
         partitions=tuple(p for p in partitions if p % slots == slot),
         sink=node.name if node.is_sink else None,
         routes=routes,
@@ -141,7 +142,7 @@ def _fingerprint(graph: Graph, slots: int, samples: Mapping[str, Operator]) -> s
     """A digest of everything on which the meaning of stored state depends."""
     lines = [graph.name, str(slots)]
     for name, node in graph.nodes.items():
-        source = node.ingress
+        source = node.bound
         shape = (sorted(source.schema.items()), source.partitions) if source is not None else ""
         lines.append(repr((name, type(samples[name]).__qualname__, node.detail, shape)))
     lines += [repr(edge) for edge in graph.edges]

@@ -6,16 +6,20 @@ bids.key_by("bidder").tumbling("10s").count().sink("counts")
 deployment = deploy(flow, slots=3)
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from snapline.core.policy import FaultTolerance
 from snapline.dataflow.deploy import Deployment, TaskPlan, deploy_graph
+from snapline.dataflow.feed import Feed
 from snapline.dataflow.keyed import KeyedStream
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
 from snapline.dataflow.operator import Operator
 from snapline.dataflow.partition import Broadcast, ByKey, Forward, Route, Routing
 from snapline.dataflow.stream import DEFAULT_POLICY, Loop, Stream, Upstream
 from snapline.errors import GraphError
+from snapline.ids import Millis
 from snapline.storage.api import Ingress
 
 __all__ = [
@@ -47,7 +51,11 @@ class Dataflow:
         self._loops: list[Loop] = []
 
     def source(
-        self, ingress: Ingress, *, name: str | None = None, policy: FaultTolerance = DEFAULT_POLICY
+        self,
+        ingress: Ingress | Feed,
+        *,
+        name: str | None = None,
+        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> Stream:
         """Begin a stream of the records of an ingress: `flow.source(bids, name="bids")`."""
         node = Node(name or self.graph.fresh_name("source"), Operator, policy, ingress=ingress)
@@ -59,6 +67,22 @@ class Dataflow:
         loop = Loop(name)
         self._loops.append(loop)
         return loop
+
+    def with_sources(self, change: Callable[[str, Ingress | Feed], Ingress | Feed]) -> "Dataflow":
+        """The same dataflow, with other inputs for its sources: `change(name, input)`."""
+        changed = Dataflow(self.name)
+        changed._loops = self._loops
+        changed.graph.edges.extend(self.graph.edges)
+        for name, node in self.graph.nodes.items():
+            old = node.ingress
+            changed.graph.add(node if old is None else replace(node, ingress=change(name, old)))
+        return changed
+
+    def bind(self, partitions: int, duration_ms: Millis) -> "Dataflow":
+        """The same dataflow, its feeds bound to a size."""
+        return self.with_sources(
+            lambda name, old: old.bind(partitions, duration_ms) if isinstance(old, Feed) else old
+        )
 
     def validate(self) -> None:
         """Raise GraphError if the dataflow cannot run."""

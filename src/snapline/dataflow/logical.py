@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from snapline.core.policy import FaultTolerance
+from snapline.dataflow.feed import Feed
 from snapline.dataflow.operator import IN, OUT, Operator
 from snapline.dataflow.partition import Routing
 from snapline.errors import GraphError
@@ -35,9 +36,16 @@ class Node:
     name: str
     factory: Factory
     policy: FaultTolerance = field(default_factory=FaultTolerance)
-    ingress: Ingress | None = None
+    ingress: Ingress | Feed | None = None
     is_sink: bool = False
     detail: str = ""  # parameters that a resumed job must share
+
+    @property
+    def bound(self) -> Ingress | None:
+        """The ingress of a source; raises GraphError if it has no size yet."""
+        if isinstance(self.ingress, Feed):
+            raise GraphError(f"the source '{self.name}' has no size yet: bind the dataflow first")
+        return self.ingress
 
     def build(self, context: OperatorContext) -> Operator:
         """A fresh operator for one task."""

@@ -129,6 +129,35 @@ class Generated:
         return concat([self.make(p, 0, self.records) for p in range(self.partitions)])
 
 
+@dataclass(frozen=True, slots=True)
+class GeneratedFeed:
+    """A `Feed` of computed records: `rate` of them a second, over all partitions."""
+
+    name: str
+    fields: Fields
+    rate: int
+    seed: int = 1
+    disorder_ms: Millis = 0
+    #: records of `Params.records` for each one that comes out, where a model needs to know of others
+    scale: int = 1
+
+    @property
+    def schema(self) -> Schema:
+        """The kinds of the columns."""
+        return self.bind(1, 1_000).schema
+
+    def bind(self, partitions: int, duration_ms: Millis) -> Generated:
+        """The records of this time."""
+        records = records_per_partition(self.rate, partitions, duration_ms)
+        params = Params(self.seed, partitions, records * self.scale, duration_ms)
+        return Generated(self.name, params, self.fields, records, self.disorder_ms)
+
+
+def records_per_partition(rate: int, partitions: int, duration_ms: Millis) -> int:
+    """How many records of a second's rate each partition has in this time: at least one."""
+    return max(1, rate * duration_ms // 1000 // partitions)
+
+
 @lru_cache(maxsize=256)
 def _block(source: Generated, partition: int, block: int) -> Batch:
     return source.make(partition, block * BLOCK, (block + 1) * BLOCK)

@@ -31,24 +31,26 @@ _NAMES = Varlen.of("str", [f"{first} {last}" for first in _FIRST for last in _LA
 
 def persons(params: Params, disorder_ms: Millis = 0) -> Generated:
     """People who register."""
-    return Generated("persons", params, _person, _persons_per_partition(params), disorder_ms)
+    return Generated("persons", params, person_fields, _persons_per_partition(params), disorder_ms)
 
 
 def auctions(params: Params, disorder_ms: Millis = 0) -> Generated:
     """Auctions that open."""
-    return Generated("auctions", params, _auction, params.records, disorder_ms)
+    return Generated("auctions", params, auction_fields, params.records, disorder_ms)
 
 
 def bids(params: Params) -> Generated:
     """Bids on auctions."""
-    return Generated("bids", params, _bid, params.records)
+    return Generated("bids", params, bid_fields, params.records)
 
 
 def _persons_per_partition(params: Params) -> int:
     return max(params.records // AUCTIONS_PER_PERSON, 1)
 
 
-def _person(params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
+def person_fields(params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
+    """The columns of persons."""
+
     def pick(field: str, below: int) -> Ints:
         return draw(params, f"persons.{field}", partition, offsets, below)
 
@@ -60,7 +62,9 @@ def _person(params: Params, partition: int, offsets: Ints) -> Mapping[str, Colum
     }
 
 
-def _auction(params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
+def auction_fields(params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
+    """The columns of auctions."""
+
     def pick(field: str, below: int) -> Ints:
         return draw(params, f"auctions.{field}", partition, offsets, below)
 
@@ -75,12 +79,16 @@ def _auction(params: Params, partition: int, offsets: Ints) -> Mapping[str, Colu
     }
 
 
-def _bid(params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
+def bid_fields(
+    params: Params, partition: int, offsets: Ints, bidders: int = BIDDERS
+) -> Mapping[str, Column]:
+    """The columns of bids."""
+
     def pick(field: str, below: int) -> Ints:
         return draw(params, f"bids.{field}", partition, offsets, below)
 
     return {
         "auction": pick("auction", params.partitions * params.records),
-        "bidder": pick("bidder", BIDDERS),
+        "bidder": pick("bidder", bidders),
         "price": 100 + pick("price", 99_900),  # in cents of a dollar
     }
