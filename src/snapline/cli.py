@@ -186,7 +186,8 @@ def run_command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a workload on Spark, kill its processes for real, and judge what came out."""
-    from snapline.runtime.run import Spec, default_slots
+    from snapline.runtime.run import default_slots
+    from snapline.runtime.spec import Spec
 
     if (flow is None) == (resume is None):
         raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")

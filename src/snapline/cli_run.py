@@ -15,7 +15,8 @@ from snapline.errors import FaultSyntaxError, UsageError
 from snapline.ids import Millis
 
 if TYPE_CHECKING:
-    from snapline.runtime.run import Run, Spec
+    from snapline.runtime.run import Run
+    from snapline.runtime.spec import Spec
 
 KEPT, BROKEN, UNKNOWN = 0, 1, 3
 EXIT = {"yes": KEPT, "no": BROKEN, "unknown": UNKNOWN}
@@ -34,14 +35,14 @@ def millis(text: str, option: str) -> Millis:
 def run_on_spark(spec: "Spec | None", resume: str | None, runs: Path, as_json: bool) -> int:
     """Run a workload, or resume a run, and tell how it went."""
     from snapline.runtime import run as runtime
+    from snapline.runtime.spec import Spec
 
     out = messages()
     if spec is not None:
-        runtime.build_job(spec)  # bad input is said before Spark is started
-        runtime.faults_of(spec)
+        runtime.check_spec(spec)  # bad input is said before Spark is started
     out.print("starting Spark ...")
     told = Teller()
-    asked = spec if spec is not None else runtime.Spec("", "")
+    asked = spec if spec is not None else Spec("")
     finished = runtime.run(asked, runs=runs, resume=resume, on_event=told.see)
     if as_json:
         print_json(_as_json(finished))

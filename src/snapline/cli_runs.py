@@ -48,9 +48,9 @@ def _print_runs(directories: list[Any], as_json: bool) -> None:
     if not rows:
         messages().print("no runs yet: 'snapline run q12' makes one")
         return
-    table = Table("run", "workload", "protocol", "faults", "kept", box=None)
+    table = Table("run", "flow", "protocol", "faults", "kept", box=None)
     for name, spec, result in rows:
         kept = result["kept"] or "not finished"
-        words = [escape(str(spec.get(key, "?"))) for key in ("workload", "protocol", "faults")]
+        words = [escape(str(spec.get(key, "?"))) for key in ("flow", "protocol", "faults")]
         table.add_row(name, *words, kept)
     results().print(table)

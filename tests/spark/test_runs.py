@@ -21,8 +21,9 @@ from spark_slots import eventually
 
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.driver import Timeouts
-from snapline.runtime.run import Spec, run
+from snapline.runtime.run import run
 from snapline.runtime.spark import own_session
+from snapline.runtime.spec import Spec
 
 pytestmark = pytest.mark.spark
 
@@ -133,7 +134,8 @@ def test_a_slot_that_stood_still_too_long_is_replaced_and_publishes_nothing_as_a
 DRIVER = """
 import sys
 from pathlib import Path
-from snapline.runtime.run import Spec, run
+from snapline.runtime.run import run
+from snapline.runtime.spec import Spec
 
 spec = Spec("q12", sys.argv[2], rate=1_000, duration_ms=8_000, interval_ms=400)
 run(spec, runs=Path(sys.argv[1]))

@@ -289,6 +289,8 @@ def _launch_environment() -> Mapping[str, str | None]:
         "JAVA_HOME": str(java_home(find_java())),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        # What this process can import, a file beside a flow, say, the slots can import, too.
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "SPARK_LOCAL_IP": "127.0.0.1",
         # Another Spark, its settings or its server, chosen for something else, would be a surprise here.
         "SPARK_HOME": None,

@@ -6,9 +6,10 @@ import pytest
 
 from snapline.errors import UsageError
 from snapline.runtime import run as run_module
-from snapline.runtime.run import Spec, run
+from snapline.runtime.run import run
+from snapline.runtime.spec import Spec
 
-SOUND = {"workload": "q12", "protocol": "aligned"}
+SOUND = {"flow": "q12", "protocol": "aligned"}
 
 
 @pytest.fixture(autouse=True)
@@ -24,16 +25,16 @@ def no_spark(monkeypatch):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"workload": "q99"}, r"no workload 'q99'.*snapline list workloads"),
+        ({"flow": "q99"}, r"no workload 'q99'.*snapline list workloads"),
         ({"protocol": "hopeful"}, r"no protocol 'hopeful'.*snapline list protocols"),
-        ({"workload": "reachability"}, r"aligned cannot run .* a cycle: .*aligned-cyclic"),
+        ({"flow": "reachability"}, r"aligned cannot run .* a cycle: .*aligned-cyclic"),
         ({"guarantee": "perfect"}, r"perfect.*exactly-once"),
         ({"protocol": "none", "guarantee": "exactly-once"}, r"none cannot promise exactly-once"),
         ({"faults": "tickle slot=1 at=2s"}, r"tickle"),
         ({"faults": "kill slot=1 at=noon"}, r"noon"),
         ({"faults": "kill slot=2 at=2s"}, r"slot.*2"),
         ({"faults": "kill slot=1 step=7"}, r"not this: 'kill slot=1 step=7'.*snapline simulate"),
-        ({"faults": "store outage at=2s for=1s"}, r"not this: 'store outage.*snapline simulate"),
+        ({"faults": "store slow 50ms at=2s for=1s"}, r"not this: 'store slow.*snapline simulate"),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_one_message_and_leaves_nothing(

@@ -1,0 +1,111 @@
+"""From the name of a flow to what runs: a built-in workload, a file with a dataflow, or a dataflow itself.
+
+A program is a dataflow bound to a size, and whoever can judge its output: the workload's oracle, or nobody.
+"""
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from pyspark import cloudpickle
+
+from snapline.batch import Batch
+from snapline.core.policy import Guarantee
+from snapline.dataflow.graph import Dataflow
+from snapline.errors import UsageError
+from snapline.runtime.spec import Spec
+from snapline.workload import WORKLOADS
+from snapline.workload.base import Params, Problem
+
+Judge: TypeAlias = Callable[[Mapping[str, Batch], Guarantee], Sequence[Problem]]
+"""(public output of each sink, level) -> what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs."""
+
+    flow: Dataflow
+    judge: Judge | None  # None: there is no oracle
+
+
+def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
+    """The program of a spec; `flow` is the dataflow if the caller holds it. Raises UsageError."""
+    if flow is None and spec.flow in WORKLOADS:
+        return _workload(spec)
+    if spec.input is not None:
+        raise UsageError(f"--input is for workloads; {spec.flow} brings its own sources")
+    if flow is None:
+        flow = load_flow(spec.flow)
+    return Program(flow.bind(spec.slots, spec.duration_ms), None)
+
+
+def _workload(spec: Spec) -> Program:
+    workload = WORKLOADS[spec.flow]
+    params = spec.params
+    flow = workload.build(params)
+
+    def judge(outputs: Mapping[str, Batch], level: Guarantee, params: Params = params) -> Any:
+        return workload.judge(params, outputs, {}, level)
+
+    return Program(flow, judge)
+
+
+def load_flow(text: str) -> Dataflow:
+    """The dataflow behind `my_flow.py:flow`: one, or a function without parameters that makes one."""
+    file, colon, name = text.rpartition(":")
+    if not colon or not file.endswith(".py"):
+        raise UsageError(
+            f"there is no workload {text!r}: see 'snapline list workloads', or name a dataflow of "
+            "your own as my_flow.py:flow"
+        )
+    path = Path(file)
+    if not path.is_file():
+        raise UsageError(f"there is no file {file}")
+    module = _load_module(path)
+    found = getattr(module, name, None)
+    if found is None:
+        flows = [key for key, value in vars(module).items() if isinstance(value, Dataflow)]
+        hint = f"it has {', '.join(flows)}" if flows else "it makes no Dataflow at its top level"
+        raise UsageError(f"{file} has no {name!r}: {hint}")
+    if callable(found):
+        found = _guarded(found, path)
+    if not isinstance(found, Dataflow):
+        raise UsageError(f"{text} is a {type(found).__name__}, not a snapline.Dataflow")
+    return found
+
+
+def _load_module(path: Path) -> ModuleType:
+    name = f"snapline_flow_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # as if the file were run: what lies beside it can be imported
+    loader = spec.loader
+    _guarded(lambda: loader.exec_module(module), path)
+    pickler: Any = cloudpickle  # it has no types
+    pickler.register_pickle_by_value(module)  # Spark's workers have no such module
+    return module
+
+
+def _guarded(call: Callable[[], Any], path: Path) -> Any:
+    """Run code of the user's file: an error in it is bad input, with the line where it is."""
+    try:
+        return call()
+    except SyntaxError as error:
+        raise UsageError(f"{path}, line {error.lineno}: {error.msg}") from error
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+        where = f", line {lines[-1]}" if lines else ""
+        kind = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
+        raise UsageError(f"{path}{where}: {kind}{error}") from error

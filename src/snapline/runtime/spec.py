@@ -1,0 +1,38 @@
+"""What to run: the one description that the command line, the API and a resume share."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from snapline.ids import Millis
+from snapline.workload.base import Params
+from snapline.workload.generated import records_per_partition
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """All that a resume needs to know again. Only built-in workloads heed rate, seed and input."""
+
+    flow: str  # a workload, `my_flow.py:flow`, or the name of a dataflow that a program holds
+    protocol: str = "aligned"
+    guarantee: str | None = None  # None: the protocol's first promise
+    slots: int = 2
+    rate: int = 2_000  # records per second, all sources together
+    duration_ms: Millis = 20_000
+    interval_ms: Millis = 5_000
+    faults: str = ""
+    spares: int = 0
+    seed: int = 1
+    input: str | None = None  # a directory that `generate` has written
+    reference: bool = False  # judge by a run without failures
+    publish_lag: int = 0  # 1: a line's output is public when the next line is committed
+    journal: Literal["brief", "full"] = "brief"  # full: with every message, to be fed back
+    listen: str = LOOPBACK  # the address at which the driver can be reached
+    origin_s: float | None = None  # when input began to be due; a resumed run keeps it
+
+    @property
+    def params(self) -> Params:
+        """The size of the generated input."""
+        records = records_per_partition(self.rate, self.slots, self.duration_ms)
+        return Params(self.seed, self.slots, records, self.duration_ms)
