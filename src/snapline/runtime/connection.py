@@ -80,6 +80,13 @@ class Connection:
         self.receiver.opened(self)
         self.flush()
 
+    @property
+    def local_host(self) -> str:
+        """The address of this end, while the connection is open: there the other side's host reaches us."""
+        assert self._sock is not None, "it is not open"
+        host: str = self._sock.getsockname()[0]
+        return host
+
     def close(self) -> None:
         """End it here and now; what is queued is dropped, and `lost` is not called."""
         if self.closed:

@@ -30,7 +30,7 @@ from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.slot_process import SlotSpec
-from snapline.runtime.transport import Connection, Listener, Loop, new_secret
+from snapline.runtime.transport import LOOPBACK, Connection, Listener, Loop, new_secret
 from snapline.runtime.wire import Wire
 from snapline.storage.api import Extent
 
@@ -76,7 +76,10 @@ class Member:
 
 
 class Driver:
-    """Runs one job to its end."""
+    """Runs one job to its end.
+
+    `listen` is the address at which slots reach this process; who knows the run's secret may speak there.
+    """
 
     def __init__(
         self,
@@ -88,6 +91,7 @@ class Driver:
         origin_s: float | None = None,
         timeouts: Timeouts | None = None,
         journal: Detail = "brief",
+        listen: str = LOOPBACK,
         on_event: Callable[[Happened], None] = lambda happened: None,
     ) -> None:
         self.job = job
@@ -104,7 +108,7 @@ class Driver:
         self.loop = Loop()
         self.wire = Wire([channel.id for channel in job.topology.channels])
         self.secret = new_secret()
-        self.listener = Listener(self.loop, self.secret, self)
+        self.listener = Listener(self.loop, self.secret, self, host=listen)
         self.background = ThreadPoolExecutor(1, "snapline-decisions")
         self.files = directory.store
         self.outlet = directory.outlet

@@ -9,6 +9,7 @@ import errno
 import os
 import socket
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Final
 
 from snapline.errors import UsageError
@@ -164,6 +165,12 @@ class Listener:
         self._sock.setblocking(False)
         name = self._sock.getsockname()
         self.address: tuple[str, int] = (name[0], name[1])  #: where it really listens
+        if ip_address(name[0]).is_unspecified:
+            self._sock.close()
+            raise UsageError(
+                f"cannot listen on {host or 'an empty name'}: that is no address to tell others; "
+                "name the one at which executors reach this machine"
+            )
         loop.watch(self._sock, READ, self._ready)
 
     def close(self) -> None:

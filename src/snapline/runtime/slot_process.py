@@ -1,9 +1,9 @@
 """A slot as a real process: the loop inside a long-running Spark task.
 
-A process that starts is nobody. It tells the driver where it listens, and is made a life of a slot, or a
-spare, or is sent away. From then on it is the engine's `Slot` behind real sockets, files and clocks. It
-exits when the driver says so, when the connection to it breaks, or when its lease lapses: a dead driver
-leaves nobody behind.
+A process that starts is nobody. It listens at the address from which it reached the driver, tells it so,
+and is made a life of a slot, or a spare, or is sent away. From then on it is the engine's `Slot` behind
+real sockets, files and clocks. It exits when the driver says so, when the connection to it breaks, or when
+its lease lapses: a dead driver leaves nobody behind.
 """
 
 import os
@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class SlotSpec:
     """All that a process needs to become a slot."""
 
     driver: tuple[str, int]
-    secret: bytes
+    secret: bytes = field(repr=False)  # in no log and no story
     run: str  # the path of the run directory
     job: Job
     heartbeat_s: float
@@ -60,7 +60,7 @@ class SlotProcess:
         self.directory = RunDirectory(Path(spec.run))
         self.files = self.directory.store
         self.background = ThreadPoolExecutor(2, "snapline-store")
-        self.listener = Listener(self.loop, spec.secret, _Peer(self))
+        self.listener: Listener | None = None  #: once the driver is reached
         self.boss = dial(self.loop, spec.driver, spec.secret, _Boss(self))
         self.links: dict[tuple[SlotId, Incarnation], Connection] = {}
         self.peers: Mapping[SlotId, words.Peer] = {}
@@ -278,6 +278,9 @@ class _Boss:
     def opened(self, connection: Connection) -> None:
         """Introduce ourselves."""
         process = self.process
+        # Where the driver finds us the other slots do: no name is looked up, and none can be wrong.
+        here = connection.local_host
+        process.listener = Listener(process.loop, process.spec.secret, _Peer(process), host=here)
         host, port = process.listener.address
         hello = words.Hello(process.tag, process.directory.name, os.getpid(), host, port)
         connection.send(process.wire.pack(hello))

@@ -185,11 +185,20 @@ def test_a_dialer_that_is_closed_before_it_is_open_says_nothing(world):
 def test_a_listener_is_on_loopback_unless_told_otherwise(world):
     assert world.listener.address[0] == "127.0.0.1"
     assert world.listener.address[1] > 0
-    loop = Loop()
-    everywhere = Listener(loop, SECRET, Recorder(), host="0.0.0.0")
-    assert everywhere.address[0] == "0.0.0.0"
-    everywhere.close()
-    loop.close()
+    elsewhere = Listener(world.loop, SECRET, Recorder(), host="127.0.0.2")
+    assert elsewhere.address[0] == "127.0.0.2"
+    elsewhere.close()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_everywhere_is_no_address_that_others_could_be_told(world, host):
+    with pytest.raises(UsageError, match="name the one at which executors reach"):
+        Listener(world.loop, SECRET, Recorder(), host=host)
+
+
+def test_a_connection_knows_from_which_address_it_goes_out(world):
+    one, _, other, _ = world.pair()
+    assert one.local_host == other.local_host == "127.0.0.1"
 
 
 def test_a_port_that_is_taken_is_a_clear_error(world):
