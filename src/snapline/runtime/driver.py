@@ -1,7 +1,8 @@
 """The coordinator as a real process: the driver's loop, behind the engine's `Coordinator`.
 
 Slots register here, are made lives of slots or spares, and say by heartbeats that they live. A connection
-that breaks is a slot lost at once; one that is silent for too long is given up, and its job cancelled.
+that breaks is a slot lost at once; one that is silent for too long is given up, and its job cancelled. So
+is one that lives, but has lost its connection with another: what was on its way between them is gone.
 Decisions and manifests are written by a thread; everything else happens in the one loop.
 """
 
@@ -63,6 +64,7 @@ class Timeouts:
     silence_s: float = 2.0
     lease_s: float = 5.0
     register_s: float = 60.0
+    link_s: float = 0.5  # for a slot's own end to explain why another has lost it
 
 
 @dataclass(slots=True, eq=False)
@@ -119,6 +121,7 @@ class Driver:
         self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
         self.finished = False
         self.problem: str | None = None
+        directory.bring_store_back()  # a driver that died in an outage could not
         past = read_last(self.files, job.deployment.fingerprint)
         self.engine = Coordinator(job, self, uuid4().hex, past)
 
@@ -148,6 +151,7 @@ class Driver:
         return self.problem
 
     def _close(self) -> None:
+        self.directory.bring_store_back()
         for member in tuple(self.members.values()):
             self._send_away(member)
         deadline_s = time.monotonic() + 5
@@ -198,7 +202,10 @@ class Driver:
                 return  # sent before it could introduce itself
             raise WireError("a process must introduce itself first")
         member.heard_s = time.monotonic()
-        if member.life is not None and not isinstance(word, words.Heartbeat):
+        if isinstance(word, words.LinkLost):
+            life = (word.slot, word.incarnation)
+            self.loop.after(self.timeouts.link_s, lambda: self._cut_off(member, life))
+        elif member.life is not None and not isinstance(word, words.Heartbeat):
             self.engine.report(*member.life, word)  # type: ignore[arg-type]
 
     def lost(self, connection: Connection, reason: str) -> None:
@@ -229,6 +236,23 @@ class Driver:
             self.engine.lost(*member.life)
         else:
             self.launcher.launch()  # a spare
+
+    def _cut_off(self, witness: Member, life: tuple[SlotId, Incarnation]) -> None:
+        """Two living slots have lost each other: give one up, and not the one that complained first."""
+        if witness.connection not in self.members or self.finished:
+            return
+        for member in [member for member in self.members.values() if member.life == life]:
+            detail = {"incarnation": life[1], "witness": witness.life}
+            self.note(f"slot/{life[0]}", self.engine.epoch, "cut off", detail)
+            self.launcher.cancel(member.hello.role)
+            self._gone(member)
+
+    def sever(self, slot: SlotId, other: SlotId) -> None:
+        """Make a slot break its connections with another, if it lives."""
+        for member in self.members.values():
+            if member.life == (slot, self.engine.members.incarnations[slot]):
+                self.note(f"slot/{slot}", self.engine.epoch, "cut", {"other": other})
+                member.connection.send(self.wire.pack(words.Sever(other)))
 
     def pid(self, slot: SlotId) -> int | None:
         """The process of the present life of a slot."""

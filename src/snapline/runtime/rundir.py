@@ -1,7 +1,7 @@
 """A run directory: everything that one run leaves behind, in one place, under a readable name.
 
 run.json      what was run: version, dataflow, protocol, options, seed, when it began
-store/        snapshots and decisions
+store/        snapshots and decisions; renamed to store.away while it is made to fail on purpose
 logs/         the senders' message logs
 output/       egress files and manifests
 journal/      what happened, one file per process
@@ -78,6 +78,7 @@ class RunDirectory:
                     f"cannot make the run directory {path}: {error.strerror}"
                 ) from error
             directory = RunDirectory(path.resolve())
+            (path / "store").mkdir()
             directory.write("run.json", {"version": VERSION, **spec})
             return directory
         raise UsageError(f"no free name for a run in {runs}: remove some with 'snapline runs rm'")
@@ -128,7 +129,19 @@ class RunDirectory:
     @property
     def store(self) -> FileStore:
         """Snapshots and decisions."""
-        return FileStore(self.path / "store")
+        return FileStore(self.path / "store", must_exist=True)
+
+    def take_store_away(self) -> None:
+        """Let every call to the store fail, in every process, until it is brought back."""
+        (self.path / "store").rename(self.path / "store.away")
+
+    def bring_store_back(self) -> bool:
+        """End what `take_store_away` began, also if that process is gone; False if it is not away."""
+        try:
+            (self.path / "store.away").rename(self.path / "store")
+        except FileNotFoundError:
+            return False
+        return True
 
     @property
     def logs(self) -> FileLogs:

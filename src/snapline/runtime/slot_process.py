@@ -61,6 +61,7 @@ class SlotProcess:
         self.files = self.directory.store
         self.background = ThreadPoolExecutor(2, "snapline-store")
         self.listener: Listener | None = None  #: once the driver is reached
+        self.visitors = _Peer(self)  #: the slots that have connected to this one
         self.boss = dial(self.loop, spec.driver, spec.secret, _Boss(self))
         self.links: dict[tuple[SlotId, Incarnation], Connection] = {}
         self.peers: Mapping[SlotId, words.Peer] = {}
@@ -122,6 +123,8 @@ class SlotProcess:
                 self.peers = lives
             case words.Begin(origin_ms):
                 self.origin_s = origin_ms / 1000
+            case words.Sever(slot):
+                self._sever(slot)
             case _:
                 if self.engine is None:
                     raise WireError(f"nobody was given {word}")
@@ -200,11 +203,24 @@ class SlotProcess:
             peer = self.peers.get(slot)
             if peer is None or peer.incarnation != incarnation:
                 return None
-            link = dial(self.loop, (peer.host, peer.port), self.spec.secret, _Peer(self))
+            visit = _Peer(self)
+            link = dial(self.loop, (peer.host, peer.port), self.spec.secret, visit)
+            visit.lives[link] = (slot, incarnation)
             me = self._engine
             link.send(self.wire.pack(words.PeerHello(me.slot, me.incarnation)))
             self.links[slot, incarnation] = link
         return link
+
+    def lost_link(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """What was on its way to or from this life is gone; why, only the driver can know."""
+        if self.engine is not None and self.engine.peers.get(slot) == incarnation:
+            self.boss.send(self.wire.pack(words.LinkLost(slot, incarnation)))
+
+    def _sever(self, slot: SlotId) -> None:
+        links = [link for (other, _), link in self.links.items() if other == slot]
+        visits = [visit for visit, life in self.visitors.lives.items() if life[0] == slot]
+        for connection in links + visits:
+            connection.close()
 
     def report(self, report: control.Report) -> None:
         """Over the connection to the driver."""
@@ -280,7 +296,7 @@ class _Boss:
         process = self.process
         # Where the driver finds us the other slots do: no name is looked up, and none can be wrong.
         here = connection.local_host
-        process.listener = Listener(process.loop, process.spec.secret, _Peer(process), host=here)
+        process.listener = Listener(process.loop, process.spec.secret, process.visitors, host=here)
         host, port = process.listener.address
         hello = words.Hello(process.tag, process.directory.name, os.getpid(), host, port)
         connection.send(process.wire.pack(hello))
@@ -298,11 +314,11 @@ class _Boss:
 
 
 class _Peer:
-    """Takes what another slot says; it says first who it is."""
+    """Takes what another slot says; whoever connected to us says first who it is."""
 
     def __init__(self, process: SlotProcess) -> None:
         self.process = process
-        self.slots: dict[Connection, SlotId] = {}
+        self.lives: dict[Connection, tuple[SlotId, Incarnation]] = {}
 
     def opened(self, connection: Connection) -> None:
         """It will introduce itself."""
@@ -311,13 +327,14 @@ class _Peer:
         """A frame, or the introduction."""
         item = self.process.wire.unpack(kind, body)
         if isinstance(item, words.PeerHello):
-            self.slots[connection] = item.slot
-        elif isinstance(item, control.Frame) and connection in self.slots:
+            self.lives[connection] = (item.slot, item.incarnation)
+        elif isinstance(item, control.Frame) and connection in self.lives:
             if self.process.engine is not None:
-                self.process.engine.receive(self.slots[connection], item)
+                self.process.engine.receive(self.lives[connection][0], item)
         else:
             raise WireError(f"a peer does not say {type(item).__name__}")
 
     def lost(self, connection: Connection, reason: str) -> None:
-        """The driver will notice, too, and tell what follows."""
-        self.slots.pop(connection, None)
+        """Tell the driver, unless that life was over."""
+        if life := self.lives.pop(connection, None):
+            self.process.lost_link(*life)

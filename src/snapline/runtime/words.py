@@ -109,8 +109,33 @@ class PeerHello:
     incarnation: Incarnation
 
 
+@dataclass(frozen=True, slots=True)
+class LinkLost:
+    """The connection with this life of another slot is broken: what was on its way is gone."""
+
+    slot: SlotId
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class Sever:
+    """Break the connections with another slot: a fault, done on purpose."""
+
+    slot: SlotId
+
+
 Greeting: TypeAlias = (
-    Hello | Assign | BecomeSpare | Leave | Peers | Begin | Heartbeat | Lease | PeerHello
+    Hello
+    | Assign
+    | BecomeSpare
+    | Leave
+    | Peers
+    | Begin
+    | Heartbeat
+    | Lease
+    | PeerHello
+    | LinkLost
+    | Sever
 )
 Word: TypeAlias = Greeting | control.Order | control.Report
 
@@ -157,6 +182,8 @@ _WORD: Final[Form] = tagged(
     record(Heartbeat, seq=INT),
     record(Lease, seq=INT),
     record(PeerHello, slot=INT, incarnation=INT),
+    record(LinkLost, slot=INT, incarnation=INT),
+    record(Sever, slot=INT),
     # Orders.
     record(
         control.Restore,

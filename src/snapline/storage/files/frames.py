@@ -7,6 +7,7 @@ a mark was durable, so a broken frame before one is damage. A mark may itself be
 damage shortly before it passes for a torn tail, and what it held is reported as missing.
 """
 
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -134,11 +135,13 @@ def _has_mark(data: bytes, at: int, start: int) -> bool:
     return False
 
 
-def make_directory(path: Path) -> None:
-    """Create a directory durably, with those above it."""
+def make_directory(path: Path, *, inside: Path | None = None) -> None:
+    """Create a directory durably, with those above it; `inside` is never made, but must be there."""
     if path.is_dir():
         return
-    make_directory(path.parent)
+    if path == inside:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    make_directory(path.parent, inside=inside)
     path.mkdir(exist_ok=True)
     sync_directory(path.parent)
 

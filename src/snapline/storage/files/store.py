@@ -3,6 +3,10 @@
 An object is written under a temporary name, synced, and then linked to its own name: a link fails when
 the name is taken, so of racing processes exactly one wins, and nobody ever sees half an object. Behind
 the data stands its digest, so damage is found even by a reader that was not told the digest.
+
+A directory that is not there may be an empty store, or a store that is away (not mounted, renamed). Where
+somebody else makes the directory, `must_exist` says so: then its absence is an outage, and it is neither
+made anew nor taken for proof that an object is missing.
 """
 
 import os
@@ -21,8 +25,9 @@ _SUFFIX = ".obj"
 class FileStore:
     """A `Store` in a directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, must_exist: bool = False) -> None:
         self._directory = directory
+        self._must_exist = must_exist
 
     def put(self, key: str, data: bytes) -> str:
         """Store an object and return its digest. The same object again is no error."""
@@ -37,7 +42,7 @@ class FileStore:
         with unavailable_on_os_error(f"store {key} in {self._directory}"):
             if path.exists():
                 return self._lost(path)
-            make_directory(path.parent)
+            make_directory(path.parent, inside=self._directory if self._must_exist else None)
             temporary = _write_temporary(path.parent, data)
             try:
                 os.link(temporary, path)
@@ -56,14 +61,30 @@ class FileStore:
     def get(self, key: str, digest: str | None = None) -> bytes:
         """The object, checked against its digest."""
         with unavailable_on_os_error(f"read {key} in {self._directory}"):
-            try:
-                raw = self._path(key).read_bytes()
-            except (FileNotFoundError, NotADirectoryError):
-                raise ObjectMissing(f"nothing is stored as {key} in {self._directory}") from None
+            raw = self._read(key)
         data, stored = raw[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:].hex()
         if digest_of(data) != stored or digest not in (None, stored):
             raise ObjectDamaged(f"{key} in {self._directory} is not what was stored")
         return data
+
+    def _read(self, key: str) -> bytes:
+        """The file, looked for in the directory as it is at one moment: it may go away meanwhile."""
+        missing = ObjectMissing(f"nothing is stored as {key} in {self._directory}")
+        name = self._path(key).relative_to(self._directory)
+        try:
+            directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            if self._must_exist:
+                raise
+            raise missing from None
+        try:
+            file = os.open(name, os.O_RDONLY, dir_fd=directory)
+        except (FileNotFoundError, NotADirectoryError):
+            raise missing from None
+        finally:
+            os.close(directory)
+        with os.fdopen(file, "rb") as opened:
+            return opened.read()
 
     def delete(self, key: str) -> None:
         """Delete an object; deleting what is not there is no error."""

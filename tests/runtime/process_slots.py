@@ -1,0 +1,151 @@
+"""Whole runs without Spark: slots are plain processes of this machine, and all else is as on Spark."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark import cloudpickle
+
+from snapline.batch import Batch, concat
+from snapline.chaos.faults import parse
+from snapline.core.protocol import Options
+from snapline.dataflow.graph import deploy
+from snapline.engine.job import Job, Settings
+from snapline.journal.codec import read
+from snapline.journal.entry import Happened
+from snapline.protocols import PROTOCOLS
+from snapline.runtime.driver import Driver, Timeouts
+from snapline.runtime.inject import Injector, check_possible
+from snapline.runtime.rundir import RunDirectory
+from snapline.runtime.slot_process import SlotSpec
+from snapline.workload import WORKLOADS
+from snapline.workload.base import Params, Problem
+
+SLOT = """
+import pickle, sys
+from pathlib import Path
+from snapline.runtime.slot_process import SlotProcess
+SlotProcess(pickle.loads(Path(sys.argv[1]).read_bytes()), sys.argv[2]).run()
+"""
+LAUNCHES_MAX = 12
+
+
+class ProcessSlots:
+    """A launcher of plain processes."""
+
+    def __init__(self, directory: Path, on_hopeless: Callable[[str], None]) -> None:
+        self.spec = directory / "slot.pickle"
+        self.on_hopeless = on_hopeless
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, spec: SlotSpec) -> None:
+        self.spec.write_bytes(cloudpickle.dumps(spec))
+
+    def launch(self) -> None:
+        tag = f"process-{len(self.processes)}"
+        if len(self.processes) >= LAUNCHES_MAX:
+            self.on_hopeless("the slots do not run")
+            return
+        command = [sys.executable, "-c", SLOT, str(self.spec), tag]
+        self.processes[tag] = subprocess.Popen(command, stderr=subprocess.PIPE)
+
+    def cancel(self, tag: str) -> None:
+        self.processes[tag].kill()
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+
+    def complaints(self) -> list[str]:
+        """What the processes said before they ended, each its last line; all have ended."""
+        said = [process.communicate(timeout=30)[1] for process in self.processes.values()]
+        return [text.decode().strip().rpartition("\n")[2] for text in said if text]
+
+
+@dataclass
+class Outcome:
+    """A run that is over, and what it left."""
+
+    problem: str | None
+    problems: list[Problem]
+    outputs: dict[str, Batch]
+    happened: list[Happened]
+    driver: Driver
+    complaints: list[str]
+
+    def what(self, what: str) -> list[Happened]:
+        return [entry for entry in self.happened if entry.what == what]
+
+    @property
+    def commits(self) -> int:
+        return sum(entry.detail["epoch"] == entry.epoch for entry in self.what("decided"))
+
+    @property
+    def lost(self) -> list[int]:
+        return [entry.detail["slot"] for entry in self.what("lost")]
+
+
+def a_job(workload: str, protocol: str, params: Params, publish_lag: int = 0) -> Job:
+    return Job(
+        workload,
+        deploy(WORKLOADS[workload].build(params), params.partitions),
+        PROTOCOLS[protocol],
+        Options(interval_ms=300),
+        PROTOCOLS[protocol].guarantees[0],
+        Settings(linger_ms=2, publish_lag=publish_lag),
+    )
+
+
+def run_processes(
+    tmp_path: Path,
+    protocol: str,
+    faults: str = "",
+    *,
+    workload: str = "q12",
+    duration_ms: int = 3_000,
+    publish_lag: int = 0,
+    timeouts: Timeouts | None = None,
+    on_event: Callable[[Driver, Happened], None] = lambda driver, happened: None,
+) -> Outcome:
+    """Run a workload with two slots to its end, and judge the output."""
+    params = Params(1, 2, 300 * duration_ms // 1000, duration_ms)
+    job = a_job(workload, protocol, params, publish_lag)
+    directory = RunDirectory.create(tmp_path, workload, protocol, {})
+    happened: list[Happened] = []
+
+    def see(entry: Happened) -> None:
+        happened.append(entry)
+        on_event(driver, entry)
+
+    slots = ProcessSlots(directory.path, lambda why: driver.loop.post(lambda: driver.finish(why)))
+    driver = Driver(job, directory, slots, timeouts=timeouts, on_event=see)
+    planned = parse(faults)
+    check_possible(planned)
+    injector = Injector(driver, planned, seed=1)
+    driver.on_begin = lambda origin_s: injector.begin()
+    problem = driver.run()
+    complaints = slots.complaints()
+    outputs = committed(directory, job)
+    problems = list(WORKLOADS[workload].judge(params, outputs, {}, job.guarantee))
+    return Outcome(problem, problems, outputs, happened, driver, complaints)
+
+
+def committed(directory: RunDirectory, job: Job) -> dict[str, Batch]:
+    """What is public of each sink."""
+    outlet = directory.outlet
+    batches = {
+        sink: [batch for task in tasks for batch in outlet.committed(task)]
+        for sink, tasks in job.deployment.sinks.items()
+    }
+    return {sink: concat(found) if found else Batch({}, 0) for sink, found in batches.items()}
+
+
+def slot_journals(directory: RunDirectory) -> list[Happened]:
+    """What happened in the slots, as far as they wrote it down."""
+    found: list[Happened] = []
+    for path in (directory.path / "journal").glob("slot-*.jsonl"):
+        with path.open() as lines:
+            found.extend(entry for entry in read(lines) if isinstance(entry, Happened))
+    return found
