@@ -1,14 +1,19 @@
 """The ingresses, held to `check_ingress`; and `check_ingress`, held to catch what is wrong."""
 
+import pickle
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from ingress_conformance import check_ingress
 
-from snapline.batch import Batch, Words
+from snapline.batch import Batch, Words, concat
 from snapline.core.messages import END_OF_TIME
 from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
+from snapline.storage.blocks import Block, BlockIngress
 from snapline.storage.files import FileIngress, write_ingress
-from snapline.storage.memory import ListIngress
+from snapline.storage.memory import ListIngress, Timetable
 from snapline.workload.base import Params
 from snapline.workload.generated import Generated, draw
 
@@ -71,10 +76,81 @@ def test_an_input_that_is_not_complete_is_not_there(tmp_path):
 
 def test_a_damaged_input_is_not_read(tmp_path):
     write_ingress(tmp_path, PARTITIONS)
-    path = tmp_path / "partition-0.rows"
+    path = tmp_path / "partition-0-000000.rows"
     path.write_bytes(path.read_bytes()[:50] + b"!" + path.read_bytes()[51:])
-    with pytest.raises(ObjectDamaged):
-        FileIngress(tmp_path)
+    with pytest.raises(ObjectDamaged, match="partition-0"):
+        FileIngress(tmp_path).read(0, 0, 1)
+
+
+def test_a_partition_without_records_is_at_its_end(tmp_path):
+    write_ingress(tmp_path, [[batch([7]).slice(0, 0)], [batch([7])]])
+    ingress = FileIngress(tmp_path)
+    assert (ingress.end(0), ingress.due_through(0, 99), ingress.watermark(0, 0)) == (
+        0,
+        0,
+        END_OF_TIME,
+    )
+    check_ingress(ingress)
+
+
+def test_stored_input_travels_closed_and_without_its_records(tmp_path):
+    write_ingress(tmp_path, [[batch(range(10_000))]])
+    ingress = FileIngress(tmp_path)
+    before = ingress.read(0, 5, 8)
+    shipped = pickle.dumps(ingress)
+    assert len(shipped) < 5_000
+    assert pickle.loads(shipped).read(0, 5, 8) == before
+
+
+def test_opening_stored_input_reads_no_records(tmp_path, monkeypatch):
+    write_ingress(tmp_path, PARTITIONS)
+    loaded = []
+    load = FileIngress.load
+    monkeypatch.setattr(
+        FileIngress,
+        "load",
+        lambda self, p, block: loaded.append((p, block)) or load(self, p, block),
+    )
+    ingress = FileIngress(tmp_path)
+    assert (ingress.end(2), ingress.schema["name"]) == (37, "words")
+    assert loaded == []
+    assert ingress.due_through(2, 10) == 4
+    assert loaded == [(2, 0)]
+
+
+class Sparse(BlockIngress):
+    """Blocks in memory, of any times."""
+
+    def __init__(self, partitions):
+        super().__init__({"time": "int64"}, [[Block.of(b) for b in bs] for bs in partitions])
+        self.blocks = partitions
+
+    def load(self, partition, block):
+        return self.blocks[partition][block]
+
+
+@given(
+    st.lists(
+        st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4), max_size=7),
+        min_size=1,
+        max_size=2,
+    )
+)
+def test_blocks_are_due_and_watermarked_as_if_they_were_one(partitions):
+    parts = [[Batch.of(time=np.array(times, np.int64)) for times in bs] for bs in partitions]
+    blocks, whole = Sparse(parts), [concat(bs) if bs else None for bs in parts]
+    for partition, everything in enumerate(whole):
+        if everything is None:
+            continue
+        one = Timetable(everything["time"])
+        offsets = range(len(everything))
+        assert [blocks.due_ms(partition, n) for n in offsets] == [one.due_ms(n) for n in offsets]
+        marks = range(len(everything) + 1)
+        assert [blocks.watermark(partition, n) for n in marks] == [one.watermark(n) for n in marks]
+        assert [blocks.due_through(partition, now) for now in range(-1, 32)] == [
+            one.due_through(now) for now in range(-1, 32)
+        ]
+    check_ingress(blocks)
 
 
 class Impure(ListIngress):

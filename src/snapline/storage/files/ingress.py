@@ -1,86 +1,129 @@
-"""Input as files: one file of rows per partition, and an object that says that all of it is there."""
+"""Input as files, the embedded log: segments of blocks, and an object that says that all of it is there.
+
+A partition is one segment or several. Whoever writes a segment (`write_segment`: many processes may, each
+its own) writes it under another name first, so that a writer that is tried again disturbs nobody. When all
+are there, one process writes the description (`describe_ingress`), durably and at once: an input without it
+is none. It says of every block where it stands and which times it spans: opening an input reads no records.
+"""
 
 import json
-from collections.abc import Sequence
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from snapline.batch import Batch, Schema, concat
-from snapline.errors import UsageError
-from snapline.ids import Millis
-from snapline.storage.files.rows import RowReader, RowWriter
+from snapline.batch import Batch, Schema, decode, encode
+from snapline.errors import ObjectDamaged, UsageError
+from snapline.storage.blocks import Block, BlockIngress
+from snapline.storage.codec import frame, unframe
+from snapline.storage.files.frames import make_directory, sync_directory, unavailable_on_os_error
 from snapline.storage.files.store import FileStore
-from snapline.storage.memory import Timetable
 
 _DESCRIPTION = "input"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A file of blocks that belong to one partition."""
+
+    file: str
+    blocks: tuple[Block, ...]
+    places: tuple[int, ...]  # where each block begins, and where the last ends
+
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return sum(block.records for block in self.blocks)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the file."""
+        return self.places[-1]
+
+    def to_json(self) -> dict[str, Any]:
+        """The segment as JSON can hold it."""
+        spans = [[block.records, block.time_min, block.time_max] for block in self.blocks]
+        return {"file": self.file, "blocks": spans, "places": list(self.places)}
+
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> "Segment":
+        """The segment that `to_json` made these fields of."""
+        blocks = tuple(Block(*span) for span in fields["blocks"])
+        return Segment(fields["file"], blocks, tuple(fields["places"]))
+
+
+def write_segment(directory: Path, partition: int, number: int, blocks: Iterable[Batch]) -> Segment:
+    """Write one segment of a partition, durably, whole or not at all; empty blocks are left out."""
+    file = f"partition-{partition}-{number:06d}.rows"
+    spans: list[Block] = []
+    places = [0]
+    with unavailable_on_os_error(f"write {directory / file}"):
+        make_directory(directory)
+        fd, draft = tempfile.mkstemp(prefix=f".{file}-", dir=directory)
+        try:
+            with os.fdopen(fd, "wb") as out:
+                for batch in blocks:
+                    if len(batch):
+                        places.append(places[-1] + out.write(frame(encode(batch))))
+                        spans.append(Block.of(batch))
+                out.flush()
+                os.fsync(out.fileno())
+            os.chmod(draft, 0o644)
+            os.replace(draft, directory / file)
+        except BaseException:
+            os.unlink(draft)
+            raise
+        sync_directory(directory)
+    return Segment(file, tuple(spans), tuple(places))
+
+
+def describe_ingress(
+    directory: Path, schema: Schema, partitions: Sequence[Sequence[Segment]]
+) -> None:
+    """Say that an input is complete: these segments, in order, per partition."""
+    segments = [[segment.to_json() for segment in those] for those in partitions]
+    description = {"schema": dict(schema), "partitions": segments}
+    FileStore(directory).put(_DESCRIPTION, json.dumps(description).encode())
 
 
 def write_ingress(directory: Path, partitions: Sequence[Sequence[Batch]]) -> None:
     """Write an input: for each partition, its batches in order."""
     if not partitions or not all(partitions):
         raise UsageError("an input needs a partition, and each partition at least one batch")
-    for number, batches in enumerate(partitions):
-        rows = RowWriter(_path(directory, number), 0)
-        for batch in batches:
-            rows.append(batch)
-        rows.sync()
-        rows.close()
-    description = {
-        "schema": partitions[0][0].schema,
-        "ends": [sum(len(batch) for batch in batches) for batches in partitions],
-    }
-    FileStore(directory).put(_DESCRIPTION, json.dumps(description).encode())
+    segments = [[write_segment(directory, n, 0, batches)] for n, batches in enumerate(partitions)]
+    describe_ingress(directory, partitions[0][0].schema, segments)
 
 
-class FileIngress:
-    """An `Ingress` over what `write_ingress` wrote."""
+class FileIngress(BlockIngress):
+    """An `Ingress` over the embedded log."""
 
     def __init__(self, directory: Path) -> None:
         description = json.loads(FileStore(directory).get(_DESCRIPTION))
-        self._schema: dict[str, str] = description["schema"]
-        self._ends: list[int] = description["ends"]
-        self._rows = [RowReader(_path(directory, number)) for number in range(len(self._ends))]
-        self._times = [self._timetable(number) for number in range(len(self._ends))]
+        partitions = [
+            [Segment.from_json(fields) for fields in segments]
+            for segments in description["partitions"]
+        ]
+        super().__init__(
+            description["schema"],
+            [[block for segment in those for block in segment.blocks] for those in partitions],
+        )
+        self._places = [
+            [
+                (directory / segment.file, place, end)
+                for segment in those
+                for place, end in zip(segment.places, segment.places[1:], strict=False)
+            ]
+            for those in partitions
+        ]
 
-    def _timetable(self, partition: int) -> Timetable:
-        self._rows[partition].refresh()
-        times = [batch["time"] for batch in self._rows[partition].rows(0, self._ends[partition])]
-        return Timetable(np.concatenate([np.zeros(0, np.int64), *times]))
-
-    @property
-    def schema(self) -> Schema:
-        """The kinds of the columns."""
-        return self._schema
-
-    @property
-    def partitions(self) -> int:
-        """How many partitions there are."""
-        return len(self._ends)
-
-    def end(self, partition: int) -> int:
-        """The number of records in the partition."""
-        return self._ends[partition]
-
-    def due_ms(self, partition: int, offset: int) -> Millis:
-        """When the record at `offset` is due."""
-        return self._times[partition].due_ms(offset)
-
-    def due_through(self, partition: int, now_ms: Millis) -> int:
-        """The number of records that are due by now."""
-        return self._times[partition].due_through(now_ms)
-
-    def read(self, partition: int, offset: int, stop: int) -> Batch:
-        """Records offset <= n < stop."""
-        stop = min(stop, self._ends[partition])
-        if offset >= stop:
-            return Batch.empty(self._schema)
-        return concat(self._rows[partition].rows(offset, stop))
-
-    def watermark(self, partition: int, offset: int) -> Millis:
-        """No record at `offset` or later has a time below this."""
-        return self._times[partition].watermark(offset)
-
-
-def _path(directory: Path, partition: int) -> Path:
-    return directory / f"partition-{partition}.rows"
+    def load(self, partition: int, block: int) -> Batch:
+        """Read one block."""
+        path, place, end = self._places[partition][block]
+        with unavailable_on_os_error(f"read {path}"), path.open("rb") as file:
+            file.seek(place)
+            payload = unframe(file.read(end - place))
+        if payload is None:
+            raise ObjectDamaged(f"the records at byte {place} of {path} are damaged")
+        return decode(payload)
