@@ -6,7 +6,6 @@ Some break two things, the rule and the guard that would stop the run before an 
 comments say so.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +22,7 @@ from snapline.engine.checkpoints import CheckpointWriter
 from snapline.engine.coordinator import Coordinator
 from snapline.engine.decider import Decider, Intent, Writing
 from snapline.engine.members import Members
+from snapline.engine.outbox import Outbox
 from snapline.engine.registry import Collected, Registry
 from snapline.engine.restore import Restoration
 from snapline.engine.shell import Ticket
@@ -450,7 +450,9 @@ def in_replay(patch: pytest.MonkeyPatch, change: Callable[[Task, Message], Messa
     def changed(self, tasks):
         for task in tasks.values():
             for channel, outbox in task.outbox.items():
-                task.outbox[channel] = deque(change(task, message) for message in outbox)
+                again = [change(task, message) for message in outbox.messages()]
+                task.outbox[channel] = Outbox()
+                task.outbox[channel].replay(again, len(again))
 
     then(patch, Restoration, "_prepare_replay", changed)
 

@@ -2,11 +2,11 @@
 
 Replay has three origins (recovery/replay.py). What the receiver recorded is injected into its inbox. What
 the sender recorded or logged goes into its outbox, with the number and header that it had: it is not
-stamped again, because its stamp is part of the timeline to which the line belongs.
+stamped again, because its stamp is part of the timeline to which the line belongs. A log is not read here:
+that it has every message is known from its index, and the outbox reads each in its turn.
 """
 
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from snapline.core.protocol import TaskContext
 from snapline.dataflow.operator import Capture
 from snapline.engine.checkpoints import key_of
 from snapline.engine.control import Restore, Unreadable
+from snapline.engine.outbox import Outbox
 from snapline.engine.shell import Ticket
 from snapline.engine.task import Task
 from snapline.ids import ChannelId, CheckpointNo, Seq, TaskId, first_checkpoint
@@ -118,13 +119,14 @@ class Restoration:
                 self.slot.inject(part.channel, recorded)
                 continue
             task = tasks[channel.source]
-            messages: Sequence[Message]
+            messages: Iterable[Message]
             if part.origin is Origin.SENDER:
                 messages = self._recorded(channel.source, part.channel, part.after, part.through)
             else:
                 messages = task.log.read(part.channel, after=part.after, through=part.through)
-            outbox = task.outbox.setdefault(part.channel, deque())
-            outbox.extend(replace(message, epoch=self.order.epoch) for message in messages)
+            outbox = task.outbox.setdefault(part.channel, Outbox())
+            again = (replace(message, epoch=self.order.epoch) for message in messages)
+            outbox.replay(again, part.through - part.after)
 
     def _recorded(
         self, task: TaskId, channel: ChannelId, after: Seq, through: Seq

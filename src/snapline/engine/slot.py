@@ -116,8 +116,8 @@ class Slot:
             self.arrive(channel.id, marker)
         else:
             passed += self.shell.overtake(target, self._frame(target, channel.id, marker))
-        outbox = self.tasks[channel.source].outbox.get(channel.id, ())
-        passed += [payload for payload in outbox if isinstance(payload, Message)]
+        if outbox := self.tasks[channel.source].outbox.get(channel.id):
+            passed += outbox.messages()
         if passed:
             detail = {"channel": channel.id, "messages": len(passed)}
             self.shell.note(channel.source, self.epoch, "overtaken", detail)
@@ -168,8 +168,8 @@ class Slot:
             ready += [("read", task) for task in self.awake if self._may_take(tasks[task])]
         for channel in self.replaying:
             task = tasks[by_id[channel].source]
-            first = task.outbox[channel][0]
-            if not task.halted and (isinstance(first, Marker) or self.outputs.may_send(channel)):
+            may_go = task.outbox[channel].marker_is_next or self.outputs.may_send(channel)
+            if may_go and not task.halted:
                 ready.append(("replay", channel))
         return ready
 

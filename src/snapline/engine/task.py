@@ -5,7 +5,6 @@ logged BEFORE it is sent; a snapshot is captured when its effect is performed, w
 moment; a marker leaves behind all earlier output.
 """
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Protocol, assert_never
 
@@ -41,6 +40,7 @@ from snapline.dataflow.partition import split
 from snapline.engine.checkpoints import CheckpointWriter
 from snapline.engine.control import TaskPaused
 from snapline.engine.job import Job
+from snapline.engine.outbox import Outbox
 from snapline.engine.shell import SlotShell
 from snapline.engine.watermarks import Watermarks
 from snapline.ids import ChannelId, Millis, Seq
@@ -110,7 +110,7 @@ class Task:
         self.blocked: set[ChannelId] = set()  #: inputs that the protocol asked not to read
         self.halted = False
         #: messages to send again, per output; nothing else leaves on it before they are gone
-        self.outbox: dict[ChannelId, deque[Message | Marker]] = {}
+        self.outbox: dict[ChannelId, Outbox] = {}
         self.log: MessageLog = shell.open_log(life)
         self.egress: Egress | None = None  # opened at the restored position
         self.writer: CheckpointWriter

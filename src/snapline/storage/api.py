@@ -1,10 +1,11 @@
 """The four ports to the outside. Each has a conformance suite that every form passes.
 
 "Durable" names the loss survived. In the file forms `sync` means fsync: a machine may fail. What was
-appended and not synced survives neither a machine nor, in the simulator, its slot.
+appended and not synced survives neither a machine nor, in the simulator, its slot. After a failed sync
+nothing of that file is ever called durable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +34,22 @@ class Store(Protocol):
         ...
 
 
+class PendingSync(Protocol):
+    """A sync that does not hold up the owner of the file, who may append meanwhile.
+
+    What was appended before `start_sync` is durable once `finish` has returned; what came later is not
+    its business. If a part raises StorageError, or is not called, nothing is promised.
+    """
+
+    def wait(self) -> None:
+        """Wait for the disk. Called once, in any thread."""
+        ...
+
+    def finish(self) -> None:
+        """Take note that it is durable. Called by the owner of the file, when `wait` has returned."""
+        ...
+
+
 class MessageLog(Protocol):
     """The sender-side log of one task in one life, and what its earlier lives left behind.
 
@@ -48,8 +65,16 @@ class MessageLog(Protocol):
         """Make everything appended so far durable."""
         ...
 
-    def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Sequence[Message]:
-        """The messages after < seq <= through, in order. Raises ObjectMissing if one is not there."""
+    def start_sync(self) -> PendingSync:
+        """Begin to make everything appended so far durable, in the background."""
+        ...
+
+    def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Iterator[Message]:
+        """The messages after < seq <= through, in order, each read when it is asked for.
+
+        Raises ObjectMissing at once if one is not there. What is there stays readable, whatever is pruned
+        meanwhile, by whomever; that it is damaged may be found only when it is its turn.
+        """
         ...
 
     def prune(self, channel: ChannelId, *, through: Seq) -> None:
@@ -87,8 +112,16 @@ class Egress(Protocol):
         """Add rows; durable only after the next `sync`."""
         ...
 
+    def flush(self) -> None:
+        """Let everything appended so far be read by others, durable or not."""
+        ...
+
     def sync(self) -> None:
         """Make everything appended so far durable."""
+        ...
+
+    def start_sync(self) -> PendingSync:
+        """Begin to make everything appended so far durable, in the background."""
         ...
 
 

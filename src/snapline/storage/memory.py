@@ -6,7 +6,7 @@ is encoded; messages and batches are kept as they are, because they never change
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from snapline.batch import Batch, Schema, concat
 from snapline.core.messages import END_OF_TIME, Message
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, UsageError
 from snapline.ids import ChannelId, Epoch, Incarnation, Millis, Seq, TaskId
-from snapline.storage.api import Extent, Life
+from snapline.storage.api import Extent, Life, PendingSync
 from snapline.storage.codec import digest_of
 from snapline.storage.manifest import Chain
 
@@ -73,6 +73,16 @@ class MemoryStore:
         return sum(len(data) for data, _ in self._objects.values())
 
 
+@dataclass(frozen=True, slots=True)
+class _MemorySync:
+    """A `PendingSync` that waits for nothing."""
+
+    finish: Callable[[], None]
+
+    def wait(self) -> None:
+        """There is no disk."""
+
+
 # The message log.
 
 _Rank = tuple[Epoch, Incarnation]  # where several lives logged a seq, the highest rank counts
@@ -127,12 +137,22 @@ class MemoryLog:
 
     def sync(self) -> None:
         """Make everything appended so far durable."""
-        for name, messages in self._pending.items():
+        self.start_sync().finish()
+
+    def start_sync(self) -> PendingSync:
+        """Begin to make everything appended so far durable, in the background."""
+        pending = [(name, tuple(messages.values())) for name, messages in self._pending.items()]
+        return _MemorySync(lambda: self._settle(pending))
+
+    def _settle(self, pending: Sequence[tuple[ChannelId, Sequence[Message]]]) -> None:
+        for name, messages in pending:
             channel = self._channels.setdefault(name, _ChannelLog())
-            for seq, message in messages.items():
-                if seq > channel.floor:
-                    self._keep(channel.entries, message)
-        self._pending.clear()
+            mine = self._pending.get(name, {})
+            for message in messages:
+                if mine.get(message.seq) is message:  # else lost in a crash, or synced already
+                    del mine[message.seq]
+                    if message.seq > channel.floor:
+                        self._keep(channel.entries, message)
 
     def _keep(self, entries: dict[Seq, tuple[_Rank, Message]], message: Message) -> None:
         rank = (message.epoch, self._incarnation)
@@ -140,11 +160,12 @@ class MemoryLog:
         if known is None or known[0] <= rank:
             entries[message.seq] = (rank, message)
 
-    def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Sequence[Message]:
+    def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Iterator[Message]:
         """The messages after < seq <= through, in order."""
         synced = self._channels.get(channel) or _ChannelLog()
         mine = self._pending.get(channel, {})
-        return [self._find(synced, mine, channel, seq) for seq in range(after + 1, through + 1)]
+        seqs = range(after + 1, through + 1)
+        return iter([self._find(synced, mine, channel, seq) for seq in seqs])
 
     def _find(
         self, synced: _ChannelLog, mine: dict[Seq, Message], channel: ChannelId, seq: Seq
@@ -279,7 +300,19 @@ class MemoryEgress:
 
     def sync(self) -> None:
         """Make everything appended so far durable."""
-        self._file.synced = self._file.position
+        self.start_sync().finish()
+
+    def flush(self) -> None:
+        """Let everything appended so far be read by others, as it is at once."""
+
+    def start_sync(self) -> PendingSync:
+        """Begin to make everything appended so far durable, in the background."""
+        position = self._file.position
+        return _MemorySync(lambda: self._settle(position))
+
+    def _settle(self, position: int) -> None:
+        file = self._file
+        file.synced = max(file.synced, min(position, file.position))  # less than that after a crash
 
 
 # The input.

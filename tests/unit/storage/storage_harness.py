@@ -26,6 +26,7 @@ def message(seq: int, epoch: int = 1, channel: ChannelId = CHANNEL) -> Message:
 
 def seqs(messages) -> list[tuple[int, int]]:
     """Seq and epoch of messages, after a look at their content."""
+    messages = list(messages)
     for m in messages:
         assert m == message(m.seq, m.epoch, m.channel)
     return [(m.seq, m.epoch) for m in messages]

@@ -21,7 +21,7 @@ def test_a_log_reads_what_it_appended_synced_or_not(logs):
     log.sync()
     fill(log, 4, 5)
     assert seqs(log.read(CHANNEL, after=1, through=5)) == [(2, 1), (3, 1), (4, 1), (5, 1)]
-    assert log.read(CHANNEL, after=5, through=5) == []
+    assert list(log.read(CHANNEL, after=5, through=5)) == []
 
 
 def test_channels_are_apart(logs):

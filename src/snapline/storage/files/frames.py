@@ -2,14 +2,19 @@
 
 A crash leaves a *torn tail*: frames that were appended and not synced may be there, in part, or not at
 all. That is legal, and reading stops before it. *Damage* is different: a frame that was durable and no
-longer is what it was. To tell them apart, a writer adds a mark after every fsync: whatever stands before
-a mark was durable, so a broken frame before one is damage. A mark may itself be lost in a crash; then
-damage shortly before it passes for a torn tail, and what it held is reported as missing.
+longer is what it was. To tell them apart, a writer adds a mark after every fsync, which says how far the
+file was durable then: a broken frame before that place is damage. What stands between that place and the
+mark was appended while the fsync was under way, and may be torn. A mark may itself be lost in a crash;
+then damage shortly before it passes for a torn tail, and what it held is reported as missing.
+
+A sync has three parts, because fsync takes long and the writer has other things to do: the writer hands
+what it has to the operating system, any thread waits for the disk, and the writer adds the mark.
 """
 
 import errno
 import os
 import struct
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +23,25 @@ from pathlib import Path
 from snapline.errors import StorageError, StoreUnavailable
 from snapline.storage.codec import FRAME_OVERHEAD, frame, unframe
 
-_MARK = b"snapline: all before this was synced"
-_MARK_PLACE = struct.Struct("<Q")  # where the mark stands, so that no record is taken for one
+_MARK = b"snapline: synced through"
+_MARK_PLACES = struct.Struct("<QQ")  # that of the mark, so that no record passes for one; how far
 _BUFFER_BYTES_MAX = 1 << 20
+
+
+class Descriptor:
+    """An open file that is closed when its owner says so, or when nobody knows it any more."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd: int | None = fd
+
+    def close(self) -> None:
+        """Let go of the file; again is no error."""
+        fd, self.fd = self.fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class Appender:
@@ -30,11 +51,13 @@ class Appender:
         with unavailable_on_os_error(f"create {path}"):
             make_directory(path.parent)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-            self._fd: int | None = os.open(path, flags, 0o644)
+            self._file = Descriptor(os.open(path, flags, 0o644))
         self.path = path
         self.size = 0  #: bytes appended, written or not
         self._buffer: list[bytes] = []
         self._buffered = 0
+        self._marked = 0  #: how far the file is durable, as its last mark says
+        self._disk = threading.Lock()  #: held by whoever waits for the disk
         self._named = False  #: whether the directory entry is durable
         self._failed = False  #: after a failed write nobody knows what stands in the file
 
@@ -62,28 +85,49 @@ class Appender:
         self._buffered = 0
 
     def sync(self) -> None:
-        """Make everything appended so far durable."""
+        """Make everything appended so far durable, here and now."""
+        sync = self.start_sync()
+        sync.wait()
+        sync.finish()
+
+    def start_sync(self) -> "FileSync":
+        """Begin to make everything appended so far durable."""
         self.flush()
-        with self._failing("sync"):
-            os.fsync(self._usable())
-            if not self._named:
-                sync_directory(self.path.parent)
-                self._named = True
-        self._add(frame(_MARK + _MARK_PLACE.pack(self.size)))
-        self.flush()  # at once: a mark in our memory proves nothing to others
+        with unavailable_on_os_error(f"sync {self.path}"):
+            return FileSync(self, Descriptor(os.dup(self._usable())), self.size)
+
+    def reach_disk(self, file: Descriptor) -> None:
+        """Wait until all that was flushed is on disk. Any thread may; one after the other does."""
+        assert file.fd is not None, "a sync is waited for once"
+        with self._disk:
+            self._check()  # BEFORE: the fsync after a failed one may report success for lost pages
+            with self._failing("sync"):
+                os.fsync(file.fd)
+                if not self._named:
+                    sync_directory(self.path.parent)
+                    self._named = True
+
+    def mark(self, place: int) -> None:
+        """Everything before `place` is durable: write that down, unless a later mark says so."""
+        self._check()
+        if place > self._marked:
+            self._add(frame(_MARK + _MARK_PLACES.pack(self.size, place)))
+            self.flush()  # at once: a mark in our memory proves nothing to others
+            self._marked = place
 
     def close(self) -> None:
         """Let go of the file. What was not flushed is gone."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        self._file.close()
 
     def _usable(self) -> int:
-        if self._fd is None:
+        self._check()
+        if self._file.fd is None:
             raise StorageError(f"{self.path} is closed")
+        return self._file.fd
+
+    def _check(self) -> None:
         if self._failed:
             raise StorageError(f"an earlier write to {self.path} failed; it takes nothing more")
-        return self._fd
 
     @contextmanager
     def _failing(self, verb: str) -> Iterator[None]:
@@ -92,6 +136,30 @@ class Appender:
         except OSError as error:
             self._failed = True
             raise StoreUnavailable(f"cannot {verb} {self.path}: {error}") from error
+
+
+class FileSync:
+    """A `PendingSync` of one file: of all that stands before a place."""
+
+    def __init__(self, appender: Appender, file: Descriptor, place: int) -> None:
+        self._appender = appender
+        self._file = file  # our own: the writer may close its file meanwhile
+        self._place = place
+        self._durable = False
+
+    def wait(self) -> None:
+        """Wait for the disk, in any thread, once."""
+        try:
+            self._appender.reach_disk(self._file)
+        finally:
+            self._file.close()
+        self._durable = True
+
+    def finish(self) -> None:
+        """Mark what is durable; the writer calls this, when `wait` has returned."""
+        if not self._durable:
+            raise StorageError(f"{self._appender.path} was not synced")
+        self._appender.mark(self._place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +179,27 @@ def scan(path: Path, start: int = 0) -> Scan:
     frames: list[tuple[int, memoryview]] = []
     at = 0
     while (payload := unframe(data, at)) is not None:
-        if not _is_mark(payload, start + at):
+        if _synced_through(payload, start + at) is None:
             frames.append((start + at, payload))
         at += FRAME_OVERHEAD + len(payload)
-    return Scan(frames, start + at, _has_mark(data, at, start))
+    return Scan(frames, start + at, _was_durable(data, at, start))
 
 
-def _is_mark(payload: memoryview, place: int) -> bool:
-    return bytes(payload[: len(_MARK)]) == _MARK and payload[len(_MARK) :] == _MARK_PLACE.pack(
-        place
-    )
+def _synced_through(payload: memoryview, place: int) -> int | None:
+    """How far the file was durable, if this frame is a mark."""
+    if len(payload) != len(_MARK) + _MARK_PLACES.size or payload[: len(_MARK)] != _MARK:
+        return None
+    stands, synced = _MARK_PLACES.unpack_from(payload, len(_MARK))
+    return int(synced) if stands == place else None
 
 
-def _has_mark(data: bytes, at: int, start: int) -> bool:
-    """Whether a mark stands anywhere behind a place."""
+def _was_durable(data: bytes, at: int, start: int) -> bool:
+    """Whether a mark behind this place says that what stands here was durable."""
     found = data.find(_MARK, at)
     while found >= 0:
         place = found - FRAME_OVERHEAD
         payload = unframe(data, place) if place >= at else None
-        if payload is not None and _is_mark(payload, start + place):
+        if payload is not None and (_synced_through(payload, start + place) or 0) > start + at:
             return True
         found = data.find(_MARK, found + 1)
     return False

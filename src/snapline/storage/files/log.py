@@ -3,18 +3,21 @@
 A life of a task writes segments named after it and reads those of all lives of its task: they are scanned
 when the log is opened, and from then on an index in memory knows where each message stands. Pruning
 deletes whole segments in which no message is needed; what it leaves of them is only hidden.
+
+A segment that is full is not synced at once, which would hold up whoever appends: it waits for the next
+sync, which takes all that is not durable yet.
 """
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.ids import ChannelId, Epoch, Incarnation, Seq
-from snapline.storage.api import Life
+from snapline.storage.api import Life, PendingSync
 from snapline.storage.codec import (
     FRAME_OVERHEAD,
     decode_message,
@@ -22,7 +25,13 @@ from snapline.storage.codec import (
     peek_message,
     unframe,
 )
-from snapline.storage.files.frames import Appender, scan, unavailable_on_os_error
+from snapline.storage.files.frames import (
+    Appender,
+    Descriptor,
+    FileSync,
+    scan,
+    unavailable_on_os_error,
+)
 
 _Rank = tuple[Epoch, Incarnation]  # where several lives logged a seq, the highest rank counts
 _NAME = re.compile(r"(?P<task>.+)\.e(?P<epoch>\d+)\.i(?P<incarnation>\d+)\.(?P<number>\d+)\.log")
@@ -35,22 +44,29 @@ class _Segment:
     number: int
     last: dict[ChannelId, Seq] = field(default_factory=dict)  #: the highest seq per channel
     damaged: bool = False
-    fd: int | None = None  #: for reading, once needed
+    file: Descriptor | None = None  #: for reading, once needed
+
+    def open(self) -> int:
+        """Open the file for reading: from now on it may be deleted."""
+        if self.file is None:
+            with unavailable_on_os_error(f"read {self.path}"):
+                self.file = Descriptor(os.open(self.path, os.O_RDONLY))
+        assert self.file.fd is not None
+        return self.file.fd
 
     def read(self, place: int, length: int) -> Message:
         """The message in the frame at this place."""
+        fd = self.open()
         with unavailable_on_os_error(f"read {self.path}"):
-            if self.fd is None:
-                self.fd = os.open(self.path, os.O_RDONLY)
-            payload = unframe(os.pread(self.fd, FRAME_OVERHEAD + length, place))
+            payload = unframe(os.pread(fd, FRAME_OVERHEAD + length, place))
         if payload is None:
             raise ObjectDamaged(f"the message at byte {place} of {self.path} is damaged")
         return decode_message(payload)
 
     def close(self) -> None:
-        if self.fd is not None:
-            os.close(self.fd)
-            self.fd = None
+        if self.file is not None:
+            self.file.close()
+            self.file = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +100,7 @@ class FileLog:
         self._floor: dict[ChannelId, Seq] = {}  #: everything up to here was pruned
         self._closed = _find_segments(directory, life)  #: those to which we do not append
         self._active: tuple[Appender, _Segment] | None = None
+        self._full: list[tuple[Appender, _Segment]] = []  #: not active any more, not yet durable
         mine = [s.number for s in self._closed if s.life == (life.epoch, life.incarnation)]
         self._number = max(mine, default=-1) + 1  #: of the next segment of this life
         for segment in self._closed:
@@ -117,7 +134,7 @@ class FileLog:
         rank = (message.epoch, self._life.incarnation)
         self._enter(message.channel, message.seq, _Place(rank, segment, at, len(payload)))
         if appender.size >= self._segment_bytes:
-            self._retire()
+            self._retire(appender, segment)
 
     def _roll(self) -> tuple[Appender, _Segment]:
         path = self._directory / f"{self._life.name}.{self._number:06d}.log"
@@ -126,28 +143,43 @@ class FileLog:
         self._number += 1
         return self._active
 
-    def _retire(self) -> None:
-        """Append no more to the active segment; synced here, because `sync` looks at one file only."""
-        if self._active is not None:
-            appender, segment = self._active
-            appender.sync()
-            appender.close()
-            self._closed.append(segment)
-            self._active = None
+    def _retire(self, appender: Appender, segment: _Segment) -> None:
+        """Append no more to the active segment."""
+        appender.flush()
+        self._full.append((appender, segment))
+        self._active = None
 
     def sync(self) -> None:
         """Make everything appended so far durable."""
-        if self._active is not None:
-            self._active[0].sync()
+        sync = self.start_sync()
+        sync.wait()
+        sync.finish()
 
-    def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Sequence[Message]:
-        """The messages after < seq <= through, in order."""
+    def start_sync(self) -> PendingSync:
+        """Begin to make everything appended so far durable, in the background."""
+        full = tuple(self._full)
+        unsynced = [*full, self._active] if self._active else full
+        return _LogSync(self, [appender.start_sync() for appender, _ in unsynced], full)
+
+    def settle(self, full: Sequence[tuple[Appender, _Segment]]) -> None:
+        """These segments are durable: nothing is written to them any more."""
+        for appender, segment in full:
+            if (appender, segment) in self._full:
+                self._full.remove((appender, segment))
+                self._closed.append(segment)
+                appender.close()
+
+    def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Iterator[Message]:
+        """The messages after < seq <= through, in order, each read when it is asked for."""
         if self._active is not None:
             self._active[0].flush()
-        places = self._index.get(channel, {})
-        return [self._read(places.get(seq), channel, seq) for seq in range(after + 1, through + 1)]
+        index = self._index.get(channel, {})
+        places = [self._find(index.get(s), channel, s) for s in range(after + 1, through + 1)]
+        for segment in {id(place.segment): place.segment for place in places}.values():
+            segment.open()  # so that it can be read even if it is pruned meanwhile
+        return (place.segment.read(place.at, place.length) for place in places)
 
-    def _read(self, place: _Place | None, channel: ChannelId, seq: Seq) -> Message:
+    def _find(self, place: _Place | None, channel: ChannelId, seq: Seq) -> _Place:
         pruned = seq <= self._floor.get(channel, 0)
         if self._damaged and not pruned and (place is None or place.rank < self._damaged):
             # Something older may be there, but the entry that counts may have been lost.
@@ -155,7 +187,7 @@ class FileLog:
             raise ObjectDamaged(f"message {seq} of {channel} may have been in {paths}: damaged")
         if place is None:
             raise ObjectMissing(f"message {seq} of {channel} is not in the log {self._directory}")
-        return place.segment.read(place.at, place.length)
+        return place
 
     def prune(self, channel: ChannelId, *, through: Seq) -> None:
         """Hide the messages up to here, and delete the segments of which nothing is needed."""
@@ -164,7 +196,6 @@ class FileLog:
             places.pop(seq, None)
         self._floor[channel] = max(through, self._floor.get(channel, 0))
         for segment in [segment for segment in self._closed if self._obsolete(segment)]:
-            segment.close()
             with unavailable_on_os_error(f"delete {segment.path}"):
                 segment.path.unlink(missing_ok=True)
             self._closed.remove(segment)
@@ -179,12 +210,33 @@ class FileLog:
 
     def close(self) -> None:
         """Let go of all files. What was not flushed is gone."""
-        if self._active is not None:
-            appender, segment = self._active
+        for appender, segment in [*self._full, self._active] if self._active else self._full:
             appender.close()
             segment.close()
         for segment in self._closed:
             segment.close()
+
+
+class _LogSync:
+    """A `PendingSync` of all segments that were not durable."""
+
+    def __init__(
+        self, log: FileLog, files: Sequence[FileSync], full: Sequence[tuple[Appender, _Segment]]
+    ) -> None:
+        self._log = log
+        self._files = files
+        self._full = full
+
+    def wait(self) -> None:
+        """Wait for the disk, in any thread, once."""
+        for file in self._files:
+            file.wait()
+
+    def finish(self) -> None:
+        """Mark what is durable; the writer calls this, when `wait` has returned."""
+        for file in self._files:
+            file.finish()
+        self._log.settle(self._full)
 
 
 def _find_segments(directory: Path, life: Life) -> list[_Segment]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from snapline.batch import Batch
 from snapline.errors import ObjectMissing, StorageError
 from snapline.ids import TaskId
-from snapline.storage.api import Extent, Life
+from snapline.storage.api import Extent, Life, PendingSync
 from snapline.storage.files.frames import sync_directory, unavailable_on_os_error
 from snapline.storage.files.rows import RowReader, RowWriter
 from snapline.storage.files.store import FileStore
@@ -129,6 +129,14 @@ class FileEgress:
     def sync(self) -> None:
         """Make everything appended so far durable."""
         self._rows.sync()
+
+    def flush(self) -> None:
+        """Let everything appended so far be read by others, durable or not."""
+        self._rows.flush()
+
+    def start_sync(self) -> PendingSync:
+        """Begin to make everything appended so far durable, in the background."""
+        return self._rows.start_sync()
 
     def close(self) -> None:
         """Let go of the file. What was not synced may be gone."""

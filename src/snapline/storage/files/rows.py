@@ -8,7 +8,7 @@ from pathlib import Path
 from snapline.batch import Batch, decode, encode
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.storage.codec import FRAME_OVERHEAD, unframe
-from snapline.storage.files.frames import Appender, scan, unavailable_on_os_error
+from snapline.storage.files.frames import Appender, FileSync, scan, unavailable_on_os_error
 
 _FIRST = struct.Struct("<QI")  # number of the first row, number of rows
 
@@ -29,6 +29,14 @@ class RowWriter:
     def sync(self) -> None:
         """Make everything appended so far durable."""
         self._appender.sync()
+
+    def flush(self) -> None:
+        """Let everything appended so far be read by others, durable or not."""
+        self._appender.flush()
+
+    def start_sync(self) -> FileSync:
+        """Begin to make everything appended so far durable, in the background."""
+        return self._appender.start_sync()
 
     def close(self) -> None:
         """Let go of the file. What was not flushed is gone."""
