@@ -58,6 +58,8 @@ WORDS = [
     words.Heartbeat(17),
     words.Lease(17),
     words.PeerHello(0, 2),
+    words.LinkLost(1, 3),
+    words.Sever(1),
     RESTORE,
     control.Go(4),
     control.Replaced(4, 1, 2),
