@@ -53,7 +53,7 @@ class Scene:
     def stored(self):
         """What was asked to be stored since the last look: number and content."""
         calls = [call for call in self.shell.taken() if call[0] == "store"]
-        return [(ticket.number, decode_snapshot(data)) for _, ticket, _, data in calls]
+        return [(ticket.number, decode_snapshot(data())) for _, ticket, _, data in calls]
 
     def report_of(self, number):
         """Let everything succeed; the metadata that is reported."""
@@ -71,7 +71,7 @@ def test_a_snapshot_and_the_log_are_made_durable():
     scene.take(7, memo=b"memory")
     [store, sync] = scene.shell.taken()
     assert store[:3] == ("store", Ticket("snapshot", 3, A, 7), snapshot_key(LIFE, 7))
-    assert decode_snapshot(store[3]).memo == b"memory"
+    assert decode_snapshot(store[3]()).memo == b"memory"
     assert sync == ("sync", Ticket("log", 3, A, 7), scene.log)
 
 
@@ -86,7 +86,7 @@ def test_a_checkpoint_of_a_sink_counts_once_snapshot_log_and_egress_are_durable(
 def test_what_is_reported_are_the_counters_of_the_capture_and_the_bytes_that_were_stored():
     scene = Scene()
     scene.take(7, forced=True)
-    data = scene.shell.taken()[0][3]
+    data = scene.shell.taken()[0][3]()
     reported = scene.report_of(7)
     assert (reported.received, reported.parent) == ({AB: 4}, None)
     assert (reported.bytes, reported.digest) == (len(data), digest_of(data))

@@ -2,10 +2,11 @@
 
 A checkpoint counts once its snapshot is stored, the sender log is durable through its `sent`, the egress
 of a sink is durable through its `position`, and every earlier checkpoint of the task counts. Until then
-it is pending here, and nobody else knows it.
+it is pending here, and nobody else knows it. To encode a large state takes long, so that is left to whoever
+stores it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -45,6 +46,25 @@ class Recording:
         return self.through is not None and last >= self.through
 
 
+class Content:
+    """The stored form of a snapshot, made when it is first asked for: in any thread, by one at a time."""
+
+    def __init__(self, capture: Capture, memo: bytes, messages: Sequence[Message]) -> None:
+        self._parts: tuple[Capture, bytes, Sequence[Message]] | None = (capture, memo, messages)
+        self._data = b""
+        self.bytes = 0
+        self.digest = ""
+
+    def __call__(self) -> bytes:
+        """The bytes; from now on their number and digest are known."""
+        if self._parts is not None:
+            capture, memo, messages = self._parts
+            self._data = encode_snapshot(capture.full, capture.parts, memo, messages)
+            self.bytes, self.digest = len(self._data), digest_of(self._data)
+            self._parts = None  # AFTER: whoever failed to make it tries again
+        return self._data
+
+
 @dataclass(slots=True)
 class Pending:
     """A checkpoint that does not count yet."""
@@ -56,7 +76,7 @@ class Pending:
     sealed: bool
     recordings: dict[ChannelId, Recording] = field(default_factory=dict)
     overtaken: dict[ChannelId, list[Message]] = field(default_factory=dict)
-    data: bytes = b""
+    content: Content | None = None  # once nothing more is recorded
     waiting: list[Ticket] = field(default_factory=list)  # calls to storage still under way
 
 
@@ -160,7 +180,7 @@ class CheckpointWriter:
         if self.open is pending:
             self.open = None
         self.deltas = self.full_every  # later deltas would refer to what is not there
-        if pending.data:
+        if pending.content is not None:
             self.shell.delete(snapshot_key(self.life, checkpoint))
 
     def _store_if_complete(self) -> None:
@@ -178,13 +198,10 @@ class CheckpointWriter:
             after, _, queued = recorded.get(channel, (passed[0].seq - 1, 0, []))
             recorded[channel] = (after, passed[-1].seq, queued + passed)
         messages = [message for _, _, part in recorded.values() for message in part]
-        capture = pending.capture
-        pending.data = encode_snapshot(capture.full, capture.parts, pending.memo, messages)
+        pending.content = Content(pending.capture, pending.memo, messages)
         pending.meta = replace(
             pending.meta,
             channel_state={c: (after, through) for c, (after, through, m) in recorded.items() if m},
-            bytes=len(pending.data),
-            digest=digest_of(pending.data),
         )
         epoch, task, number = self.life.epoch, self.life.task, pending.meta.checkpoint
         pending.waiting = [
@@ -198,7 +215,8 @@ class CheckpointWriter:
 
     def _ask(self, ticket: Ticket, pending: Pending) -> None:
         if ticket.kind == "snapshot":
-            self.shell.store(ticket, snapshot_key(self.life, ticket.number), pending.data)
+            assert pending.content is not None
+            self.shell.store(ticket, snapshot_key(self.life, ticket.number), pending.content)
         else:
             file = self.log if ticket.kind == "log" else self.egress
             assert file is not None
@@ -212,10 +230,14 @@ class CheckpointWriter:
         pending.waiting.remove(ticket)
         while self.pending:
             first = next(iter(self.pending.values()))
-            if not first.data or first.waiting:
+            if first.content is None or first.waiting:
                 return  # a checkpoint counts only after all earlier ones of its task
-            del self.pending[first.meta.checkpoint]
-            self.shell.report(Stored(self.life.epoch, first.meta))
+            self._count(first.meta, first.content)
+
+    def _count(self, meta: CheckpointMeta, content: Content) -> None:
+        del self.pending[meta.checkpoint]
+        known = replace(meta, bytes=content.bytes, digest=content.digest)
+        self.shell.report(Stored(self.life.epoch, known))
 
     def failed(self, ticket: Ticket) -> None:
         """A call to storage has failed: say so, and try again unless abandoned meanwhile."""

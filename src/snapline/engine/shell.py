@@ -6,7 +6,7 @@ so an answer that comes too late is recognised.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -130,8 +130,8 @@ class SlotShell(Shell, Protocol):
         """The output of a sink task."""
         ...
 
-    def store(self, ticket: Ticket, key: str, data: bytes) -> None:
-        """Store an object in the background."""
+    def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+        """Make an object and store it in the background, in any thread."""
         ...
 
     def fetch(self, ticket: Ticket, key: str, digest: str) -> None:

@@ -10,7 +10,6 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,10 @@ from snapline.engine import control
 from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, Ticket
 from snapline.engine.slot import Slot
-from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.journal.entry import Entry, Happened
 from snapline.runtime import words
+from snapline.runtime.background import Background
 from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
 from snapline.runtime.rundir import RunDirectory
@@ -58,8 +57,7 @@ class SlotProcess:
         self.loop = Loop()
         self.wire = Wire([channel.id for channel in spec.job.topology.channels])
         self.directory = RunDirectory(Path(spec.run))
-        self.files = self.directory.store
-        self.background = ThreadPoolExecutor(2, "snapline-store")
+        self.background = Background(self.directory.store, self.loop.post)
         self.listener: Listener | None = None  #: once the driver is reached
         self.visitors = _Peer(self)  #: the slots that have connected to this one
         self.boss = dial(self.loop, spec.driver, spec.secret, _Boss(self))
@@ -86,7 +84,7 @@ class SlotProcess:
             self.leaving |= time.monotonic() > self.lease_until_s
         self._publish_at_once()
         self.loop.poll(0)
-        self.background.shutdown(wait=True, cancel_futures=True)
+        self.background.close()
         if self.journal_file is not None:
             self.journal_file.close()
 
@@ -102,7 +100,7 @@ class SlotProcess:
         if self.engine is not None and not self.spec.job.protocol.checkpoints:
             for task in self.engine.tasks.values():
                 if task.egress is not None:
-                    task.egress.sync()
+                    task.egress.flush()
 
     # What the driver says.
 
@@ -236,53 +234,21 @@ class SlotProcess:
         """The egress of a sink task in this life."""
         return self.directory.outlet.open(life, position)
 
-    def store(self, ticket: Ticket, key: str, data: bytes) -> None:
-        """Store an object in the background."""
-        self._background(lambda: self.files.put(key, data), ticket)
+    def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+        """Make an object and store it in the background."""
+        self.background.store(self._engine, ticket, key, data)
 
     def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
-        """Make a file durable. Here and now: nothing may be appended to it meanwhile."""
-        engine = self._engine
-        try:
-            file.sync()
-        except StorageError:
-            self.loop.post(lambda: engine.failed(ticket))
-        else:
-            self.loop.post(lambda: engine.done(ticket))
+        """Make a log or an egress durable in the background."""
+        self.background.sync(self._engine, ticket, file)
 
     def fetch(self, ticket: Ticket, key: str, digest: str) -> None:
         """Load an object in the background."""
-        engine = self._engine
-
-        def load() -> None:
-            data: bytes | None = None
-            try:
-                data = self.files.get(key, digest)
-            except (ObjectDamaged, ObjectMissing):
-                pass
-            except StorageError:
-                self.loop.post(lambda: engine.failed(ticket))
-                return
-            self.loop.post(lambda: engine.fetched(ticket, data))
-
-        self.background.submit(load)
+        self.background.fetch(self._engine, ticket, key, digest)
 
     def delete(self, key: str) -> None:
         """Delete an object in the background."""
-        self.background.submit(self.files.delete, key)
-
-    def _background(self, act: Callable[[], object], ticket: Ticket) -> None:
-        engine = self._engine
-
-        def work() -> None:
-            try:
-                act()
-            except StorageError:
-                self.loop.post(lambda: engine.failed(ticket))
-            else:
-                self.loop.post(lambda: engine.done(ticket))
-
-        self.background.submit(work)
+        self.background.delete(key)
 
 
 class _Boss:

@@ -187,13 +187,13 @@ class SlotProcess(Process):
         """The egress of a sink task in this life."""
         return self.world.storage.outlet.open(life, position)
 
-    def store(self, ticket: Ticket, key: str, data: bytes) -> None:
-        """Store an object in the background."""
-        storage, costs = self.world.storage, self.world.costs
+    def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+        """Make an object at once, and store it in the background."""
+        storage, costs, made = self.world.storage, self.world.costs, data()
         storage.call(
-            costs.store_us + int(costs.store_byte_us * len(data)),
+            costs.store_us + int(costs.store_byte_us * len(made)),
             self.living,
-            lambda: void(storage.store.put(key, data)),
+            lambda: void(storage.store.put(key, made)),
             lambda: self.call(lambda: self.engine.done(ticket)),
             lambda: self.call(lambda: self.engine.failed(ticket)),
         )

@@ -1,0 +1,151 @@
+"""What a slot asks of storage, done beside its loop: the disk is slow, and the loop has messages to take.
+
+Two threads store, load, and wait for fsync; every answer goes to the engine in the loop. A file has at most
+one sync under way. What is asked meanwhile waits, and the next sync answers all of it at once: under load
+many checkpoints share one fsync.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
+
+from snapline.engine.shell import Ticket
+from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
+from snapline.storage.api import Egress, MessageLog, PendingSync, Store
+
+_T = TypeVar("_T")
+_File: TypeAlias = MessageLog | Egress
+
+
+class Asker(Protocol):
+    """Who is answered: the engine of a slot."""
+
+    def done(self, ticket: Ticket) -> None:
+        """A call to storage has succeeded."""
+        ...
+
+    def failed(self, ticket: Ticket) -> None:
+        """A call to storage has failed."""
+        ...
+
+    def fetched(self, ticket: Ticket, data: bytes | None) -> None:
+        """An object was loaded; None if it is damaged or missing."""
+        ...
+
+
+class Background:
+    """The storage of one process. `post` brings an action into its loop, from any thread."""
+
+    def __init__(self, store: Store, post: Callable[[Callable[[], None]], None]) -> None:
+        self._store = store
+        self._post = post
+        self._threads = ThreadPoolExecutor(2, "snapline-store")
+        self._storing: set[str] = set()  #: objects that are being stored
+        self._unwanted: set[str] = (
+            set()
+        )  #: those of them that are to be deleted as soon as they are
+        #: files whose sync is under way, and who waits for the next one
+        self._syncing: dict[_File, list[tuple[Asker, Ticket]]] = {}
+
+    def store(self, asker: Asker, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+        """Make an object and store it."""
+
+        def answer(tell: Callable[[Ticket], None]) -> None:
+            self._storing.remove(key)
+            if key in self._unwanted:
+                self._unwanted.remove(key)
+                self.delete(key)
+            tell(ticket)
+
+        self._storing.add(key)
+        self._do(
+            lambda: self._store.put(key, data()),
+            lambda _: answer(asker.done),
+            lambda: answer(asker.failed),
+        )
+
+    def fetch(self, asker: Asker, ticket: Ticket, key: str, digest: str) -> None:
+        """Load an object."""
+
+        def load() -> bytes | None:
+            try:
+                return self._store.get(key, digest)
+            except (ObjectDamaged, ObjectMissing):
+                return None
+
+        self._do(load, partial(asker.fetched, ticket), lambda: asker.failed(ticket))
+
+    def delete(self, key: str) -> None:
+        """Delete an object; if it cannot be done, it stays as garbage."""
+        if key in self._storing:
+            self._unwanted.add(key)  # deleted before it is there, it would stay for ever
+            return
+
+        def delete() -> None:
+            with suppress(StorageError):
+                self._store.delete(key)
+
+        self._do(delete, lambda _: None, lambda: None)
+
+    def sync(self, asker: Asker, ticket: Ticket, file: _File) -> None:
+        """Make everything that was appended to a file durable."""
+        if file in self._syncing:
+            self._syncing[file].append((asker, ticket))
+        else:
+            self._start_sync(file, [(asker, ticket)])
+
+    def _start_sync(self, file: _File, asked: list[tuple[Asker, Ticket]]) -> None:
+        self._syncing[file] = []
+        try:
+            sync = file.start_sync()
+        except StorageError:
+            self._post(lambda: self._answer(file, asked, durable=False))
+            return
+        self._do(
+            sync.wait,
+            lambda _: self._finish(file, sync, asked),
+            lambda: self._answer(file, asked, durable=False),
+        )
+
+    def _finish(self, file: _File, sync: PendingSync, asked: list[tuple[Asker, Ticket]]) -> None:
+        try:
+            sync.finish()
+        except StorageError:
+            self._answer(file, asked, durable=False)
+        else:
+            self._answer(file, asked, durable=True)
+
+    def _answer(self, file: _File, asked: list[tuple[Asker, Ticket]], *, durable: bool) -> None:
+        waiting = self._syncing.pop(file)
+        if waiting:
+            self._start_sync(file, waiting)
+        for asker, ticket in asked:
+            if durable:
+                asker.done(ticket)
+            else:
+                asker.failed(ticket)
+
+    def _do(
+        self, act: Callable[[], _T], done: Callable[[_T], None], failed: Callable[[], None]
+    ) -> None:
+        def work() -> None:
+            try:
+                result = act()
+            except StorageError:
+                self._post(failed)
+            except BaseException as error:  # a defect: it ends the process, not only this thread
+                self._post(partial(_raise, error))
+            else:
+                self._post(lambda: done(result))
+
+        self._threads.submit(work)
+
+    def close(self) -> None:
+        """Wait for what has begun; what has not is dropped."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
