@@ -1,1 +1,64 @@
-"""Snapline."""
+"""Snapline: streaming dataflows on Spark under the fault-tolerance protocol you choose.
+
+`import snapline as sl` gives all that a program needs; `sl.run` shows how it goes together. Names are
+looked up when they are used: what needs no Spark does not wait for it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from snapline import nexmark
+    from snapline.api import open_run, run
+    from snapline.batch import Batch, Varlen, Words
+    from snapline.core.policy import FaultTolerance
+    from snapline.dataflow.graph import Dataflow
+    from snapline.dataflow.operator import Capture, Operator
+    from snapline.errors import GraphError, SnaplineError, UsageError
+    from snapline.runtime.stored_input import stored
+    from snapline.workload.own import generated, records
+
+__all__ = [
+    "Batch",
+    "Capture",
+    "Dataflow",
+    "FaultTolerance",
+    "GraphError",
+    "Operator",
+    "SnaplineError",
+    "UsageError",
+    "Varlen",
+    "Words",
+    "generated",
+    "nexmark",
+    "open_run",
+    "records",
+    "run",
+    "stored",
+]
+
+_HOMES = {
+    "snapline.api": ("open_run", "run"),
+    "snapline.batch": ("Batch", "Varlen", "Words"),
+    "snapline.core.policy": ("FaultTolerance",),
+    "snapline.dataflow.graph": ("Dataflow",),
+    "snapline.dataflow.operator": ("Capture", "Operator"),
+    "snapline.errors": ("GraphError", "SnaplineError", "UsageError"),
+    "snapline.runtime.stored_input": ("stored",),
+    "snapline.workload.own": ("generated", "records"),
+}
+_HOME_BY_NAME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Look a name up in the module where it lives."""
+    if name == "nexmark":
+        return import_module("snapline.nexmark")
+    if name in _HOME_BY_NAME:
+        return getattr(import_module(_HOME_BY_NAME[name]), name)
+    raise AttributeError(f"snapline has no {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The names that are meant for programs."""
+    return sorted(__all__)

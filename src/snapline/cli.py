@@ -14,7 +14,42 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from snapline import cli_generate as generating
 from snapline.cli_list import Kind, print_catalogue
+from snapline.cli_options import (
+    ChaosOption,
+    DiagramOption,
+    DurationOption,
+    FaultsOption,
+    FlowArgument,
+    FullJournalOption,
+    GuaranteeOption,
+    HeartbeatOption,
+    InputOption,
+    InputSeedOption,
+    IntervalOption,
+    JobsOption,
+    JsonOption,
+    ListenOption,
+    OneProtocolOption,
+    ProtocolOption,
+    PublishLagOption,
+    RateOption,
+    RealFaultsOption,
+    RealSlotsOption,
+    RecordsOption,
+    ReferenceOption,
+    RepeatOption,
+    ResumeOption,
+    RunsOption,
+    SeedOption,
+    SeedsOption,
+    SilenceOption,
+    SlotsOption,
+    SparesOption,
+    Text,
+    WorkloadOption,
+)
 from snapline.cli_request import (
     Request,
     checked,
@@ -22,12 +57,13 @@ from snapline.cli_request import (
     chosen_seeds,
     chosen_workloads,
 )
-from snapline.cli_run import diagnose, millis, run_on_spark
+from snapline.cli_run import diagnose, run_on_spark
 from snapline.cli_runs import manage_runs
 from snapline.cli_simulate import run_again, run_one, run_sweep
 from snapline.cli_tables import messages
-from snapline.core.policy import Guarantee
+from snapline.durations import millis
 from snapline.errors import SnaplineError, UsageError
+from snapline.protocols import DEFAULT
 
 BAD_INPUT, UNKNOWN, INTERRUPTED = 2, 3, 130
 
@@ -65,56 +101,6 @@ Break what you choose, when you choose:
 
 A failure that was found, once more:
 [cyan]snapline simulate --repeat snapline-failure-hmnr-q8-42.json[/cyan]"""
-
-Number = int | None
-Text = str | None
-ProtocolOption = Annotated[
-    Text, typer.Option(metavar="P|all", help="Which protocol.  [dim]default: all[/]")
-]
-WorkloadOption = Annotated[
-    Text, typer.Option(metavar="W|all", help="Which workload.  [dim]default: counting[/]")
-]
-SeedsOption = Annotated[
-    Number, typer.Option(min=1, metavar="N", help="Run the seeds 1 to N.  [dim]default: 20[/]")
-]
-SeedOption = Annotated[
-    Number, typer.Option(min=0, metavar="K", help="Run this seed only, and tell its story.")
-]
-SlotsOption = Annotated[
-    Number, typer.Option(min=1, metavar="N", help="Simulated processes.  [dim]default: 3[/]")
-]
-RecordsOption = Annotated[
-    Number,
-    typer.Option(min=1, metavar="N", help="Records per slot and source.  [dim]default: 60[/]"),
-]
-GuaranteeOption = Annotated[
-    Guarantee | None,
-    typer.Option(
-        metavar="G",
-        help="Hold it to [cyan]exactly-once[/], [cyan]at-least-once[/], [cyan]at-most-once[/] or "
-        "[cyan]nothing[/].  [dim]default: its first promise[/]",
-    ),
-]
-FaultsOption = Annotated[
-    Text,
-    typer.Option(
-        metavar="TEXT",
-        help="What goes wrong, as [cyan]snapline list faults[/] shows it; an empty text: nothing.  "
-        "[dim]default: drawn from the seed[/]",
-    ),
-]
-DiagramOption = Annotated[
-    Path | None, typer.Option(metavar="F.svg", help="Draw the run in space and time; one run only.")
-]
-RepeatOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Run a failure again from its file.")
-]
-JobsOption = Annotated[
-    Number, typer.Option(min=1, metavar="N", help="Processes.  [dim]default: all cores[/]")
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", metavar=" ", help="Print one JSON document instead.")
-]
 
 
 @app.command("simulate", help=SIMULATE_HELP, epilog=SIMULATE_EXAMPLES)
@@ -160,32 +146,45 @@ RUN_EXAMPLES = """[bold]Examples[/bold]
 A run of twenty seconds on Spark, with a slot killed for real:
 [cyan]snapline run q12 --faults "kill slot=1 at=8s"[/cyan]
 
+A dataflow of your own, judged by runs without failures:
+[cyan]snapline run my_flow.py:flow --reference --faults "kill slot=0 at=5s"[/cyan]
+
+Ten minutes in which slots keep dying:
+[cyan]snapline run q12 --chaos seed=7 --duration 10m[/cyan]
+
 Another protocol, killed again while it recovers:
 [cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=5s; kill slot=0 on=recovery"[/cyan]
 
 Go on after the driver was killed:
 [cyan]snapline run --resume last[/cyan]"""
 
-RunsOption = Annotated[Path, typer.Option(metavar="DIR", help="Where runs are kept.")]
-
 
 @app.command("run", epilog=RUN_EXAMPLES)
 def run_command(
-    flow: Annotated[Text, typer.Argument(metavar="[FLOW]", help="A workload, such as q12.")] = None,
-    protocol: Annotated[str, typer.Option(metavar="P", help="Which protocol.")] = "aligned",
+    flow: FlowArgument = None,
+    protocol: OneProtocolOption = DEFAULT,
     guarantee: GuaranteeOption = None,
-    slots: SlotsOption = None,
-    rate: Annotated[int, typer.Option(min=1, metavar="R", help="Records per second.")] = 2_000,
-    duration: Annotated[str, typer.Option(metavar="D", help="How long input comes.")] = "20s",
-    interval: Annotated[str, typer.Option(metavar="I", help="Between checkpoints.")] = "5s",
-    faults: Annotated[str, typer.Option(help="What goes wrong: kills and pauses.")] = "",
-    spares: Annotated[int, typer.Option(min=0, metavar="N", help="Processes that wait.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, metavar="K", help="Of the input.")] = 1,
-    resume: Annotated[Text, typer.Option(metavar="RUN", help="Go on with this run.")] = None,
+    slots: RealSlotsOption = None,
+    rate: RateOption = 2_000,
+    duration: DurationOption = "20s",
+    interval: IntervalOption = "5s",
+    faults: RealFaultsOption = "",
+    chaos: ChaosOption = None,
+    spares: SparesOption = 0,
+    seed: InputSeedOption = 1,
+    source: InputOption = None,
+    reference: ReferenceOption = False,
+    publish_lag: PublishLagOption = 0,
+    full_journal: FullJournalOption = False,
+    listen: ListenOption = "127.0.0.1",
+    heartbeat: HeartbeatOption = "200ms",
+    silence: SilenceOption = "2s",
+    resume: ResumeOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    """Run a workload on Spark, kill its processes for real, and judge what came out."""
+    """Run a workload, or a dataflow of your own, on Spark, break it for real, and judge what came out."""
+    from snapline.api import named_or_drawn, timeouts
     from snapline.runtime.run import default_slots
     from snapline.runtime.spec import Spec
 
@@ -193,20 +192,27 @@ def run_command(
         raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
     spec = None
     if flow is not None:
+        slots = slots or default_slots()
+        duration_ms = millis(duration, "--duration")
         spec = Spec(
             flow,
             protocol,
             guarantee.value if guarantee is not None else None,
-            slots or default_slots(),
+            slots,
             rate,
-            millis(duration, "--duration"),
+            duration_ms,
             millis(interval, "--interval"),
-            faults,
+            named_or_drawn(faults, chaos, slots, duration_ms),
             spares,
             seed,
+            str(source.resolve()) if source is not None else None,
+            reference,
+            publish_lag,
+            "full" if full_journal else "brief",
+            listen,
         )
     with interruptible():
-        raise typer.Exit(run_on_spark(spec, resume, runs, as_json))
+        raise typer.Exit(run_on_spark(spec, resume, runs, timeouts(heartbeat, silence), as_json))
 
 
 @app.command("runs")
@@ -218,6 +224,24 @@ def runs_command(
 ) -> None:
     """List the runs there are, show one, or remove one."""
     raise typer.Exit(manage_runs(action, name, runs, as_json))
+
+
+@app.command("generate", epilog=generating.EXAMPLES)
+def generate_command(
+    workload: generating.WorkloadArgument,
+    to: generating.ToOption,
+    form: generating.FormatOption = "log",
+    rate: generating.RateOption = 2_000,
+    duration: generating.DurationOption = "20s",
+    seed: generating.SeedOption = 1,
+    slots: generating.PartitionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the input of a workload with a Spark job and store it, as a log or as Parquet."""
+    with interruptible():
+        raise typer.Exit(
+            generating.generate_input(workload, to, form, rate, duration, seed, slots, as_json)
+        )
 
 
 @app.command("doctor")

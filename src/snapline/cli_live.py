@@ -6,6 +6,7 @@ from rich.markup import escape
 
 from snapline.cli_tables import messages
 from snapline.journal.entry import Happened
+from snapline.metrics.second import Second
 
 
 @dataclass(slots=True)
@@ -14,11 +15,14 @@ class Teller:
 
     commits: int = 0
 
-    def see(self, happened: Happened) -> None:
+    def event(self, happened: Happened) -> None:
         """Take an event of the driver."""
         line = self._line(happened)
         if line is not None:
             messages().print(f"{happened.at_us / 1e6:8.2f} s  {escape(line)}")
+
+    def second(self, second: Second) -> None:
+        """Say nothing."""
 
     def _line(self, happened: Happened) -> str | None:
         detail = happened.detail

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from snapline.chaos.grammar import read_duration
 from snapline.cli_live import Teller
 from snapline.cli_tables import messages, print_json, results
-from snapline.errors import FaultSyntaxError, UsageError
-from snapline.ids import Millis
 
 if TYPE_CHECKING:
+    from snapline.runtime.driver import Timeouts
     from snapline.runtime.run import Run
     from snapline.runtime.spec import Spec
 
@@ -22,18 +20,10 @@ KEPT, BROKEN, UNKNOWN = 0, 1, 3
 EXIT = {"yes": KEPT, "no": BROKEN, "unknown": UNKNOWN}
 
 
-def millis(text: str, option: str) -> Millis:
-    """A duration that was given as an option."""
-    try:
-        return read_duration(text)
-    except (ValueError, FaultSyntaxError) as error:
-        raise UsageError(
-            f"{option} takes a duration such as 500ms, 20s or 2m, not {text!r}"
-        ) from error
-
-
-def run_on_spark(spec: "Spec | None", resume: str | None, runs: Path, as_json: bool) -> int:
-    """Run a workload, or resume a run, and tell how it went."""
+def run_on_spark(
+    spec: "Spec | None", resume: str | None, runs: Path, timeouts: "Timeouts", as_json: bool
+) -> int:
+    """Run a flow, or resume a run, and tell how it went."""
     from snapline.runtime import run as runtime
     from snapline.runtime.spec import Spec
 
@@ -43,7 +33,7 @@ def run_on_spark(spec: "Spec | None", resume: str | None, runs: Path, as_json: b
     out.print("starting Spark ...")
     told = Teller()
     asked = spec if spec is not None else Spec("")
-    finished = runtime.run(asked, runs=runs, resume=resume, on_event=told.see)
+    finished = runtime.run(asked, runs=runs, resume=resume, timeouts=timeouts, watcher=told)
     if as_json:
         print_json(_as_json(finished))
     else:
@@ -54,7 +44,7 @@ def run_on_spark(spec: "Spec | None", resume: str | None, runs: Path, as_json: b
 def _print_run(finished: "Run") -> None:
     out = results()
     metrics = finished.metrics
-    rows = sum(len(batch) for batch in finished.outputs.values())
+    rows = sum(finished.rows.values())
     out.print(f"[bold]{escape(finished.name)}[/]: {escape(str(finished.directory.path))}")
     out.print(
         f"rows published {rows:,}, lines committed {metrics['commits']:,}, "
@@ -84,7 +74,7 @@ def _as_json(finished: "Run") -> dict[str, Any]:
         "kept": finished.verdict.kept,
         "because": finished.verdict.because,
         "metrics": dict(finished.metrics),
-        "rows": {sink: len(batch) for sink, batch in finished.outputs.items()},
+        "rows": dict(finished.rows),
     }
 
 

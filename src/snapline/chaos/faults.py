@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from snapline.chaos.grammar import Form, read_statements
+from snapline.durations import write_duration
 from snapline.errors import FaultSyntaxError
 from snapline.ids import Millis, SlotId
 
@@ -22,7 +23,7 @@ class At:
     ms: Millis
 
     def __str__(self) -> str:
-        return f"at={duration(self.ms)}"
+        return f"at={write_duration(self.ms)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class Delay:
 
     def __str__(self) -> str:
         span = _span(self.at_ms, self.for_ms)
-        return f"delay slot={self.slot} {duration(self.delay_ms)} {span}"
+        return f"delay slot={self.slot} {write_duration(self.delay_ms)} {span}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ class StoreSlow:
     for_ms: Millis
 
     def __str__(self) -> str:
-        return f"store slow {duration(self.delay_ms)} {_span(self.at_ms, self.for_ms)}"
+        return f"store slow {write_duration(self.delay_ms)} {_span(self.at_ms, self.for_ms)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class Damage:
     at_ms: Millis
 
     def __str__(self) -> str:
-        return f"damage slot={self.slot} at={duration(self.at_ms)}"
+        return f"damage slot={self.slot} at={write_duration(self.at_ms)}"
 
 
 Fault: TypeAlias = (
@@ -265,13 +266,5 @@ def slots_of(fault: Fault) -> tuple[SlotId, ...]:
             return ()
 
 
-def duration(ms: Millis) -> str:
-    """A duration as the grammar has it, in the largest unit that fits: `1m`, `90s`, `1500ms`."""
-    for unit, size in (("m", 60_000), ("s", 1_000)):
-        if ms and ms % size == 0:
-            return f"{ms // size}{unit}"
-    return f"{ms}ms"
-
-
 def _span(at_ms: Millis, for_ms: Millis) -> str:
-    return f"at={duration(at_ms)} for={duration(for_ms)}"
+    return f"at={write_duration(at_ms)} for={write_duration(for_ms)}"

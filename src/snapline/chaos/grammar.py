@@ -10,27 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
+from snapline.durations import read_duration
 from snapline.errors import FaultSyntaxError
 from snapline.ids import Millis, SlotId
 
 T = TypeVar("T")
 
 _WORD = re.compile(r"\S+")
-_DURATION = re.compile(r"([0-9]+)(?:\.([0-9]{1,6}))?(ms|s|m)")
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000}
-
-
-def read_duration(text: str) -> Millis:
-    """A duration such as `800ms`, `1.5s` or `2m`. Raises ValueError."""
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise ValueError("a duration has a number and a unit: ms, s or m")
-    whole, part, unit = match[1], match[2] or "", _UNITS_MS[match[3]]
-    scale = int("1" + "0" * len(part))
-    ms, rest = divmod(int(whole + part) * unit, scale)
-    if rest:
-        raise ValueError("a duration is a whole number of milliseconds")
-    return ms
 
 
 def _span(text: str) -> Millis:

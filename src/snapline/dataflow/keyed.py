@@ -12,8 +12,9 @@ from snapline.dataflow.fold import Count, Fold, Step
 from snapline.dataflow.join import LEFT, RIGHT, Join, WindowJoin
 from snapline.dataflow.partition import ByKey
 from snapline.dataflow.stream import DEFAULT_POLICY, Stream
-from snapline.dataflow.window import Tumbling, parse_millis
+from snapline.dataflow.window import Tumbling
 from snapline.dataflow.window_count import WindowCount
+from snapline.durations import millis
 from snapline.errors import GraphError
 from snapline.ids import Millis
 
@@ -57,7 +58,7 @@ class KeyedStream(Stream):
         schema = self.schema
         if schema is not None and time not in schema:
             raise GraphError(f"there is no column '{time}' for the windows: {', '.join(schema)}")
-        return WindowedStream(self, Tumbling(parse_millis(size), time, parse_millis(lateness)))
+        return WindowedStream(self, Tumbling(millis(size), time, millis(lateness)))
 
     def join(
         self,
@@ -89,7 +90,7 @@ class KeyedStream(Stream):
         Late records go to the outputs `late-left` and `late-right`.
         """
         self._same_keys(other)
-        shape = Tumbling(parse_millis(size), time, parse_millis(lateness))
+        shape = Tumbling(millis(size), time, millis(lateness))
         factory = partial(WindowJoin, self.keys, other.keys, shape)
         ports = {RIGHT: other}
         return self._add(

@@ -24,19 +24,6 @@ LATE: Final = "late"
 WINDOW: Final = "window"
 CLOCK: Final = "clock"
 
-_UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-
-
-def parse_millis(duration: str | Millis) -> Millis:
-    """A duration in milliseconds: 10_000, "10s", "500ms", "2m", "1h"."""
-    if isinstance(duration, int):
-        return duration
-    number = duration.rstrip("hms")
-    unit = duration[len(number) :]
-    if not number.isdigit() or unit not in _UNITS_MS:
-        raise GraphError(f"'{duration}' is no duration: write milliseconds, or 500ms, 10s, 2m, 1h")
-    return int(number) * _UNITS_MS[unit]
-
 
 @dataclass(frozen=True, slots=True)
 class Tumbling:

@@ -21,6 +21,7 @@ PROTOCOLS: dict[str, CheckpointProtocol] = {
     "hmnr": HMNR,
     "bcs": BCS,
 }
+DEFAULT = ALIGNED.name
 
 
 def refusal(protocol: CheckpointProtocol, topology: Topology) -> str | None:

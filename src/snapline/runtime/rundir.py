@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from snapline.errors import UsageError
+from snapline.errors import StoreUnavailable, UsageError
 from snapline.storage.files import FileLogs, FileOutlet, FileStore
 
 VERSION = 1
@@ -112,11 +112,18 @@ class RunDirectory:
         """What was run."""
         return self.read("run.json")
 
+    def result(self) -> dict[str, Any] | None:
+        """Verdict and figures; None while the run is not over."""
+        return self.read("result.json") if (self.path / "result.json").is_file() else None
+
     def write(self, file: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, whole or not at all."""
         draft = self.path / f".{file}.draft"
-        draft.write_text(json.dumps(content, indent=2))
-        draft.replace(self.path / file)
+        try:
+            draft.write_text(json.dumps(content, indent=2))
+            draft.replace(self.path / file)
+        except OSError as error:
+            raise StoreUnavailable(f"cannot write {self.path / file}: {error.strerror}") from error
 
     def read(self, file: str) -> dict[str, Any]:
         """Read a JSON file of the run."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from snapline.ids import Millis
+from snapline.protocols import DEFAULT
 from snapline.workload.base import Params
 from snapline.workload.generated import records_per_partition
 
@@ -15,7 +16,7 @@ class Spec:
     """All that a resume needs to know again. Only built-in workloads heed rate, seed and input."""
 
     flow: str  # a workload, `my_flow.py:flow`, or the name of a dataflow that a program holds
-    protocol: str = "aligned"
+    protocol: str = DEFAULT
     guarantee: str | None = None  # None: the protocol's first promise
     slots: int = 2
     rate: int = 2_000  # records per second, all sources together

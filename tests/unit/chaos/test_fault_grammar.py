@@ -22,9 +22,9 @@ from snapline.chaos.faults import (
     StoreSlow,
     check,
     describe,
-    duration,
     parse,
 )
+from snapline.durations import write_duration
 from snapline.errors import FaultSyntaxError
 
 MEANINGS = {
@@ -111,7 +111,7 @@ def test_durations_have_units_and_may_have_fractions(text, ms):
     ("ms", "text"), [(0, "0ms"), (800, "800ms"), (90_000, "90s"), (60_000, "1m"), (1_500, "1500ms")]
 )
 def test_a_duration_is_said_in_the_largest_unit_that_fits(ms, text):
-    assert duration(ms) == text
+    assert write_duration(ms) == text
 
 
 @pytest.mark.parametrize(

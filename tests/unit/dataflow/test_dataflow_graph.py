@@ -18,7 +18,7 @@ from snapline.dataflow.graph import (
 )
 from snapline.dataflow.logical import Graph
 from snapline.dataflow.operator import Operator
-from snapline.dataflow.window import parse_millis
+from snapline.durations import millis
 from snapline.errors import GraphError
 
 
@@ -342,11 +342,11 @@ def test_a_deployment_needs_a_slot():
 
 
 @pytest.mark.parametrize(
-    ("text", "millis"),
+    ("text", "ms"),
     [("500ms", 500), ("10s", 10_000), ("2m", 120_000), ("1h", 3_600_000), (7, 7)],
 )
-def test_durations_are_written_as_people_write_them(text, millis):
-    assert parse_millis(text) == millis
+def test_durations_are_written_as_people_write_them(text, ms):
+    assert millis(text) == ms
 
 
 def test_a_dataflow_computes_what_it_says():

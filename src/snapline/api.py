@@ -1,0 +1,140 @@
+"""The Python interface: run a dataflow on Spark, break it, judge it, and read what it put out.
+
+import snapline as sl
+
+flow = sl.Dataflow("bids per bidder")
+bids = flow.source(sl.nexmark.bids(rate=50_000, seed=1))
+bids.key_by("bidder").tumbling("10s").count().sink("counts")
+run = sl.run(flow, spark, protocol="uncoordinated", slots=2, duration="30s", faults=["kill slot=1 at=12s"])
+run.verdict, run.metrics, run.output().show()
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+from snapline.chaos.faults import describe
+from snapline.chaos.soak import soak
+from snapline.dataflow.graph import Dataflow
+from snapline.durations import millis
+from snapline.errors import UsageError
+from snapline.ids import Millis
+from snapline.protocols import DEFAULT
+from snapline.runtime import run as runtime
+from snapline.runtime.driver import Timeouts
+from snapline.runtime.run import Run
+from snapline.runtime.rundir import RUNS
+from snapline.runtime.spark import available_slots
+from snapline.runtime.spec import LOOPBACK, Spec
+from snapline.runtime.timeline import Watcher
+
+Duration = str | Millis
+"""`"5s"`, `"200ms"`, `"2m"`, or a number of milliseconds."""
+
+
+def run(
+    flow: Dataflow | str,
+    spark: SparkSession | None = None,
+    *,
+    protocol: str = DEFAULT,
+    guarantee: str | None = None,
+    slots: int | None = None,
+    interval: Duration = "5s",
+    duration: Duration = "20s",
+    rate: int = 2_000,
+    faults: str | Sequence[str] = (),
+    chaos: str | None = None,
+    spares: int = 0,
+    seed: int = 1,
+    input: str | Path | None = None,
+    reference: bool = False,
+    publish_lag: int = 0,
+    journal: Literal["brief", "full"] = "brief",
+    listen: str = LOOPBACK,
+    heartbeat: Duration = "200ms",
+    silence: Duration = "2s",
+    runs: str | Path = RUNS,
+    watcher: Watcher | None = None,
+) -> Run:
+    """Run a dataflow on Spark to its end, break it as asked, and judge the output.
+
+    Args:
+        flow: a dataflow, the name of a workload (`"q12"`), or a file and a name (`"my_flow.py:flow"`).
+        spark: your session; it is used, and never stopped. Without one, a local one is started and ended.
+        protocol: how it survives failures: see `snapline list protocols`.
+        guarantee: what to promise, if not the most that the protocol can.
+        slots: processes; each is one long-running Spark task. Default: as many as Spark has cores.
+        interval: between two checkpoints.
+        duration: how long input comes, for inputs that have a rate.
+        rate: records per second, for workloads; inputs of your own say it themselves.
+        faults: what goes wrong, and when: `["kill slot=1 at=12s"]`; see `snapline list faults`.
+        chaos: faults at random, all the time: `"seed=7"`.
+        spares: processes that wait, ready, to replace a lost slot at once.
+        seed: of generated input and of chance.
+        input: a directory that `snapline generate` has written, for workloads.
+        reference: judge the output by runs without failures; without it, or an oracle: "unknown".
+        publish_lag: 1 publishes a line's output with the next line: damage to the newest costs nothing.
+        journal: `"full"` writes every message down, so that protocol objects can be fed again.
+        listen: the address of this machine at which Spark's executors reach it.
+        heartbeat: how often slots say that they live.
+        silence: after how long without a heartbeat a slot is given up.
+        runs: where the run's directory is made.
+        watcher: is told of every event and every second while it runs.
+    """
+    if slots is None:
+        slots = available_slots(spark) if spark is not None else runtime.default_slots()
+    duration_ms = millis(duration)
+    named = faults if isinstance(faults, str) else "; ".join(faults)
+    spec = Spec(
+        flow if isinstance(flow, str) else flow.name,
+        protocol,
+        guarantee,
+        slots,
+        rate,
+        duration_ms,
+        millis(interval),
+        named_or_drawn(named, chaos, slots, duration_ms),
+        spares,
+        seed,
+        str(Path(input).resolve()) if input is not None else None,
+        reference,
+        publish_lag,
+        journal,
+        listen,
+    )
+    return runtime.run(
+        spec,
+        spark,
+        flow=flow if isinstance(flow, Dataflow) else None,
+        runs=Path(runs),
+        timeouts=timeouts(heartbeat, silence),
+        watcher=watcher,
+    )
+
+
+def open_run(name: str = "last", spark: SparkSession | None = None, runs: str | Path = RUNS) -> Run:
+    """A run that is over, by its name: `sl.open_run("last", spark).output().show()`."""
+    return runtime.open_run(Path(runs), name, spark)
+
+
+def named_or_drawn(faults: str, chaos: str | None, slots: int, duration_ms: Millis) -> str:
+    """The faults of a run: those that were named, or those that chaos draws."""
+    if chaos is None:
+        return faults
+    if faults:
+        raise UsageError("faults and chaos exclude each other: name the faults, or draw them")
+    return describe(soak(chaos, slots, duration_ms))
+
+
+def timeouts(heartbeat: Duration, silence: Duration) -> Timeouts:
+    """How quickly silence is noticed; UsageError if it makes no sense."""
+    beat_s, silence_s = millis(heartbeat) / 1000, millis(silence) / 1000
+    if not 0 < 2 * beat_s <= silence_s:
+        raise UsageError(
+            f"silence ({silence_s} s) must be at least two heartbeats ({beat_s} s): a slot that misses "
+            "one would be given up"
+        )
+    # A slot that nobody leads lives on for longer than a driver that pauses is taken for dead.
+    return Timeouts(beat_s, silence_s, lease_s=max(Timeouts().lease_s, 2.5 * silence_s))

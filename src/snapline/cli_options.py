@@ -1,0 +1,133 @@
+"""The options of the command line, with what `--help` says about each."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from snapline.core.policy import Guarantee
+
+Number = int | None
+Text = str | None
+ProtocolOption = Annotated[
+    Text, typer.Option(metavar="P|all", help="Which protocol.  [dim]default: all[/]")
+]
+WorkloadOption = Annotated[
+    Text, typer.Option(metavar="W|all", help="Which workload.  [dim]default: counting[/]")
+]
+SeedsOption = Annotated[
+    Number, typer.Option(min=1, metavar="N", help="Run the seeds 1 to N.  [dim]default: 20[/]")
+]
+SeedOption = Annotated[
+    Number, typer.Option(min=0, metavar="K", help="Run this seed only, and tell its story.")
+]
+SlotsOption = Annotated[
+    Number, typer.Option(min=1, metavar="N", help="Simulated processes.  [dim]default: 3[/]")
+]
+RecordsOption = Annotated[
+    Number,
+    typer.Option(min=1, metavar="N", help="Records per slot and source.  [dim]default: 60[/]"),
+]
+GuaranteeOption = Annotated[
+    Guarantee | None,
+    typer.Option(
+        metavar="G",
+        help="Hold it to [cyan]exactly-once[/], [cyan]at-least-once[/], [cyan]at-most-once[/] or "
+        "[cyan]nothing[/].  [dim]default: its first promise[/]",
+    ),
+]
+FaultsOption = Annotated[
+    Text,
+    typer.Option(
+        metavar="TEXT",
+        help="What goes wrong, as [cyan]snapline list faults[/] shows it; an empty text: nothing.  "
+        "[dim]default: drawn from the seed[/]",
+    ),
+]
+DiagramOption = Annotated[
+    Path | None, typer.Option(metavar="F.svg", help="Draw the run in space and time; one run only.")
+]
+RepeatOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Run a failure again from its file.")
+]
+JobsOption = Annotated[
+    Number, typer.Option(min=1, metavar="N", help="Processes.  [dim]default: all cores[/]")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", metavar=" ", help="Print one JSON document instead.")
+]
+RunsOption = Annotated[Path, typer.Option(metavar="DIR", help="Where runs are kept.")]
+
+# Of real runs.
+
+FlowArgument = Annotated[
+    Text, typer.Argument(metavar="[FLOW]", help="A workload, or [cyan]my_flow.py:flow[/].")
+]
+OneProtocolOption = Annotated[str, typer.Option(metavar="P", help="Which protocol.")]
+RealSlotsOption = Annotated[
+    Number,
+    typer.Option(min=1, metavar="N", help="Processes, one core each.  [dim]default: all cores[/]"),
+]
+RateOption = Annotated[
+    int, typer.Option(min=1, metavar="R", help="Records per second, for workloads.")
+]
+DurationOption = Annotated[str, typer.Option(metavar="D", help="How long input comes.")]
+IntervalOption = Annotated[str, typer.Option(metavar="I", help="Between checkpoints.")]
+RealFaultsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT", help="What goes wrong, as [cyan]snapline list faults[/] shows it."
+    ),
+]
+ChaosOption = Annotated[
+    Text,
+    typer.Option(
+        metavar="TEXT",
+        help="Slots die at random, all the time: [cyan]seed=7[/], or "
+        "[cyan]seed=7 intensity=low|high[/].",
+    ),
+]
+SparesOption = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="Processes that wait, to replace a lost slot at once."),
+]
+InputSeedOption = Annotated[int, typer.Option(min=0, metavar="K", help="Of generated input.")]
+InputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--input", metavar="DIR", help="Input that [cyan]snapline generate[/] has written."
+    ),
+]
+ReferenceOption = Annotated[
+    bool,
+    typer.Option(
+        "--reference", metavar=" ", help="Judge by runs of the same input without failures."
+    ),
+]
+PublishLagOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=1,
+        metavar="0|1",
+        help="1: a line is published with the next; damage costs nothing.",
+    ),
+]
+FullJournalOption = Annotated[
+    bool, typer.Option("--full-journal", metavar=" ", help="Write every message down, too.")
+]
+ListenOption = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS", help="Where Spark's executors reach this machine, on a cluster."
+    ),
+]
+HeartbeatOption = Annotated[
+    str, typer.Option(metavar="D", help="How often slots say that they live.")
+]
+SilenceOption = Annotated[
+    str, typer.Option(metavar="D", help="How long one may be silent before it is given up.")
+]
+ResumeOption = Annotated[
+    Text, typer.Option(metavar="RUN", help="Go on with this run: a name, or [cyan]last[/].")
+]
