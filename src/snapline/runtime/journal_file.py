@@ -6,9 +6,11 @@ messages themselves. All else (checkpoints, rounds, rollbacks, what was replayed
 and fresh ones that are told the same must answer the same.
 
 Entries wait for the next flush, which a process makes with its heartbeat. A process that is killed takes
-them along, and may leave half a line: both are legal ends of a journal.
+them along, and may leave half a line: both are legal ends of a journal. A disk that takes nothing, because
+it is full, is no reason to end a run: what could not be written waits for the flush after, in order.
 """
 
+import contextlib
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -23,8 +25,9 @@ class JournalFile:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("w")
+        self._file = path.open("wb", buffering=0)
         self._entries: list[Entry] = []
+        self._unwritten = b""
         self._begun = False
 
     def add(self, entry: Entry) -> None:
@@ -32,14 +35,16 @@ class JournalFile:
         self._entries.append(entry)
 
     def flush(self) -> None:
-        """Write what was added."""
+        """Write what was added, as far as the disk takes it."""
         head, *body = lines(self._entries)
         if not self._begun:
-            self._file.write(head)
+            body.insert(0, head)
             self._begun = True
-        self._file.writelines(body)
-        self._file.flush()
         self._entries = []
+        self._unwritten += "".join(body).encode()
+        with contextlib.suppress(OSError):
+            while self._unwritten:
+                self._unwritten = self._unwritten[self._file.write(self._unwritten) :]
 
     def close(self) -> None:
         """Write the rest."""

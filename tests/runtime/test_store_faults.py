@@ -1,0 +1,90 @@
+"""A store that is away, and snapshots that are damaged: what a whole run makes of them."""
+
+import pytest
+from process_slots import run_processes
+
+from snapline.engine.checkpoints import key_of
+
+
+@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(tmp_path, protocol):
+    faults = "store outage at=1s for=2s; kill slot=1 at=1200ms"
+    outcome = run_processes(tmp_path, protocol, faults, duration_ms=4_000)
+    assert (outcome.problem, outcome.problems) == (None, [])
+    assert outcome.lost == [1]
+    whats = [entry.what for entry in outcome.happened]
+    away, back = whats.index("outage"), whats.index("back")
+    assert "decided" in whats[:away], "something could be restored"
+    assert "lost" in whats[away:back]
+    assert not {"decided", "running"} & {*whats[away + 2 : back]}, "nothing counts meanwhile"
+    assert outcome.commits > 0
+    assert (outcome.driver.directory.path / "store").is_dir()
+
+
+def test_an_outage_ends_with_the_run(tmp_path):
+    def give_up(driver, entry):
+        if entry.what == "outage":
+            driver.loop.post(lambda: driver.finish("enough"))
+
+    outcome = run_processes(tmp_path, "aligned", "store outage at=800ms for=1m", on_event=give_up)
+    assert outcome.problem == "enough"
+    assert not outcome.what("back")
+    directory = outcome.driver.directory
+    assert (directory.path / "store").is_dir()
+    assert not directory.bring_store_back(), "it is not away any more"
+
+
+def damage_the_line_and_kill(driver, entry, seen):
+    """As soon as a few lines are committed: one snapshot of the newest, and a slot."""
+    if entry.what != "decided" or entry.detail["epoch"] != entry.epoch:
+        return
+    seen.append(entry)
+    if len(seen) == 4:
+
+        def act():
+            task = driver.job.hosted[1][0]
+            driver.files.damage(key_of(driver.engine.decider.chains[task][-1]))
+            driver.kill(1)
+
+        driver.loop.post(act)
+
+
+def test_damage_to_the_newest_line_costs_nothing_while_its_output_is_held_back(tmp_path):
+    seen = []
+    outcome = run_processes(
+        tmp_path,
+        "aligned",
+        publish_lag=1,
+        on_event=lambda driver, entry: damage_the_line_and_kill(driver, entry, seen),
+    )
+    assert (outcome.problem, outcome.problems) == (None, [])
+    assert outcome.lost == [1]
+    damaged = seen[3].detail["line"]
+    after = outcome.what("decided")[len(seen[:4]) + 1 :]
+    assert len(seen) > 4, "the run went on"
+    begun = [entry for entry in after if entry.detail["epoch"] != entry.epoch]
+    assert any(
+        all(entry.detail["line"][task] < number for task, number in damaged.items())
+        for entry in begun
+    ), "it went on at the line before"
+
+
+def test_damage_to_the_published_line_ends_the_run_and_nothing_wrong_is_public(tmp_path):
+    seen = []
+    outcome = run_processes(
+        tmp_path,
+        "aligned",
+        on_event=lambda driver, entry: damage_the_line_and_kill(driver, entry, seen),
+    )
+    assert outcome.problem is not None
+    assert outcome.problem.startswith("the published line is damaged")
+    assert outcome.problems, "the run did not come to its end"
+    assert {problem.kind for problem in outcome.problems} == {"missing"}
+    assert sum(len(batch) for batch in outcome.outputs.values()) > 0
+
+
+@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+def test_damage_that_nobody_reads_is_never_noticed(tmp_path, protocol):
+    outcome = run_processes(tmp_path, protocol, "damage slot=1 at=1500ms", duration_ms=2_500)
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
+    assert len(outcome.what("damaged")) == 1

@@ -1,0 +1,28 @@
+"""Whoever connects to a port of a run and has no business there disturbs nothing."""
+
+import threading
+
+from process_slots import run_processes
+
+from strangers import IDLE, disturb
+
+
+def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(tmp_path):
+    threads: list[threading.Thread] = []
+
+    def let_them_in(driver, entry):
+        if entry.what == "running":
+            slots = [(member.hello.host, member.hello.port) for member in driver.members.values()]
+            for address in (driver.listener.address, *slots):
+                threads.append(threading.Thread(target=disturb, args=(address,)))
+                threads[-1].start()
+
+    outcome = run_processes(tmp_path, "aligned", on_event=let_them_in)
+    for thread in threads:
+        thread.join()
+    assert len(threads) == 3
+    assert (outcome.problem, outcome.problems) == (None, [])
+    assert (outcome.lost, outcome.complaints) == ([], [])
+    refused = outcome.driver.listener.refused
+    assert sum(refused.values()) >= IDLE + 4
+    assert "the other side does not know the secret of this run" in refused
