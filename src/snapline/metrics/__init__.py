@@ -1,0 +1,1 @@
+"""What a run achieved: every figure is a pure function over seconds and journal entries."""

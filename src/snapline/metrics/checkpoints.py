@@ -1,0 +1,140 @@
+"""Checkpoints as the coordinator saw them: how many, how long they took, and which were for nothing.
+
+A checkpoint is *skipped* when a rollback goes behind it: it was stored, and its work is lost. The
+*rollback distance* is what the job has to do again: the records that its sources had read since the line,
+and the time since the oldest checkpoint of the line became durable.
+
+*Checkpoint time* is, where the coordinator orders rounds, the time from the order until the last task has
+stored; where every task decides by itself it is the time from trigger to durable, which slots measure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from snapline.core.effects import Commit, CoordinatorEffect, Order, Rollback, Scope
+from snapline.core.events import AbortRound, Pause, SnapshotStored, TriggerRound
+from snapline.core.messages import CheckpointMeta, RecoveryLine
+from snapline.ids import CheckpointNo, Micros, TaskId
+from snapline.journal.entry import COORDINATOR, Built, Entry, Handled
+from snapline.metrics.second import SECOND_US
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A line that was found for a rollback, and what it costs."""
+
+    stored: int  # checkpoints since the last rollback, and earlier ones that are skipped now
+    skipped: int
+    back_s: float
+    back_records: int
+
+    def detail(self) -> dict[str, int | float]:
+        """As it stands in the journal."""
+        return {
+            "stored": self.stored,
+            "skipped": self.skipped,
+            "back_s": round(self.back_s, 3),
+            "back_records": self.back_records,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    stored_us: Micros
+    offset: int  # records that a source had read
+    position: int  # records that a sink had written
+
+
+@dataclass(slots=True)
+class Account:
+    """All checkpoints of a run so far, from the coordinator's entries in the journal."""
+
+    stored: int = 0
+    forced: int = 0
+    skipped: int = 0
+    aborted: int = 0  # rounds
+    bytes: int = 0
+    round_us: list[Micros] = field(default_factory=list)  # order to last task durable
+    offset: int = 0  # records read through the last line: of a finished run, all
+    position: int = 0  # records written through it
+    read: int = 0  # records read in this timeline; whoever knows better says so
+    _kept: dict[TaskId, dict[CheckpointNo, _Kept]] = field(default_factory=dict)
+    _fresh: int = 0  # stored since the last rollback
+    _rounds: dict[CheckpointNo, Micros] = field(default_factory=dict)  # when they were ordered
+
+    def see(self, entry: Entry) -> Found | None:
+        """Take an entry; the line, if it found one."""
+        if entry.actor != COORDINATOR:
+            return None
+        if isinstance(entry, Built):
+            for meta in entry.line:
+                self._keep(meta, entry.at_us)
+        if not isinstance(entry, Handled):
+            return None
+        if isinstance(entry.event, SnapshotStored):
+            self._stored(entry.event.meta, entry.at_us)
+        found = None
+        for effect in entry.effects:
+            found = self._perform(effect, entry.at_us) or found  # type: ignore[arg-type]
+        return found
+
+    def _keep(self, meta: CheckpointMeta, at_us: Micros) -> None:
+        kept = _Kept(at_us, sum(meta.offsets.values()), meta.position)
+        self._kept.setdefault(meta.task, {})[meta.checkpoint] = kept
+
+    def _stored(self, meta: CheckpointMeta, at_us: Micros) -> None:
+        self.stored += 1
+        self._fresh += 1
+        self.forced += meta.forced
+        self.bytes += meta.bytes
+        self._keep(meta, at_us)
+
+    def _perform(self, effect: CoordinatorEffect, at_us: Micros) -> Found | None:
+        match effect:
+            case Order(_, TriggerRound(checkpoint) | Pause(checkpoint)):
+                self._rounds.setdefault(checkpoint, at_us)
+            case Order(_, AbortRound(checkpoint)):
+                self.aborted += self._rounds.pop(checkpoint, None) is not None
+            case Commit(line):
+                self._committed(line, at_us)
+            case Rollback(line, Scope.ALL):
+                return self._back(line, at_us)
+            case _:
+                pass
+        return None
+
+    def _committed(self, line: RecoveryLine, at_us: Micros) -> None:
+        kept = self._line(line)
+        self.offset = sum(each.offset for each in kept.values())
+        self.position = sum(each.position for each in kept.values())
+        newest = max(line.checkpoints.values())
+        if newest in self._rounds and min(line.checkpoints.values()) == newest:
+            self.round_us.append(at_us - self._rounds.pop(newest))
+
+    def _back(self, line: RecoveryLine, at_us: Micros) -> Found:
+        kept = self._line(line)
+        skipped = [
+            (task, number)
+            for task, numbers in self._kept.items()
+            for number in numbers
+            if number > line.checkpoints.get(task, number)
+        ]
+        for task, number in skipped:
+            del self._kept[task][number]
+        stored, self._fresh = max(self._fresh, len(skipped)), 0
+        self.skipped += len(skipped)
+        offset = sum(each.offset for each in kept.values())
+        back_records, self.read = max(0, self.read - offset), offset
+        whole = len(kept) == len(line.checkpoints)
+        oldest_us = min((each.stored_us for each in kept.values()), default=0) if whole else 0
+        back_s = max(0, at_us - oldest_us) / SECOND_US
+        self._rounds.clear()
+        return Found(stored, len(skipped), back_s, back_records)
+
+    def _line(self, line: RecoveryLine) -> Mapping[TaskId, _Kept]:
+        """What is known of the checkpoints of a line; of an initial one there is nothing to know."""
+        return {
+            task: self._kept[task][number]
+            for task, number in line.checkpoints.items()
+            if number in self._kept.get(task, {})
+        }

@@ -1,0 +1,122 @@
+"""Detection, restart, recovery: the three times of a failure.
+
+*Detection* is the time from a fault that was injected until somebody noticed. *Restart* is the time from
+there until all tasks were ready: state loaded, replay readable. *Recovery* is the time from detection to
+the first second from which on backlog and median latency stay within bounds for five seconds; the bounds
+are twice the median of the ten seconds before. A second without output, or with fewer slots than before,
+is not recovered. Twice nothing would be nothing, so the bounds have a floor: records of a tenth of a
+second, and ten milliseconds.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from snapline.ids import Micros
+from snapline.journal.entry import Happened
+from snapline.metrics.second import SECOND_US, Second
+
+BEFORE_S = 10
+HOLD_S = 5
+FACTOR = 2.0
+FLOOR_BACKLOG_S = 0.1
+FLOOR_P50_MS = 10.0
+_NEVER: Micros = 1 << 62
+
+
+@dataclass(slots=True)
+class Failure:
+    """The slots that were lost until all ran again."""
+
+    lost_us: Micros  # the first of them
+    running_us: Micros | None = None  # None: never again
+
+
+def detections(entries: Iterable[Happened]) -> list[float]:
+    """Seconds from each fault to the loss of its slot; a fault that nobody noticed has none."""
+    killed: dict[str, Micros] = {}
+    found = []
+    for entry in entries:
+        if entry.what == "killed":
+            killed[entry.actor] = entry.at_us
+        elif entry.what == "lost":
+            at_us = killed.pop(f"slot/{entry.detail['slot']}", None)
+            if at_us is not None:
+                found.append((entry.at_us - at_us) / SECOND_US)
+    return found
+
+
+def failures(entries: Iterable[Happened]) -> list[Failure]:
+    """The failures of a run. What is lost before all run again belongs to the same one."""
+    found: list[Failure] = []
+    for entry in entries:
+        if entry.what == "lost" and (not found or found[-1].running_us is not None):
+            found.append(Failure(entry.at_us))
+        elif entry.what == "running" and found and found[-1].running_us is None:
+            found[-1].running_us = entry.at_us
+    return found
+
+
+def restarts(found: Iterable[Failure]) -> list[float]:
+    """Seconds from the detection of each failure until all tasks were ready."""
+    return [
+        (failure.running_us - failure.lost_us) / SECOND_US
+        for failure in found
+        if failure.running_us is not None
+    ]
+
+
+def recovery(seconds: Sequence[Second], failure: Failure, calm_us: Micros) -> float | None:
+    """Seconds from detection to recovery; None: never within the run.
+
+    `calm_us` is the time before which nothing had failed: the loss itself, or an earlier one from which the
+    job had not recovered.
+    """
+    before = [s for s in seconds if (s.at_s + 1) * SECOND_US <= calm_us][-BEFORE_S:]
+    bounds = _Bounds(before) if any(s.p50_ms is not None for s in before) else None
+    if bounds is None or failure.running_us is None:
+        return None
+    held = 0
+    for second in seconds:
+        if second.at_s * SECOND_US < failure.lost_us:
+            continue
+        held = held + 1 if bounds.hold(second) else 0
+        if held == HOLD_S:
+            recovered_us = (second.at_s - HOLD_S + 1) * SECOND_US
+            return (recovered_us - failure.lost_us) / SECOND_US
+    return None
+
+
+class _Bounds:
+    """What is normal, by the seconds before a failure."""
+
+    def __init__(self, before: Sequence[Second]) -> None:
+        latencies = [second.p50_ms for second in before if second.p50_ms is not None]
+        rate = median(second.read for second in before)
+        self.p50_ms = max(FACTOR * median(latencies), FLOOR_P50_MS)
+        backlog = median(second.backlog for second in before)
+        self.backlog = max(FACTOR * backlog, FLOOR_BACKLOG_S * rate)
+        self.running = max(second.running for second in before)
+
+    def hold(self, second: Second) -> bool:
+        p50_ms = second.p50_ms
+        return (
+            p50_ms is not None
+            and p50_ms <= self.p50_ms
+            and second.backlog <= self.backlog
+            and second.running >= self.running
+        )
+
+
+def recoveries(seconds: Sequence[Second], found: Iterable[Failure]) -> list[float | None]:
+    """The recovery time of each failure, in order."""
+    times: list[float | None] = []
+    calm_us: Micros | None = None  # of a failure from which the job has not recovered yet
+    over_us: Micros = 0
+    for failure in found:
+        if calm_us is None or failure.lost_us >= over_us:
+            calm_us = failure.lost_us
+        time_s = recovery(seconds, failure, calm_us)
+        times.append(time_s)
+        over_us = _NEVER if time_s is None else failure.lost_us + int(time_s * SECOND_US)
+    return times

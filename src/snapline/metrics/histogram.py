@@ -1,0 +1,101 @@
+"""A histogram of durations in microseconds, from one microsecond to weeks, with a bounded relative error.
+
+Every power of two is cut into 32 buckets of equal width, and below 64 every number has a bucket of its own
+(log-linear, as in HdrHistogram). So a bucket is at most 1/32 as wide as the values in it are large, and its
+middle is at most 1.6 % away from any of them. Histograms of several processes are merged by adding.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Counts: TypeAlias = npt.NDArray[np.int64]
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
+"""(bucket, count) of the buckets that are not empty: the form on the wire and in the journal."""
+
+_BITS: Final = 5
+_EXPONENT_MAX: Final = 40
+LARGEST_US: Final = (1 << _EXPONENT_MAX + 1) - 1
+"""Twenty-five days; what is larger counts as this."""
+
+BUCKETS: Final = (_EXPONENT_MAX - _BITS + 2) << _BITS
+
+
+def buckets_of(values_us: npt.NDArray[Any]) -> Counts:
+    """The bucket of each value; what is below zero counts as zero."""
+    values = np.clip(values_us, 0, LARGEST_US).astype(np.int64)
+    shift = np.maximum(np.frexp(values.astype(np.float64))[1] - _BITS - 1, 0).astype(np.int64)
+    buckets: Counts = (shift << _BITS) + (values >> shift)
+    return buckets
+
+
+def middle_of(bucket: int) -> float:
+    """The middle of the values of a bucket."""
+    shift = max((bucket >> _BITS) - 1, 0)
+    lowest = (bucket - (shift << _BITS)) << shift
+    return lowest + ((1 << shift) - 1) / 2
+
+
+class Histogram:
+    """Counts per bucket."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts: Counts = np.zeros(BUCKETS, np.int64)
+
+    @staticmethod
+    def of_pairs(pairs: Iterable[tuple[int, int]]) -> "Histogram":
+        """The histogram behind its sparse form. Raises ValueError for what is none."""
+        histogram = Histogram()
+        for bucket, count in pairs:
+            if not 0 <= bucket < BUCKETS or count < 1:
+                raise ValueError(f"no histogram has {count} values in bucket {bucket}")
+            histogram.counts[bucket] += count
+        return histogram
+
+    def __len__(self) -> int:
+        return int(self.counts.sum())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Histogram) and bool((self.counts == other.counts).all())
+
+    def __repr__(self) -> str:
+        return f"Histogram({len(self)} values)"
+
+    def add(self, values_us: npt.NDArray[Any]) -> None:
+        """Count the values of a batch."""
+        self.counts += np.bincount(buckets_of(values_us), minlength=BUCKETS)
+
+    def merge(self, other: "Histogram") -> None:
+        """Count what another has counted, too."""
+        self.counts += other.counts
+
+    def pairs(self) -> Pairs:
+        """The sparse form."""
+        used = np.flatnonzero(self.counts)
+        return tuple(zip(used.tolist(), self.counts[used].tolist(), strict=True))
+
+    def percentile(self, q: float) -> float | None:
+        """The smallest value that is not below `q` percent of all, in microseconds; None of nothing."""
+        total = len(self)
+        if not total:
+            return None
+        rank = max(1, math.ceil(q / 100 * total))
+        return middle_of(int(np.searchsorted(np.cumsum(self.counts), rank)))
+
+    def percentile_ms(self, q: float) -> float | None:
+        """The same in milliseconds, for people."""
+        found = self.percentile(q)
+        return None if found is None else round(found / 1000, 3)
+
+
+def merged(histograms: Iterable[Histogram]) -> Histogram:
+    """All of them in one."""
+    total = Histogram()
+    for histogram in histograms:
+        total.merge(histogram)
+    return total

@@ -1,0 +1,50 @@
+"""Latency: how long after its time a record was written by a sink, and how long until it was public.
+
+A record's time is when it was due; a result carries the latest time of what it was made of. *Uncommitted*
+latency ends when a sink writes the record: it counts each write, also those that a rollback took back.
+*Committed* latency ends with the publication of the manifest that has the record, and counts it once.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from snapline.ids import Micros
+from snapline.journal.entry import Happened
+from snapline.metrics.histogram import Counts, Histogram, merged
+from snapline.metrics.second import Second
+
+MS_US = 1000
+
+
+def uncommitted(seconds: Iterable[Second]) -> Histogram:
+    """Of all records that were written."""
+    return merged(second.latency for second in seconds)
+
+
+def committed(entries: Iterable[Happened], times_ms: Mapping[str, Counts]) -> Histogram:
+    """Of all records that were published, by the `published` entries and the times of each sink's rows.
+
+    The rows of a sink are numbered from 0 on in the order in which they were published.
+    """
+    histogram = Histogram()
+    for entry in entries:
+        if entry.what != "published":
+            continue
+        for task, (start, stop) in entry.detail["rows"].items():
+            if task in times_ms:
+                histogram.add(since(times_ms[task][start:stop], entry.at_us))
+    return histogram
+
+
+def since(times_ms: Any, now_us: Micros) -> Counts:
+    """How long these times are ago."""
+    ages: Counts = now_us - np.asarray(times_ms, np.int64) * MS_US
+    return ages
+
+
+def as_dict(histogram: Histogram) -> dict[str, float | None]:
+    """The percentiles that are shown."""
+    shown = {"p50": 50.0, "p99": 99.0, "max": 100.0}
+    return {name: histogram.percentile_ms(q) for name, q in shown.items()}

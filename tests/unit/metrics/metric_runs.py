@@ -1,0 +1,28 @@
+"""Runs made by hand: seconds and events as a driver would have seen them."""
+
+from typing import Any
+
+import numpy as np
+
+from snapline.journal.entry import COORDINATOR, Happened
+from snapline.metrics.second import Second
+
+SECOND = 1_000_000
+
+
+def happened(at: float, what: str, actor: str = COORDINATOR, epoch: int = 1, **detail: Any):
+    return Happened(round(at * SECOND), actor, epoch, what, detail)
+
+
+def second(at_s: int, latency_ms: float | None = 20, **fields: Any) -> Second:
+    """A calm second of two slots, unless told otherwise; None: without output."""
+    made = Second(at_s, **{"running": 2, "read": 1000, "written": 1000, **fields})
+    if latency_ms is not None:
+        made.latency.add(np.full(100, latency_ms * 1000))
+    made.settle()
+    return made
+
+
+def seconds(*latencies_ms: float | None, **fields: Any) -> list[Second]:
+    """Consecutive seconds with these latencies."""
+    return [second(at_s, ms, **fields) for at_s, ms in enumerate(latencies_ms)]

@@ -1,0 +1,124 @@
+"""The account of checkpoints, from the coordinator's entries."""
+
+from snapline.core.effects import Commit, Order, Rollback, Scope
+from snapline.core.events import (
+    AbortRound,
+    JobStarted,
+    Pause,
+    SnapshotStored,
+    TasksLost,
+    TriggerRound,
+)
+from snapline.core.messages import CheckpointMeta, RecoveryLine
+from snapline.ids import TaskId
+from snapline.journal.entry import COORDINATOR, Built, Handled
+from snapline.metrics.checkpoints import Account
+
+A, B = TaskId("a/0"), TaskId("b/0")
+MS = 1000
+
+
+def line(a: int, b: int) -> RecoveryLine:
+    return RecoveryLine({A: a, B: b})
+
+
+class Coordinator:
+    """Writes down what a coordinator would have, and keeps the account."""
+
+    def __init__(self) -> None:
+        self.account = Account()
+        self.ms = 0
+
+    def handled(self, ms, event, *effects):
+        return self.account.see(Handled(ms * MS, COORDINATOR, 1, 0, event, effects))
+
+    def stored(self, ms, task, number, *effects, **fields):
+        meta = CheckpointMeta(task, number, **fields)
+        return self.handled(ms, SnapshotStored(meta), *effects)
+
+    def lost(self, ms, line, scope=Scope.ALL):
+        return self.handled(ms, TasksLost((A,)), Rollback(line, scope))
+
+
+def test_checkpoints_beyond_the_line_are_skipped():
+    boss = Coordinator()
+    for number in (1, 2, 3):
+        boss.stored(number, A, number, bytes=10)
+        boss.stored(number, B, number, bytes=1, forced=number == 2)
+    found = boss.lost(9, line(a=3, b=1))
+    assert (found.stored, found.skipped) == (6, 2)
+    account = boss.account
+    assert (account.stored, account.forced, account.skipped, account.bytes) == (6, 1, 2, 33)
+
+
+def test_a_checkpoint_is_skipped_once_and_counts_in_the_rollback_that_skips_it():
+    boss = Coordinator()
+    boss.stored(1, A, 1)
+    boss.stored(2, A, 2)
+    boss.lost(3, line(a=1, b=0))
+    found = boss.lost(4, line(a=1, b=0))
+    assert (found.stored, found.skipped) == (0, 0)
+    boss.stored(5, A, 5)
+    found = boss.lost(6, line(a=0, b=0))
+    assert (found.stored, found.skipped) == (2, 2)
+    assert boss.account.skipped == 3
+
+
+def test_who_restarts_alone_skips_nothing():
+    boss = Coordinator()
+    assert boss.lost(4, RecoveryLine({A: 0}), Scope.LOST) is None
+
+
+def test_the_distance_of_a_rollback_is_from_what_was_read_and_from_the_oldest_checkpoint():
+    boss = Coordinator()
+    boss.stored(1000, A, 1, offsets={0: 100, 2: 50})
+    boss.stored(2500, B, 1)
+    boss.account.read = 400
+    found = boss.lost(4000, line(a=1, b=1))
+    assert (found.back_records, found.back_s) == (250, 3.0)
+    boss.account.read += 30
+    assert boss.lost(5000, line(a=1, b=1)).back_records == 30
+    assert boss.lost(6000, line(a=1, b=0)).back_s == 6.0
+
+
+def test_a_round_takes_from_its_order_until_the_last_task_has_stored():
+    boss = Coordinator()
+    boss.handled(100, JobStarted(1), Order((A,), TriggerRound(7)))
+    boss.stored(130, A, 7)
+    boss.stored(170, B, 7, Commit(line(a=7, b=7)))
+    boss.handled(200, JobStarted(1), Order((A, B), Pause(8)))
+    boss.stored(210, A, 8)
+    boss.stored(215, B, 8, Commit(line(a=8, b=8)))
+    assert boss.account.round_us == [70 * MS, 15 * MS]
+
+
+def test_a_line_of_different_checkpoints_is_no_round():
+    boss = Coordinator()
+    boss.handled(100, JobStarted(1), Order((A, B), TriggerRound(2)))
+    boss.stored(130, A, 2)
+    boss.stored(170, B, 1, Commit(line(a=2, b=1)))
+    assert boss.account.round_us == []
+
+
+def test_a_round_that_is_given_up_is_aborted_once_and_has_no_time():
+    boss = Coordinator()
+    boss.handled(100, JobStarted(1), Order((A,), TriggerRound(7)))
+    boss.handled(300, JobStarted(1), Order((A, B), AbortRound(7)), Order((A, B), AbortRound(7)))
+    assert (boss.account.aborted, boss.account.round_us) == (1, [])
+
+
+def test_the_last_line_says_what_was_read_and_written():
+    boss = Coordinator()
+    boss.stored(1, A, 1, offsets={0: 100, 1: 20})
+    boss.stored(2, B, 1, Commit(line(a=1, b=1)), position=70)
+    boss.stored(3, A, 2, offsets={0: 200, 1: 20})
+    assert (boss.account.offset, boss.account.position) == (120, 70)
+
+
+def test_a_resumed_coordinator_begins_with_the_checkpoints_of_its_line():
+    boss = Coordinator()
+    metas = (CheckpointMeta(A, 5, offsets={0: 90}), CheckpointMeta(B, 4))
+    boss.account.see(Built(0, COORDINATOR, 1, 0, "seed", b"", line=metas))
+    boss.account.read = 100
+    found = boss.lost(4000, line(a=5, b=4))
+    assert (found.back_records, found.skipped, boss.account.stored) == (10, 0, 0)
