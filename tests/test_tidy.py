@@ -28,7 +28,6 @@ LAYERS: dict[str, set[str]] = {
     "dataflow": NOUNS | {"core", "storage"},
     "journal": NOUNS | {"core"},
     "metrics": NOUNS | {"core", "journal"},
-    "metrics": NOUNS | {"core", "journal"},
     "report": NOUNS | {"core", "journal"},
     "engine": NOUNS | {"core", "recovery", "dataflow", "storage", "journal"},
     "workload": NOUNS | {"core", "dataflow", "storage"},
