@@ -71,8 +71,8 @@ class Happened:
 
     `what` is one of: killed, paused, continued, cut, outage, slowed, damaged, coordinator-killed,
     coordinator-resumed (faults and their ends); lost, launched, restored, running (a slot, or the job);
-    decided, collected, finished, stopped, deposed (the coordinator); replayed, fenced, overtaken
-    (messages).
+    decided, collected, finished, stopped, interrupted, deposed (the coordinator); replayed, fenced,
+    overtaken (messages).
     """
 
     at_us: Micros

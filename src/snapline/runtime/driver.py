@@ -25,7 +25,7 @@ from snapline.engine.ledger import read_last
 from snapline.engine.shell import Alarm, Ticket
 from snapline.errors import StorageError
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
-from snapline.journal.entry import Entry, Happened
+from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.runtime import words
 from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
@@ -150,7 +150,13 @@ class Driver:
             self._close()
         return self.problem
 
+    def interrupt(self) -> None:
+        """End before the job does, in good order: whoever resumes it goes on at its last line."""
+        self.note(COORDINATOR, self.engine.epoch, "interrupted", {})
+        self.finish("interrupted")
+
     def _close(self) -> None:
+        self.finished = True  # whatever has ended it: nobody is missed from now on
         self.directory.bring_store_back()
         for member in tuple(self.members.values()):
             self._send_away(member)
