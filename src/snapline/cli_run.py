@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from snapline.cli_live import Teller
 from snapline.cli_tables import messages, print_json, results
+from snapline.runtime.interrupt import Interrupted
 
 if TYPE_CHECKING:
     from snapline.runtime.driver import Timeouts
@@ -33,12 +34,25 @@ def run_on_spark(
     out.print("starting Spark ...")
     told = Teller()
     asked = spec if spec is not None else Spec("")
-    finished = runtime.run(asked, runs=runs, resume=resume, timeouts=timeouts, watcher=told)
+    try:
+        finished = runtime.run(asked, runs=runs, resume=resume, timeouts=timeouts, watcher=told)
+    except Interrupted as interrupted:
+        return _tell_interrupted(interrupted, runs)
     if as_json:
         print_json(_as_json(finished))
     else:
         _print_run(finished)
     return EXIT[finished.verdict.kept]
+
+
+def _tell_interrupted(interrupted: Interrupted, runs: Path) -> int:
+    if interrupted.run is None:
+        messages().print("interrupted before the run had begun")
+    else:
+        where = f" --runs {runs}" if runs != Path("runs") else ""
+        again = escape(f"snapline run --resume {interrupted.run}{where}")
+        messages().print(f"interrupted; go on with: {again}", soft_wrap=True)
+    return 128 + interrupted.number
 
 
 def _print_run(finished: "Run") -> None:
