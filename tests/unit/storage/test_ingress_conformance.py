@@ -11,6 +11,7 @@ from ingress_conformance import check_ingress
 from snapline.batch import Batch, Words, concat
 from snapline.core.messages import END_OF_TIME
 from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
+from snapline.runtime.parquet_ingress import ParquetIngress, write_part
 from snapline.storage.blocks import Block, BlockIngress
 from snapline.storage.files import FileIngress, write_ingress
 from snapline.storage.memory import ListIngress, Timetable
@@ -31,10 +32,14 @@ PARTITIONS = [
 ]
 
 
-@pytest.fixture(params=["memory", "files"])
+@pytest.fixture(params=["memory", "files", "parquet"])
 def ingress(request, tmp_path):
     if request.param == "memory":
         return ListIngress(PARTITIONS)
+    if request.param == "parquet":
+        for number, batches in enumerate(PARTITIONS):
+            write_part(tmp_path, number, 0, batches[0].schema, batches)
+        return ParquetIngress(tmp_path)
     write_ingress(tmp_path, PARTITIONS)
     return FileIngress(tmp_path)
 

@@ -55,12 +55,14 @@ class Segment:
 
 
 def write_segment(directory: Path, partition: int, number: int, blocks: Iterable[Batch]) -> Segment:
-    """Write one segment of a partition, durably, whole or not at all; empty blocks are left out."""
+    """Write one segment of a partition, durably, whole or not at all; empty blocks are left out.
+
+    The directory must be there: a late writer of an input that was given up brings nothing back.
+    """
     file = f"partition-{partition}-{number:06d}.rows"
     spans: list[Block] = []
     places = [0]
     with unavailable_on_os_error(f"write {directory / file}"):
-        make_directory(directory)
         fd, draft = tempfile.mkstemp(prefix=f".{file}-", dir=directory)
         try:
             with os.fdopen(fd, "wb") as out:
@@ -92,6 +94,8 @@ def write_ingress(directory: Path, partitions: Sequence[Sequence[Batch]]) -> Non
     """Write an input: for each partition, its batches in order."""
     if not partitions or not all(partitions):
         raise UsageError("an input needs a partition, and each partition at least one batch")
+    with unavailable_on_os_error(f"create {directory}"):
+        make_directory(directory)
     segments = [[write_segment(directory, n, 0, batches)] for n, batches in enumerate(partitions)]
     describe_ingress(directory, partitions[0][0].schema, segments)
 
