@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from snapline import nexmark
-    from snapline.api import open_run, run
+    from snapline.api import open_run, run, stored
     from snapline.batch import Batch, Varlen, Words
     from snapline.core.policy import FaultTolerance
     from snapline.dataflow.graph import Dataflow
     from snapline.dataflow.operator import Capture, Operator
     from snapline.errors import GraphError, SnaplineError, UsageError
-    from snapline.runtime.stored_input import stored
     from snapline.workload.own import generated, records
 
 __all__ = [
@@ -38,13 +37,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "snapline.api": ("open_run", "run"),
+    "snapline.api": ("open_run", "run", "stored"),
     "snapline.batch": ("Batch", "Varlen", "Words"),
     "snapline.core.policy": ("FaultTolerance",),
     "snapline.dataflow.graph": ("Dataflow",),
     "snapline.dataflow.operator": ("Capture", "Operator"),
     "snapline.errors": ("GraphError", "SnaplineError", "UsageError"),
-    "snapline.runtime.stored_input": ("stored",),
     "snapline.workload.own": ("generated", "records"),
 }
 _HOME_BY_NAME = {name: home for home, names in _HOMES.items() for name in names}

@@ -24,11 +24,13 @@ from snapline.ids import Millis
 from snapline.protocols import DEFAULT
 from snapline.runtime import run as runtime
 from snapline.runtime.driver import Timeouts
+from snapline.runtime.generate import stored_input
 from snapline.runtime.run import Run
 from snapline.runtime.rundir import RUNS
 from snapline.runtime.spark import available_slots
 from snapline.runtime.spec import LOOPBACK, Spec
 from snapline.runtime.timeline import Watcher
+from snapline.storage.api import Ingress
 
 Duration = str | Millis
 """`"5s"`, `"200ms"`, `"2m"`, or a number of milliseconds."""
@@ -117,6 +119,14 @@ def run(
 def open_run(name: str = "last", spark: SparkSession | None = None, runs: str | Path = RUNS) -> Run:
     """A run that is over, by its name: `sl.open_run("last", spark).output().show()`."""
     return runtime.open_run(Path(runs), name, spark)
+
+
+def stored(directory: str | Path, source: str) -> Ingress:
+    """A source of an input that `snapline generate` has written: `sl.stored("input", "bids")`."""
+    sources = stored_input(Path(directory)).sources
+    if source not in sources:
+        raise UsageError(f"{directory} has no source {source!r}: it has {', '.join(sources)}")
+    return sources[source]
 
 
 def named_or_drawn(faults: str, chaos: str | None, slots: int, duration_ms: Millis) -> str:

@@ -18,9 +18,10 @@ from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.dataflow.graph import Dataflow
 from snapline.errors import UsageError
+from snapline.runtime.generate import stored_input
 from snapline.runtime.spec import Spec
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params, Problem
+from snapline.workload.base import Problem
 
 Judge: TypeAlias = Callable[[Mapping[str, Batch], Guarantee], Sequence[Problem]]
 """(public output of each sink, level) -> what is wrong with it."""
@@ -48,12 +49,15 @@ def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
 def _workload(spec: Spec) -> Program:
     workload = WORKLOADS[spec.flow]
     params = spec.params
-    flow = workload.build(params)
-
-    def judge(outputs: Mapping[str, Batch], level: Guarantee, params: Params = params) -> Any:
-        return workload.judge(params, outputs, {}, level)
-
-    return Program(flow, judge)
+    if spec.input is None:
+        flow = workload.build(params)
+    else:
+        stored = stored_input(Path(spec.input))
+        if stored.workload != spec.flow:
+            raise UsageError(f"{spec.input} holds input for {stored.workload}, not for {spec.flow}")
+        params = stored.params
+        flow = workload.build(params).with_sources(lambda name, old: stored.sources[name])
+    return Program(flow, lambda outputs, level: workload.judge(params, outputs, {}, level))
 
 
 def load_flow(text: str) -> Dataflow:
@@ -82,7 +86,7 @@ def load_flow(text: str) -> Dataflow:
 
 def _load_module(path: Path) -> ModuleType:
     name = f"snapline_flow_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -105,7 +109,7 @@ def _guarded(call: Callable[[], Any], path: Path) -> Any:
         raise UsageError(f"{path}, line {error.lineno}: {error.msg}") from error
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+        lines = [frame.lineno for frame in frames if Path(frame.filename) == path.resolve()]
         where = f", line {lines[-1]}" if lines else ""
         kind = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
         raise UsageError(f"{path}{where}: {kind}{error}") from error
