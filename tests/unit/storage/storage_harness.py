@@ -47,7 +47,7 @@ class FileHarness:
 
     def __init__(self, make: Any, directory: Path, loses_unsynced: bool = True) -> None:
         self.make, self.directory = make, directory
-        self.loses_unsynced = loses_unsynced  # a segment that is full is synced early
+        self.loses_unsynced = loses_unsynced  # a segment that is full leaves the process early
         self.opened: dict[Life, Any] = {}
 
     @property

@@ -54,6 +54,57 @@ def test_the_next_life_reads_what_was_synced_and_nothing_else(logs):
             successor.read(CHANNEL, after=3, through=4)
 
 
+def sync_while(log, append):
+    """Sync, and let something be appended while the disk works."""
+    sync = log.start_sync()
+    append()
+    sync.wait()
+    sync.finish()
+
+
+def test_a_sync_in_the_background_saves_what_was_appended_before_it(logs):
+    log = logs.open(life(1))
+    fill(log, 1, 3)
+    sync_while(log, lambda: fill(log, 4, 5))
+    assert seqs(log.read(CHANNEL, after=0, through=5)) == [(seq, 1) for seq in range(1, 6)]
+    fill(log, 6, 6)
+    sync_while(log, lambda: log.prune(CHANNEL, through=2))
+    logs.crash(life(1))
+    successor = logs.open(life(2))
+    assert seqs(successor.read(CHANNEL, after=2, through=6)) == [(seq, 1) for seq in range(3, 7)]
+
+
+def test_syncs_that_overlap_end_in_any_order(logs):
+    log = logs.open(life(1))
+    fill(log, 1, 3)
+    first = log.start_sync()
+    fill(log, 4, 6)
+    second = log.start_sync()
+    for sync in (second, first):
+        sync.wait()
+    for sync in (second, first):
+        sync.finish()
+    fill(log, 7, 7)
+    log.sync()
+    logs.crash(life(1))
+    successor = logs.open(life(2))
+    assert seqs(successor.read(CHANNEL, after=0, through=7)) == [(seq, 1) for seq in range(1, 8)]
+
+
+def test_what_a_read_has_found_can_be_read_whatever_is_pruned_meanwhile(logs):
+    log = logs.open(life(1))
+    fill(log, 1, 6)
+    log.sync()
+    logs.crash(life(1))
+    zombie, successor = logs.open(life(2)), logs.open(life(3))
+    mine, theirs = (each.read(CHANNEL, after=0, through=6) for each in (zombie, successor))
+    assert (next(mine).seq, next(theirs).seq) == (1, 1)
+    successor.prune(CHANNEL, through=6)
+    assert seqs(mine) == seqs(theirs) == [(seq, 1) for seq in range(2, 7)]
+    with pytest.raises(ObjectMissing):
+        successor.read(CHANNEL, after=5, through=6)
+
+
 def test_others_do_not_see_what_is_not_synced(logs):
     log = logs.open(life(1, operator="bids"))
     log.append(message(1))
@@ -234,8 +285,11 @@ def test_a_sync_that_is_under_way_at_a_crash_saves_nothing_in_memory():
     logs = MemoryLogs()
     log = logs.open(life(1))
     fill(log, 1, 3)
+    sync = log.start_sync()
+    sync.wait()
     logs.crash(life(1))
     assert logs.entries(CHANNEL) == 0
+    sync.finish()
     log.sync()
     with pytest.raises(ObjectMissing):
         logs.open(life(2)).read(CHANNEL, after=0, through=1)

@@ -138,6 +138,55 @@ def test_after_a_sync_every_segment_is_durable_and_so_are_their_names(tmp_path, 
     assert {path.stat().st_ino for path in (tmp_path, *segments)} <= synced
 
 
+def test_a_full_segment_waits_for_the_next_sync(tmp_path, monkeypatch):
+    synced = spy_on_fsync(monkeypatch)
+    log = FileLogs(tmp_path, segment_bytes=300).open(life(1))
+    for seq in range(1, 10):
+        log.append(message(seq))
+    segments = {path.stat().st_ino for path in tmp_path.iterdir()}
+    assert len(segments) > 2
+    assert not segments & synced
+    sync = log.start_sync()
+    log.append(message(10))
+    assert not segments & synced
+    sync.wait()
+    assert segments <= synced
+    sync.finish()
+    log.close()
+    path = min(tmp_path.iterdir())
+    path.write_bytes(b"!" + path.read_bytes()[1:])
+    with pytest.raises(ObjectDamaged):  # each full segment has its mark
+        read(tmp_path, 0, 1)
+
+
+def test_a_segment_that_could_not_be_synced_fails_every_later_sync(tmp_path, monkeypatch):
+    log = FileLogs(tmp_path, segment_bytes=300).open(life(1))
+    for seq in range(1, 10):
+        log.append(message(seq))
+    with monkeypatch.context() as broken:
+        broken.setattr("os.fsync", _no_space)
+        with pytest.raises(StoreUnavailable, match="cannot sync"):
+            log.start_sync().wait()
+    log.append(message(10))
+    with pytest.raises(StorageError, match="takes nothing more"):
+        log.start_sync()
+    log.close()
+
+
+def test_messages_are_read_one_by_one(tmp_path):
+    write(tmp_path, {1: [[1, 2, 3]]})
+    log = FileLogs(tmp_path).open(life(2))
+    found = log.read(CHANNEL, after=0, through=3)
+    path = only_segment(tmp_path, 1)
+    whole = path.read_bytes()
+    third = whole.index(b"header", whole.index(b"header", whole.index(b"header") + 1) + 1)
+    path.write_bytes(whole[:third] + b"!" + whole[third + 1 :])
+    assert [next(found).seq, next(found).seq] == [1, 2]
+    with pytest.raises(ObjectDamaged, match=str(path)):
+        next(found)
+    log.close()
+
+
 def test_pruning_deletes_whole_segments_and_keeps_the_rest(tmp_path):
     log = FileLogs(tmp_path, segment_bytes=400).open(life(1))
     for seq in range(1, 41):

@@ -122,6 +122,37 @@ def test_what_is_not_synced_cannot_be_published(outlet):
     assert values(shared.committed(SINK)) == list(range(5))
 
 
+def test_a_sync_in_the_background_saves_what_was_appended_before_it(outlet):
+    egress = outlet.open(sink(1), 0)
+    egress.append(rows(0, 3))
+    sync = egress.start_sync()
+    egress.append(rows(3, 5))
+    sync.wait()
+    sync.finish()
+    assert egress.position == 5
+    assert outlet.shared.publish(1, {SINK: Extent(egress.file, 0, 3)})
+    late = egress.start_sync()
+    late.wait()
+    outlet.crash(sink(1))
+    assert values(outlet.shared.committed(SINK)) == [0, 1, 2]
+
+
+def test_what_is_flushed_can_be_read_by_others(outlet):
+    egress = outlet.open(sink(1), 0)
+    egress.append(rows(0, 3))
+    egress.flush()
+    assert values(outlet.shared.uncommitted(SINK)) == [0, 1, 2]
+
+
+def test_flushing_syncs_nothing(tmp_path, monkeypatch):
+    egress = FileOutlet(tmp_path).open(sink(), 0)
+    synced = spy_on_fsync(monkeypatch)
+    egress.append(rows(0, 3))
+    egress.flush()
+    assert not synced
+    egress.close()
+
+
 def test_a_file_that_nobody_wrote_cannot_be_published(outlet):
     with pytest.raises(StorageError, match="no egress file"):
         outlet.shared.publish(1, {SINK: Extent("out-0.e9.i9", 0, 1)})
