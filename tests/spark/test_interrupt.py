@@ -1,0 +1,85 @@
+"""Ctrl-C, twice, and `kill`: the command ends in good order, leaves nobody behind, and its run is resumed.
+
+A terminal sends its signal to the whole process group, so does this test; a service manager's SIGTERM
+reaches Java, too, which dies of it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from run_helpers import assert_dead, commits, happenings, only, slot_processes
+from spark_slots import eventually
+
+pytestmark = pytest.mark.spark
+
+SNAPLINE = [sys.executable, "-c", "from snapline.cli import main; main()"]
+RUN = ["run", "q12", "--rate", "500", "--duration", "6s", "--interval", "400ms", "--slots", "2"]
+
+
+def committed(runs: Path) -> bool:
+    return any(map(commits, happenings(runs, "*/journal/driver-*")))
+
+
+def family(pid: int) -> Iterator[int]:
+    """A process and all that descend from it."""
+    yield pid
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            yield from family(int(child))
+
+
+def interrupted(runs: Path, signals: list[int], *, group: bool) -> str:
+    """Run the command, send the signals once a line is committed; what it said, and nobody is left."""
+    command = subprocess.Popen(
+        [*SNAPLINE, *RUN, "--runs", str(runs)],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with command:
+        try:
+            eventually(lambda: committed(runs) or command.poll() is not None, "a committed line")
+            assert len(slot_processes(command.pid)) == 2
+            pids = list(family(command.pid))
+            for number in signals:
+                (os.killpg if group else os.kill)(command.pid, number)
+            _, said = command.communicate(timeout=120)
+        finally:
+            command.kill()
+    assert command.returncode == 128 + signals[0], said
+    assert_dead(pids)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("signals", "group"),
+    [
+        pytest.param([signal.SIGINT, signal.SIGINT], True, id="ctrl-c twice"),
+        pytest.param([signal.SIGINT], True, id="ctrl-c", marks=pytest.mark.slow),
+        pytest.param([signal.SIGTERM], False, id="kill", marks=pytest.mark.slow),
+        pytest.param([signal.SIGTERM], True, id="kill of all", marks=pytest.mark.slow),
+    ],
+)
+def test_an_interrupted_run_leaves_nobody_behind_and_is_resumed(tmp_path, signals, group):
+    said = interrupted(tmp_path, signals, group=group)
+    (directory,) = tmp_path.iterdir()
+    again = f"snapline run --resume {directory.name} --runs {tmp_path}"
+    assert said.splitlines()[-1] == f"interrupted; go on with: {again}"
+    assert "Traceback" not in said
+    assert only(happenings(directory / "journal", "driver-*"), "interrupted")
+    assert not (directory / "result.json").exists()
+    listed = subprocess.run(
+        [*SNAPLINE, "runs", "list", "--runs", str(tmp_path)], capture_output=True, text=True
+    )
+    assert "not finished" in listed.stdout
+
+    resumed = subprocess.run([*SNAPLINE, *again.split()[1:]], capture_output=True, text=True)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "kept" in resumed.stdout
+    assert (directory / "result.json").exists()
