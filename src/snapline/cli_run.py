@@ -26,6 +26,7 @@ def run_on_spark(
 ) -> int:
     """Run a flow, or resume a run, and tell how it went."""
     from snapline.runtime import run as runtime
+    from snapline.runtime.spark import submitted_session
     from snapline.runtime.spec import Spec
 
     out = messages()
@@ -35,7 +36,14 @@ def run_on_spark(
     told = Teller()
     asked = spec if spec is not None else Spec("")
     try:
-        finished = runtime.run(asked, runs=runs, resume=resume, timeouts=timeouts, watcher=told)
+        finished = runtime.run(
+            asked,
+            submitted_session(),
+            runs=runs,
+            resume=resume,
+            timeouts=timeouts,
+            watcher=told,
+        )
     except Interrupted as interrupted:
         return _tell_interrupted(interrupted, runs)
     if as_json:

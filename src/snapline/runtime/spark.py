@@ -92,6 +92,13 @@ def own_session(slots: int, spares: int = 0, master: str | None = None) -> Spark
         return builder.config(map=settings).getOrCreate()
 
 
+def submitted_session() -> SparkSession | None:
+    """The session of `spark-submit`, if that has started this program: it says where slots run."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    return SparkSession.builder.getOrCreate()
+
+
 def available_slots(spark: SparkSession) -> int:
     """How many tasks Spark says it can run at once. A hint: only trying shows what is free."""
     cpus_per_task = int(spark.conf.get("spark.task.cpus", "1") or 1)
