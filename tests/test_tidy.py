@@ -37,6 +37,7 @@ LAYERS["sim"] = {*LAYERS} - {"report"}
 LAYERS["runtime"] = {*LAYERS} - {"report", "sim"}
 LAYERS["api"] = {*LAYERS} - {"report", "sim"}
 LAYERS["cli"] = {*LAYERS}
+LAYERS["__main__"] = {"cli"}
 
 SANS_IO = ("core", "protocols", "recovery", "engine", "dataflow")
 WORLD = {"asyncio", "logging", "os", "pathlib", "pyspark", "socket"}
