@@ -51,6 +51,12 @@ def unframe(data: bytes | memoryview, at: int = 0) -> memoryview | None:
     return payload
 
 
+def payload_size(head: bytes) -> int:
+    """The length of the payload behind the first bytes of a frame."""
+    length: int = _FRAME.unpack_from(head)[0]
+    return length
+
+
 def _checksum(payload: bytes | memoryview) -> int:
     # Seeded with the length: zeros, which a lost page leaves behind, must not look like empty frames.
     return zlib.crc32(payload, 0x534C + len(payload))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from snapline.errors import StorageError, StoreUnavailable
-from snapline.storage.codec import FRAME_OVERHEAD, frame, unframe
+from snapline.storage.codec import FRAME_OVERHEAD, frame, payload_size, unframe
 
 _MARK = b"snapline: synced through"
 _MARK_PLACES = struct.Struct("<QQ")  # that of the mark, so that no record passes for one; how far
@@ -183,6 +183,23 @@ def scan(path: Path, start: int = 0) -> Scan:
             frames.append((start + at, payload))
         at += FRAME_OVERHEAD + len(payload)
     return Scan(frames, start + at, _was_durable(data, at, start))
+
+
+def walk(path: Path) -> Iterator[memoryview]:
+    """The frames of a file, one at a time, up to the first that is not whole: however large the file."""
+    with unavailable_on_os_error(f"read {path}"), path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        at = 0
+        while len(head := file.read(FRAME_OVERHEAD)) == FRAME_OVERHEAD:
+            length = payload_size(head)
+            if at + FRAME_OVERHEAD + length > size:
+                return
+            payload = unframe(head + file.read(length))
+            if payload is None:
+                return
+            if _synced_through(payload, at) is None:
+                yield payload
+            at += FRAME_OVERHEAD + length
 
 
 def _synced_through(payload: memoryview, place: int) -> int | None:

@@ -7,15 +7,15 @@ that race can never both continue at the same row.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from snapline.batch import Batch
 from snapline.errors import ObjectMissing, StorageError
-from snapline.ids import TaskId
+from snapline.ids import TaskId, task_id
 from snapline.storage.api import Extent, Life, PendingSync
 from snapline.storage.files.frames import sync_directory, unavailable_on_os_error
-from snapline.storage.files.rows import RowReader, RowWriter
+from snapline.storage.files.rows import RowReader, RowWriter, walk_rows
 from snapline.storage.files.store import FileStore
 from snapline.storage.manifest import Chain
 
@@ -79,12 +79,35 @@ class FileOutlet:
 
     def uncommitted(self, task: TaskId) -> Sequence[Batch]:
         """All that any life of a sink task wrote and no crash took away."""
+        return [batch for name in self.files().get(task, ()) for batch in self._reader(name).all()]
+
+    def files(self) -> dict[TaskId, list[str]]:
+        """The egress files of each sink task that ever wrote one, in the order of its lives."""
         lives = []
         for path in self._directory.glob("*.egress"):
-            match = _NAME.fullmatch(path.name)
-            if match and match["task"] == task.replace("/", "-"):
-                lives.append((int(match["epoch"]), int(match["incarnation"]), path.stem))
-        return [batch for _, _, name in sorted(lives) for batch in self._reader(name).all()]
+            if match := _NAME.fullmatch(path.name):
+                name, _, index = match["task"].rpartition("-")
+                rank = int(match["epoch"]), int(match["incarnation"])
+                lives.append((task_id(name, int(index)), rank, path.stem))
+        files: dict[TaskId, list[str]] = {}
+        for task, _, file in sorted(lives):
+            files.setdefault(task, []).append(file)
+        return files
+
+    def extents(self, task: TaskId) -> list[Extent]:
+        """The rows that were published of a sink task, in order: one extent per file."""
+        self._refresh()
+        merged: dict[str, Extent] = {}
+        for extent in self._chain.extents(task):
+            if extent.start < extent.stop:
+                # The extents of a task continue each other, and a file that was left is left for good.
+                first = merged.get(extent.file, extent)
+                merged[extent.file] = Extent(extent.file, first.start, extent.stop)
+        return list(merged.values())
+
+    def walk(self, file: str, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
+        """Rows of an egress file, a few at a time; see `walk_rows`."""
+        return walk_rows(self._path(file), start, stop)
 
     def _refresh(self) -> None:
         """Learn what others published since."""

@@ -3,12 +3,13 @@
 import os
 import struct
 from bisect import bisect_right
+from collections.abc import Iterator
 from pathlib import Path
 
 from snapline.batch import Batch, decode, encode
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.storage.codec import FRAME_OVERHEAD, unframe
-from snapline.storage.files.frames import Appender, FileSync, scan, unavailable_on_os_error
+from snapline.storage.files.frames import Appender, FileSync, scan, unavailable_on_os_error, walk
 
 _FIRST = struct.Struct("<QI")  # number of the first row, number of rows
 
@@ -112,3 +113,22 @@ class RowReader:
         if self._damaged:
             raise ObjectDamaged(f"{self._path} is damaged at byte {self._end}")
         raise ObjectMissing(f"{self._path} ends before row {stop}, at row {self.stop}")
+
+
+def walk_rows(path: Path, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
+    """The rows start <= n < stop frame by frame, or all that are whole: however large the file.
+
+    Raises ObjectDamaged at the end if rows before `stop` are not there.
+    """
+    at = start
+    for payload in walk(path):
+        first, count = _FIRST.unpack_from(payload)
+        if stop is not None and first >= stop:
+            break
+        if first + count > start:
+            batch = decode(payload[_FIRST.size :])
+            part = batch.slice(max(0, start - first), len(batch) if stop is None else stop - first)
+            yield part
+            at = max(start, first) + len(part)
+    if stop is not None and at < stop:
+        raise ObjectDamaged(f"{path} has no whole rows behind row {at}, and {stop} were written")
