@@ -3,6 +3,10 @@
 Two threads store, load, and wait for fsync; every answer goes to the engine in the loop. A file has at most
 one sync under way. What is asked meanwhile waits, and the next sync answers all of it at once: under load
 many checkpoints share one fsync.
+
+An object that could not be stored can be stored again. A file to which something could not be written, on a
+full disk, say, is lost for good: nobody knows what stands in it. Then the process ends with that error, and
+the next life of the slot has files of its own.
 """
 
 from collections.abc import Callable
@@ -63,7 +67,7 @@ class Background:
         self._do(
             lambda: self._store.put(key, data()),
             lambda _: answer(asker.done),
-            lambda: answer(asker.failed),
+            lambda _: answer(asker.failed),
         )
 
     def fetch(self, asker: Asker, ticket: Ticket, key: str, digest: str) -> None:
@@ -75,7 +79,7 @@ class Background:
             except (ObjectDamaged, ObjectMissing):
                 return None
 
-        self._do(load, partial(asker.fetched, ticket), lambda: asker.failed(ticket))
+        self._do(load, partial(asker.fetched, ticket), lambda _: asker.failed(ticket))
 
     def delete(self, key: str) -> None:
         """Delete an object; if it cannot be done, it stays as garbage."""
@@ -87,10 +91,10 @@ class Background:
             with suppress(StorageError):
                 self._store.delete(key)
 
-        self._do(delete, lambda _: None, lambda: None)
+        self._do(delete, lambda _: None, _raise)
 
     def sync(self, asker: Asker, ticket: Ticket, file: _File) -> None:
-        """Make everything that was appended to a file durable."""
+        """Make everything that was appended to a file durable; if it cannot be, the process ends."""
         if file in self._syncing:
             self._syncing[file].append((asker, ticket))
         else:
@@ -98,43 +102,28 @@ class Background:
 
     def _start_sync(self, file: _File, asked: list[tuple[Asker, Ticket]]) -> None:
         self._syncing[file] = []
-        try:
-            sync = file.start_sync()
-        except StorageError:
-            self._post(lambda: self._answer(file, asked, durable=False))
-            return
-        self._do(
-            sync.wait,
-            lambda _: self._finish(file, sync, asked),
-            lambda: self._answer(file, asked, durable=False),
-        )
+        sync = file.start_sync()
+        self._do(sync.wait, lambda _: self._finish(file, sync, asked), _raise)
 
     def _finish(self, file: _File, sync: PendingSync, asked: list[tuple[Asker, Ticket]]) -> None:
-        try:
-            sync.finish()
-        except StorageError:
-            self._answer(file, asked, durable=False)
-        else:
-            self._answer(file, asked, durable=True)
-
-    def _answer(self, file: _File, asked: list[tuple[Asker, Ticket]], *, durable: bool) -> None:
+        sync.finish()
         waiting = self._syncing.pop(file)
         if waiting:
             self._start_sync(file, waiting)
         for asker, ticket in asked:
-            if durable:
-                asker.done(ticket)
-            else:
-                asker.failed(ticket)
+            asker.done(ticket)
 
     def _do(
-        self, act: Callable[[], _T], done: Callable[[_T], None], failed: Callable[[], None]
+        self,
+        act: Callable[[], _T],
+        done: Callable[[_T], None],
+        failed: Callable[[StorageError], None],
     ) -> None:
         def work() -> None:
             try:
                 result = act()
-            except StorageError:
-                self._post(failed)
+            except StorageError as error:
+                self._post(partial(failed, error))
             except BaseException as error:  # a defect: it ends the process, not only this thread
                 self._post(partial(_raise, error))
             else:

@@ -72,7 +72,13 @@ class SlotProcess:
         self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
 
     def run(self) -> None:
-        """Live until it is over."""
+        """Live until it is over. Whatever ends it, the others notice at once: no connection stays."""
+        try:
+            self._live()
+        finally:
+            self._close()
+
+    def _live(self) -> None:
         self._beat(0)
         while not self.leaving:
             worked = False
@@ -84,6 +90,12 @@ class SlotProcess:
             self.leaving |= time.monotonic() > self.lease_until_s
         self._publish_at_once()
         self.loop.poll(0)
+
+    def _close(self) -> None:
+        for connection in (self.boss, *self.links.values(), *self.visitors.lives):
+            connection.close()
+        if self.listener is not None:
+            self.listener.close()
         self.background.close()
         if self.journal_file is not None:
             self.journal_file.close()

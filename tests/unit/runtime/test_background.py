@@ -95,6 +95,11 @@ def background(loop):
     background.close()
 
 
+def sync_and_run(loop, background, file):
+    background.sync(loop, ticket(1), file)
+    loop.run()
+
+
 def test_a_sync_is_answered_when_the_disk_is_ready_and_not_before(loop, background):
     file = SlowFile()
     background.sync(loop, ticket(1), file)
@@ -128,29 +133,13 @@ def test_files_do_not_wait_for_each_other(loop, background):
 
 
 @pytest.mark.parametrize("part", ["start_sync", "wait", "finish"])
-def test_a_sync_that_fails_anywhere_is_told_later_and_can_be_asked_again(loop, background, part):
+def test_a_sync_that_fails_anywhere_ends_the_process_with_its_reason(loop, background, part):
     file = SlowFile()
-    file.disk.release(2)
+    file.disk.release()
     file.breaks_in = part
-    background.sync(loop, ticket(1), file)
-    assert not loop.told
-    assert loop.run() == [("failed", 1)]
-    assert file.sizes == []
-    file.breaks_in = None
-    background.sync(loop, ticket(1), file)
-    assert loop.run() == [("done", 1)]
-
-
-def test_who_waited_behind_a_failed_sync_gets_one_of_its_own(loop, background):
-    file = SlowFile()
-    background.sync(loop, ticket(1), file)
-    background.sync(loop, ticket(2), file)
-    file.breaks_in = "wait"
-    file.disk.release()
-    assert loop.run() == [("failed", 1)]
-    file.breaks_in = None
-    file.disk.release()
-    assert loop.run() == [("done", 2)]
+    with pytest.raises(StoreUnavailable, match="no space"):
+        sync_and_run(loop, background, file)
+    assert (file.sizes, loop.told) == ([], [])
 
 
 def test_an_object_is_made_in_another_thread(loop, background):
