@@ -29,6 +29,7 @@ from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.runtime import words
 from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
+from snapline.runtime.listener import is_here
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.slot_process import SlotSpec
 from snapline.runtime.transport import LOOPBACK, Connection, Listener, Loop, new_secret
@@ -262,8 +263,12 @@ class Driver:
 
     def pid(self, slot: SlotId) -> int | None:
         """The process of the present life of a slot."""
-        lives = {m.life: m.hello.pid for m in self.members.values() if m.life is not None}
-        return lives.get((slot, self.engine.members.incarnations[slot]))
+        life = (slot, self.engine.members.incarnations[slot])
+        hello = next((m.hello for m in self.members.values() if m.life == life), None)
+        if hello is not None and not is_here(hello.host):  # its number may be somebody else's here
+            self.finish(f"slot {slot} runs on {hello.host}: faults only reach this machine")
+            return None
+        return hello.pid if hello is not None else None
 
     def kill(self, slot: SlotId, how: int = signal.SIGKILL) -> None:
         """Send a signal to a slot, if it lives."""

@@ -232,6 +232,16 @@ class Listener:
         self._loop.after(_EXHAUSTED_S, look_again)
 
 
+def is_here(host: str) -> bool:
+    """Whether an address is one of this machine."""
+    try:
+        with socket.socket(_family(host), socket.SOCK_STREAM) as sock:
+            sock.bind((host, 0))
+    except OSError:
+        return False
+    return True
+
+
 def _prepare(sock: socket.socket) -> None:
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -9,6 +9,7 @@ from transport_pairs import SECRET, Recorder, net, number_of, numbered
 from snapline.errors import UsageError
 from snapline.runtime.framing import WORD, packet
 from snapline.runtime.handshake import Dialer
+from snapline.runtime.listener import is_here
 from snapline.runtime.transport import Listener, Loop, dial
 
 
@@ -199,6 +200,12 @@ def test_everywhere_is_no_address_that_others_could_be_told(world, host):
 def test_a_connection_knows_from_which_address_it_goes_out(world):
     one, _, other, _ = world.pair()
     assert one.local_host == other.local_host == "127.0.0.1"
+
+
+def test_an_address_of_another_machine_is_told_from_our_own():
+    assert is_here("127.0.0.1")
+    assert is_here("127.0.0.2")
+    assert not is_here("203.0.113.1"), "set aside for documentation: nobody has it"
 
 
 def test_a_port_that_is_taken_is_a_clear_error(world):
