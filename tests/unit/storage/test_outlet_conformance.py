@@ -8,6 +8,7 @@ from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import task_id
 from snapline.storage.api import Extent
 from snapline.storage.files import FileOutlet
+from snapline.storage.memory import MemoryOutlet
 
 SINK = task_id("out", 0)
 OTHER = task_id("out", 1)
@@ -135,6 +136,20 @@ def test_a_sync_in_the_background_saves_what_was_appended_before_it(outlet):
     late.wait()
     outlet.crash(sink(1))
     assert values(outlet.shared.committed(SINK)) == [0, 1, 2]
+
+
+def test_a_sync_in_memory_saves_no_more_than_what_was_appended_before_it():
+    outlet = MemoryOutlet()
+    egress = outlet.open(sink(1), 0)
+    egress.append(rows(0, 3))
+    sync = egress.start_sync()
+    egress.append(rows(3, 5))
+    sync.finish()
+    assert outlet.synced(sink(1)) == 3
+    late = egress.start_sync()
+    outlet.crash(sink(1))
+    late.finish()
+    assert (outlet.synced(sink(1)), values(outlet.uncommitted(SINK))) == (3, [0, 1, 2])
 
 
 def test_what_is_flushed_can_be_read_by_others(outlet):
