@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from snapline.cli_live import Teller
+from snapline.cli_live import watching_run
+from snapline.cli_summary import print_summary
 from snapline.cli_tables import messages, print_json, results
 from snapline.runtime.interrupt import Interrupted
 
@@ -33,23 +34,23 @@ def run_on_spark(
     if spec is not None:
         runtime.check_spec(spec)  # bad input is said before Spark is started
     out.print("starting Spark ...")
-    told = Teller()
     asked = spec if spec is not None else Spec("")
     try:
-        finished = runtime.run(
-            asked,
-            submitted_session(),
-            runs=runs,
-            resume=resume,
-            timeouts=timeouts,
-            watcher=told,
-        )
+        with watching_run() as told:
+            finished = runtime.run(
+                asked,
+                submitted_session(),
+                runs=runs,
+                resume=resume,
+                timeouts=timeouts,
+                watcher=told,
+            )
     except Interrupted as interrupted:
         return _tell_interrupted(interrupted, runs)
     if as_json:
         print_json(_as_json(finished))
     else:
-        _print_run(finished)
+        print_summary(finished)
     return EXIT[finished.verdict.kept]
 
 
@@ -61,32 +62,6 @@ def _tell_interrupted(interrupted: Interrupted, runs: Path) -> int:
         again = escape(f"snapline run --resume {interrupted.run}{where}")
         messages().print(f"interrupted; go on with: {again}", soft_wrap=True)
     return 128 + interrupted.number
-
-
-def _print_run(finished: "Run") -> None:
-    out = results()
-    metrics = finished.metrics
-    rows = sum(finished.rows.values())
-    out.print(f"[bold]{escape(finished.name)}[/]: {escape(str(finished.directory.path))}")
-    out.print(
-        f"rows published {rows:,}, lines committed {metrics['commits']:,}, "
-        f"signals {metrics['kills']}, slots lost {metrics['lost']}"
-    )
-    if metrics["restart_s"]:
-        out.print(
-            f"noticed after {_seconds(metrics['detection_s'])}, "
-            f"all running again {_seconds(metrics['restart_s'])} later"
-        )
-    colour, word = {
-        "yes": ("green", "kept"),
-        "no": ("red", "broken"),
-        "unknown": ("yellow", "unknown"),
-    }[finished.verdict.kept]
-    out.print(f"[bold {colour}]{word}[/]: {escape(finished.verdict.because)}", soft_wrap=True)
-
-
-def _seconds(values: list[float]) -> str:
-    return ", ".join(f"{value:.2f} s" for value in values) or "-"
 
 
 def _as_json(finished: "Run") -> dict[str, Any]:

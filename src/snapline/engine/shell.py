@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from snapline.batch import Batch
 from snapline.core.effects import TaskEffect
 from snapline.core.events import Timer
 from snapline.core.messages import Message
@@ -116,6 +117,20 @@ class SlotShell(Shell, Protocol):
 
     def worked(self, records: int) -> None:
         """A batch of so many records was processed."""
+        ...
+
+    # What is measured. Nothing depends on it.
+
+    def ingested(self, records: int) -> None:
+        """A source read so many records."""
+        ...
+
+    def sent(self, message: Message, *, logged: bool) -> None:
+        """A task sent a message, in or out of its slot, and perhaps logged it before."""
+        ...
+
+    def wrote(self, batch: Batch) -> None:
+        """A sink wrote records to its egress."""
         ...
 
     def choose(self, count: int) -> int:

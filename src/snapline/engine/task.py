@@ -185,6 +185,7 @@ class Task:
             for name, batch in outputs:
                 if name == OUT and batch.length:
                     self.egress.append(batch)
+                    self.host.shell.wrote(batch)
         else:
             self.emit(outputs, self.watermarks.low if rose else None)
 
@@ -205,7 +206,9 @@ class Task:
         if rose:
             self.watermarks.low = low
         self.emit(outputs, low if rose else None)
-        return sum(batch.length for _, batch in outputs)
+        records = sum(batch.length for _, batch in outputs)
+        self.host.shell.ingested(records)
+        return records
 
     def skip_to_present(self, now_ms: Millis) -> None:
         """Begin at what is due now: what was due before is lost."""
@@ -275,6 +278,7 @@ class Task:
             self.log.append(message)  # BEFORE: a message that was seen but not logged is lost
         shell.performing(message)
         self.host.send(channel, message)  # AFTER
+        shell.sent(message, logged=stamp.log)
 
     def forward(self, marker: Marker, *, overtake: bool) -> None:
         """Send a marker on every output."""

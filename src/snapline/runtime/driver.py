@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from snapline.engine import control
@@ -29,32 +29,14 @@ from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.runtime import words
 from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
+from snapline.runtime.launcher import Launcher
 from snapline.runtime.listener import is_here
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.slot_process import SlotSpec
+from snapline.runtime.timeline import Timeline
 from snapline.runtime.transport import LOOPBACK, Connection, Listener, Loop, new_secret
 from snapline.runtime.wire import Wire
 from snapline.storage.api import Extent
-
-
-class Launcher(Protocol):
-    """Starts processes that run a slot's body."""
-
-    def start(self, spec: SlotSpec) -> None:
-        """Remember what the processes are to run."""
-        ...
-
-    def launch(self) -> None:
-        """Start one more process."""
-        ...
-
-    def cancel(self, tag: str) -> None:
-        """End the process that introduced itself with this tag, even if it stands still."""
-        ...
-
-    def stop(self) -> None:
-        """End all that still run."""
-        ...
 
 
 @dataclass(slots=True)
@@ -95,6 +77,7 @@ class Driver:
         timeouts: Timeouts | None = None,
         journal: Detail = "brief",
         listen: str = LOOPBACK,
+        timeline: Timeline | None = None,
         on_event: Callable[[Happened], None] = lambda happened: None,
     ) -> None:
         self.job = job
@@ -106,6 +89,8 @@ class Driver:
         self.timeouts = timeouts or Timeouts()
         self.detail: Detail = journal
         self.on_event = on_event
+        self.timeline = timeline or Timeline()
+        self.timeline.attach(self)
         self.on_begin: Callable[[float], None] = lambda origin_s: None
         self.watch: Callable[[Entry], None] = lambda entry: None  #: sees all that is written down
         self.loop = Loop()
@@ -167,6 +152,7 @@ class Driver:
         self.listener.close()
         for member in self.members.values():
             member.connection.close()
+        self.timeline.close()
         self.launcher.stop()
         self.background.shutdown(wait=True)
         self.journal_file.close()
@@ -189,6 +175,7 @@ class Driver:
             if now_s - member.heard_s > self.timeouts.silence_s:
                 self.launcher.cancel(member.hello.role)
                 self._gone(member)
+        self.timeline.tick()
         self.journal_file.flush()
         self.loop.after(self.timeouts.heartbeat_s, lambda: self._beat(seq + 1))
 
@@ -212,6 +199,9 @@ class Driver:
         if isinstance(word, words.LinkLost):
             life = (word.slot, word.incarnation)
             self.loop.after(self.timeouts.link_s, lambda: self._cut_off(member, life))
+        elif isinstance(word, words.Pulse):
+            if member.life is not None:
+                self.timeline.pulse(member.life[0], word)
         elif member.life is not None and not isinstance(word, words.Heartbeat):
             self.engine.report(*member.life, word)  # type: ignore[arg-type]
 
@@ -303,6 +293,7 @@ class Driver:
     def journal(self, entry: Entry) -> None:
         """Write down."""
         self.journal_file.add(entry)
+        self.timeline.see(entry)
         self.watch(entry)
 
     def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
@@ -377,11 +368,17 @@ class Driver:
                 self.loop.post(lambda: self.engine.failed(ticket))
                 return
             if accepted:
-                self.loop.post(lambda: self.engine.done(ticket))
+                self.loop.post(lambda: self._published(ticket, number, extents))
             else:
                 self.loop.post(lambda: self.engine.conflict(ticket, b""))
 
         self.background.submit(work)
+
+    def _published(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
+        rows = {task: (extent.start, extent.stop) for task, extent in extents.items()}
+        detail = {"number": number, "rows": rows}
+        self.note(COORDINATOR, self.engine.epoch, "published", detail)
+        self.engine.done(ticket)
 
     def delete(self, key: str) -> None:
         """Delete an object in the background."""

@@ -29,7 +29,7 @@ from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
 from snapline.runtime.spark import own_session
 from snapline.runtime.spark_slots import SparkSlots
 from snapline.runtime.spec import Spec
-from snapline.runtime.timeline import Timeline, Watcher
+from snapline.runtime.timeline import Timeline, Watcher, published_times
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Problem
 
@@ -184,7 +184,9 @@ def run(
     outputs = read_outputs(directory, job)
     verdict = judge(program, job, outputs, reference=spec.reference, problem=problem)
     rows = {sink: len(batch) for sink, batch in outputs.items()}
-    finished = Run(directory, spec, verdict, timeline.metrics(), rows, spark)
+    sinks = [task for tasks in job.deployment.sinks.values() for task in tasks]
+    metrics = timeline.metrics(published_times(directory.outlet, sinks))
+    finished = Run(directory, spec, verdict, metrics, rows, spark)
     _write_result(finished)
     return finished
 
@@ -236,7 +238,7 @@ def _drive(
         timeouts=timeouts,
         listen=spec.listen,
         journal=spec.journal,
-        on_event=timeline.see,
+        timeline=timeline,
     )
     injector = Injector(driver, tuple(faults), spec.seed)
 

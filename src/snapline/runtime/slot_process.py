@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from snapline.core.effects import TaskEffect
+from snapline.batch import Batch
+from snapline.core.effects import Snapshot, TaskEffect
 from snapline.core.messages import Message
 from snapline.engine import control
 from snapline.engine.job import Job
@@ -26,6 +27,7 @@ from snapline.runtime import words
 from snapline.runtime.background import Background
 from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
+from snapline.runtime.meter import Meter
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.transport import Connection, Listener, Loop, dial
 from snapline.runtime.wire import Wire
@@ -68,6 +70,7 @@ class SlotProcess:
         self.journals_messages = spec.journal == "full"
         self.leaving = False
         self.lease_until_s = time.monotonic() + spec.lease_s
+        self.meter = Meter()
         self.turn = 0
         self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
 
@@ -89,6 +92,7 @@ class SlotProcess:
             self.loop.poll(0 if worked else None)
             self.leaving |= time.monotonic() > self.lease_until_s
         self._publish_at_once()
+        self._pulse()
         self.loop.poll(0)
 
     def _close(self) -> None:
@@ -102,10 +106,16 @@ class SlotProcess:
 
     def _beat(self, seq: int) -> None:
         self.boss.send(self.wire.pack(words.Heartbeat(seq)))
+        self._pulse()
         if self.journal_file is not None:
             self.journal_file.flush()
         self._publish_at_once()
         self.loop.after(self.spec.heartbeat_s, lambda: self._beat(seq + 1))
+
+    def _pulse(self) -> None:
+        """Say what was done since the last time."""
+        if self.engine is not None:
+            self.boss.send(self.wire.pack(self.meter.pulse(self.engine, self.now_ms())))
 
     def _publish_at_once(self) -> None:
         """Where no line is ever committed, output is public as it is written."""
@@ -174,10 +184,24 @@ class SlotProcess:
         self.journal(Happened(self.now_us(), actor, epoch, what, detail))
 
     def performing(self, act: TaskEffect | Message) -> None:
-        """Nothing happens here by itself."""
+        """Note when a snapshot begins."""
+        if isinstance(act, Snapshot):
+            self.meter.triggered(act.checkpoint, self.now_us())
 
     def worked(self, records: int) -> None:
         """Time passes by itself."""
+
+    def ingested(self, records: int) -> None:
+        """A source read records."""
+        self.meter.ingested(records)
+
+    def sent(self, message: Message, *, logged: bool) -> None:
+        """A task sent a message."""
+        self.meter.sent(message, logged=logged)
+
+    def wrote(self, batch: Batch) -> None:
+        """A sink wrote records."""
+        self.meter.wrote(batch, self.now_us())
 
     def choose(self, count: int) -> int:
         """Take turns."""
@@ -189,7 +213,9 @@ class SlotProcess:
     def transmit(self, slot: SlotId, frame: control.Frame) -> None:
         """Send to the life that the frame is meant for, if it is known."""
         if link := self._link(slot, frame.life[2]):
-            link.send(self.wire.pack(frame), frame)
+            packet = self.wire.pack(frame)
+            self.meter.transmitted(packet.size)
+            link.send(packet, frame)
 
     def overtake(self, slot: SlotId, frame: control.Frame) -> Sequence[Message]:
         """Pass what has not left."""
@@ -234,6 +260,8 @@ class SlotProcess:
 
     def report(self, report: control.Report) -> None:
         """Over the connection to the driver."""
+        if isinstance(report, control.Stored):
+            self.meter.stored(report.meta, self.now_us())
         self.boss.send(self.wire.pack(report))
 
     # The shell: storage.
@@ -248,6 +276,7 @@ class SlotProcess:
 
     def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
         """Make an object and store it in the background."""
+        self.meter.storing(ticket)
         self.background.store(self._engine, ticket, key, data)
 
     def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:

@@ -12,7 +12,9 @@ from typing import Final, TypeAlias
 from snapline.core.events import AbortRound, Capture, Pause, Paused, Proceed, TriggerRound
 from snapline.core.messages import CheckpointMeta
 from snapline.engine import control
-from snapline.ids import Incarnation, SlotId
+from snapline.ids import Epoch, Incarnation, Micros, SlotId
+from snapline.metrics.histogram import Pairs
+from snapline.metrics.second import Volume
 from snapline.recovery.replay import Origin, ReplayPart
 from snapline.runtime.forms import (
     FLAG,
@@ -95,6 +97,20 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Pulse:
+    """What a slot has done since its last pulse, and how it stands."""
+
+    epoch: Epoch
+    running: bool
+    read: int  # records, by its sources
+    written: int  # records, by its sinks
+    backlog: int  # records that are due at its sources
+    volume: Volume
+    latency: Pairs  # of what was written
+    checkpoint_us: tuple[Micros, ...]  # trigger to durable, of those that became durable
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """The coordinator is alive and has heard this heartbeat: stay for another while."""
 
@@ -132,6 +148,7 @@ Greeting: TypeAlias = (
     | Peers
     | Begin
     | Heartbeat
+    | Pulse
     | Lease
     | PeerHello
     | LinkLost
@@ -162,6 +179,10 @@ _META: Final = record(
     digest=TEXT,
 )
 
+_VOLUME: Final = record(
+    Volume, messages=INT, headers=INT, wire=INT, log=INT, snapshots=INT, output=INT
+)
+
 _REPLAY: Final = record(ReplayPart, channel=TEXT, after=INT, through=INT, origin=choice(Origin))
 
 _COMMAND: Final = tagged(
@@ -180,6 +201,17 @@ _WORD: Final[Form] = tagged(
     record(Peers, lives=by_number(record(Peer, incarnation=INT, host=TEXT, port=INT))),
     record(Begin, origin_ms=INT),
     record(Heartbeat, seq=INT),
+    record(
+        Pulse,
+        epoch=INT,
+        running=FLAG,
+        read=INT,
+        written=INT,
+        backlog=INT,
+        volume=_VOLUME,
+        latency=sequence(pair(INT, INT)),
+        checkpoint_us=sequence(INT),
+    ),
     record(Lease, seq=INT),
     record(PeerHello, slot=INT, incarnation=INT),
     record(LinkLost, slot=INT, incarnation=INT),

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from snapline.batch import Batch
 from snapline.core.effects import TaskEffect
 from snapline.core.messages import Message
 from snapline.engine.control import Credit, Frame, Order, Report
@@ -146,6 +147,15 @@ class SlotProcess(Process):
         """Charge the CPU."""
         costs = self.world.costs
         self.spent_us += costs.batch_us + costs.record_us * records
+
+    def ingested(self, records: int) -> None:
+        """Virtual seconds are not measured."""
+
+    def sent(self, message: Message, *, logged: bool) -> None:
+        """Nor these."""
+
+    def wrote(self, batch: Batch) -> None:
+        """Nor these."""
 
     def choose(self, count: int) -> int:
         """Any order is allowed, so take any."""

@@ -13,6 +13,7 @@ from snapline.core import events
 from snapline.core.messages import CheckpointMeta
 from snapline.engine import control
 from snapline.ids import ChannelId, TaskId
+from snapline.metrics.second import Volume
 from snapline.recovery.replay import Origin, ReplayPart
 from snapline.runtime import words
 from snapline.runtime.forms import INT, record
@@ -56,6 +57,8 @@ WORDS = [
     words.Peers({0: words.Peer(1, "127.0.0.1", 4000), 12: words.Peer(2, "::1", 4001)}),
     words.Begin(1_763_246_400_000),
     words.Heartbeat(17),
+    words.Pulse(3, True, 500, 498, 7, Volume(1, 2, 3, 4, 5, 6), ((40, 498), (1200, 1)), (2500,)),
+    words.Pulse(0, False, 0, 0, 0, Volume(), (), ()),
     words.Lease(17),
     words.PeerHello(0, 2),
     words.LinkLost(1, 3),

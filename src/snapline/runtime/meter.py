@@ -1,0 +1,109 @@
+"""What a slot measures of itself: counters that a few calls per batch keep, and a pulse that says them.
+
+Nothing here looks at a single record: a batch is counted by its length and size, and the latency of its
+records is one vectorised addition to a histogram. A pulse carries what was added since the last one.
+"""
+
+from collections.abc import Iterable
+
+from snapline.batch import Batch
+from snapline.core.messages import CheckpointMeta, Message
+from snapline.engine.shell import Ticket
+from snapline.engine.slot import Slot
+from snapline.engine.task import Task
+from snapline.ids import INITIAL, CheckpointNo, Micros, Millis, TaskId
+from snapline.metrics.histogram import Histogram
+from snapline.metrics.latency import since
+from snapline.metrics.second import Volume
+from snapline.runtime.words import Pulse
+
+TIME = "time"
+
+
+class Meter:
+    """The counters of one process, since its last pulse."""
+
+    def __init__(self) -> None:
+        self._triggered: tuple[CheckpointNo, Micros] = (INITIAL, 0)  #: the last snapshot
+        #: on their way to the store, with the time of their trigger
+        self._storing: dict[TaskId, dict[CheckpointNo, Micros]] = {}
+        self._reset()
+
+    def _reset(self) -> None:
+        self.read = self.written = 0
+        self.volume = Volume()
+        self.latency = Histogram()
+        self.checkpoint_us: list[Micros] = []
+
+    # Data.
+
+    def ingested(self, records: int) -> None:
+        """A source read records."""
+        self.read += records
+
+    def sent(self, message: Message, *, logged: bool) -> None:
+        """A task sent a message, in or out of this slot, and perhaps logged it before."""
+        volume, header = self.volume, len(message.header)
+        size = message.batch.nbytes + header
+        volume.messages += size
+        volume.headers += header
+        if logged:
+            volume.log += size
+
+    def transmitted(self, size: int) -> None:
+        """A frame was given to the connection to another slot."""
+        self.volume.wire += size
+
+    def wrote(self, batch: Batch, now_us: Micros) -> None:
+        """A sink wrote records. Without a time they have no latency."""
+        self.written += batch.length
+        self.volume.output += batch.nbytes
+        if TIME in batch.columns:
+            self.latency.add(since(batch[TIME], now_us))
+
+    # Checkpoints.
+
+    def triggered(self, checkpoint: CheckpointNo, now_us: Micros) -> None:
+        """A task is about to take a snapshot."""
+        self._triggered = (checkpoint, now_us)
+
+    def storing(self, ticket: Ticket) -> None:
+        """A snapshot goes to the store: at once, unless it was open."""
+        number, at_us = self._triggered
+        if ticket.task is not None and ticket.number == number:
+            self._storing.setdefault(ticket.task, {}).setdefault(number, at_us)
+
+    def stored(self, meta: CheckpointMeta, now_us: Micros) -> None:
+        """A checkpoint is durable, with all that it needs; so are the task's earlier ones, or gone."""
+        self.volume.snapshots += meta.bytes
+        under_way = self._storing.get(meta.task, {})
+        if meta.checkpoint in under_way:
+            self.checkpoint_us.append(now_us - under_way[meta.checkpoint])
+        self._storing[meta.task] = {n: us for n, us in under_way.items() if n > meta.checkpoint}
+
+    # The pulse.
+
+    def pulse(self, slot: Slot, now_ms: Millis) -> Pulse:
+        """What was added since the last pulse, and how the slot stands."""
+        said = Pulse(
+            slot.epoch,
+            slot.running,
+            self.read,
+            self.written,
+            backlog(slot.tasks.values(), now_ms),
+            self.volume,
+            self.latency.pairs(),
+            tuple(self.checkpoint_us),
+        )
+        self._reset()
+        return said
+
+
+def backlog(tasks: Iterable[Task], now_ms: Millis) -> int:
+    """Records that are due at the sources among these tasks and were not read."""
+    return sum(
+        max(0, task.plan.ingress.due_through(partition, now_ms) - offset)
+        for task in tasks
+        if task.plan.ingress is not None
+        for partition, offset in task.offsets.items()
+    )
