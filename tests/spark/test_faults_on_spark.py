@@ -1,0 +1,190 @@
+"""Faults of more kinds than kills, done to whole runs on a real Spark; strangers at their ports.
+
+The same without Spark, in more detail, is in tests/runtime.
+"""
+
+import resource
+import threading
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from run_helpers import assert_dead, assert_usable_and_empty, commits, happenings, only
+from spark_slots import parent_of
+
+from snapline.cli_run import EXIT
+from snapline.engine.checkpoints import key_of
+from snapline.runtime import run as run_module
+from snapline.runtime.driver import Driver
+from snapline.runtime.run import Spec, run
+from snapline.runtime.spark import own_session
+from strangers import IDLE, disturb
+
+pytestmark = pytest.mark.spark
+
+BOTH = ["aligned", pytest.param("uncoordinated", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """Room for two slots, and for a process that is slow to go."""
+    session = own_session(slots=2, spares=1)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def session(spark) -> Iterator[SparkSession]:
+    """Whatever a run went through, the session stays usable and no slot stays in it."""
+    assert_usable_and_empty(spark)
+    yield spark
+    assert_usable_and_empty(spark)
+
+
+@pytest.fixture
+def on_event(monkeypatch):
+    """Be told by the driver itself what happens, and have the driver."""
+    listeners = []
+
+    class Watched(Driver):
+        def note(self, actor, epoch, what, detail):
+            super().note(actor, epoch, what, detail)
+            for listener in listeners:
+                listener(self, what, detail)
+
+    monkeypatch.setattr(run_module, "Driver", Watched)
+    return listeners.append
+
+
+def a_spec(protocol, faults="", **options):
+    options = {"rate": 1_000, "duration_ms": 4_000, "interval_ms": 400, **options}
+    return Spec("q12", protocol, faults=faults, **options)
+
+
+def journal_of(finished):
+    return happenings(finished.directory.path / "journal", "driver-*")
+
+
+def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(session, tmp_path, on_event):
+    threads = []
+    drivers = []
+
+    def let_them_in(driver, what, detail):
+        if what == "running":
+            drivers.append(driver)
+            slots = [(member.hello.host, member.hello.port) for member in driver.members.values()]
+            for address in (driver.listener.address, *slots):
+                threads.append(threading.Thread(target=disturb, args=(address,)))
+                threads[-1].start()
+
+    on_event(let_them_in)
+    finished = run(a_spec("aligned"), session, runs=tmp_path)
+    for thread in threads:
+        thread.join()
+    assert len(threads) == 3
+    assert finished.verdict.kept == "yes", finished.verdict
+    assert not only(journal_of(finished), "lost")
+    assert sum(drivers[0].listener.refused.values()) >= IDLE + 4
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(
+    session, tmp_path, protocol
+):
+    faults = "store outage at=2s for=3s; kill slot=1 at=2500ms"
+    finished = run(a_spec(protocol, faults, duration_ms=6_000), session, runs=tmp_path)
+    assert finished.verdict.kept == "yes", finished.verdict
+    found = journal_of(finished)
+    whats = [entry.what for entry in found]
+    away, back = whats.index("outage"), whats.index("back")
+    assert any(map(commits, found[:away])), "something could be restored"
+    assert "lost" in whats[away:back]
+    assert "running" not in whats[away:back]
+    assert any(map(commits, found[back:])), "the run went on"
+    assert_dead(entry.detail["pid"] for entry in only(found, "killed"))
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+def test_of_two_slots_that_lose_each_other_one_is_given_up(session, tmp_path, protocol):
+    faults = "cut slot=1 from=0 at=2s for=1s"
+    finished = run(a_spec(protocol, faults), session, runs=tmp_path)
+    assert finished.verdict.kept == "yes", finished.verdict
+    found = journal_of(finished)
+    assert [entry.actor for entry in only(found, "cut off")] == ["slot/1"]
+    assert [entry.detail["slot"] for entry in only(found, "lost")] == [1]
+
+
+def damage_the_line_and_kill(on_event):
+    """As soon as a few lines are committed: one snapshot of the newest, and a slot."""
+    lines = []
+
+    def act(driver):
+        task = driver.job.hosted[1][0]
+        driver.files.damage(key_of(driver.engine.decider.chains[task][-1]))
+        driver.kill(1)
+
+    def listen(driver, what, detail):
+        if what == "decided" and detail["epoch"] == driver.engine.epoch:
+            lines.append(detail["line"])
+            if len(lines) == 4:
+                driver.loop.post(lambda: act(driver))
+
+    on_event(listen)
+    return lines
+
+
+def test_damage_to_the_published_line_ends_the_run_and_nothing_wrong_is_public(
+    session, tmp_path, on_event
+):
+    damage_the_line_and_kill(on_event)
+    finished = run(a_spec("aligned", duration_ms=10_000), session, runs=tmp_path)
+    assert EXIT[finished.verdict.kept] == 3
+    assert finished.verdict.because.startswith("the published line is damaged")
+    assert_dead(entry.detail["pid"] for entry in only(journal_of(finished), "killed"))
+
+
+@pytest.mark.slow
+def test_damage_to_the_newest_line_costs_nothing_while_its_output_is_held_back(
+    session, tmp_path, on_event
+):
+    lines = damage_the_line_and_kill(on_event)
+    spec = a_spec("aligned", publish_lag=1, duration_ms=6_000)
+    finished = run(spec, session, runs=tmp_path)
+    assert finished.verdict.kept == "yes", finished.verdict
+    assert len(lines) > 4, "the run went on"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+@pytest.mark.parametrize("seconds", [2, 600])
+def test_slots_that_can_write_nothing_go_on_when_they_can_or_the_run_says_why_not(
+    session, tmp_path, on_event, protocol, seconds
+):
+    """The kernel lets the slots, and those that come in their place, make no file larger for a while."""
+    daemons = []
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(pid, limits):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+
+    def listen(driver, what, detail):
+        if what == "decided" and detail["epoch"] == driver.engine.epoch and not daemons:
+            slots = [member.hello.pid for member in driver.members.values()]
+            daemons.append(parent_of(slots[0]))  # new processes are forked from it
+            for pid in (*slots, *daemons):
+                limit(pid, (0, unlimited[1]))
+            driver.loop.after(seconds, lambda: limit(daemons[0], unlimited))
+
+    on_event(listen)
+    try:
+        finished = run(a_spec(protocol, duration_ms=5_000), session, runs=tmp_path)
+    finally:
+        limit(daemons[0], unlimited)
+    found = journal_of(finished)
+    assert only(found, "lost")
+    if seconds == 2:
+        assert finished.verdict.kept == "yes", finished.verdict
+    else:
+        assert finished.verdict.kept == "unknown"
+        assert "File too large" in finished.verdict.because
+        assert len(finished.verdict.because.splitlines()) == 1
