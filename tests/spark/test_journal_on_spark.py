@@ -37,6 +37,22 @@ class Enough(Exception):
     """The first driver has done enough."""
 
 
+class Impatient:
+    """Watches until a line is committed after the kill, and raises then."""
+
+    def __init__(self, drivers: list[Driver]) -> None:
+        self.drivers = drivers
+
+    def event(self, happened: Happened) -> None:
+        if happened.what == "running":
+            assert_reached_elsewhere_in_secret(self.drivers[-1])
+        if commits(happened) and happened.epoch > 1:
+            raise Enough
+
+    def second(self, second: object) -> None:
+        pass
+
+
 @pytest.fixture
 def drivers(monkeypatch) -> list[Driver]:
     """The drivers that have run, as they come."""
@@ -76,14 +92,8 @@ def test_fresh_protocol_objects_answer_as_the_journal_of_a_real_run_says(
         listen=ELSEWHERE,
     )
 
-    def until_a_line_after_the_kill(happened: Happened) -> None:
-        if happened.what == "running":
-            assert_reached_elsewhere_in_secret(drivers[-1])
-        if commits(happened) and happened.epoch > 1:
-            raise Enough
-
     with pytest.raises(Enough):
-        run(spec, spark, runs=tmp_path, on_event=until_a_line_after_the_kill)
+        run(spec, spark, runs=tmp_path, watcher=Impatient(drivers))
     (directory,) = tmp_path.iterdir()
     finished = run(spec, spark, runs=tmp_path, resume=directory.name)
     assert finished.verdict.kept == "yes", finished.verdict
