@@ -15,6 +15,7 @@ import typer
 from rich.markup import escape
 
 from snapline import cli_generate as generating
+from snapline import cli_runs as left
 from snapline.cli_list import Kind, print_catalogue
 from snapline.cli_options import (
     ChaosOption,
@@ -58,7 +59,6 @@ from snapline.cli_request import (
     chosen_workloads,
 )
 from snapline.cli_run import diagnose, run_on_spark
-from snapline.cli_runs import manage_runs
 from snapline.cli_simulate import run_again, run_one, run_sweep
 from snapline.cli_tables import messages
 from snapline.durations import millis
@@ -215,15 +215,21 @@ def run_command(
         raise typer.Exit(run_on_spark(spec, resume, runs, timeouts(heartbeat, silence), as_json))
 
 
-@app.command("runs")
+@app.command("runs", epilog=left.EXAMPLES)
 def runs_command(
-    action: Annotated[str, typer.Argument(help="list, show or rm.")] = "list",
+    action: left.ActionArgument = "list",
     name: Annotated[Text, typer.Argument(metavar="[RUN|last]", help="Which run.")] = None,
+    sink: left.SinkOption = None,
+    uncommitted: left.UncommittedOption = False,
+    limit: left.LimitOption = 20,
+    form: left.FormatOption = "table",
+    to: left.ToOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    """List the runs there are, show one, or remove one."""
-    raise typer.Exit(manage_runs(action, name, runs, as_json))
+    """List the runs there are, show one, its output, or remove one."""
+    wanted = left.Wanted(sink, uncommitted, limit, form, to)
+    raise typer.Exit(left.manage_runs(action, name, runs, wanted, as_json=as_json))
 
 
 @app.command("generate", epilog=generating.EXAMPLES)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -53,10 +53,11 @@ class Run:
     def output(self, sink: str | None = None, *, uncommitted: bool = False) -> DataFrame:
         """The public output of a sink, or all that was ever written to it."""
         public = PROTOCOLS[self.spec.protocol].checkpoints and not uncommitted
-        view = "committed" if public else "uncommitted"
         from snapline.runtime import tables
 
-        return tables.output(self._spark, self.directory, self._sink(sink), view)
+        name = self._sink(sink)
+        view: Literal["committed", "uncommitted"] = "committed" if public else "uncommitted"
+        return tables.output(self._spark, self.directory, name, view)
 
     def batch(self, sink: str | None = None) -> Batch:
         """The public output of a sink, in memory, without Spark."""

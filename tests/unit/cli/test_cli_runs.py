@@ -1,0 +1,171 @@
+"""`snapline runs` over run directories that were made by hand: nothing here starts Spark."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from snapline import cli_runs
+from snapline.batch import Batch, Words
+from snapline.cli import main
+from snapline.ids import TaskId
+from snapline.runtime.rundir import RunDirectory
+from snapline.storage.api import Extent, Life
+
+
+@pytest.fixture
+def snapline(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["snapline", "runs", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        return left.value.code, told.out, told.err
+
+    return run
+
+
+def rows(start, stop):
+    numbers = np.arange(start, stop)
+    return Batch.of(
+        n=numbers,
+        word=Words((numbers % 2).astype(np.int32), ("a", "b")),
+        ids=[[int(n)] for n in numbers],
+        raw=[bytes([n]) for n in numbers],
+    )
+
+
+def write(directory, sink, count, published):
+    """A sink task that wrote rows in batches of ten, of which some are public."""
+    task = TaskId(f"{sink}/0")
+    egress = directory.outlet.open(Life(task, 1, 1), 0)
+    for start in range(0, count, 10):
+        egress.append(rows(start, min(count, start + 10)))
+    egress.sync()
+    if published:
+        directory.outlet.publish(1, {task: Extent(egress.file, 0, published)})
+
+
+@pytest.fixture
+def directory(tmp_path):
+    spec = {"flow": "q12", "protocol": "aligned", "slots": 1, "rate": 2_000, "faults": "[x]"}
+    return RunDirectory.create(tmp_path / "runs", "q12", "aligned", spec)
+
+
+def test_output_is_what_is_public_and_on_demand_all_that_was_written(snapline, directory):
+    write(directory, "out", 30, 25)
+    code, out, err = snapline("output", "last", "--format", "json", "--limit", "100")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert (code, [row["n"] for row in found], err) == (0, list(range(25)), "")
+    assert found[3] == {"n": 3, "word": "b", "ids": [3], "raw": "03"}
+    _, out, _ = snapline("output", "--json", "--limit", "100", "--uncommitted")
+    assert len(out.splitlines()) == 30
+
+
+def test_without_checkpoints_all_output_is_public(snapline, directory):
+    directory.write("run.json", {**directory.spec(), "protocol": "none"})
+    write(directory, "out", 12, 0)
+    _, out, _ = snapline("output", "--json")
+    assert len(out.splitlines()) == 12
+
+
+def test_rows_beyond_the_limit_are_not_read_and_said_to_be_there(snapline, directory, monkeypatch):
+    write(directory, "out", 100, 100)
+    read = []
+    made = cli_runs._rows
+    monkeypatch.setattr(cli_runs, "_rows", lambda b: made(read.append(1) or x for x in b))
+    code, out, err = snapline("output", "--limit", "7", "--format", "csv")
+    assert code == 0
+    assert out.splitlines() == ["n,word,ids,raw"] + [
+        f"{n},{'ab'[n % 2]},[{n}],{n:02x}" for n in range(7)
+    ]
+    assert "the first 7 rows" in err
+    assert len(read) == 1, "batches of ten rows that were read"
+    _, out, _ = snapline("output", "--limit", "2")
+    assert [line.split() for line in out.splitlines()] == [
+        ["n", "word", "ids", "raw"],
+        ["0", "a", "[0]", "00"],
+        ["1", "b", "[1]", "01"],
+    ]
+
+
+def test_all_rows_go_into_a_file(snapline, directory, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli_runs, "GROUP_ROWS", 20)
+    write(directory, "out", 50, 45)
+    code, out, err = snapline("output", "--to", "all.parquet")
+    assert (code, out) == (0, "")
+    assert "45 rows of out written to all.parquet" in err
+    table = parquet.read_table(tmp_path / "all.parquet")
+    assert table.to_pydict() == rows(0, 45).to_pydict()
+    assert parquet.ParquetFile(tmp_path / "all.parquet").num_row_groups == 3
+    assert snapline("output", "--to", "all.csv")[0] == 0
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == 46
+    assert {p.name for p in tmp_path.iterdir()} == {"runs", "all.parquet", "all.csv"}
+
+
+def test_what_cannot_be_shown_is_refused_with_a_word(snapline, directory, tmp_path):
+    assert "has written no output" in snapline("output")[2]
+    write(directory, "out", 5, 5)
+    (tmp_path / "old.csv").touch()
+    for arguments, word in (
+        (["--format", "xml"], "--format takes table, csv, json, not 'xml'"),
+        (["--to", "x.txt"], "ends in .parquet or .csv"),
+        (["--to", "old.csv"], "old.csv exists"),
+        (["--to", "no/where.csv"], "cannot write no/where.csv: No such file"),
+        (["--to", "no/where.parquet"], "cannot write no/where.parquet: No such file"),
+        (["--sink", "other"], "no sink 'other': there is out"),
+    ):
+        code, _, err = snapline("output", "last", *arguments)
+        assert code == 2
+        assert word in " ".join(err.split())
+    write(directory, "late", 5, 0)
+    code, _, err = snapline("output")
+    assert (code, "say --sink late or out" in " ".join(err.split())) == (2, True)
+    assert snapline("prune")[0] == 2
+
+
+def test_a_sink_without_rows_is_said_to_have_none(snapline, directory):
+    write(directory, "out", 0, 0)
+    code, out, err = snapline("output")
+    assert (code, out) == (0, "")
+    assert "out has no rows" in err
+
+
+def test_a_run_is_shown_to_people_and_to_programs(snapline, directory):
+    assert "not finished" in snapline("show")[1]
+    result = {
+        "kept": "no",
+        "because": "missing bid 0:1: lost",
+        "problems": [
+            {"kind": "missing", "record": f"bid 0:{n}", "because": "lost"} for n in (1, 2)
+        ],
+        "metrics": {"commits": 12, "restart_s": [1.25, 0.5], "kills": 0, "latency": {"p50": 1}},
+        "rows": {"out": 12_345},
+    }
+    directory.write("result.json", result)
+    code, out, _ = snapline("show", directory.name)
+    assert code == 0
+    assert "broken: missing bid 0:1: lost" in out
+    assert "missing bid 0:2: lost" in out
+    said = [" ".join(line.split()) for line in out.splitlines()]
+    for line in ("flow q12", "rate 2,000", "faults [x]", "commits 12", "restart s 1.25, 0.5"):
+        assert line in said
+    assert "out 12,345" in said
+    document = json.loads(snapline("show", "last", "--json")[1])
+    assert (document["run"], document["flow"], document["rows"]) == (
+        directory.name,
+        "q12",
+        {"out": 12_345},
+    )
+
+
+def test_runs_are_listed_and_removed(snapline, directory):
+    assert directory.name in snapline()[1]
+    assert [run["flow"] for run in json.loads(snapline("--json")[1])["runs"]] == ["q12"]
+    assert "removed" in snapline("rm", directory.name)[2]
+    assert not directory.path.exists()
+    assert "no runs yet" in snapline("list")[2]
