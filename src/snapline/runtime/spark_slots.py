@@ -48,8 +48,8 @@ class SparkSlots:
             refused = failure is not None and failure.ending in (Ending.REFUSED, Ending.RAISED)
             self._refusals = self._refusals + 1 if refused else 0
             hopeless = self._refusals >= REFUSALS_MAX
-        if hopeless:
-            self._on_hopeless(f"the slots do not run: {failure}")
+        if hopeless and failure is not None:
+            self._on_hopeless(f"the slots do not run: {_in_short(failure)}")
 
     def cancel(self, tag: str) -> None:
         """End the process that introduced itself with these tags, even if it stands still."""
@@ -63,3 +63,9 @@ class SparkSlots:
         """End all that still run."""
         if self._jobs is not None:
             self._jobs.stop()
+
+
+def _in_short(failure: SlotFailure) -> str:
+    """What we raised on purpose says itself what is wrong; for all else the whole story is needed."""
+    kind, _, message = failure.story.rpartition("\n")[2].partition(": ")
+    return message if kind.startswith("snapline.errors.") else str(failure)
