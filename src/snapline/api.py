@@ -22,10 +22,11 @@ from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import DEFAULT
+from snapline.runtime import finished
 from snapline.runtime import run as runtime
 from snapline.runtime.driver import Timeouts
+from snapline.runtime.finished import Run
 from snapline.runtime.generate import stored_input
-from snapline.runtime.run import Run
 from snapline.runtime.rundir import RUNS
 from snapline.runtime.spark import available_slots
 from snapline.runtime.spec import LOOPBACK, Spec
@@ -118,7 +119,7 @@ def run(
 
 def open_run(name: str = "last", spark: SparkSession | None = None, runs: str | Path = RUNS) -> Run:
     """A run that is over, by its name: `sl.open_run("last", spark).output().show()`."""
-    return runtime.open_run(Path(runs), name, spark)
+    return finished.open_run(Path(runs), name, spark)
 
 
 def stored(directory: str | Path, source: str) -> Ingress:

@@ -15,7 +15,7 @@ from snapline.runtime.interrupt import Interrupted
 
 if TYPE_CHECKING:
     from snapline.runtime.driver import Timeouts
-    from snapline.runtime.run import Run
+    from snapline.runtime.finished import Run
     from snapline.runtime.spec import Spec
 
 KEPT, BROKEN, UNKNOWN = 0, 1, 3

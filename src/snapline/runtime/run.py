@@ -5,111 +5,30 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from snapline.batch import Batch, concat
 from snapline.chaos.faults import Fault, check, describe, parse
-from snapline.core.protocol import CheckpointProtocol, Options
+from snapline.core.protocol import Options
 from snapline.dataflow.graph import Dataflow, deploy
 from snapline.engine.job import Job, Settings
 from snapline.errors import UsageError
-from snapline.ids import TaskId, task_id
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.runtime.driver import Driver, Timeouts
+from snapline.runtime.finished import Run, read_output, spec_of
 from snapline.runtime.flows import Program, find_program
 from snapline.runtime.inject import Injector, check_possible
 from snapline.runtime.interrupt import Interruption
-from snapline.runtime.judge import Verdict, judge
+from snapline.runtime.judge import judge
 from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
 from snapline.runtime.spark import own_session
 from snapline.runtime.spark_slots import SparkSlots
 from snapline.runtime.spec import Spec
 from snapline.runtime.timeline import Timeline, Watcher, published_times
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Problem
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run that is over."""
-
-    directory: RunDirectory
-    spec: Spec
-    verdict: Verdict
-    metrics: Mapping[str, Any]
-    rows: Mapping[str, int]  # of public output, per sink
-    spark: SparkSession | None = field(repr=False, default=None)  # the caller's session
-
-    @property
-    def name(self) -> str:
-        """The name of the run."""
-        return self.directory.name
-
-    def output(self, sink: str | None = None, *, uncommitted: bool = False) -> DataFrame:
-        """The public output of a sink, or all that was ever written to it."""
-        public = PROTOCOLS[self.spec.protocol].checkpoints and not uncommitted
-        from snapline.runtime import tables
-
-        name = self._sink(sink)
-        view: Literal["committed", "uncommitted"] = "committed" if public else "uncommitted"
-        return tables.output(self._spark, self.directory, name, view)
-
-    def batch(self, sink: str | None = None) -> Batch:
-        """The public output of a sink, in memory, without Spark."""
-        tasks = [task_id(self._sink(sink), index) for index in range(self.spec.slots)]
-        return read_output(self.directory, PROTOCOLS[self.spec.protocol], tasks)
-
-    def state(self, operator: str, part: str | None = None) -> DataFrame:
-        """The state of an operator at the last committed line."""
-        from snapline.runtime import tables
-
-        return tables.state(self._spark, self.directory, operator, part)
-
-    def channel_log(self) -> DataFrame:
-        """The messages that the senders' logs still hold."""
-        from snapline.runtime import tables
-
-        return tables.channel_log(self._spark, self.directory)
-
-    def journal(self) -> DataFrame:
-        """What happened, in all processes."""
-        from snapline.runtime import tables
-
-        return tables.journal(self._spark, self.directory)
-
-    def _sink(self, sink: str | None) -> str:
-        sinks = ", ".join(self.rows)
-        if sink is None and len(self.rows) != 1:
-            raise UsageError(f"which sink? there are {sinks}")
-        if sink is not None and sink not in self.rows:
-            raise UsageError(f"there is no sink {sink!r}: there is {sinks}")
-        return sink or next(iter(self.rows))
-
-    @property
-    def _spark(self) -> SparkSession:
-        session = self.spark or SparkSession.getActiveSession()
-        if session is None:
-            raise UsageError(
-                "a DataFrame needs a Spark session: pass one to run() or open_run(), or use batch()"
-            )
-        return session
-
-
-def open_run(runs: Path, name: str, spark: SparkSession | None) -> Run:
-    """A run that is over, as it was; UsageError if it is not there, or not over."""
-    directory = RunDirectory.open(runs, name)
-    result = directory.result()
-    if result is None:
-        raise UsageError(f"{directory.name} is not over: 'snapline run --resume {directory.name}'")
-    problems = tuple(Problem(**problem) for problem in result["problems"])
-    verdict = Verdict(result["kept"], result["because"], problems)
-    spec = _spec_of(directory)
-    return Run(directory, spec, verdict, result["metrics"], result["rows"], spark)
 
 
 def build_job(spec: Spec, program: Program) -> Job:
@@ -182,7 +101,10 @@ def run(
         finally:
             if spark is None:
                 session.stop()
-    outputs = read_outputs(directory, job)
+    outputs = {
+        sink: read_output(directory, spec.protocol, tasks)
+        for sink, tasks in job.deployment.sinks.items()
+    }
     verdict = judge(program, job, outputs, reference=spec.reference, problem=problem)
     rows = {sink: len(batch) for sink, batch in outputs.items()}
     sinks = [task for tasks in job.deployment.sinks.values() for task in tasks]
@@ -199,21 +121,13 @@ def _slug(spec: Spec) -> str:
 
 
 def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
-    spec = _spec_of(directory)
+    spec = spec_of(directory)
     if flow is None and spec.flow not in WORKLOADS and ".py:" not in spec.flow:
         raise UsageError(
             f"{directory.name} ran the dataflow '{spec.flow}' of a program: that program resumes it, "
             f"with snapline.run(flow, resume={directory.name!r})"
         )
     return spec
-
-
-def _spec_of(directory: RunDirectory) -> Spec:
-    fields = {name: value for name, value in directory.spec().items() if name != "version"}
-    try:
-        return Spec(**fields)
-    except TypeError as error:
-        raise UsageError(f"{directory.path} was written by another version: {error}") from error
 
 
 def _drive(
@@ -252,24 +166,6 @@ def _drive(
     driver.on_begin = begin
     interruption.pass_on(lambda: driver.loop.post(driver.interrupt))
     return driver.run()
-
-
-def read_outputs(directory: RunDirectory, job: Job) -> dict[str, Batch]:
-    """The public output of each sink."""
-    return {
-        sink: read_output(directory, job.protocol, tasks)
-        for sink, tasks in job.deployment.sinks.items()
-    }
-
-
-def read_output(
-    directory: RunDirectory, protocol: CheckpointProtocol, tasks: Sequence[TaskId]
-) -> Batch:
-    """The public output of one sink: where nothing is ever committed, all that was written."""
-    outlet = directory.outlet
-    read = outlet.committed if protocol.checkpoints else outlet.uncommitted
-    batches = [batch for task in tasks for batch in read(task)]
-    return concat(batches) if batches else Batch({}, 0)
 
 
 def _write_result(finished: Run) -> None:

@@ -1,0 +1,109 @@
+"""A run that is over: its verdict, its figures, and all that it left, as DataFrames."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from snapline.batch import Batch, concat
+from snapline.dataflow.graph import Dataflow
+from snapline.errors import UsageError
+from snapline.ids import TaskId, task_id
+from snapline.protocols import PROTOCOLS
+from snapline.runtime import tables
+from snapline.runtime.judge import Verdict
+from snapline.runtime.rundir import RunDirectory
+from snapline.runtime.spec import Spec
+from snapline.workload.base import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that is over."""
+
+    directory: RunDirectory
+    spec: Spec
+    verdict: Verdict
+    metrics: Mapping[str, Any]
+    rows: Mapping[str, int]  # of public output, per sink
+    spark: SparkSession | None = field(repr=False, default=None)  # the caller's session
+    flow: Dataflow | None = field(repr=False, default=None)  # if a program holds it
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self.directory.name
+
+    def output(self, sink: str | None = None, *, uncommitted: bool = False) -> DataFrame:
+        """The public output of a sink, or all that was ever written to it."""
+        name = self._sink(sink)
+        if uncommitted or not PROTOCOLS[self.spec.protocol].checkpoints:
+            return tables.output(self._session, self.directory, name, "uncommitted")
+        return tables.output(self._session, self.directory, name)
+
+    def batch(self, sink: str | None = None) -> Batch:
+        """The public output of a sink, in memory, without Spark."""
+        tasks = [task_id(self._sink(sink), index) for index in range(self.spec.slots)]
+        return read_output(self.directory, self.spec.protocol, tasks)
+
+    def state(self, operator: str | None = None, part: str | None = None) -> DataFrame:
+        """The state of an operator at the last committed line; without a name, what there is."""
+        return tables.state(self._session, self.directory, operator, part, flow=self.flow)
+
+    def channel_log(self) -> DataFrame:
+        """The messages that the senders' logs still hold, without their records."""
+        return tables.channel_log(self._session, self.directory)
+
+    def journal(self) -> DataFrame:
+        """What happened, in all processes."""
+        return tables.journal(self._session, self.directory)
+
+    def _sink(self, sink: str | None) -> str:
+        sinks = ", ".join(self.rows)
+        if sink is None and len(self.rows) != 1:
+            raise UsageError(f"which sink? there are {sinks}")
+        if sink is not None and sink not in self.rows:
+            raise UsageError(f"there is no sink {sink!r}: there is {sinks}")
+        return sink or next(iter(self.rows))
+
+    @property
+    def _session(self) -> SparkSession:
+        session = self.spark or SparkSession.getActiveSession()
+        if session is None:
+            raise UsageError(
+                "a DataFrame needs a Spark session: pass one to run() or open_run(), or use batch()"
+            )
+        return session
+
+
+def open_run(
+    runs: Path, name: str, spark: SparkSession | None = None, flow: Dataflow | None = None
+) -> Run:
+    """A run that is over, as it was; UsageError if it is not there, or not over."""
+    directory = RunDirectory.open(runs, name)
+    result = directory.result()
+    if result is None:
+        raise UsageError(f"{directory.name} is not over: 'snapline run --resume {directory.name}'")
+    problems = tuple(Problem(**problem) for problem in result["problems"])
+    verdict = Verdict(result["kept"], result["because"], problems)
+    spec = spec_of(directory)
+    return Run(directory, spec, verdict, result["metrics"], result["rows"], spark, flow)
+
+
+def spec_of(directory: RunDirectory) -> Spec:
+    """What was run."""
+    fields = {name: value for name, value in directory.spec().items() if name != "version"}
+    try:
+        return Spec(**fields)
+    except TypeError as error:
+        raise UsageError(f"{directory.path} was written by another version: {error}") from error
+
+
+def read_output(directory: RunDirectory, protocol: str, tasks: Sequence[TaskId]) -> Batch:
+    """The public output of one sink: where nothing is ever committed, all that was written."""
+    outlet = directory.outlet
+    read = outlet.committed if PROTOCOLS[protocol].checkpoints else outlet.uncommitted
+    batches = [batch for task in tasks for batch in read(task)]
+    return concat(batches) if batches else Batch({}, 0)
