@@ -96,7 +96,7 @@ def columns(second: Second) -> dict[str, str]:
         "out/s": f"{second.written:,}",
         "p50": latency(second.p50_ms),
         "p99": latency(second.p99_ms),
-        "backlog": f"{second.backlog:,}",
+        "backlog": "-" if second.backlog is None else f"{second.backlog:,}",
         "checkpoints": f"{second.checkpoints:,}",
         "lines": f"{second.lines:,}",
         "sent": f"{size(volume.wire)}/s",

@@ -94,8 +94,8 @@ class _Bounds:
         latencies = [second.p50_ms for second in before if second.p50_ms is not None]
         rate = median(second.read for second in before)
         self.p50_ms = max(FACTOR * median(latencies), FLOOR_P50_MS)
-        backlog = median(second.backlog for second in before)
-        self.backlog = max(FACTOR * backlog, FLOOR_BACKLOG_S * rate)
+        backlogs = [second.backlog for second in before if second.backlog is not None]
+        self.backlog = max(FACTOR * median(backlogs or [0]), FLOOR_BACKLOG_S * rate)
         self.running = max(second.running for second in before)
 
     def hold(self, second: Second) -> bool:
@@ -103,6 +103,7 @@ class _Bounds:
         return (
             p50_ms is not None
             and p50_ms <= self.p50_ms
+            and second.backlog is not None
             and second.backlog <= self.backlog
             and second.running >= self.running
         )

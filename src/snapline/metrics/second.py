@@ -45,7 +45,9 @@ class Second:
     running: int = 0  # slots that run at its end
     read: int = 0  # records that sources read
     written: int = 0  # records that sinks wrote
-    backlog: int = 0  # records that are due and were not read, at its end
+    backlog: int | None = (
+        None  # records due and not read, at its end; None: not all slots could say
+    )
     checkpoints: int = 0  # stored so far
     lines: int = 0  # committed so far
     volume: Volume = field(default_factory=Volume)

@@ -148,10 +148,11 @@ class Timeline:
             self._end(over)
 
     def _end(self, second: Second) -> None:
-        here = [pulse for pulse in self._pulses.values() if pulse.epoch == self._epoch]
+        here = [p for p in self._pulses.values() if p.epoch == self._epoch and p.running]
         second.epoch = self._epoch
-        second.running = sum(pulse.running for pulse in here)
-        second.backlog = sum(pulse.backlog for pulse in here)
+        second.running = len(here)
+        if here and not self._restoring and not self._lost:
+            second.backlog = sum(pulse.backlog for pulse in here)
         second.checkpoints = self._account.stored
         second.lines = lines(self._told)
         second.settle()

@@ -66,9 +66,10 @@ def test_a_backlog_of_more_than_twice_what_was_usual_is_not_recovered():
     assert recoveries(run, [BACK]) == pytest.approx([13 - 12.3])
 
 
-def test_a_second_with_a_slot_missing_is_not_recovered():
+@pytest.mark.parametrize("missing", [{"running": 1}, {"backlog": None}])
+def test_a_second_with_a_slot_missing_is_not_recovered(missing):
     run = seconds(*[20] * 22)
-    run[13] = replace(run[13], running=1)
+    run[13] = replace(run[13], **missing)
     assert recoveries(run, [BACK]) == pytest.approx([14 - 12.3])
 
 

@@ -1,0 +1,104 @@
+"""What a slot measures, batch by batch."""
+
+import pytest
+
+from snapline.batch import Batch
+from snapline.core.messages import CheckpointMeta, Message
+from snapline.engine.shell import Ticket
+from snapline.ids import ChannelId, TaskId
+from snapline.metrics.histogram import Histogram
+from snapline.metrics.second import Volume
+from snapline.runtime.meter import Meter, backlog
+
+A, B = TaskId("a/0"), TaskId("b/0")
+
+
+class Idle:
+    """A slot without tasks."""
+
+    epoch, running, tasks = 3, True, {}
+
+
+def pulse(meter):
+    return meter.pulse(Idle(), 0)
+
+
+def message(records, header=b""):
+    return Message(ChannelId("a>b"), 1, 1, Batch.of(n=list(range(records))), header)
+
+
+def test_a_pulse_carries_what_was_done_since_the_last_one():
+    meter = Meter()
+    meter.ingested(7)
+    meter.ingested(3)
+    meter.transmitted(100)
+    meter.wrote(Batch.of(time=[10, 20]), now_us=25_000)
+    said = pulse(meter)
+    assert (said.epoch, said.running, said.read, said.written) == (3, True, 10, 2)
+    assert said.volume == Volume(wire=100, output=16)
+    latency = Histogram.of_pairs(said.latency)
+    assert latency.percentile(50) == pytest.approx(5_000, rel=0.02)
+    assert latency.percentile(100) == pytest.approx(15_000, rel=0.02)
+    again = pulse(meter)
+    assert (again.read, again.written, again.volume, again.latency) == (0, 0, Volume(), ())
+
+
+def test_rows_without_a_time_are_written_without_latency():
+    meter = Meter()
+    meter.wrote(Batch.of(count=[1, 2, 3]), now_us=1)
+    said = pulse(meter)
+    assert (said.written, said.latency) == (3, ())
+
+
+def test_a_message_counts_at_its_size_and_in_the_log_if_it_was_logged():
+    meter = Meter()
+    meter.sent(message(10, b"clock"), logged=False)
+    meter.sent(message(1), logged=True)
+    assert pulse(meter).volume == Volume(messages=93, headers=5, log=8)
+
+
+def test_a_checkpoint_takes_from_its_trigger_until_it_is_durable():
+    meter = Meter()
+    for task, number, at_us in ((A, 1, 100), (B, 1, 250), (A, 2, 300)):
+        meter.triggered(number, at_us)
+        meter.storing(Ticket("snapshot", 1, task, number))
+    meter.stored(CheckpointMeta(B, 1, bytes=40), 400)
+    meter.stored(CheckpointMeta(A, 1, bytes=2), 500)
+    meter.stored(CheckpointMeta(A, 2), 700)
+    said = pulse(meter)
+    assert said.checkpoint_us == (150, 400, 400)
+    assert said.volume.snapshots == 42
+
+
+def test_a_snapshot_that_is_stored_again_keeps_its_first_trigger():
+    meter = Meter()
+    meter.triggered(1, 100)
+    meter.storing(Ticket("snapshot", 1, A, 1))
+    meter.storing(Ticket("snapshot", 1, A, 1))
+    meter.stored(CheckpointMeta(A, 1), 900)
+    assert pulse(meter).checkpoint_us == (800,)
+
+
+class Source:
+    """A task that reads ten records a millisecond of each of its partitions."""
+
+    def __init__(self, **offsets):
+        self.plan = self
+        self.ingress = self
+        self.offsets = {int(name[1:]): offset for name, offset in offsets.items()}
+
+    def due_through(self, partition, now_ms):
+        return 10 * now_ms
+
+
+class Count:
+    """A task that reads no input."""
+
+    class plan:
+        ingress = None
+
+    offsets = {}  # noqa: RUF012
+
+
+def test_the_backlog_is_what_is_due_at_sources_and_was_not_read():
+    assert backlog([Source(p0=30, p1=50), Count(), Source(p2=49)], now_ms=5) == 21

@@ -1,0 +1,163 @@
+"""The timeline of a run, by hand: what a driver says, and what is told, written down and computed."""
+
+import numpy as np
+import pytest
+
+from snapline.core.effects import Rollback
+from snapline.core.events import SnapshotStored, TasksLost
+from snapline.core.messages import CheckpointMeta, RecoveryLine
+from snapline.ids import TaskId
+from snapline.journal.entry import COORDINATOR, Handled, Happened
+from snapline.metrics.figures import figures_of
+from snapline.metrics.histogram import Histogram
+from snapline.metrics.second import Volume
+from snapline.runtime.timeline import Timeline
+from snapline.runtime.words import Pulse
+
+A = TaskId("a/0")
+SECOND = 1_000_000
+
+
+def pulse(read=100, epoch=1, running=True, latency_ms=20, backlog=5):
+    histogram = Histogram()
+    if read:
+        histogram.add(np.full(read, latency_ms * 1000))
+    return Pulse(epoch, running, read, read, backlog, Volume(wire=read), histogram.pairs(), ())
+
+
+class Run:
+    """A driver with a clock that is set by hand, and its watcher."""
+
+    def __init__(self):
+        self.at_us = 0
+        self.journal = []
+        self.events = []
+        self.seconds = []
+        self.timeline = Timeline(self)
+        self.timeline.attach(self)
+
+    def now_us(self):
+        return self.at_us
+
+    def note(self, actor, epoch, what, detail):
+        self.add(Happened(self.at_us, actor, epoch, what, detail))
+
+    def add(self, entry):
+        self.journal.append(entry)
+        self.timeline.see(entry)
+
+    def event(self, happened):
+        self.events.append(happened)
+
+    def second(self, second):
+        self.seconds.append(second)
+
+    def told(self, what):
+        return [event.detail for event in self.events if event.what == what]
+
+    def live(self, seconds, slots=(0, 1), **said):
+        """Half a second after half a second, with a pulse of every slot."""
+        for _ in range(2 * seconds):
+            self.at_us += SECOND // 2
+            self.timeline.tick()
+            for slot in slots:
+                self.timeline.pulse(slot, pulse(**said))
+
+    def lose(self, slot, line=0):
+        self.note(f"slot/{slot}", 1, "killed", {"pid": 70 + slot, "signal": 9})
+        self.at_us += 100_000
+        self.note(COORDINATOR, 1, "lost", {"slot": slot, "incarnation": 1})
+        rollback = Rollback(RecoveryLine({A: line}))
+        self.add(Handled(self.at_us, COORDINATOR, 1, 0, TasksLost((A,)), (rollback,)))
+
+
+@pytest.fixture
+def run():
+    made = Run()
+    made.note(COORDINATOR, 1, "running", {})
+    made.at_us = 100_000
+    return made
+
+
+def test_pulses_add_up_to_seconds(run):
+    run.live(3)
+    assert [second.at_s for second in run.seconds] == [0, 1, 2]
+    second = run.seconds[1]
+    assert (second.read, second.written, second.running, second.backlog) == (400, 400, 2, 10)
+    assert second.volume.wire == 400
+    assert second.p50_ms == pytest.approx(20, rel=0.02)
+
+
+def test_before_all_slots_run_there_is_no_time():
+    early = Run()
+    early.live(2, read=0)
+    assert early.seconds == []
+
+
+def test_time_passes_when_nobody_says_anything(run):
+    run.live(2)
+    run.at_us = 5_200_000
+    run.timeline.tick()
+    assert [second.read for second in run.seconds] == [200, 400, 200, 0, 0]
+
+
+def test_the_last_second_is_told_although_it_is_not_over(run):
+    run.live(1)
+    run.timeline.close()
+    assert [second.read for second in run.seconds] == [200, 200]
+
+
+def test_a_rollback_tells_what_the_line_costs_and_again_only_if_it_costs_more(run):
+    for number in (1, 2, 3):
+        stored = SnapshotStored(CheckpointMeta(A, number, offsets={0: number * 100}))
+        run.add(Handled(run.at_us, COORDINATOR, 1, 0, stored, ()))
+    run.live(1)
+    run.lose(1, line=2)
+    run.lose(0, line=2)
+    (found,) = run.told("line")
+    assert (found["stored"], found["skipped"], found["back_records"]) == (3, 1, 200)
+
+
+def test_while_a_slot_is_missing_nobody_knows_the_backlog(run):
+    run.live(1)
+    run.lose(1)
+    run.live(1, slots=(0,), running=False, read=0)
+    assert (run.seconds[-1].running, run.seconds[-1].backlog) == (0, None)
+
+
+def test_recovery_is_told_when_five_seconds_were_as_before(run):
+    run.live(12)
+    run.lose(1)
+    run.live(2, slots=(0,), running=False, read=0)
+    run.note(COORDINATOR, 2, "running", {})
+    run.live(2, epoch=2, latency_ms=900)  # half of the second from 16 s on is as before
+    run.live(4, epoch=2)
+    assert run.told("recovered") == []
+    run.live(1, epoch=2)
+    (recovered,) = run.told("recovered")
+    assert recovered["recovery_s"] == pytest.approx(16 - 12.2)
+    assert run.timeline.metrics({})["recovery_s"] == [recovered["recovery_s"]]
+
+
+def test_a_slot_that_comes_back_alone_runs_again(run):
+    run.live(2)
+    run.note(COORDINATOR, 1, "lost", {"slot": 1, "incarnation": 1})
+    run.live(1, slots=(0,))
+    run.live(1, running=True)
+    assert [e.actor for e in run.events if e.what == "running"] == [COORDINATOR, "slot/1"]
+    assert len(run.timeline.metrics({})["restart_s"]) == 1
+
+
+def test_seconds_are_told_as_seconds_and_not_as_events(run):
+    run.live(3)
+    assert not run.told("second")
+
+
+def test_figures_are_the_same_from_the_journal(run):
+    run.live(3)
+    run.lose(1)
+    run.note(COORDINATOR, 2, "running", {})
+    run.live(3, epoch=2)
+    run.timeline.close()
+    assert figures_of(run.journal, {}) == run.timeline.metrics({})
+    assert run.timeline.metrics({})["records_read"] == 2400
