@@ -30,6 +30,7 @@ from snapline.runtime.slot_process import SlotProcess
 SlotProcess(pickle.loads(Path(sys.argv[1]).read_bytes()), sys.argv[2]).run()
 """
 LAUNCHES_MAX = 12
+PATIENCE_S = 90
 
 
 class ProcessSlots:
@@ -125,6 +126,7 @@ def run_processes(
     check_possible(planned)
     injector = Injector(driver, planned, seed=1)
     driver.on_begin = lambda origin_s: injector.begin()
+    driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
     problem = driver.run()
     complaints = slots.complaints()
     outputs = committed(directory, job)
