@@ -6,7 +6,7 @@ end: what stays are the events, and the summary on standard output.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich import box
@@ -78,7 +78,7 @@ class LiveTeller(Teller):
         self._live.update(live_table(second, self._written), refresh=True)
 
 
-def live_table(second: Second, written: deque[int]) -> Group:
+def live_table(second: Second, written: Sequence[int]) -> Group:
     """The numbers of a second, and the output of the last minute."""
     shown = {"time": f"{second.at_s + 1} s", **columns(second)}
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
@@ -144,7 +144,7 @@ def describe(happened: Happened, commits: int) -> str | None:
             return None
 
 
-def sparkline(values: deque[int]) -> str:
+def sparkline(values: Sequence[int]) -> str:
     """One bar per value; the highest is full."""
     highest = max(values, default=0)
     last = len(_BARS) - 1

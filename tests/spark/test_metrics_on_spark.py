@@ -1,0 +1,68 @@
+"""The figures of a real run with a kill in it: plausible, complete, and told while it went on."""
+
+import pytest
+from run_helpers import assert_dead
+
+from snapline.journal.entry import Happened
+from snapline.metrics.second import Second
+from snapline.runtime.run import run
+from snapline.runtime.spec import Spec
+
+pytestmark = pytest.mark.spark
+
+
+class Watched:
+    """A watcher that remembers."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.seconds: list[Second] = []
+
+    def event(self, happened: Happened) -> None:
+        self.events.append(happened.what)
+
+    def second(self, second: Second) -> None:
+        self.seconds.append(second)
+
+
+def test_a_run_with_a_kill_tells_its_seconds_and_has_all_figures(spark, tmp_path):
+    watched = Watched()
+    spec = Spec(
+        "q12",
+        "uncoordinated",
+        rate=1_000,
+        duration_ms=4_000,
+        interval_ms=500,
+        faults="kill slot=1 at=2s",
+    )
+    finished = run(spec, spark, runs=tmp_path, watcher=watched)
+    assert finished.verdict.kept == "yes", finished.verdict
+    found = finished.metrics
+    assert finished.directory.read("result.json")["metrics"] == found
+    assert_dead(found["killed_pids"])
+
+    # Every bid gives one row, so both are known exactly, whatever was read again.
+    assert found["records_read"] == found["records_written"] == 4_000
+    latency, committed = found["latency_ms"], found["committed_latency_ms"]
+    assert 0 < latency["p50"] <= latency["p99"] <= latency["max"]
+    assert 0 < committed["p50"] <= committed["p99"] <= committed["max"]
+
+    assert (found["kills"], found["lost"]) == (1, 1)
+    assert [len(found[name]) for name in ("detection_s", "restart_s", "recovery_s")] == [1, 1, 1]
+    assert found["detection_s"][0] >= 0
+    assert found["restart_s"][0] > 0
+    assert found["recovery_s"][0] is None or found["recovery_s"][0] > 0
+    (rollback,) = found["rollbacks"]
+    assert 0 <= rollback["skipped"] <= rollback["stored"]
+    checkpoints = found["checkpoints"]
+    assert 0 <= checkpoints["skipped"] < checkpoints["stored"]
+    assert 0 < checkpoints["time_ms"]["median"] <= checkpoints["time_ms"]["max"]
+    for kind in ("messages", "wire", "log", "snapshots", "output"):
+        assert found["bytes"][kind] > 0, kind
+
+    order = [what for what in watched.events if what in {"killed", "lost", "line", "running"}]
+    assert order == ["running", "killed", "lost", "line", "running"]
+    assert [second.at_s for second in watched.seconds] == [*range(len(watched.seconds))]
+    assert {second.epoch for second in watched.seconds} >= {1, watched.seconds[-1].epoch}
+    assert watched.seconds[-1].epoch >= 2
+    assert watched.seconds[-1].lines == found["commits"] > 0

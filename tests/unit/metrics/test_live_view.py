@@ -1,0 +1,181 @@
+"""What people see of a run: events and numbers while it goes on, a summary at its end."""
+
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from metric_runs import happened, second
+from rich.console import Console
+
+from snapline.cli_live import describe, latency, size, sparkline, watching_run
+from snapline.cli_summary import print_summary, summary
+from snapline.journal.entry import COORDINATOR, Happened
+from snapline.metrics.figures import figures_of
+from snapline.metrics.second import Volume
+from snapline.runtime.judge import Verdict
+from snapline.runtime.rundir import RunDirectory
+
+CALM = {"epoch": 2, "checkpoints": 16, "lines": 4, "volume": Volume(wire=3_400_000, log=12)}
+LINE = {"stored": 16, "skipped": 2, "back_s": 1.25, "back_records": 4200}
+
+
+def console(*, terminal: bool) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=120, highlight=False)
+
+
+def written(shown: Console) -> str:
+    return shown.file.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_events_are_said_in_words(terminal):
+    shown = console(terminal=terminal)
+    with watching_run(shown) as told:
+        told.event(Happened(1, COORDINATOR, 1, "decided", {"epoch": 1}))
+        told.event(Happened(2, COORDINATOR, 1, "decided", {"epoch": 2}))  # begins an epoch
+        told.event(happened(12.25, "lost", slot=1))
+        told.event(happened(12.26, "line", **LINE))
+        told.event(happened(18, "recovered", recovery_s=1.44))
+    text = written(shown)
+    assert "12.25 s  slot 1 lost; 1 lines were committed before" in text
+    assert "line found: 14 of 16 checkpoints, 2 skipped; back by 1.2 s and about 4,200 rec" in text
+    assert "recovered in 1.4 s" in text
+
+
+def test_on_a_terminal_the_numbers_of_the_last_second_stand_in_a_table():
+    shown = console(terminal=True)
+    with watching_run(shown) as told:
+        told.second(second(11, 20, **CALM))
+        drawn = written(shown)
+    for text in ("in/s", "p99", "backlog", "epoch", "12 s", "1,000", "3.4 MB/s", "20 ms", "█"):
+        assert text in drawn
+
+
+def test_elsewhere_numbers_are_a_plain_line_every_five_seconds():
+    shown = console(terminal=False)
+    with watching_run(shown) as told:
+        for at_s in range(11):
+            told.second(second(at_s, None if at_s == 9 else 20, **CALM))
+    first, last = written(shown).splitlines()
+    assert first.startswith("    5.00 s  in/s 1,000, out/s 1,000, p50 20 ms, p99 20 ms, backlog 0,")
+    assert "p50 -, p99 -" in last
+    assert "\x1b" not in written(shown)
+
+
+@pytest.mark.parametrize("ends_with", [KeyboardInterrupt, ValueError])
+def test_whatever_ends_a_run_the_cursor_comes_back_and_the_table_goes(ends_with):
+    shown = console(terminal=True)
+    view = watching_run(shown)
+    view.__enter__().second(second(0, 20))
+    assert view.__exit__(ends_with, ends_with(), None) is False, "it goes on to the caller"
+    text = written(shown)
+    assert text.count("\x1b[?25h") == text.count("\x1b[?25l") == 1  # the cursor: shown, hidden
+    assert text.endswith("\x1b[2K")  # the last line of the table was erased
+
+
+def test_words_in_brackets_are_no_markup():
+    shown = console(terminal=False)
+    with watching_run(shown) as told:
+        told.event(happened(1, "stopped", problem="no [bold] line"))
+    assert "stopped: no [bold] line" in written(shown)
+
+
+def test_what_only_figures_need_is_not_said():
+    assert describe(happened(1, "published", number=1, rows={}), 0) is None
+    assert describe(happened(1, "collected", snapshots=3), 0) is None
+
+
+def test_a_slot_that_comes_back_alone_is_told_apart():
+    assert describe(happened(1, "running"), 0) == "all slots run (epoch 1)"
+    assert "slot/1 runs again" in describe(happened(1, "running", "slot/1"), 0)
+
+
+def test_numbers_have_as_many_digits_as_they_deserve():
+    assert [latency(ms) for ms in (None, 0.24, 9.96, 20.4, 9_999, 12_345)] == [
+        "-",
+        "0.2 ms",
+        "10.0 ms",
+        "20 ms",
+        "9999 ms",
+        "12.3 s",
+    ]
+    assert [size(n) for n in (0, 999, 1_500, 250_000, 3_400_000, 5e15)] == [
+        "0 B",
+        "999 B",
+        "1.5 kB",
+        "250 kB",
+        "3.4 MB",
+        "5000.0 TB",
+    ]
+
+
+def test_the_highest_bar_is_full_and_nothing_is_a_line():
+    assert sparkline([0, 50, 100]) == "▁▄█"
+    assert sparkline([0, 0]) == "▁▁"
+    assert sparkline([]) == ""
+
+
+@dataclass
+class Finished:
+    """A run that is over."""
+
+    metrics: dict
+    verdict: Verdict
+    rows: dict = field(default_factory=lambda: {"results": 12_000})
+    directory: RunDirectory = RunDirectory(Path("/tmp/q12-aligned-calm-otter"))  # noqa: RUF009
+
+
+def broken_run() -> dict:
+    """The figures of a run in which two slots were lost."""
+    entries = [
+        happened(0, "running"),
+        happened(2.5, "killed", "slot/1", pid=77, signal=9),
+        happened(2.6, "lost", slot=1),
+        happened(3.1, "running", epoch=2),
+        happened(4, "lost", slot=0),
+        *(Happened(1, COORDINATOR, 1, "second", second(n, **CALM).detail()) for n in range(2)),
+    ]
+    return figures_of(entries, {})
+
+
+def test_a_summary_has_latency_failures_and_bytes():
+    found = dict(summary(broken_run(), rows=12_000))
+    assert found["output"].startswith("12,000 rows published")
+    assert found["records"] == "2,000 read, 2,000 written; 1,000 per second"
+    assert found["latency"] == "written p50 20 ms, p99 20 ms"
+    assert found["failures"] == (
+        "2 slots lost, noticed after 0.10 s, all running again 0.50 s later, "
+        "recovered after > the run, > the run"
+    )
+    assert found["bytes"] == "wire 6.8 MB, log 24 B"
+    assert "checkpoints" not in found
+
+
+def test_a_summary_tells_checkpoints_and_what_was_read_again():
+    metrics = broken_run()
+    metrics["read_again"] = 4_057
+    metrics["committed_latency_ms"] = {"p50": 900.0, "p99": 1800.0, "max": 2000.0}
+    metrics["checkpoints"] |= {
+        "stored": 33,
+        "skipped": 5,
+        "bytes": 5_500,
+        "timed": "round",
+        "time_ms": {"median": 9.2, "max": 128.0},
+    }
+    found = dict(summary(metrics, rows=1))
+    assert found["records"].startswith("2,000 read, 2,000 written (4,057 read again)")
+    assert found["latency"].endswith("published p50 900 ms, p99 1800 ms")
+    assert found["checkpoints"] == (
+        "33 stored (5.5 kB), 5 skipped; a round took 9.2 ms, at most 128 ms"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kept", "word"), [("yes", "kept"), ("no", "broken"), ("unknown", "unknown")]
+)
+def test_a_summary_ends_with_the_verdict(capsys, kept, word):
+    print_summary(Finished(broken_run(), Verdict(kept, "a [reason]")))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("q12-aligned-calm-otter: ")
+    assert lines[-1] == f"{word}: a [reason]"
