@@ -59,6 +59,7 @@ def run(
     heartbeat: Duration = "200ms",
     silence: Duration = "2s",
     runs: str | Path = RUNS,
+    resume: str | None = None,
     watcher: Watcher | None = None,
 ) -> Run:
     """Run a dataflow on Spark to its end, break it as asked, and judge the output.
@@ -84,6 +85,7 @@ def run(
         heartbeat: how often slots say that they live.
         silence: after how long without a heartbeat a slot is given up.
         runs: where the run's directory is made.
+        resume: go on with this run (a name, or `"last"`) from its last line; it keeps its settings.
         watcher: is told of every event and every second while it runs.
     """
     if slots is None:
@@ -112,6 +114,7 @@ def run(
         spark,
         flow=flow if isinstance(flow, Dataflow) else None,
         runs=Path(runs),
+        resume=resume,
         timeouts=timeouts(heartbeat, silence),
         watcher=watcher,
     )

@@ -52,6 +52,9 @@ class ProcessSlots:
         command = [sys.executable, "-c", SLOT, str(self.spec), tag]
         self.processes[tag] = subprocess.Popen(command, stderr=subprocess.PIPE)
 
+    def trouble(self):
+        return None
+
     def cancel(self, tag: str) -> None:
         self.processes[tag].kill()
 

@@ -19,7 +19,6 @@ def spark() -> Iterator[SparkSession]:
     """Room for two slots and a spare."""
     session = own_session(slots=2, spares=1)
     yield session
-    assert_usable_and_empty(session)
     session.stop()
 
 
@@ -78,6 +77,7 @@ def test_a_flow_of_a_program_survives_a_kill_and_is_judged_by_its_reference(spar
     assert run.verdict.kept == "yes", run.verdict
     assert run.metrics["kills"] == 1
     assert_dead(run.metrics["killed_pids"])
+    assert_usable_and_empty(spark)
     output = run.output()
     assert output.count() == run.rows["counts"] == len(run.batch()) == 8_000
     again = sl.open_run("last", spark, tmp_path)
@@ -92,7 +92,7 @@ def test_operators_and_functions_of_ones_own_keep_their_promise(spark, tmp_path)
     flow = sl.Dataflow("highest")
     bids = flow.source(sl.nexmark.bids(rate=1_000, seed=3, bidders=10), name="bids")
     tagged = bids.map_records(tag).filter(lambda batch: batch["even"])
-    tagged.key_by("bidder").apply(Highest, name="highest").sink("highest")
+    tagged.key_by("bidder").apply(Highest, name="rises").sink("highest")
     run = sl.run(
         flow,
         spark,

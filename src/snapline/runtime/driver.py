@@ -163,9 +163,14 @@ class Driver:
 
     def _check_registered(self) -> None:
         if self.wanted:
+            trouble = self.launcher.trouble()
             self.finish(
                 f"only {len(self.job.slots) - len(self.wanted)} of {len(self.job.slots)} slots have "
-                "started: ask for fewer slots, or give Spark more cores"
+                + (
+                    f"started: {trouble}"
+                    if trouble is not None
+                    else "started: ask for fewer slots, or give Spark more cores"
+                )
             )
 
     def _beat(self, seq: int) -> None:

@@ -16,6 +16,10 @@ class Launcher(Protocol):
         """Start one more process."""
         ...
 
+    def trouble(self) -> str | None:
+        """Why the last process that could not run did not."""
+        ...
+
     def cancel(self, tag: str) -> None:
         """End the process that introduced itself with this tag, even if it stands still."""
         ...

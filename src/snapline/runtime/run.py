@@ -84,6 +84,7 @@ def run(
     if resume is not None:
         directory = RunDirectory.open(runs, resume)
         spec = replace(_read_spec(directory, flow), faults="")
+        (directory.path / "result.json").unlink(missing_ok=True)  # it is not over any more
     program = find_program(spec, flow)
     job = build_job(spec, program)
     faults = faults_of(spec)
@@ -109,7 +110,7 @@ def run(
     rows = {sink: len(batch) for sink, batch in outputs.items()}
     sinks = [task for tasks in job.deployment.sinks.values() for task in tasks]
     metrics = timeline.metrics(published_times(directory.outlet, sinks))
-    finished = Run(directory, spec, verdict, metrics, rows, spark)
+    finished = Run(directory, spec, verdict, metrics, rows, spark, flow)
     _write_result(finished)
     return finished
 

@@ -23,6 +23,7 @@ class SparkSlots:
         self._jobs: SlotJobs | None = None
         self._by_tag: dict[str, SlotJob] = {}
         self._refusals = 0
+        self._trouble: str | None = None
         self._lock = threading.Lock()
 
     def start(self, spec: SlotSpec) -> None:
@@ -48,8 +49,14 @@ class SparkSlots:
             refused = failure is not None and failure.ending in (Ending.REFUSED, Ending.RAISED)
             self._refusals = self._refusals + 1 if refused else 0
             hopeless = self._refusals >= REFUSALS_MAX
-        if hopeless and failure is not None:
-            self._on_hopeless(f"the slots do not run: {_in_short(failure)}")
+            if failure is not None and refused:
+                self._trouble = _in_short(failure)
+        if hopeless:
+            self._on_hopeless(f"the slots do not run: {self._trouble}")
+
+    def trouble(self) -> str | None:
+        """Why the last process that could not run did not."""
+        return self._trouble
 
     def cancel(self, tag: str) -> None:
         """End the process that introduced itself with these tags, even if it stands still."""
