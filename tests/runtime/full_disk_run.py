@@ -1,7 +1,8 @@
 """A run on a file system that is full for a while; `python full_disk_run.py DIRECTORY PROTOCOL SECONDS`.
 
 The directory is a small file system of its own. As soon as a few lines are committed, it is filled to the
-last byte; after so many seconds there is room again. What came of it is printed as JSON.
+last byte; after so many seconds there is room again, and after twenty the run is ended, if it is not
+over. What came of it is printed as JSON.
 """
 
 import json
@@ -44,6 +45,7 @@ def main(place: Path, protocol: str, full_s: float) -> None:
             fill(ballast)
             assert os.statvfs(place).f_bavail == 0
             driver.loop.after(full_s, make_room)
+            driver.loop.after(20, lambda: driver.finish("nobody made room"))
 
     outcome = run_processes(place, protocol, on_event=act, duration_ms=4_000)
     rows = sum(len(batch) for batch in outcome.outputs.values())

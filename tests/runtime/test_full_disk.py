@@ -51,9 +51,9 @@ def test_a_disk_that_is_full_for_a_while_delays_the_run_and_breaks_nothing(small
 
 
 @pytest.mark.slow
-def test_a_disk_that_stays_full_ends_the_run_and_nothing_wrong_is_public(small_disk):
+def test_while_a_disk_stays_full_the_run_waits_and_nothing_wrong_is_public(small_disk):
     told = run_with_full_disk(small_disk, "aligned", 600)
-    assert told["problem"] == "the slots do not run"
+    assert told["problem"] == "nobody made room"
     assert told["kinds"] == ["missing"]
     assert told["rows"] > 0
     assert told["commits"]["full"] == 0
