@@ -22,6 +22,8 @@ from snapline.metrics.second import Second
 
 NUMBERS_EVERY_S = 5
 SPARK_S = 60  # so many seconds are drawn
+WIDE = 104  # what the table needs with all its columns
+SPARED = ("lines", "stored", "slots")  # the columns that go first
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -75,15 +77,19 @@ class LiveTeller(Teller):
     def second(self, second: Second) -> None:
         """Draw the table anew."""
         self._written.append(second.written)
-        self._live.update(live_table(second, self._written), refresh=True)
+        wide = self.console.width >= WIDE
+        self._live.update(live_table(second, self._written, wide=wide), refresh=True)
 
 
-def live_table(second: Second, written: Sequence[int]) -> Group:
+def live_table(second: Second, written: Sequence[int], *, wide: bool) -> Group:
     """The numbers of a second, and the output of the last minute."""
     shown = {"time": f"{second.at_s + 1} s", **columns(second)}
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    for name in shown:
-        table.add_column(name, justify="right", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, int(wide), 0, 0))
+    for name in list(shown):
+        if wide or name not in SPARED:
+            table.add_column(name, justify="right", no_wrap=True, min_width=6)
+        else:
+            del shown[name]
     table.add_row(*shown.values())
     return Group(table, Text(f"out {sparkline(written)}", style="cyan"))
 

@@ -1,10 +1,13 @@
 """What a slot measures of itself: counters that a few calls per batch keep, and a pulse that says them.
 
-Nothing here looks at a single record: a batch is counted by its length and size, and the latency of its
-records is one vectorised addition to a histogram. A pulse carries what was added since the last one.
+Nothing here looks at a single record: a batch is counted by its length and size. The ages of records are
+collected and go into the histogram many batches at once, because that costs the same for few and for many.
+A pulse carries what was added since the last one.
 """
 
 from collections.abc import Iterable
+
+import numpy as np
 
 from snapline.batch import Batch
 from snapline.core.messages import CheckpointMeta, Message
@@ -12,12 +15,13 @@ from snapline.engine.shell import Ticket
 from snapline.engine.slot import Slot
 from snapline.engine.task import Task
 from snapline.ids import INITIAL, CheckpointNo, Micros, Millis, TaskId
-from snapline.metrics.histogram import Histogram
+from snapline.metrics.histogram import Counts, Histogram
 from snapline.metrics.latency import since
 from snapline.metrics.second import Volume
 from snapline.runtime.words import Pulse
 
 TIME = "time"
+AGES_MAX = 1 << 15  # so many ages are collected at most
 
 
 class Meter:
@@ -32,7 +36,9 @@ class Meter:
     def _reset(self) -> None:
         self.read = self.written = 0
         self.volume = Volume()
-        self.latency = Histogram()
+        self._latency = Histogram()
+        self._ages: list[Counts] = []  #: of records that are not in the histogram yet
+        self._aged = 0  #: how many these are
         self.checkpoint_us: list[Micros] = []
 
     # Data.
@@ -59,7 +65,15 @@ class Meter:
         self.written += batch.length
         self.volume.output += batch.nbytes
         if TIME in batch.columns:
-            self.latency.add(since(batch[TIME], now_us))
+            self._ages.append(since(batch[TIME], now_us))
+            self._aged += batch.length
+            if self._aged > AGES_MAX:
+                self._count_ages()
+
+    def _count_ages(self) -> None:
+        if self._ages:
+            self._latency.add(np.concatenate(self._ages))
+            self._ages, self._aged = [], 0
 
     # Checkpoints.
 
@@ -85,6 +99,7 @@ class Meter:
 
     def pulse(self, slot: Slot, now_ms: Millis) -> Pulse:
         """What was added since the last pulse, and how the slot stands."""
+        self._count_ages()
         said = Pulse(
             slot.epoch,
             slot.running,
@@ -92,7 +107,7 @@ class Meter:
             self.written,
             backlog(slot.tasks.values(), now_ms),
             self.volume,
-            self.latency.pairs(),
+            self._latency.pairs(),
             tuple(self.checkpoint_us),
         )
         self._reset()

@@ -20,8 +20,8 @@ CALM = {"epoch": 2, "checkpoints": 16, "lines": 4, "volume": Volume(wire=3_400_0
 LINE = {"stored": 16, "skipped": 2, "back_s": 1.25, "back_records": 4200}
 
 
-def console(*, terminal: bool) -> Console:
-    return Console(file=io.StringIO(), force_terminal=terminal, width=120, highlight=False)
+def console(*, terminal: bool, width: int = 120) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=width, highlight=False)
 
 
 def written(shown: Console) -> str:
@@ -49,6 +49,16 @@ def test_on_a_terminal_the_numbers_of_the_last_second_stand_in_a_table():
         told.second(second(11, 20, **CALM))
         drawn = written(shown)
     for text in ("in/s", "p99", "backlog", "epoch", "12 s", "1,000", "3.4 MB/s", "20 ms", "█"):
+        assert text in drawn
+
+
+def test_a_narrow_terminal_shows_fewer_numbers_and_cuts_none():
+    shown = console(terminal=True, width=80)
+    with watching_run(shown) as told:
+        told.second(second(123_456, 20_000, **CALM, read=1_234_567, backlog=999_999))
+    drawn = written(shown)
+    assert "…" not in drawn
+    for text in ("123457 s", "1,234,567", "20.2 s", "epoch", "999,999", "3.4 MB/s"):
         assert text in drawn
 
 

@@ -43,6 +43,14 @@ def test_a_pulse_carries_what_was_done_since_the_last_one():
     assert (again.read, again.written, again.volume, again.latency) == (0, 0, Volume(), ())
 
 
+def test_latency_is_counted_however_much_is_written_between_two_pulses(monkeypatch):
+    monkeypatch.setattr("snapline.runtime.meter.AGES_MAX", 5)
+    meter = Meter()
+    for at_ms in range(4):
+        meter.wrote(Batch.of(time=[at_ms] * 3), now_us=at_ms * 1000 + 7)
+    assert pulse(meter).latency == ((7, 12),)
+
+
 def test_rows_without_a_time_are_written_without_latency():
     meter = Meter()
     meter.wrote(Batch.of(count=[1, 2, 3]), now_us=1)
