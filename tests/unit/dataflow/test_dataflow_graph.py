@@ -19,7 +19,7 @@ from snapline.dataflow.graph import (
 from snapline.dataflow.logical import Graph
 from snapline.dataflow.operator import Operator
 from snapline.durations import millis
-from snapline.errors import GraphError
+from snapline.errors import GraphError, UsageError
 
 
 @dataclass
@@ -276,7 +276,7 @@ def test_windows_need_a_column_of_time_and_a_size():
         source.tumbling("10s", time="when")
     with pytest.raises(GraphError, match="size above 0"):
         source.tumbling(0)
-    with pytest.raises(GraphError, match="is no duration"):
+    with pytest.raises(UsageError, match="a duration is written as 500ms, 20s"):
         source.tumbling("soon")
 
 
