@@ -1,4 +1,4 @@
-"""What README shows is what a newcomer sees: the demo is deterministic, so it can be held to it."""
+"""What README shows is what a newcomer sees: a simulated run is deterministic, so it can be held to it."""
 
 import re
 from pathlib import Path
@@ -10,18 +10,19 @@ from snapline.cli import app
 ROOT = Path(__file__).parent.parent
 
 
-def _demo_arguments() -> list[str]:
-    command = re.search(r"demo\(\) \{\n(.*?)\n\}", (ROOT / "dev").read_text(), re.DOTALL)
+def _story_arguments() -> list[str]:
+    command = re.search(r"story\(\) \{\n(.*?)\n\}", (ROOT / "dev").read_text(), re.DOTALL)
     assert command is not None
     words = re.findall(r'"[^"]*"|\S+', command[1].replace("\\\n", " "))
     return [word.strip('"') for word in words if word not in ("snapline", '"$@"')]
 
 
-def test_the_demo_prints_what_readme_shows(tmp_path, monkeypatch):
+def test_the_story_is_what_readme_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, _demo_arguments(), catch_exceptions=False)
+    result = CliRunner().invoke(app, _story_arguments(), catch_exceptions=False)
     assert result.exit_code == 0
-    shown = re.search(r"prints\n\n```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    readme = (ROOT / "README.md").read_text()
+    shown = re.search(r"`\./dev story` .*?\n\n```\n(.*?)```", readme, re.DOTALL)
     assert shown is not None
     printed = [line.rstrip() for line in result.output.splitlines()]
     for line in shown[1].splitlines():
@@ -29,8 +30,8 @@ def test_the_demo_prints_what_readme_shows(tmp_path, monkeypatch):
     assert (tmp_path / "run.svg").read_text().startswith("<svg")
 
 
-def test_the_picture_in_readme_is_the_one_that_the_demo_draws(tmp_path, monkeypatch):
+def test_the_picture_in_readme_is_the_one_that_is_drawn(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    CliRunner().invoke(app, _demo_arguments(), catch_exceptions=False)
+    CliRunner().invoke(app, _story_arguments(), catch_exceptions=False)
     drawn = (tmp_path / "run.svg").read_text()
     assert drawn == (ROOT / "docs" / "uncoordinated.svg").read_text()
