@@ -1,12 +1,8 @@
 """Whole runs without Spark: slots are plain processes of this machine, and all else is as on Spark."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-from pyspark import cloudpickle
 
 from snapline.batch import Batch, concat
 from snapline.chaos.faults import parse
@@ -18,54 +14,12 @@ from snapline.journal.entry import Happened
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.driver import Driver, Timeouts
 from snapline.runtime.inject import Injector, check_possible
+from snapline.runtime.process_slots import PROGRAM, ProcessSlots
 from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.slot_process import SlotSpec
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Params, Problem
 
-SLOT = """
-import pickle, sys
-from pathlib import Path
-from snapline.runtime.slot_process import SlotProcess
-SlotProcess(pickle.loads(Path(sys.argv[1]).read_bytes()), sys.argv[2]).run()
-"""
-LAUNCHES_MAX = 12
 PATIENCE_S = 90
-
-
-class ProcessSlots:
-    """A launcher of plain processes."""
-
-    def __init__(self, directory: Path, on_hopeless: Callable[[str], None]) -> None:
-        self.spec = directory / "slot.pickle"
-        self.on_hopeless = on_hopeless
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, spec: SlotSpec) -> None:
-        self.spec.write_bytes(cloudpickle.dumps(spec))
-
-    def launch(self) -> None:
-        tag = f"process-{len(self.processes)}"
-        if len(self.processes) >= LAUNCHES_MAX:
-            self.on_hopeless("the slots do not run")
-            return
-        command = [sys.executable, "-c", SLOT, str(self.spec), tag]
-        self.processes[tag] = subprocess.Popen(command, stderr=subprocess.PIPE)
-
-    def trouble(self):
-        return None
-
-    def cancel(self, tag: str) -> None:
-        self.processes[tag].kill()
-
-    def stop(self) -> None:
-        for process in self.processes.values():
-            process.kill()
-
-    def complaints(self) -> list[str]:
-        """What the processes said before they ended, each its last line; all have ended."""
-        said = [process.communicate(timeout=30)[1] for process in self.processes.values()]
-        return [text.decode().strip().rpartition("\n")[2] for text in said if text]
 
 
 @dataclass
@@ -111,6 +65,7 @@ def run_processes(
     duration_ms: int = 3_000,
     publish_lag: int = 0,
     timeouts: Timeouts | None = None,
+    program: str = PROGRAM,
     on_event: Callable[[Driver, Happened], None] = lambda driver, happened: None,
 ) -> Outcome:
     """Run a workload with two slots to its end, and judge the output."""
@@ -123,7 +78,7 @@ def run_processes(
         happened.append(entry)
         on_event(driver, entry)
 
-    slots = ProcessSlots(directory.path, lambda why: driver.loop.post(lambda: driver.finish(why)))
+    slots = ProcessSlots(lambda why: driver.loop.post(lambda: driver.finish(why)), program=program)
     driver = Driver(job, directory, slots, timeouts=timeouts, on_event=see)
     planned = parse(faults)
     check_possible(planned)

@@ -19,7 +19,10 @@ class Params:
     seed: int = 1
     partitions: int = 3  # one per slot
     records: int = 60  # per partition and source
-    duration_ms: Millis = 2_400  # the records are due evenly over this time
+    duration_ms: Millis = 2_400  # the records are due evenly over this time ...
+    at_once: bool = (
+        False  # ... or all at the beginning; their times are spread over it all the same
+    )
 
 
 @dataclass(frozen=True, slots=True)

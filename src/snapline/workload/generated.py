@@ -7,7 +7,8 @@ watched the run.
 
 Records are due evenly over the duration. The time of a record is the time at which it is due; with
 `disorder_ms` it lies up to that much earlier, as if the record had been delayed on its way, and the
-watermark keeps the same distance.
+watermark keeps the same distance. With `at_once` every record is due at the beginning, so the flow takes
+them as fast as it can, and times and watermarks are as they would be otherwise.
 """
 
 import zlib
@@ -90,10 +91,15 @@ class Generated:
 
     def due_ms(self, partition: int, offset: int) -> Millis:
         """When the record at `offset` is due."""
+        return 0 if self.params.at_once else self._time_ms(offset)
+
+    def _time_ms(self, offset: int) -> Millis:
         return offset * self.params.duration_ms // self.records
 
     def due_through(self, partition: int, now_ms: Millis) -> int:
         """The number of records that are due by now."""
+        if self.params.at_once:
+            return self.records
         # due_ms(n) <= now  <=>  n * duration < (now + 1) * records
         due = -((now_ms + 1) * self.records // -self.params.duration_ms)
         return min(max(due, 0), self.records)
@@ -122,7 +128,7 @@ class Generated:
         """No record at `offset` or later has a time below this."""
         if offset >= self.records:
             return END_OF_TIME
-        return max(self.due_ms(partition, offset) - self.disorder_ms, 0)
+        return max(self._time_ms(offset) - self.disorder_ms, 0)
 
     def everything(self) -> Batch:
         """All records of all partitions: the input as an oracle sees it."""
