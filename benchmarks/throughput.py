@@ -2,8 +2,9 @@
 
     python benchmarks/throughput.py [--queries Q,Q] [--protocols P,P] [--records N] [--profile]
 
-Slots are plain processes with their sockets, files and checkpoints, as in any run; the sink is the egress log. *rec/s* counts input records from the first moment on to the last
-pulse in which something was read or written. *us/batch* is the CPU time of all slots over the batches that
+Slots are plain processes with their sockets, files and checkpoints, as in any run; the sink is the egress
+log. *Mrec/s* counts input records from the first moment on to the last pulse in which something was read or
+written. *us/batch* is the CPU time of all slots over the batches that
 sources have read; *Mrec/cpu-s* is what one core would do alone. On a busy machine only these two say much.
 With `--profile` one more run per line tells where the time of slot 0 goes; profiling itself doubles it.
 """
@@ -172,6 +173,7 @@ def profile(query: str, protocol: str, asked: argparse.Namespace) -> None:
         measure(query, protocol, asked, PROFILED.format(program=PROGRAM, where=where))
         stats = pstats.Stats(str(Path(where) / "process-0.prof"))
         stats.sort_stats("tottime").print_stats(asked.lines)
+        stats.sort_stats("cumtime").print_stats("snapline", asked.lines)
 
 
 def main() -> None:
