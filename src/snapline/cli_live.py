@@ -128,6 +128,8 @@ def describe(happened: Happened, commits: int) -> str | None:
             return f"the store is away for {detail['for_ms'] / 1000:g} s"
         case "back":
             return "the store is back"
+        case "waiting":
+            return f"the store fails, the job waits: {detail['because']}"
         case "damaged":
             return f"a snapshot of {happened.actor} is damaged"
         case "line":

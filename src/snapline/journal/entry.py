@@ -71,9 +71,10 @@ class Happened:
 
     `what` is one of: killed, paused, continued, cut, outage, slowed, damaged, coordinator-killed,
     coordinator-resumed (faults and their ends); lost, launched, restored, running (a slot, or the job);
-    line (found for a rollback, and what it costs), decided, published, collected, finished, stopped,
-    interrupted, deposed (the coordinator); replayed, fenced, overtaken (messages); second (what all slots
-    did in one, see `metrics.second`), recovered (backlog and latency are as before a loss).
+    line (found for a rollback, and what it costs), decided, published, collected, waiting (for a store
+    that fails), finished, stopped, interrupted, deposed (the coordinator); replayed, fenced, overtaken
+    (messages); second (what all slots did in one, see `metrics.second`), recovered (backlog and latency are
+    as before a loss).
     """
 
     at_us: Micros

@@ -13,7 +13,6 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -23,10 +22,10 @@ from snapline.engine.coordinator import Coordinator
 from snapline.engine.job import Job
 from snapline.engine.ledger import read_last
 from snapline.engine.shell import Alarm, Ticket
-from snapline.errors import StorageError
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.runtime import words
+from snapline.runtime.decisions import Decisions
 from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
 from snapline.runtime.launcher import Launcher
@@ -48,6 +47,7 @@ class Timeouts:
     lease_s: float = 5.0
     register_s: float = 60.0
     link_s: float = 0.5  # for a slot's own end to explain why another has lost it
+    restore_s: float = 15.0  # while a slot loads its state it may be silent for longer
 
 
 @dataclass(slots=True, eq=False)
@@ -58,6 +58,7 @@ class Member:
     hello: words.Hello
     heard_s: float
     life: tuple[SlotId, Incarnation] | None = None  # None: a spare
+    restoring: bool = False  # it was told to, and has not said that it is done
 
 
 class Driver:
@@ -97,9 +98,8 @@ class Driver:
         self.wire = Wire([channel.id for channel in job.topology.channels])
         self.secret = new_secret()
         self.listener = Listener(self.loop, self.secret, self, host=listen)
-        self.background = ThreadPoolExecutor(1, "snapline-decisions")
         self.files = directory.store
-        self.outlet = directory.outlet
+        self.decisions = Decisions(self.files, directory.outlet, self.loop.post, self._complain)
         self.journal_file = JournalFile(
             directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl"
         )
@@ -154,7 +154,7 @@ class Driver:
             member.connection.close()
         self.timeline.close()
         self.launcher.stop()
-        self.background.shutdown(wait=True)
+        self.decisions.close()
         self.journal_file.close()
         self.loop.close()
 
@@ -177,7 +177,9 @@ class Driver:
         now_s = time.monotonic()
         for member in tuple(self.members.values()):
             member.connection.send(self.wire.pack(words.Lease(seq)))
-            if now_s - member.heard_s > self.timeouts.silence_s:
+            times = self.timeouts
+            patience_s = times.restore_s if member.restoring else times.silence_s
+            if now_s - member.heard_s > patience_s:
                 self.launcher.cancel(member.hello.role)
                 self._gone(member)
         self.timeline.tick()
@@ -208,6 +210,8 @@ class Driver:
             if member.life is not None:
                 self.timeline.pulse(member.life[0], word)
         elif member.life is not None and not isinstance(word, words.Heartbeat):
+            if isinstance(word, control.Restored):
+                member.restoring = False
             self.engine.report(*member.life, word)  # type: ignore[arg-type]
 
     def lost(self, connection: Connection, reason: str) -> None:
@@ -315,6 +319,7 @@ class Driver:
                     member.connection.send(self.wire.pack(self._peers()))
                 if isinstance(order, control.Go):
                     member.connection.send(self.wire.pack(self._begin()))
+                member.restoring |= isinstance(order, control.Restore)
                 member.connection.send(self.wire.pack(order))
 
     def _begin(self) -> words.Begin:
@@ -348,46 +353,24 @@ class Driver:
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision in the background, unless its number is taken."""
-
-        def work() -> None:
-            try:
-                won = self.files.put_if_absent(key, data)
-                found = data if won else self.files.get(key)
-            except StorageError:
-                self.loop.post(lambda: self.engine.failed(ticket))
-                return
-            if found == data:
-                self.loop.post(lambda: self.engine.done(ticket))
-            else:
-                self.loop.post(lambda: self.engine.conflict(ticket, found))
-
-        self.background.submit(work)
+        self.decisions.decide(self.engine, ticket, key, data)
 
     def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
         """Publish in the background."""
-
-        def work() -> None:
-            try:
-                accepted = self.outlet.publish(number, extents)
-            except StorageError:
-                self.loop.post(lambda: self.engine.failed(ticket))
-                return
-            if accepted:
-                self.loop.post(lambda: self._published(ticket, number, extents))
-            else:
-                self.loop.post(lambda: self.engine.conflict(ticket, b""))
-
-        self.background.submit(work)
-
-    def _published(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
         rows = {task: (extent.start, extent.stop) for task, extent in extents.items()}
-        detail = {"number": number, "rows": rows}
-        self.note(COORDINATOR, self.engine.epoch, "published", detail)
-        self.engine.done(ticket)
+
+        def published() -> None:
+            detail = {"number": number, "rows": rows}
+            self.note(COORDINATOR, self.engine.epoch, "published", detail)
+
+        self.decisions.publish(self.engine, ticket, number, extents, published)
 
     def delete(self, key: str) -> None:
         """Delete an object in the background."""
-        self.background.submit(self.files.delete, key)
+        self.decisions.delete(key)
+
+    def _complain(self, story: str) -> None:
+        self.note(COORDINATOR, self.engine.epoch, "waiting", {"because": story})
 
     def finish(self, problem: str | None) -> None:
         """The job is over."""

@@ -90,7 +90,9 @@ class SlotProcess:
                     break
                 worked = True
             self.loop.poll(0 if worked else None)
-            self.leaving |= time.monotonic() > self.lease_until_s
+            if time.monotonic() > self.lease_until_s:
+                self.loop.poll(0)  # after a long restore the lease may wait in the socket
+                self.leaving |= time.monotonic() > self.lease_until_s
         self._publish_at_once()
         self._pulse()
         self.loop.poll(0)

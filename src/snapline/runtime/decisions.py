@@ -1,0 +1,125 @@
+"""What the coordinator writes down, done beside its loop: decisions, and manifests of public output.
+
+One thread writes, in the order in which it was asked: a decision is durable before the manifest that
+follows from it. A call that fails is made again by whoever asked; meanwhile the user is told why the job
+waits.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Protocol
+
+from snapline.engine.shell import Ticket
+from snapline.errors import StorageError
+from snapline.ids import TaskId
+from snapline.storage.api import Extent, Outlet, Store
+
+COMPLAINT_SECONDS = 10.0
+"""So long nothing more is said about a store that fails."""
+
+
+class Asker(Protocol):
+    """Who is answered: the engine's coordinator."""
+
+    def done(self, ticket: Ticket) -> None:
+        """It is durable."""
+        ...
+
+    def failed(self, ticket: Ticket) -> None:
+        """It may not be."""
+        ...
+
+    def conflict(self, ticket: Ticket, found: bytes) -> None:
+        """Another coordinator was there first."""
+        ...
+
+
+class Decisions:
+    """The writing hand of one coordinator. `post` brings an action into its loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        outlet: Outlet,
+        post: Callable[[Callable[[], None]], None],
+        complain: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._outlet = outlet
+        self._post = post
+        self._complain = complain
+        self._quiet_until_s = 0.0
+        self._thread = ThreadPoolExecutor(1, "snapline-decisions")
+
+    def decide(self, asker: Asker, ticket: Ticket, key: str, data: bytes) -> None:
+        """Store a decision, unless its number is taken."""
+
+        def work() -> None:
+            won = self._store.put_if_absent(key, data)
+            found = data if won else self._store.get(key)
+            if found == data:
+                self._post(lambda: asker.done(ticket))
+            else:
+                self._post(lambda: asker.conflict(ticket, found))
+
+        self._do(work, asker, ticket)
+
+    def publish(
+        self,
+        asker: Asker,
+        ticket: Ticket,
+        number: int,
+        extents: Mapping[TaskId, Extent],
+        published: Callable[[], None],
+    ) -> None:
+        """Publish a manifest, and tell `published` first."""
+
+        def tell() -> None:
+            published()
+            asker.done(ticket)
+
+        def work() -> None:
+            if self._outlet.publish(number, extents):
+                self._post(tell)
+            else:
+                self._post(lambda: asker.conflict(ticket, b""))
+
+        self._do(work, asker, ticket)
+
+    def delete(self, key: str) -> None:
+        """Delete an object; if it cannot be done, it stays as garbage."""
+
+        def work() -> None:
+            with suppress(StorageError):
+                self._store.delete(key)
+
+        self._thread.submit(work)
+
+    def _do(self, work: Callable[[], None], asker: Asker, ticket: Ticket) -> None:
+        def guarded() -> None:
+            try:
+                work()
+            except StorageError as error:
+                story = str(error)
+                self._post(lambda: self._failed(asker, ticket, story))
+            except BaseException as error:  # a defect: it ends the job, not only this thread
+                defect = error
+                self._post(lambda: _raise(defect))
+
+        self._thread.submit(guarded)
+
+    def _failed(self, asker: Asker, ticket: Ticket, story: str) -> None:
+        if time.monotonic() >= self._quiet_until_s:
+            self._quiet_until_s = time.monotonic() + COMPLAINT_SECONDS
+            self._complain(story)
+        asker.failed(ticket)
+
+    def close(self) -> None:
+        """Write what was asked for."""
+        self._thread.shutdown(wait=True)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
