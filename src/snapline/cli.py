@@ -1,7 +1,7 @@
 """The command line: parse, call, exit code. What is printed is made in the modules `cli_*`.
 
 Exit codes: 0 every promise was kept, 1 one was broken (or the sweep proved nothing), 2 bad input,
-3 unknown or a failure of the machinery, 130 interrupted.
+3 unknown or a failure of the machinery, 130 interrupted (143: by SIGTERM).
 """
 
 import sys
@@ -71,8 +71,8 @@ app = typer.Typer(
     name="snapline",
     help="Run streaming dataflows under the checkpointing protocol you choose, break them on purpose, "
     "and see whether the protocol kept its promise.",
-    epilog="Start with [bold]snapline simulate[/bold]. Exit codes: 0 kept, 1 broken, 2 bad input, "
-    "3 unknown, 130 interrupted.",
+    epilog="Start with [bold]snapline run q12[/bold] or [bold]snapline simulate[/bold]. Exit codes: 0 kept, 1 broken, "
+    "2 bad input, 3 unknown, 130 interrupted.",
     rich_markup_mode="rich",
     no_args_is_help=True,
     add_completion=False,

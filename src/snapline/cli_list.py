@@ -45,7 +45,7 @@ def _workloads() -> list[Row]:
 
 
 def _systems() -> list[Row]:
-    return [{"name": "snapline", "summary": "Snapline's own engine, in the simulator"}]
+    return [{"name": "snapline", "summary": "Snapline's own engine, on Spark and in the simulator"}]
 
 
 def _faults() -> list[Row]:
