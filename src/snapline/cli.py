@@ -71,8 +71,8 @@ app = typer.Typer(
     name="snapline",
     help="Run streaming dataflows under the checkpointing protocol you choose, break them on purpose, "
     "and see whether the protocol kept its promise.",
-    epilog="Start with [bold]snapline run q12[/bold] or [bold]snapline simulate[/bold]. Exit codes: 0 kept, 1 broken, "
-    "2 bad input, 3 unknown, 130 interrupted.",
+    epilog="Start with [bold]snapline run q12[/bold] or [bold]snapline simulate[/bold]. Exit codes: "
+    "0 kept, 1 broken, 2 bad input, 3 unknown, 130 interrupted.",
     rich_markup_mode="rich",
     no_args_is_help=True,
     add_completion=False,
