@@ -122,13 +122,15 @@ class _Window:
         """The collected rows, or those that are new."""
         return self._collected.capture(full=full)
 
-    def restore_state(self, batch: Batch) -> None:
+    def restore_state(self, batches: Sequence[Batch]) -> None:
         """Take back numbers per key."""
-        self._state_for({name: batch[name].dtype for name in self._plan.reduced}).restore(batch)
+        dtypes = {name: batches[0][name].dtype for name in self._plan.reduced}
+        self._state_for(dtypes).restore(batches)
 
-    def restore_collected(self, batch: Batch) -> None:
+    def restore_collected(self, batches: Sequence[Batch]) -> None:
         """Take back collected rows."""
-        self._collected.append(batch.columns, batch.length)
+        for batch in batches:
+            self._collected.append(batch.columns, batch.length)
         self._collected.mark()
 
 

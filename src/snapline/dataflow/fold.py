@@ -52,8 +52,7 @@ class _KeyedOperator(Operator):
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Take back the keys."""
-        for capture in captures:
-            self._state.restore(capture.parts[STATE])
+        self._state.restore([capture.parts[STATE] for capture in captures])
 
 
 class Count(_KeyedOperator):

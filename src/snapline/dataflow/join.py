@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from snapline.batch import Batch, Column
+from snapline.batch import Batch, Column, concat
 from snapline.dataflow.columns import Fixed, Rows
 from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.state import KeyedState
@@ -113,10 +113,10 @@ class JoinState:
         """The rows of a side, or those that are new."""
         return self._sides[side].rows.capture(full=full)
 
-    def restore(self, side: str, batch: Batch) -> None:
-        """Take back rows that were captured."""
-        if batch.length:
-            self.add(side, batch)
+    def restore(self, side: str, batches: Sequence[Batch]) -> None:
+        """Take back rows that were captured, all at once."""
+        if rows := [batch for batch in batches if batch.length]:
+            self.add(side, concat(rows))
             self._sides[side].rows.mark()
 
 
@@ -143,9 +143,8 @@ class Join(Operator):
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Take back the rows."""
-        for capture in captures:
-            for side in SIDES:
-                self._state.restore(side, capture.parts[side])
+        for side in SIDES:
+            self._state.restore(side, [capture.parts[side] for capture in captures])
 
 
 class WindowJoin(Operator):
@@ -195,5 +194,5 @@ class WindowJoin(Operator):
         self._windows.restore(captures, {side: partial(_restore, side) for side in SIDES})
 
 
-def _restore(side: str, state: JoinState, batch: Batch) -> None:
-    state.restore(side, batch)
+def _restore(side: str, state: JoinState, batches: Sequence[Batch]) -> None:
+    state.restore(side, batches)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from snapline.batch import Array, Batch, Column, Kind, Varlen, Words, kind_of
+from snapline.batch import Array, Batch, Column, Kind, Varlen, Words, concat, kind_of
 from snapline.dataflow.columns import Rows
 from snapline.dataflow.partition import Hashes, hash_columns
 from snapline.dataflow.table import Int64s, SlotTable
@@ -30,7 +30,7 @@ class KeyedState:
         self._values: Final = tuple(fills)
         self._kinds: tuple[Kind, ...] = ()  # of the key columns; known with the first key
         self._direct = False  # whether the key is its own code in the table
-        self._table = SlotTable({**fills, _ROW: -1, _DIRTY: False})
+        self._table = SlotTable({**fills, _DIRTY: False})
         self._keys = Rows()  # by row: the keys that are looked up by hash
 
     def __len__(self) -> int:
@@ -45,6 +45,8 @@ class KeyedState:
         if not self._kinds:
             self._kinds = tuple(_kept(kind_of(column)) for column in columns)
             self._direct = len(columns) == 1 and isinstance(columns[0], np.ndarray)
+            if not self._direct:
+                self._table.add_column(_ROW, -1)
         canonical = [_canonical(column) for column in columns]
         if self._direct and isinstance(canonical[0], np.ndarray):
             return self._table.locate(canonical[0])
@@ -103,13 +105,17 @@ class KeyedState:
         values = {name: self._table.columns[name][slots] for name in self._values}
         return Batch({**self.keys_at(slots), **values}, len(slots))
 
-    def restore(self, batch: Batch) -> None:
-        """Take back a capture: later values replace earlier ones."""
-        if not batch.length:
+    def restore(self, batches: Sequence[Batch]) -> None:
+        """Take back captures, all at once: later values replace earlier ones."""
+        known = [batch for batch in batches if batch.length]
+        if not known:
             return
-        slots = self.locate([batch[name] for name in self._names])
-        for name in self._values:
-            self._table.columns[name][slots] = batch[name]
+        keys = concat([batch.select(*self._names) for batch in known])
+        slots = self.locate([keys[name] for name in self._names])
+        ends = np.cumsum([batch.length for batch in known])
+        for batch, of_batch in zip(known, np.split(slots, ends[:-1]), strict=True):
+            for name in self._values:
+                self._table.columns[name][of_batch] = batch[name]
 
 
 def _rehash(hashes: Hashes) -> Hashes:

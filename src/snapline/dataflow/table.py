@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from snapline.batch import Array
+from snapline.dataflow.partition import Hashes
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
@@ -43,6 +44,11 @@ class SlotTable:
         self._view = self.keys.data
         self.columns = {n: np.full(size + 1, fill, fill.dtype) for n, fill in self._fills.items()}
 
+    def add_column(self, name: str, fill: Any) -> None:
+        """Keep one more value per key."""
+        self._fills[name] = np.asarray(fill)
+        self.columns[name] = np.full(self._size + 1, fill, self._fills[name].dtype)
+
     def __len__(self) -> int:
         return self._count + self._has_reserved
 
@@ -54,7 +60,7 @@ class SlotTable:
     def locate(self, keys: Int64s) -> Int64s:
         """The slot of every key; keys that are new get one."""
         if 3 * (self._count + len(keys)) > self._size:
-            self._grow(self._count + len(keys))
+            return self._grow(keys)
         return self._find_or_insert(keys)
 
     def _find_or_insert(self, keys: Int64s) -> Int64s:
@@ -77,16 +83,20 @@ class SlotTable:
         at, wanted = slots[missed], keys[missed]
         free = self.keys[at] == EMPTY
         if free.any():
-            settled = at[free]
-            self.keys[settled] = wanted[
-                free
-            ]  # of several keys that want a slot the last one gets it
-            self._count += len(np.unique(settled))
+            self._count += self._settle(at[free], wanted[free])
         lost = self.keys[at] != wanted
         missed, wanted, at = missed[lost], wanted[lost], (at[lost] + 1) & (self._size - 1)
         slots[missed] = at
         left: Int64s = missed[self.keys[at] != wanted]
         return left
+
+    def _settle(self, slots: Int64s, keys: Int64s) -> int:
+        """Put keys into free slots; of several that want the same one gets it. How many were taken."""
+        ramp = np.arange(len(slots))
+        self.keys[slots] = ramp  # for a moment: who came last stays, and is known by its number
+        winners = self.keys[slots]
+        self.keys[slots] = keys[winners]
+        return int(np.count_nonzero(winners == ramp))
 
     def _finish(self, keys: list[int], slots: list[int]) -> list[int]:
         """The same, one key after the other."""
@@ -102,16 +112,49 @@ class SlotTable:
             slots[i] = slot
         return slots
 
-    def _grow(self, keys_max: int) -> None:
-        size = self._size
-        while 3 * keys_max > size:
-            size *= 2
-        before, keys, columns = self.slots(), self.keys, self.columns
-        self._allocate(size)
-        self._count = 0
-        after = self._find_or_insert(keys[before])
+    def _grow(self, keys: Int64s) -> Int64s:
+        """Make room for these keys and insert them, with all that were there, in one go."""
+        before, known, columns = self.slots(), self.keys, self.columns
+        slots = self._fill(np.concatenate([known[before], keys]))
+        after = slots[: len(before)]
         for name, column in columns.items():
             self.columns[name][after] = column[before]
+        return slots[len(before) :]
+
+    def _fill(self, keys: Int64s) -> Int64s:
+        """Begin anew, larger, with these keys alone, and return their slots.
+
+        In the order of their hashes no key has to look for a free slot: it gets its own, or the one behind
+        its predecessor. What comes out of a table or a capture stands nearly in that order, and sorts fast.
+        """
+        reserved = keys == EMPTY
+        if reserved.any():
+            self._has_reserved = True
+            slots = np.empty(len(keys), np.int64)
+            slots[~reserved] = self._fill(keys[~reserved])
+            slots[reserved] = self._size
+            return slots
+        hashes = keys.view(np.uint64) * _ODD  # odd: no two keys have the same
+        order = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        first = np.ones(len(keys), np.bool_)
+        np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
+        places = self._place(hashes[first], keys[order[first]])
+        slots = np.empty(len(keys), np.int64)
+        slots[order] = places[np.cumsum(first) - 1]
+        return slots
+
+    def _place(self, hashes: Hashes, keys: Int64s) -> Int64s:
+        """Begin anew with these keys, which are distinct and in the order of their hashes."""
+        self._allocate(max(2 * self._size, 1 << (3 * len(keys) - 1).bit_length()))
+        homes = (hashes >> self._shift).view(np.int64)
+        ramp = np.arange(len(homes))
+        places: Int64s = np.maximum.accumulate(homes - ramp) + ramp
+        inside = int(np.searchsorted(places, self._size))  # the few behind go round
+        self.keys[places[:inside]] = keys[:inside]
+        self._count = inside
+        places[inside:] = self._finish(keys[inside:].tolist(), homes[inside:].tolist())
+        return places
 
 
 class Groups:

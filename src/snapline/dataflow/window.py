@@ -67,15 +67,19 @@ class Windows(Generic[State]):
 
     def late(self, starts: Int64s) -> Array | None:
         """Which of these windows have closed; None if no one has."""
-        late = starts <= self._watermark - self.shape.size_ms - self.shape.lateness_ms
+        late = starts <= self._horizon
         return late if late.any() else None
+
+    @property
+    def _horizon(self) -> Millis:
+        """Windows that start here or earlier have closed."""
+        return self._watermark - self.shape.size_ms - self.shape.lateness_ms
 
     def advance(self, watermark: Millis) -> list[tuple[Millis, State]]:
         """Take a watermark; return the windows that it closes, which are gone from here."""
         self._watermark = max(self._watermark, watermark)
-        horizon = self._watermark - self.shape.size_ms - self.shape.lateness_ms
         closed = []
-        while self._starts and self._starts[0] <= horizon:
+        while self._starts and self._starts[0] <= self._horizon:
             start = heapq.heappop(self._starts)
             closed.append((start, self._open.pop(start)))
         return closed
@@ -99,20 +103,27 @@ class Windows(Generic[State]):
         return concat(labelled) if labelled else Batch({})
 
     def restore(
-        self, captures: Sequence[Capture], parts: Mapping[str, Callable[[State, Batch], None]]
+        self,
+        captures: Sequence[Capture],
+        parts: Mapping[str, Callable[[State, Sequence[Batch]], None]],
     ) -> None:
-        """Take back captures: each part window by window; what was closed meanwhile goes."""
-        for capture in captures:
-            for part, restore in parts.items():
-                self._restore_part(capture.parts[part], restore)
-            self.advance(int(capture.parts[CLOCK]["watermark"][0]))
-
-    def _restore_part(self, batch: Batch, restore: Callable[[State, Batch], None]) -> None:
-        if not batch.length:
+        """Take back captures: each part window by window, without what was closed meanwhile."""
+        if not captures:
             return
-        columns = [name for name in batch.columns if name != self._label]
-        for start, rows in runs(batch[self._label]):
-            restore(self.at(start), take_rows(batch.select(*columns), rows))
+        self.advance(int(captures[-1].parts[CLOCK]["watermark"][0]))
+        for part, restore in parts.items():
+            for start, batches in self._by_window([c.parts[part] for c in captures]).items():
+                restore(self.at(start), batches)
+
+    def _by_window(self, stacked: Sequence[Batch]) -> dict[Millis, list[Batch]]:
+        """The rows of every window that is open, capture by capture."""
+        found: dict[Millis, list[Batch]] = {}
+        for batch in stacked:
+            columns = [name for name in batch.columns if name != self._label]
+            for start, rows in runs(batch[self._label]) if batch.length else ():
+                if start > self._horizon:
+                    found.setdefault(start, []).append(take_rows(batch.select(*columns), rows))
+        return found
 
 
 def runs(starts: Int64s) -> Iterator[tuple[Millis, Array | None]]:

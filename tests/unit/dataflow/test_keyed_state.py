@@ -76,6 +76,6 @@ def test_bytes_and_lists_may_be_keys():
 
 def test_what_was_restored_is_not_in_the_next_delta():
     state = KeyedState(("k",), {"n": 0})
-    state.restore(Batch.of(k=[1, 2], n=[5, 6]))
+    state.restore([Batch.of(k=[1, 2], n=[5, 6])])
     assert state.capture(full=False).length == 0
     assert sorted(state.capture(full=True).rows()) == [(1, 5), (2, 6)]

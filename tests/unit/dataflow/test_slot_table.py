@@ -39,11 +39,13 @@ def test_one_by_one_and_all_at_once_find_the_same_keys(batches):
     assert len(whole) == len(single)
 
 
-def test_keys_that_all_want_one_slot_are_told_apart():
+@pytest.mark.parametrize("room", [32, 1024])
+def test_keys_that_all_want_one_slot_are_told_apart(room):
     inverse = np.uint64(pow(int(_ODD), -1, 2**64))
     # These keys hash to 1, 2, 3, ..., of which only the upper bits count: all begin at slot 0.
     keys = (np.arange(1, 301, dtype=np.uint64) * inverse).view(np.int64)
     table = SlotTable({"n": 0})
+    table._allocate(room)  # with room for all no key is moved
     slots = table.locate(keys)
     assert sorted(slots.tolist()) == list(range(300))
     table.columns["n"][slots] = np.arange(300)
