@@ -64,6 +64,7 @@ def run_processes(
     workload: str = "q12",
     duration_ms: int = 3_000,
     publish_lag: int = 0,
+    spares: int = 0,
     timeouts: Timeouts | None = None,
     program: str = PROGRAM,
     on_event: Callable[[Driver, Happened], None] = lambda driver, happened: None,
@@ -79,7 +80,7 @@ def run_processes(
         on_event(driver, entry)
 
     slots = ProcessSlots(lambda why: driver.loop.post(lambda: driver.finish(why)), program=program)
-    driver = Driver(job, directory, slots, timeouts=timeouts, on_event=see)
+    driver = Driver(job, directory, slots, spares=spares, timeouts=timeouts, on_event=see)
     planned = parse(faults)
     check_possible(planned)
     injector = Injector(driver, planned, seed=1)

@@ -37,6 +37,9 @@ from snapline.runtime.transport import LOOPBACK, Connection, Listener, Loop, new
 from snapline.runtime.wire import Wire
 from snapline.storage.api import Extent
 
+SPARE_AGAIN_S = 2.0
+"""When a spare that was used is replaced: not at once, while all cores are needed to restore."""
+
 
 @dataclass(slots=True)
 class Timeouts:
@@ -241,7 +244,7 @@ class Driver:
         if member.life is not None:
             self.engine.lost(*member.life)
         else:
-            self.launcher.launch()  # a spare
+            self._launch_spare()
 
     def _cut_off(self, witness: Member, life: tuple[SlotId, Incarnation]) -> None:
         """Two living slots have lost each other: give one up, and not the one that complained first."""
@@ -342,10 +345,17 @@ class Driver:
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Find a process for a life: a spare, or a new one."""
         self.wanted.append((slot, incarnation))
-        spare = next((m for m in self.members.values() if m.life is None), None)
-        if spare is not None:
-            self.loop.post(lambda: self._assign_spare(spare))
-        self.launcher.launch()
+        spares = [member for member in self.members.values() if member.life is None]
+        if len(self.wanted) > len(spares):
+            self.launcher.launch()
+            return
+        spare = spares[len(self.wanted) - 1]
+        self.loop.post(lambda: self._assign_spare(spare))
+        self.loop.after(SPARE_AGAIN_S, self._launch_spare)
+
+    def _launch_spare(self) -> None:
+        if not self.finished:
+            self.launcher.launch()
 
     def _assign_spare(self, member: Member) -> None:
         if self.wanted and member.connection in self.members and member.life is None:

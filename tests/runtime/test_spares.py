@@ -1,0 +1,16 @@
+"""A spare takes the place of a slot that was lost, and is replaced; no slot waits for one in vain."""
+
+import pytest
+from process_slots import run_processes
+
+
+@pytest.mark.parametrize(
+    ("faults", "lost"),
+    [("kill slot=1 at=1s", [1]), ("kill slot=0 at=1s\nkill slot=1 at=1s", [0, 1])],
+    ids=["one slot", "both slots"],
+)
+def test_lost_slots_come_back_with_a_single_spare_and_it_is_replaced(tmp_path, faults, lost):
+    outcome = run_processes(tmp_path, "aligned", faults, spares=1, duration_ms=5_000)
+    assert (outcome.problem, outcome.problems) == (None, [])
+    assert sorted(outcome.lost) == lost
+    assert len(outcome.driver.launcher.processes) == 3 + len(lost)
