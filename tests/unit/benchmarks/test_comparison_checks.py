@@ -1,0 +1,61 @@
+"""What the comparison with peers rests on: the sums that judge timed runs, and the records for peers."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snapline.batch import Batch
+from snapline.core.policy import Guarantee
+from snapline.dataflow.graph import deploy
+from snapline.engine.reference import reference_output
+from snapline.workload import WORKLOADS
+from snapline.workload.base import Params
+from snapline.workload.nexmark import model
+from snapline.workload.nexmark.oracle import SINK
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+CHECKS = runpy.run_path(str(BENCHMARKS / "checks.py"))
+QUERIES = ("q1", "q3", "q8", "q12")
+
+
+@pytest.fixture(params=QUERIES)
+def load(request):
+    return CHECKS["Load"](request.param, Params(seed=5, partitions=2, records=300), model.BIDDERS)
+
+
+@pytest.fixture
+def output(load):
+    return reference_output(deploy(load.flow(), 2), 0)[SINK]
+
+
+def test_the_golden_records_of_the_peers_are_those_of_the_generator():
+    golden = (BENCHMARKS / "peers" / "flink" / "golden.txt").read_text()
+    made = "\n".join(CHECKS["golden"]()) + "\n"
+    assert made == golden, (
+        "the generator has changed: make golden.txt again, as checks.py says, and Model.java"
+    )
+
+
+def test_output_that_the_oracle_accepts_has_the_expected_tally(load, output):
+    problems = WORKLOADS[load.query].judge(load.params, {SINK: output}, {}, Guarantee.EXACTLY_ONCE)
+    assert not problems
+    assert len(output) > 50
+    assert CHECKS["counted"](load.query, output) == CHECKS["expected"](load)
+
+
+def test_a_missing_a_doubled_and_a_wrong_row_change_the_tally(load, output):
+    rows = np.arange(len(output))
+    missing = output.take(rows[1:])
+    doubled = output.take(np.append(rows[1:], rows[-1]))
+    column = {"q1": "price", "q12": "count"}.get(load.query, "auction")
+    wrong = Batch({**output.columns, column: output[column] + (rows == 7)}, len(output))
+    for other in (missing, doubled, wrong):
+        assert CHECKS["counted"](load.query, other) != CHECKS["expected"](load)
+
+
+def test_persons_and_auctions_both_count_as_input():
+    params = Params(partitions=2, records=300)
+    assert CHECKS["Load"]("q3", params).records == 800
+    assert CHECKS["Load"]("q12", params).records == 600
