@@ -100,13 +100,11 @@ def cpu_s(pid: int) -> float:
 
 
 def a_job(query: str, protocol: str, params: Params, asked: argparse.Namespace) -> Job:
-    if query == "q12":
-        flow = many_bidders(asked.bidders, params)
-    else:
-        flow = WORKLOADS[query].build(params)
+    own = {"q12": partial(many_bidders, asked.bidders)}
+    build = own.get(query, WORKLOADS[query].build)
     return Job(
         query,
-        deploy(flow, SLOTS),
+        deploy(build(params), SLOTS),
         PROTOCOLS[protocol],
         Options(interval_ms=asked.interval_ms),
         PROTOCOLS[protocol].guarantees[0],

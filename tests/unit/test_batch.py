@@ -203,3 +203,8 @@ def test_words_of_different_dictionaries_are_merged():
 def test_an_empty_list_of_rows_makes_an_empty_column():
     for kind in ("str", "bytes", "list"):
         assert Varlen.of(kind, []).to_list() == []  # type: ignore[arg-type]
+
+
+def test_times_are_written_though_numpy_gives_them_no_buffer():
+    batch = Batch({"at": np.array(["2026-01-01", "2026-01-02"], "datetime64[s]")})
+    assert decode(encode(batch))["at"].tolist() == batch["at"].tolist()

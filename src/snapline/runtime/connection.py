@@ -14,8 +14,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
+from snapline.batch import Buffer, bytes_of
 from snapline.runtime.frame_buffer import BUFFER_BYTES, FrameBuffer
-from snapline.runtime.framing import BODY_BYTES_MAX, Body, Buffer, Packet, WireError, bytes_of
+from snapline.runtime.framing import BODY_BYTES_MAX, Body, Packet, WireError
 from snapline.runtime.loop import READ, WRITE, Action, Loop
 
 _BUFFERS_MAX: Final = min(os.sysconf("SC_IOV_MAX"), 1024)

@@ -6,11 +6,9 @@ receiver computes on columns where they arrived, and numpy is twice as fast on a
 """
 
 import struct
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from snapline.batch import Buffer
 from snapline.errors import SnaplineError
 
 MAGIC: Final = 0x4C53
@@ -25,7 +23,6 @@ MARKER: Final = 2
 CREDIT: Final = 3
 WORD: Final = 4
 
-Buffer: TypeAlias = bytes | memoryview | npt.NDArray[Any]
 Body: TypeAlias = bytes | memoryview
 
 
@@ -71,10 +68,3 @@ def read_head(data: Body, at: int, size_max: int) -> tuple[int, int]:
         raise WireError(f"there is no frame of kind {kind}")
     check_size(size, size_max)
     return kind, size
-
-
-def bytes_of(buffer: Buffer) -> memoryview:
-    """The bytes of a buffer, without a copy."""
-    if isinstance(buffer, np.ndarray):
-        return buffer.view(np.uint8).data
-    return memoryview(buffer)

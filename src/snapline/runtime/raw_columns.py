@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from snapline.batch import Array, Batch, Column, Kind, Varlen, Words, kind_of
-from snapline.runtime.framing import Body, Buffer, WireError, padding
+from snapline.batch import Array, Batch, Buffer, Column, Kind, Varlen, Words, kind_of, size_of
+from snapline.runtime.framing import Body, WireError, padding
 
 _COUNT: Final = struct.Struct("<H")
 _FIELD: Final = struct.Struct("<BB")  # sizes of name and kind
@@ -147,7 +147,7 @@ def _padded(buffers: list[Buffer]) -> tuple[list[Buffer], int]:
     padded: list[Buffer] = []
     total = 0
     for buffer in buffers:
-        size = buffer.nbytes if isinstance(buffer, np.ndarray) else len(buffer)
+        size = size_of(buffer)
         if size:
             padded.append(buffer)
         if size % 8:

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Any
 
 from snapline import batch as columns
-from snapline.batch import Batch
+from snapline.batch import Batch, Buffer
 from snapline.core.messages import CheckpointMeta, Message
 from snapline.errors import ObjectDamaged
 from snapline.ids import ChannelId, Epoch, Seq, TaskId
@@ -31,12 +31,22 @@ def digest_of(data: bytes) -> str:
 # Frames.
 
 _FRAME = struct.Struct("<II")  # length of the payload, checksum of length and payload
+# The length is added: zeros, which a lost page leaves behind, must not look like empty frames.
+_SEED = 0x534C
 FRAME_OVERHEAD = _FRAME.size
 
 
 def frame(payload: bytes) -> bytes:
     """The payload with its length and checksum before it."""
-    return _FRAME.pack(len(payload), _checksum(payload)) + payload
+    return frame_head([payload], len(payload)) + payload
+
+
+def frame_head(pieces: Sequence[Buffer], size: int) -> bytes:
+    """What stands before a payload of this size, which comes in pieces."""
+    checksum = _SEED + size
+    for piece in pieces:
+        checksum = zlib.crc32(piece, checksum)  # type: ignore[arg-type]  # arrays are buffers
+    return _FRAME.pack(size, checksum)
 
 
 def unframe(data: bytes | memoryview, at: int = 0) -> memoryview | None:
@@ -58,8 +68,7 @@ def payload_size(head: bytes) -> int:
 
 
 def _checksum(payload: bytes | memoryview) -> int:
-    # Seeded with the length: zeros, which a lost page leaves behind, must not look like empty frames.
-    return zlib.crc32(payload, 0x534C + len(payload))
+    return zlib.crc32(payload, _SEED + len(payload))
 
 
 # Messages.
@@ -70,10 +79,15 @@ _NO_WATERMARK = -(1 << 63)
 
 def encode_message(message: Message) -> bytes:
     """The binary form of a message."""
+    return b"".join(message_pieces(message))  # type: ignore[arg-type]  # arrays are buffers
+
+
+def message_pieces(message: Message) -> list[Buffer]:
+    """The binary form in pieces: its columns are not copied."""
     channel = message.channel.encode()
     watermark = _NO_WATERMARK if message.watermark is None else message.watermark
     head = _MESSAGE.pack(len(channel), len(message.header), message.seq, message.epoch, watermark)
-    return b"".join((head, channel, message.header, columns.encode(message.batch)))
+    return [head + channel + message.header, *columns.pieces_of(message.batch)]
 
 
 def decode_message(data: bytes | memoryview) -> Message:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from snapline.batch import Batch, Varlen, Words
+from snapline.batch import Batch, Varlen, Words, bytes_of
 from snapline.core.messages import Marker, Message
 from snapline.engine.control import Credit, Frame
 from snapline.ids import ChannelId
@@ -19,7 +19,6 @@ from snapline.runtime.framing import (
     MESSAGE,
     Packet,
     WireError,
-    bytes_of,
     read_head,
 )
 from snapline.runtime.wire import Wire

@@ -6,10 +6,12 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snapline.batch import bytes_of
 from snapline.errors import StorageError, StoreUnavailable
 from snapline.storage.codec import FRAME_OVERHEAD, unframe
 from snapline.storage.files.frames import Appender, scan
@@ -129,6 +131,30 @@ def test_a_record_that_looks_like_a_mark_is_a_record(tmp_path):
     second.append(bytes(mark))
     second.flush()
     assert [bytes(payload) for _, payload in scan(second.path).frames] == [bytes(mark)]
+
+
+@pytest.mark.parametrize("step", [1 << 20, 5_000, 3])
+def test_a_payload_in_pieces_is_written_whole_however_little_the_kernel_takes(
+    tmp_path, monkeypatch, step
+):
+    writev = os.writev
+
+    def reluctant(fd, pieces):
+        data = b"".join(bytes_of(piece) for piece in pieces)
+        return writev(fd, [data[:step]])
+
+    monkeypatch.setattr(os, "writev", reluctant)
+    numbers = np.arange(1_000)
+    appender = Appender(tmp_path / "frames")
+    places = [appender.append(b"head", numbers, b"", b"tail"), appender.append(b"small")]
+    appender.flush()
+    found = scan(appender.path)
+    assert found.end == appender.size
+    assert [at for at, _ in found.frames] == places
+    assert [bytes(payload) for _, payload in found.frames] == [
+        b"head" + numbers.tobytes() + b"tail",
+        b"small",
+    ]
 
 
 def test_appending_goes_on_while_the_disk_is_busy(tmp_path, monkeypatch):

@@ -15,17 +15,20 @@ import errno
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from snapline.batch import Buffer, bytes_of, size_of
 from snapline.errors import StorageError, StoreUnavailable
-from snapline.storage.codec import FRAME_OVERHEAD, frame, payload_size, unframe
+from snapline.storage.codec import FRAME_OVERHEAD, frame_head, payload_size, unframe
 
 _MARK = b"snapline: synced through"
 _MARK_PLACES = struct.Struct("<QQ")  # that of the mark, so that no record passes for one; how far
 _BUFFER_BYTES_MAX = 1 << 20
+_JOIN_BELOW = 4096  # smaller frames are copied into one piece: that costs less than naming each
+_PIECES_MAX = min(os.sysconf("SC_IOV_MAX"), 1024)
 
 
 class Descriptor:
@@ -54,33 +57,39 @@ class Appender:
             self._file = Descriptor(os.open(path, flags, 0o644))
         self.path = path
         self.size = 0  #: bytes appended, written or not
-        self._buffer: list[bytes] = []
+        self._buffer: list[Buffer] = []
         self._buffered = 0
         self._marked = 0  #: how far the file is durable, as its last mark says
         self._disk = threading.Lock()  #: held by whoever waits for the disk
         self._named = False  #: whether the directory entry is durable
         self._failed = False  #: after a failed write nobody knows what stands in the file
 
-    def append(self, payload: bytes) -> int:
-        """Add a frame and return its place. It leaves the process with the next flush or sync."""
+    def append(self, *payload: Buffer) -> int:
+        """Add a frame and return its place. It leaves the process with the next flush or sync.
+
+        The payload may come in pieces. They are not copied, and must not change any more.
+        """
         place = self.size
-        self._add(frame(payload))
+        self._add(payload)
         if self._buffered > _BUFFER_BYTES_MAX:
             self.flush()
         return place
 
-    def _add(self, data: bytes) -> None:
-        self._buffer.append(data)
-        self._buffered += len(data)
-        self.size += len(data)
+    def _add(self, payload: Sequence[Buffer]) -> None:
+        size = sum([size_of(piece) for piece in payload])
+        head = frame_head(payload, size)
+        if size < _JOIN_BELOW:
+            self._buffer.append(b"".join((head, *payload)))  # type: ignore[arg-type]  # arrays, too
+        else:
+            self._buffer += (head, *payload)
+        self._buffered += FRAME_OVERHEAD + size
+        self.size += FRAME_OVERHEAD + size
 
     def flush(self) -> None:
         """Hand everything to the operating system: readers see it, a crash may still take it."""
         fd = self._usable()
-        data = memoryview(b"".join(self._buffer))
         with self._failing("write"):
-            while data:
-                data = data[os.write(fd, data) :]
+            _write_all(fd, self._buffer)
         self._buffer.clear()
         self._buffered = 0
 
@@ -111,7 +120,7 @@ class Appender:
         """Everything before `place` is durable: write that down, unless a later mark says so."""
         self._check()
         if place > self._marked:
-            self._add(frame(_MARK + _MARK_PLACES.pack(self.size, place)))
+            self._add([_MARK + _MARK_PLACES.pack(self.size, place)])
             self.flush()  # at once: a mark in our memory proves nothing to others
             self._marked = place
 
@@ -136,6 +145,18 @@ class Appender:
         except OSError as error:
             self._failed = True
             raise StoreUnavailable(f"cannot {verb} {self.path}: {error}") from error
+
+
+def _write_all(fd: int, pieces: list[Buffer]) -> None:
+    """Write pieces with as few calls as possible; the list is used up in doing so."""
+    first = 0  #: the first piece that is not wholly written
+    while first < len(pieces):
+        count = os.writev(fd, pieces[first : first + _PIECES_MAX])  # type: ignore[arg-type]
+        while first < len(pieces) and (size := size_of(pieces[first])) <= count:
+            count -= size
+            first += 1
+        if count:
+            pieces[first] = bytes_of(pieces[first])[count:]
 
 
 class FileSync:

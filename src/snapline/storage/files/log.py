@@ -21,7 +21,7 @@ from snapline.storage.api import Life, PendingSync
 from snapline.storage.codec import (
     FRAME_OVERHEAD,
     decode_message,
-    encode_message,
+    message_pieces,
     peek_message,
     unframe,
 )
@@ -129,10 +129,10 @@ class FileLog:
     def append(self, message: Message) -> None:
         """Add a message; durable only after the next `sync`."""
         appender, segment = self._active or self._roll()
-        payload = encode_message(message)
-        at = appender.append(payload)
+        at = appender.append(*message_pieces(message))
         rank = (message.epoch, self._life.incarnation)
-        self._enter(message.channel, message.seq, _Place(rank, segment, at, len(payload)))
+        length = appender.size - at - FRAME_OVERHEAD
+        self._enter(message.channel, message.seq, _Place(rank, segment, at, length))
         if appender.size >= self._segment_bytes:
             self._retire(appender, segment)
 

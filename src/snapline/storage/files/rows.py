@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 
-from snapline.batch import Batch, decode, encode
+from snapline.batch import Batch, decode, pieces_of
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.storage.codec import FRAME_OVERHEAD, unframe
 from snapline.storage.files.frames import Appender, FileSync, scan, unavailable_on_os_error, walk
@@ -24,7 +24,7 @@ class RowWriter:
     def append(self, batch: Batch) -> None:
         """Add rows; durable only after the next `sync`."""
         if len(batch):
-            self._appender.append(_FIRST.pack(self.position, len(batch)) + encode(batch))
+            self._appender.append(_FIRST.pack(self.position, len(batch)), *pieces_of(batch))
             self.position += len(batch)
 
     def sync(self) -> None:
