@@ -31,8 +31,10 @@ def run_on_spark(
     from snapline.runtime.spec import Spec
 
     out = messages()
-    if spec is not None:
-        runtime.check_spec(spec)  # bad input is said before Spark is started
+    if spec is not None:  # bad input is said before Spark is started
+        runtime.check_spec(spec)
+    elif resume is not None:
+        runtime.check_resume(runs, resume)
     out.print("starting Spark ...")
     asked = spec if spec is not None else Spec("")
     try:

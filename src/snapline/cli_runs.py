@@ -87,14 +87,12 @@ def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as
 # list and show
 
 
-def _result(path: Path) -> dict[str, Any]:
-    file = path / "result.json"
-    result: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {"kept": None}
-    return result
+def _result(directory: "RunDirectory") -> dict[str, Any]:
+    return directory.result() or {"kept": None}
 
 
 def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
-    rows = [(d.name, d.spec(), _result(d.path)) for d in directories]
+    rows = [(d.name, d.spec(), _result(d)) for d in directories]
     if as_json:
         print_json({"runs": [{"run": name, **spec, **result} for name, spec, result in rows]})
         return
@@ -110,7 +108,7 @@ def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
 
 
 def _show(directory: "RunDirectory", as_json: bool) -> None:
-    spec, result = directory.spec(), _result(directory.path)
+    spec, result = directory.spec(), _result(directory)
     if as_json:
         print_json({"run": directory.name, **spec, **result})
         return

@@ -66,6 +66,11 @@ def check_spec(spec: Spec, flow: Dataflow | None = None) -> None:
     faults_of(spec)
 
 
+def check_resume(runs: Path, name: str) -> None:
+    """Raise UsageError if a run cannot be resumed; starts and writes nothing."""
+    check_spec(_read_spec(RunDirectory.open(runs, name), None))
+
+
 def run(
     spec: Spec,
     spark: SparkSession | None = None,
@@ -83,11 +88,12 @@ def run(
     """
     if resume is not None:
         directory = RunDirectory.open(runs, resume)
-        spec = replace(_read_spec(directory, flow), faults="")
-        (directory.path / "result.json").unlink(missing_ok=True)  # it is not over any more
+        spec = _read_spec(directory, flow)
     program = find_program(spec, flow)
     job = build_job(spec, program)
     faults = faults_of(spec)
+    if resume is not None:
+        (directory.path / "result.json").unlink(missing_ok=True)  # it is not over any more
     with Interruption() as interruption:
         session = spark or own_session(spec.slots, spec.spares)
         try:
@@ -122,7 +128,8 @@ def _slug(spec: Spec) -> str:
 
 
 def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
-    spec = spec_of(directory)
+    """What is resumed: the run as it was, without its faults."""
+    spec = replace(spec_of(directory), faults="")
     if flow is None and spec.flow not in WORKLOADS and ".py:" not in spec.flow:
         raise UsageError(
             f"{directory.name} ran the dataflow '{spec.flow}' of a program: that program resumes it, "

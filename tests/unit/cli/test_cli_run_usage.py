@@ -1,0 +1,145 @@
+"""`snapline run` and `runs` with wrong input: exit code 2, one clear message, nothing begun or written."""
+
+import json
+import sys
+from dataclasses import asdict
+
+import pytest
+
+from snapline.cli import main
+from snapline.errors import UsageError
+from snapline.runtime import run as run_module
+from snapline.runtime.rundir import RunDirectory
+from snapline.runtime.spec import Spec
+
+CYCLE = ("run", "reachability", "--protocol", "aligned")
+FLOW = """import snapline as sl
+flow = sl.Dataflow("mine")
+flow.source(sl.nexmark.bids(rate=10, seed=1)).key_by("colour").count().sink("counts")
+"""
+
+
+@pytest.fixture
+def snapline(monkeypatch, capsys, tmp_path):
+    """The command as it is called, in an empty directory, and without a Spark to start."""
+
+    def refuse(*slots):
+        raise AssertionError("a Spark was started for bad input")
+
+    monkeypatch.setattr(run_module, "own_session", refuse)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["snapline", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        return left.value.code, told.out, told.err
+
+    return call
+
+
+def files(directory):
+    return {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
+
+
+def refused(snapline, tmp_path, *arguments):
+    """The one message of a command that must do nothing."""
+    before = files(tmp_path)
+    code, out, err = snapline(*arguments)
+    assert (code, out) == (2, ""), err
+    assert files(tmp_path) == before
+    assert err.startswith("bad input: ")
+    return err.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "q99"), "no workload 'q99'"),
+        (("run", "q12", "--protocol", "hopeful"), "no protocol 'hopeful'"),
+        (CYCLE, "aligned cannot run a dataflow with a cycle: choose one of"),
+        (("run", "q12", "--faults", "tickle slot=1 at=2s"), "tickle"),
+        (("run", "q12", "--faults", "kill slot=1 at=noon"), "noon"),
+        (("run", "q12", "--slots", "2", "--faults", "kill slot=7 at=1s"), "there is no slot 7"),
+        (("run", "q12", "--faults", "kill slot=0 step=3"), "'snapline simulate' can do it"),
+        (("run", "q12", "--chaos", "often"), "often"),
+        (("run", "q12", "--chaos", "seed=x"), "seed"),
+        (("run", "q12", "--chaos", "seed=1", "--faults", "kill slot=0 at=1s"), "exclude each oth"),
+        (("run", "q12", "--duration", "soon"), "--duration"),
+        (("run", "q12", "--interval", "-3s"), "--interval"),
+        (("run", "q12", "--duration", "0s"), "duration"),
+        (("run", "q12", "--heartbeat", "1s", "--silence", "1s"), "at least two heartbeats"),
+        (("run", "q12", "--input", "nowhere"), "holds no input"),
+        (("run", "q12", "--guarantee", "exactly-once", "--protocol", "none"), "cannot promise"),
+        (("run",), "say what to run"),
+        (("run", "q12", "--resume", "last"), "say what to run"),
+        (("run", "--resume", "nowhere"), "there is no run 'nowhere'"),
+        (("run", "--resume", "last"), "there are no runs"),
+        (("run", "nowhere.py:flow"), "nowhere.py"),
+        (("runs", "show", "nowhere"), "there is no run 'nowhere'"),
+        (("runs", "output"), "there are no runs"),
+        (("runs", "rm"), "say which run"),
+        (("runs", "burn"), "not 'burn'"),
+    ],
+)
+def test_wrong_input_is_one_message_and_exit_code_2(snapline, tmp_path, arguments, message):
+    assert message in refused(snapline, tmp_path, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (FLOW, "mine.py, line 3: 'source' has no column colour to key by"),
+        ("flow = (\n", "mine.py, line 1: "),
+        ("flow = 1 / 0\n", "mine.py, line 1: ZeroDivisionError"),
+        ("flow = 3\n", "mine.py:flow is a int"),
+    ],
+)
+def test_an_error_in_a_flow_file_is_one_message_with_its_line(snapline, tmp_path, text, message):
+    (tmp_path / "mine.py").write_text(text)
+    assert message in refused(snapline, tmp_path, "run", "mine.py:flow")
+
+
+def test_input_of_another_workload_is_refused(snapline, tmp_path):
+    described = {
+        "version": 1,
+        "workload": "q3",
+        "format": "log",
+        "sources": {},
+        "params": {"seed": 5, "partitions": 2, "records": 50, "duration_ms": 1_000},
+    }
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input" / "input.json").write_text(json.dumps(described))
+    message = refused(snapline, tmp_path, "run", "q12", "--input", "input")
+    assert message.endswith("input holds input for q3, not for q12")
+
+
+@pytest.mark.parametrize(
+    "command", [("run", "--resume"), ("runs", "show"), ("runs", "output"), ("runs", "rm")]
+)
+def test_a_run_of_another_version_is_left_as_it_is(snapline, tmp_path, command):
+    directory = RunDirectory.create(tmp_path / "runs", "q12", "aligned", asdict(Spec("q12")))
+    directory.write("run.json", {**directory.spec(), "version": 99})
+    message = refused(snapline, tmp_path, *command, directory.name)
+    assert message.endswith("was written by another version of Snapline (99)")
+
+
+def test_a_run_whose_flow_file_is_broken_now_is_not_resumed_and_keeps_its_result(
+    snapline, tmp_path
+):
+    (tmp_path / "mine.py").write_text("flow = 1 / 0\n")
+    spec = asdict(Spec("mine.py:flow"))
+    directory = RunDirectory.create(tmp_path / "runs", "mine", "aligned", spec)
+    directory.write("result.json", {"kept": "yes"})
+    with pytest.raises(UsageError, match="ZeroDivisionError"):
+        run_module.run(Spec(""), runs=tmp_path / "runs", resume="last")
+    assert "ZeroDivisionError" in refused(snapline, tmp_path, "run", "--resume", "last")
+    assert directory.result() == {"kept": "yes"}
+
+
+@pytest.mark.parametrize("damaged", ["run.json", "result.json"])
+def test_a_run_that_cannot_be_read_is_one_message(snapline, tmp_path, damaged):
+    directory = RunDirectory.create(tmp_path / "runs", "q12", "aligned", asdict(Spec("q12")))
+    (directory.path / damaged).write_text("{")
+    assert damaged in refused(snapline, tmp_path, "runs", "show", directory.name)
