@@ -48,7 +48,8 @@ def slot_processes(ancestor: int) -> dict[int, int]:
 
 
 def _is_python_of_spark(pid: int) -> bool:
-    return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b"pyspark.daemon" in command or b"snapline.runtime.daemon" in command
 
 
 def assert_usable_and_empty(spark: SparkSession) -> None:

@@ -81,6 +81,7 @@ def own_session(slots: int, spares: int = 0, master: str | None = None) -> Spark
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": options,
         "spark.executor.extraJavaOptions": options,
+        "spark.python.daemon.module": "snapline.runtime.daemon",
         "spark.python.task.killTimeout": "200ms",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.shuffle.partitions": str(cores),
@@ -160,9 +161,10 @@ class SlotJobs:
         on_exit: OnExit,
         tag_prefix: str = "snapline",
     ) -> None:
-        self._spark = spark
         self._context = _classic_context(spark)
-        self._function = _map_function(body)
+        # One frame for all launches: Spark plans and compiles it once, half of what a restart costs.
+        one_task = spark.range(0, 1, 1, 1)
+        self._frame = one_task.mapInArrow(_map_function(body), "nothing long")
         self._on_exit = on_exit
         self._tag_prefix = f"{tag_prefix}-{uuid4().hex[:8]}"
         self._lock = threading.Lock()
@@ -221,8 +223,7 @@ class SlotJobs:
         self._context.addJobTag(job.tag)
         if job.cancelled.is_set():
             raise SlotFailure(Ending.CANCELLED, "before it was submitted")
-        one_task = self._spark.range(0, 1, 1, 1)
-        one_task.mapInArrow(self._function, "nothing long").collect()
+        self._frame.collect()
 
     def _cancel(self, job: SlotJob) -> None:
         # Spark cancels the jobs that it knows; ours may be on its way. So: again, until it has ended.
