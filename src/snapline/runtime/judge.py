@@ -55,8 +55,8 @@ def _by_reference(program: Program, job: Job, found: Mapping[str, Batch]) -> Ver
         return Verdict("unknown", comparison.undecided)
     by = "comes out without failures"
     if comparison.left_out:
-        columns = ", ".join(comparison.left_out)
-        by += f" (but for {columns}, which depends on the order of input)"
+        columns = " and ".join(comparison.left_out)
+        by += f" (each time without one of {columns}, which depend on the order of input)"
     return _verdict(job, found, comparison.problems, by)
 
 
