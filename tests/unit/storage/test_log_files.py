@@ -1,4 +1,7 @@
-"""What a directory of segments may look like after a crash, and how damage is told from a torn tail."""
+"""What a directory of segments may look like after a crash, and how damage is told from a torn tail.
+
+The indexes are taken away where segments are damaged: what they change is in test_log_index.py.
+"""
 
 import pytest
 from storage_harness import CHANNEL, OTHER, life, message, seqs, spy_on_fsync
@@ -18,6 +21,12 @@ def write(directory, lives, segment_bytes=64 << 20):
                 log.append(message(seq, epoch))
             log.sync()
         log.close()
+    forget_indexes(directory)
+
+
+def forget_indexes(directory):
+    for path in directory.glob("*.index"):
+        path.unlink()
 
 
 def read(directory, after, through):
@@ -153,6 +162,7 @@ def test_a_full_segment_waits_for_the_next_sync(tmp_path, monkeypatch):
     assert segments <= synced
     sync.finish()
     log.close()
+    forget_indexes(tmp_path)
     path = min(tmp_path.iterdir())
     path.write_bytes(b"!" + path.read_bytes()[1:])
     with pytest.raises(ObjectDamaged):  # each full segment has its mark

@@ -165,7 +165,7 @@ class FileSync:
     def __init__(self, appender: Appender, file: Descriptor, place: int) -> None:
         self._appender = appender
         self._file = file  # our own: the writer may close its file meanwhile
-        self._place = place
+        self.place = place
         self._durable = False
 
     def wait(self) -> None:
@@ -180,7 +180,7 @@ class FileSync:
         """Mark what is durable; the writer calls this, when `wait` has returned."""
         if not self._durable:
             raise StorageError(f"{self._appender.path} was not synced")
-        self._appender.mark(self._place)
+        self._appender.mark(self.place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Message logs as segments of frames.
 
-A life of a task writes segments named after it and reads those of all lives of its task: they are scanned
-when the log is opened, and from then on an index in memory knows where each message stands. Pruning
-deletes whole segments in which no message is needed; what it leaves of them is only hidden.
+A life of a task writes segments named after it and reads those of all lives of its task. When the log is
+opened, their indexes are read (`log_index`), and what stands behind their reach is scanned; from then on an
+index in memory knows where each message stands. Pruning deletes whole segments in which no message is
+needed; what it leaves of them is only hidden.
 
 A segment that is full is not synced at once, which would hold up whoever appends: it waits for the next
 sync, which takes all that is not durable yet.
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged, ObjectMissing
@@ -32,6 +34,7 @@ from snapline.storage.files.frames import (
     scan,
     unavailable_on_os_error,
 )
+from snapline.storage.files.log_index import IndexWriter, index_of, read_index
 
 _Rank = tuple[Epoch, Incarnation]  # where several lives logged a seq, the highest rank counts
 _NAME = re.compile(r"(?P<task>.+)\.e(?P<epoch>\d+)\.i(?P<incarnation>\d+)\.(?P<number>\d+)\.log")
@@ -44,6 +47,7 @@ class _Segment:
     number: int
     last: dict[ChannelId, Seq] = field(default_factory=dict)  #: the highest seq per channel
     damaged: bool = False
+    index: IndexWriter | None = None  #: while we append
     file: Descriptor | None = None  #: for reading, once needed
 
     def open(self) -> int:
@@ -64,13 +68,19 @@ class _Segment:
         return decode_message(payload)
 
     def close(self) -> None:
+        self.end()
         if self.file is not None:
             self.file.close()
             self.file = None
 
+    def end(self) -> None:
+        """Nothing more is appended."""
+        if self.index is not None:
+            self.index.close()
+            self.index = None
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+
+class _Place(NamedTuple):
     rank: _Rank
     segment: _Segment
     at: int
@@ -109,12 +119,16 @@ class FileLog:
         self._damaged = max((s.life for s in self._closed if s.damaged), default=None)
 
     def _load(self, segment: _Segment) -> None:
-        found = scan(segment.path)
+        with unavailable_on_os_error(f"read {segment.path}"):
+            size = segment.path.stat().st_size
+        entries, through = read_index(segment.path, size)
+        found = scan(segment.path, through)
         segment.damaged = found.damaged
         for at, payload in found.frames:
-            channel, seq, epoch = peek_message(payload)
+            entries.append((*peek_message(payload), at, len(payload)))
+        for channel, seq, epoch, at, length in entries:
             rank = (epoch, segment.life[1])
-            self._enter(channel, seq, _Place(rank, segment, at, len(payload)))
+            self._enter(channel, seq, _Place(rank, segment, at, length))
 
     def _enter(self, channel: ChannelId, seq: Seq, place: _Place) -> None:
         last = place.segment.last
@@ -133,12 +147,15 @@ class FileLog:
         rank = (message.epoch, self._life.incarnation)
         length = appender.size - at - FRAME_OVERHEAD
         self._enter(message.channel, message.seq, _Place(rank, segment, at, length))
+        assert segment.index is not None
+        segment.index.add((message.channel, message.seq, message.epoch, at, length))
         if appender.size >= self._segment_bytes:
             self._retire(appender, segment)
 
     def _roll(self) -> tuple[Appender, _Segment]:
         path = self._directory / f"{self._life.name}.{self._number:06d}.log"
         segment = _Segment(path, (self._life.epoch, self._life.incarnation), self._number)
+        segment.index = IndexWriter(path)
         self._active = (Appender(path), segment)
         self._number += 1
         return self._active
@@ -159,7 +176,8 @@ class FileLog:
         """Begin to make everything appended so far durable, in the background."""
         full = tuple(self._full)
         unsynced = [*full, self._active] if self._active else full
-        return _LogSync(self, [appender.start_sync() for appender, _ in unsynced], full)
+        files = [(segment, appender.start_sync()) for appender, segment in unsynced]
+        return _LogSync(self, files, full)
 
     def settle(self, full: Sequence[tuple[Appender, _Segment]]) -> None:
         """These segments are durable: nothing is written to them any more."""
@@ -167,6 +185,7 @@ class FileLog:
             if (appender, segment) in self._full:
                 self._full.remove((appender, segment))
                 self._closed.append(segment)
+                segment.end()
                 appender.close()
 
     def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Iterator[Message]:
@@ -197,6 +216,9 @@ class FileLog:
         self._floor[channel] = max(through, self._floor.get(channel, 0))
         for segment in [segment for segment in self._closed if self._obsolete(segment)]:
             with unavailable_on_os_error(f"delete {segment.path}"):
+                index_of(segment.path).unlink(
+                    missing_ok=True
+                )  # BEFORE: it never outlives its segment
                 segment.path.unlink(missing_ok=True)
             self._closed.remove(segment)
 
@@ -221,7 +243,10 @@ class _LogSync:
     """A `PendingSync` of all segments that were not durable."""
 
     def __init__(
-        self, log: FileLog, files: Sequence[FileSync], full: Sequence[tuple[Appender, _Segment]]
+        self,
+        log: FileLog,
+        files: Sequence[tuple[_Segment, FileSync]],
+        full: Sequence[tuple[Appender, _Segment]],
     ) -> None:
         self._log = log
         self._files = files
@@ -229,13 +254,15 @@ class _LogSync:
 
     def wait(self) -> None:
         """Wait for the disk, in any thread, once."""
-        for file in self._files:
+        for _, file in self._files:
             file.wait()
 
     def finish(self) -> None:
         """Mark what is durable; the writer calls this, when `wait` has returned."""
-        for file in self._files:
+        for segment, file in self._files:
             file.finish()
+            if segment.index is not None:
+                segment.index.write(file.place)
         self._log.settle(self._full)
 
 
