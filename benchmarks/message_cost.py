@@ -45,6 +45,7 @@ class IdleWorld:
     """A shell behind which nothing happens; also the log that it opens."""
 
     journals_messages = False  # as in a real run, unless its journal is to be full
+    gathers = False
 
     def rng(self, name: str) -> random.Random:
         return random.Random(name)

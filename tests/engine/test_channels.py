@@ -3,7 +3,8 @@
 import pytest
 from engine_fakes import message
 
-from snapline.core.messages import Marker
+from snapline.batch import Batch
+from snapline.core.messages import Marker, Message
 from snapline.core.topology import Channel
 from snapline.engine.channels import Inputs, Outputs
 from snapline.errors import ProtocolViolation
@@ -131,3 +132,27 @@ def test_a_receiver_that_restarts_alone_has_room_again(outputs):
     outputs.forget(X)
     assert outputs.sent == {X: 0}
     assert outputs.credit[X] == 2
+
+
+def of_form(seq, **columns):
+    return Message(X, seq, 1, Batch.of(**columns))
+
+
+@pytest.mark.parametrize(
+    ("behind", "taken"),
+    [
+        ([of_form(2, a=[1, 2]), of_form(3, a=[3])], 2),
+        ([of_form(2, a=[1, 2]), of_form(3, a=[3, 4])], 1),  # too many
+        ([of_form(2, a=[1]), Marker(1), of_form(3, a=[2])], 1),
+        ([of_form(2, b=[1])], 0),
+        ([of_form(2, a=[0.5])], 0),
+        ([Message(X, 2, 1, Batch({}, 0)), of_form(3, a=[1])], 2),  # a watermark alone has no form
+        ([of_form(3, a=[1])], 0),  # not the next one
+    ],
+)
+def test_taken_together_is_what_fits_and_has_one_form_up_to_a_marker(inputs, behind, taken):
+    for payload in behind:
+        inputs.push(X, payload)
+    assert inputs.pop_alike(X, of_form(1, a=[7]), room=4) == behind[:taken]
+    assert list(inputs.inbox[X]) == behind[taken:]
+    assert (X in inputs.waiting) == (taken < len(behind))

@@ -47,6 +47,22 @@ class Inputs:
             del self.waiting[channel]
         return payload
 
+    def pop_alike(self, channel: ChannelId, last: Message, room: int) -> list[Message]:
+        """Take what follows a message in its form, up to a marker and to so many records in all."""
+        inbox = self.inbox[channel]
+        schema = last.batch.schema if inbox else {}
+        found: list[Message] = []
+        room -= last.batch.length
+        while inbox and isinstance(behind := inbox[0], Message) and behind.batch.length <= room:
+            alike = not behind.batch.length or behind.batch.schema == schema
+            if behind.seq != last.seq + 1 or not alike:
+                break
+            last = behind
+            room -= last.batch.length
+            found.append(last)
+            self.pop(channel)
+        return found
+
     def check_order(self, message: Message, received: Seq) -> None:
         """Guard: what is taken follows what was received. No protocol relies on this."""
         if message.seq == received + 1:
@@ -88,24 +104,30 @@ class Outputs:
     def __init__(self, channels: Iterable[Channel] = (), credit: int = 0) -> None:
         self._full = credit
         self.credit: dict[ChannelId, int] = {c.id: credit for c in channels if not c.feedback}
+        self.dry: set[ChannelId] = set()  #: outputs whose receiver has no room
         self.sent: dict[ChannelId, int] = {}  #: since both ends of the channel live together
 
     def may_send(self, channel: ChannelId) -> bool:
         """Whether the receiver has room."""
-        return self.credit.get(channel, 1) > 0
+        return channel not in self.dry
 
     def spend(self, channel: ChannelId) -> None:
         """A message is sent."""
         self.sent[channel] = self.sent.get(channel, 0) + 1
         if channel in self.credit:
             self.credit[channel] -= 1
+            if self.credit[channel] <= 0:
+                self.dry.add(channel)
 
     def refund(self, channel: ChannelId, messages: int) -> None:
         """The receiver took so many."""
         self.credit[channel] += messages
+        if self.credit[channel] > 0:
+            self.dry.discard(channel)
 
     def forget(self, channel: ChannelId) -> None:
         """The receiver restarts alone: nothing is under way to it."""
         self.sent[channel] = 0
         if channel in self.credit:
             self.credit[channel] = self._full
+            self.dry.discard(channel)

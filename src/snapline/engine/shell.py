@@ -98,6 +98,7 @@ class SlotShell(Shell, Protocol):
     """What a slot asks."""
 
     journals_messages: bool  #: whether the journal wants every message: taken and stamped
+    gathers: bool  #: whether messages that wait behind each other are given to operators at once
 
     def transmit(self, slot: SlotId, frame: Frame) -> None:
         """Send to another slot. Frames between two slots arrive in order, or not at all."""

@@ -13,7 +13,6 @@ from snapline.core.events import (
     CommandArrived,
     MarkerArrived,
     MarkerSighted,
-    MessageArrived,
     Started,
     Timer,
     TimerFired,
@@ -174,9 +173,9 @@ class Slot:
         return ready
 
     def _may_take(self, task: Task) -> bool:
-        if task.halted or any(task.outbox.values()):
+        if task.halted or (task.outbox and any(task.outbox.values())):
             return False
-        return all(self.outputs.may_send(channel.id) for channel in task.outputs)
+        return self.outputs.dry.isdisjoint(task.sent)  # whose keys are the outputs
 
     def _take(self, channel: ChannelId) -> None:
         payload = self.inputs.pop(channel)
@@ -184,10 +183,15 @@ class Slot:
         if isinstance(payload, Marker):
             target.handle(MarkerArrived(channel, payload))
             return
-        self._give_credit(channel)
         self.inputs.check_order(payload, target.received[channel])
-        target.handle(MessageArrived(payload))
-        self.shell.worked(payload.batch.length)
+        messages = [payload]
+        if self.shell.gathers and not target.protocol.heeds_messages:
+            room = self.job.settings.batch_max_records
+            messages += self.inputs.pop_alike(channel, payload, room)
+        for _ in messages:
+            self._give_credit(channel)
+        target.take(messages)
+        self.shell.worked(sum([message.batch.length for message in messages]))
 
     def _give_credit(self, channel: ChannelId) -> None:
         owed = self.inputs.owe(channel)

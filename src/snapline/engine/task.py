@@ -8,7 +8,7 @@ moment; a marker leaves behind all earlier output.
 from collections.abc import Iterable, Sequence
 from typing import Protocol, assert_never
 
-from snapline.batch import Batch
+from snapline.batch import Batch, concat
 from snapline.core.effects import (
     Abandon,
     Block,
@@ -124,8 +124,28 @@ class Task:
             self.life, shell, self.log, self.egress, settings.full_every, settings.retry_ms
         )
 
+    def take(self, messages: Sequence[Message]) -> None:
+        """Give messages of one input to the protocol one by one, and then to the operator at once.
+
+        Several come only if the protocol has each of them delivered and does nothing else (see
+        `heeds_messages`): then this is as if the operator had kept them until it had the last.
+        """
+        if len(messages) == 1:
+            self.handle(MessageArrived(messages[0]))
+            return
+        for message in messages:
+            (effect,) = self._ask(MessageArrived(message))
+            self.host.shell.performing(effect)
+        self.deliver(*messages)
+
     def handle(self, event: TaskEvent) -> None:
         """Give an event to the protocol and perform what it answers, in order."""
+        shell = self.host.shell
+        for effect in self._ask(event):
+            shell.performing(effect)
+            self.perform(effect)
+
+    def _ask(self, event: TaskEvent) -> Sequence[TaskEffect]:
         effects = self.protocol.handle(event)
         shell = self.host.shell
         life = self.life
@@ -133,9 +153,7 @@ class Task:
             shell.journal(
                 Handled(shell.now_us(), life.task, life.epoch, life.incarnation, event, effects)
             )
-        for effect in effects:
-            shell.performing(effect)
-            self.perform(effect)
+        return effects
 
     def perform(self, effect: TaskEffect) -> None:
         """Do what the protocol asks."""
@@ -171,14 +189,17 @@ class Task:
 
     # Data.
 
-    def deliver(self, message: Message) -> None:
-        """Run the operator on a message."""
-        self.received[message.channel] = message.seq
+    def deliver(self, *messages: Message) -> None:
+        """Run the operator on messages of one input. Its watermark rises behind the last of them."""
+        channel = messages[-1].channel
+        self.received[channel] = messages[-1].seq
         outputs: list[tuple[str, Batch]] = []
-        if message.batch.length:
-            port = self.inputs[message.channel].port
-            outputs += self.operator.process(port, message.batch)
-        rose = self.watermarks.advance(message.channel, message.watermark)
+        batches = [message.batch for message in messages if message.batch.length]
+        if batches:
+            outputs += self.operator.process(self.inputs[channel].port, concat(batches))
+        rose = False
+        for message in messages:
+            rose |= self.watermarks.advance(channel, message.watermark)
         if rose and self.operator.uses_time:
             outputs += self.operator.on_watermark(self.watermarks.low)
         if self.egress is not None:

@@ -68,6 +68,7 @@ class SlotProcess:
         self.engine: Slot | None = None
         self.journal_file: JournalFile | None = None
         self.journals_messages = spec.journal == "full"
+        self.gathers = True
         self.leaving = False
         self.lease_until_s = time.monotonic() + spec.lease_s
         self.meter = Meter()

@@ -96,6 +96,7 @@ class SlotProcess(Process):
     """One life of a slot, with its shell."""
 
     journals_messages = True  #: the monitor makes its own account of them
+    gathers = False  #: one message at a time: there are more interleavings to explore
 
     def __init__(
         self, world: "World", slot: SlotId, incarnation: Incarnation, boss: "CoordinatorProcess"
