@@ -26,7 +26,7 @@ class FlinkRun:
     """What a run has measured."""
 
     tally: Tally
-    rate: float  # records per second, of all sources; 0 in a paced run
+    rate: float  # records per second, of all sources, without the warm-up; 0 in a paced run
     p50_ms: float  # of a paced run
     p99_ms: float
     checkpoints: int  # that were completed
@@ -54,9 +54,9 @@ def java(heap: str, options: Sequence[str] = ()) -> list[str]:
 
 
 def run(
-    load: Load, *, reuse: bool, warm_ms: int, heap: str, interval_ms: int, buffer_ms: int = 100
+    load: Load, *, reuse: bool, heap: str, interval_ms: int, buffer_ms: int = 100, warm_ms: int = 0
 ) -> FlinkRun:
-    """Run a query to its end; the first `warm_ms` are not measured."""
+    """Run a query to its end; latencies of the first `warm_ms` are left out."""
     params = load.params
     with tempfile.TemporaryDirectory(prefix="flink-peer-") as scratch:
         said = {
