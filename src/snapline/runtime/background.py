@@ -1,8 +1,9 @@
 """What a slot asks of storage, done beside its loop: the disk is slow, and the loop has messages to take.
 
-Two threads store, load, and wait for fsync; every answer goes to the engine in the loop. A file has at most
-one sync under way. What is asked meanwhile waits, and the next sync answers all of it at once: under load
-many checkpoints share one fsync.
+Two threads store and wait for fsync. Two others load: a slot that is to restore does not wait for what it
+wrote before. Every answer goes to the engine in the loop. A file has at most one sync under way. What is
+asked meanwhile waits, and the next sync answers all of it at once: under load many checkpoints share one
+fsync.
 
 An object that could not be stored can be stored again. A file to which something could not be written, on a
 full disk, say, is lost for good: nobody knows what stands in it. Then the process ends with that error, and
@@ -46,6 +47,7 @@ class Background:
         self._store = store
         self._post = post
         self._threads = ThreadPoolExecutor(2, "snapline-store")
+        self._readers = ThreadPoolExecutor(2, "snapline-fetch")
         self._storing: set[str] = set()  #: objects that are being stored
         self._unwanted: set[str] = (
             set()
@@ -79,7 +81,9 @@ class Background:
             except (ObjectDamaged, ObjectMissing):
                 return None
 
-        self._do(load, partial(asker.fetched, ticket), lambda _: asker.failed(ticket))
+        self._do(
+            load, partial(asker.fetched, ticket), lambda _: asker.failed(ticket), self._readers
+        )
 
     def delete(self, key: str) -> None:
         """Delete an object; if it cannot be done, it stays as garbage."""
@@ -118,6 +122,7 @@ class Background:
         act: Callable[[], _T],
         done: Callable[[_T], None],
         failed: Callable[[StorageError], None],
+        threads: ThreadPoolExecutor | None = None,
     ) -> None:
         def work() -> None:
             try:
@@ -129,11 +134,12 @@ class Background:
             else:
                 self._post(lambda: done(result))
 
-        self._threads.submit(work)
+        (threads or self._threads).submit(work)
 
     def close(self) -> None:
         """Wait for what has begun; what has not is dropped."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        for threads in (self._threads, self._readers):
+            threads.shutdown(wait=True, cancel_futures=True)
 
 
 def _raise(error: BaseException) -> None:

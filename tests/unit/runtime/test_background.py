@@ -132,6 +132,17 @@ def test_files_do_not_wait_for_each_other(loop, background):
     assert loop.run() == [("done", 1)]
 
 
+def test_what_is_loaded_does_not_wait_for_what_is_written(loop, background):
+    slow = [SlowFile(), SlowFile(), SlowFile()]
+    for number, file in enumerate(slow):
+        background.sync(loop, ticket(number), file)
+    background.fetch(loop, ticket(9), "nothing", None)
+    assert loop.run() == [("fetched", 9, None)]
+    for file in slow:
+        file.disk.release()
+    assert sorted(loop.run(3)) == [("done", 0), ("done", 1), ("done", 2)]
+
+
 @pytest.mark.parametrize("part", ["start_sync", "wait", "finish"])
 def test_a_sync_that_fails_anywhere_ends_the_process_with_its_reason(loop, background, part):
     file = SlowFile()

@@ -216,9 +216,8 @@ class FileLog:
         self._floor[channel] = max(through, self._floor.get(channel, 0))
         for segment in [segment for segment in self._closed if self._obsolete(segment)]:
             with unavailable_on_os_error(f"delete {segment.path}"):
-                index_of(segment.path).unlink(
-                    missing_ok=True
-                )  # BEFORE: it never outlives its segment
+                # BEFORE the segment: an index must never be taken for that of a later one.
+                index_of(segment.path).unlink(missing_ok=True)
                 segment.path.unlink(missing_ok=True)
             self._closed.remove(segment)
 

@@ -32,18 +32,21 @@ class FileStore:
     def put(self, key: str, data: bytes) -> str:
         """Store an object and return its digest. The same object again is no error."""
         digest = digest_of(data)
-        if not self.put_if_absent(key, data) and self.get(key) != data:
+        if not self._put(key, data, digest) and self.get(key) != data:
             raise StorageError(f"{key} is stored with other content, and objects never change")
         return digest
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Store an object unless the name is taken; in a race exactly one caller gets True."""
+        return self._put(key, data, digest_of(data))
+
+    def _put(self, key: str, data: bytes, digest: str) -> bool:
         path = self._path(key)
         with unavailable_on_os_error(f"store {key} in {self._directory}"):
             if path.exists():
                 return self._lost(path)
             make_directory(path.parent, inside=self._directory if self._must_exist else None)
-            temporary = _write_temporary(path.parent, data)
+            temporary = _write_temporary(path.parent, data, digest)
             try:
                 os.link(temporary, path)
             except FileExistsError:
@@ -61,14 +64,13 @@ class FileStore:
     def get(self, key: str, digest: str | None = None) -> bytes:
         """The object, checked against its digest."""
         with unavailable_on_os_error(f"read {key} in {self._directory}"):
-            raw = self._read(key)
-        data, stored = raw[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:].hex()
+            data, stored = self._read(key)
         if digest_of(data) != stored or digest not in (None, stored):
             raise ObjectDamaged(f"{key} in {self._directory} is not what was stored")
         return data
 
-    def _read(self, key: str) -> bytes:
-        """The file, looked for in the directory as it is at one moment: it may go away meanwhile."""
+    def _read(self, key: str) -> tuple[bytes, str]:
+        """Data and digest, looked for in the directory as it is at one moment: it may go away meanwhile."""
         missing = ObjectMissing(f"nothing is stored as {key} in {self._directory}")
         name = self._path(key).relative_to(self._directory)
         try:
@@ -84,7 +86,8 @@ class FileStore:
         finally:
             os.close(directory)
         with os.fdopen(file, "rb") as opened:
-            return opened.read()
+            size = os.fstat(file).st_size
+            return opened.read(max(0, size - _DIGEST_BYTES)), opened.read().hex()
 
     def delete(self, key: str) -> None:
         """Delete an object; deleting what is not there is no error."""
@@ -109,12 +112,12 @@ class FileStore:
         return self._directory.joinpath(*folders, name + _SUFFIX)
 
 
-def _write_temporary(directory: Path, data: bytes) -> str:
+def _write_temporary(directory: Path, data: bytes, digest: str) -> str:
     fd, temporary = tempfile.mkstemp(prefix=".new-", dir=directory)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
-            file.write(bytes.fromhex(digest_of(data)))
+            file.write(bytes.fromhex(digest))
             file.flush()
             os.fsync(file.fileno())
     except OSError:
