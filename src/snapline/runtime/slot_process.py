@@ -6,6 +6,7 @@ real sockets, files and clocks. It exits when the driver says so, when the conne
 its lease lapses: a dead driver leaves nobody behind.
 """
 
+import gc
 import os
 import random
 import time
@@ -77,6 +78,7 @@ class SlotProcess:
 
     def run(self) -> None:
         """Live until it is over. Whatever ends it, the others notice at once: no connection stays."""
+        gc.freeze()  # what was imported and unpickled stays: no collection looks at it again
         try:
             self._live()
         finally:
