@@ -17,6 +17,16 @@ from run_helpers import (
     only,
     slot_processes,
 )
+from scripted_faults import (
+    PATIENT,
+    Script,
+    Step,
+    committed,
+    kill,
+    lost,
+    replayable,
+    stop_until_lost,
+)
 from spark_slots import eventually
 
 from snapline.protocols import PROTOCOLS
@@ -28,17 +38,20 @@ from snapline.runtime.spec import Spec
 pytestmark = pytest.mark.spark
 
 CHECKPOINTING = [name for name, protocol in PROTOCOLS.items() if protocol.checkpoints]
+CYCLIC = [name for name in CHECKPOINTING if PROTOCOLS[name].cycles]
 LOGGING = ("uncoordinated", "hmnr", "bcs")
 MATRIX = [
     *(("q12", name) for name in CHECKPOINTING),
     *(("q3", name) for name in CHECKPOINTING),
-    *(("reachability", name) for name in ("aligned-cyclic", "uncoordinated")),
+    *(("reachability", name) for name in CYCLIC),
 ]
-ALWAYS = (("q12", "aligned"), ("q12", "uncoordinated"))
-"""Every change is tested with these; the whole matrix takes minutes: `./dev test -m slow`."""
-KILLS = "kill slot=1 at=2s; kill slot=0 on=recovery; kill slot=1 at=4s"
-SOON_IN_RECOVERY = 321
-"""A seed with which `on=recovery` kills a millisecond after the loss: no recovery is over by then."""
+INPUT_MS = 4_000
+
+
+def three_kills(protocol: str) -> list[Step]:
+    """When a line is committed, in the recovery, and when another is; a log must have something to do."""
+    moment = replayable if protocol in LOGGING else committed
+    return [Step(moment, kill(1)), Step(lost, kill(0)), Step(moment, kill(1))]
 
 
 @pytest.fixture(scope="module")
@@ -57,28 +70,25 @@ def session(spark) -> Iterator[SparkSession]:
     assert_usable_and_empty(spark)
 
 
-@pytest.mark.parametrize(
-    ("workload", "protocol"),
-    [pytest.param(*case, marks=() if case in ALWAYS else pytest.mark.slow) for case in MATRIX],
-)
+@pytest.mark.parametrize(("workload", "protocol"), MATRIX)
 def test_a_kill_one_during_recovery_and_another_leave_every_record_exactly_once(
-    session, tmp_path, workload, protocol
+    session, tmp_path, monkeypatch, workload, protocol
 ):
-    rate = 40 if workload == "reachability" else 1_000
     spec = Spec(
         workload,
         protocol,
-        rate=rate,
-        duration_ms=5_000,
-        interval_ms=400,
-        faults=KILLS,
-        spares=1,  # so that slot 1 lives again when it is to be killed again, however slow Spark is
-        seed=SOON_IN_RECOVERY,
+        rate=40 if workload == "reachability" else 1_000,
+        duration_ms=INPUT_MS,
+        interval_ms=300,
+        spares=1 if workload == "q3" else 0,
     )
-    finished = run(spec, session, runs=tmp_path)
+    script = Script(three_kills(protocol), INPUT_MS)
+    script.install(monkeypatch)
+    finished = run(spec, session, runs=tmp_path, timeouts=PATIENT)
+    assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
     found = happenings(finished.directory.path / "journal")
-    killed, lost = only(found, "killed"), only(found, "lost")
+    killed, losses = only(found, "killed"), only(found, "lost")
     assert [(kill.actor, kill.detail["signal"]) for kill in killed] == [
         ("slot/1", signal.SIGKILL),
         ("slot/0", signal.SIGKILL),
@@ -88,69 +98,74 @@ def test_a_kill_one_during_recovery_and_another_leave_every_record_exactly_once(
     assert finished.metrics["killed_pids"] == pids
     assert len(set(pids)) == 3
     assert_dead(pids)
-    assert [loss.detail["slot"] for loss in lost] == [1, 0, 1]
+    assert [loss.detail["slot"] for loss in losses] == [1, 0, 1]
     first, second, third = (found.index(kill) for kill in killed)
     assert any(map(commits, found[:first])), "a line was committed before"
     assert not only(found[first:second], "running"), "the second kill came during recovery"
     assert any(map(commits, found[third:])), "the run went on"
     running = [entry.epoch for entry in only(found, "running")]
     assert running[0] == 1
-    assert running[-1] > lost[-1].epoch >= 2
+    assert running[-1] > losses[-1].epoch >= 2
     assert all(before < after for before, after in pairwise(running))
     if protocol in LOGGING:
         assert sum(len(entry.detail["message"].batch) for entry in only(found, "replayed")) > 0
 
 
+@pytest.mark.parametrize(("workload", "column"), [("q12", "bidder"), ("q3", "auction")])
 def test_without_checkpoints_a_kill_breaks_the_output_and_the_verdict_names_a_record(
-    session, tmp_path
+    session, tmp_path, workload, column
 ):
-    spec = Spec("q12", "none", rate=1_000, duration_ms=4_000, faults="kill slot=1 at=2s", spares=1)
-    finished = run(spec, session, runs=tmp_path)
+    # It strikes the first life of the slot, which runs since the time is counted.
+    spec = Spec(workload, "none", rate=1_000, duration_ms=3_000, faults="kill slot=1 at=1500ms")
+    finished = run(spec, session, runs=tmp_path, timeouts=PATIENT)
     assert finished.verdict.kept == "no"
     assert len(finished.metrics["killed_pids"]) == 1
     assert_dead(finished.metrics["killed_pids"])
     record = finished.verdict.problems[0].record
-    assert "bidder" in record
+    assert column in record
     assert record in finished.verdict.because
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+@pytest.mark.parametrize(
+    "protocol", ["aligned", pytest.param("uncoordinated", marks=pytest.mark.slow)]
+)
 def test_a_slot_that_stood_still_too_long_is_replaced_and_publishes_nothing_as_a_zombie(
-    session, tmp_path, protocol
+    session, tmp_path, monkeypatch, protocol
 ):
     # Slot 1 wakes as soon as it was given up, before Spark ends it; slot 0 long after.
-    pauses = "pause slot=1 at=1500ms for=1300ms; pause slot=0 at=5s for=4s"
-    spec = Spec("q12", protocol, rate=1_000, duration_ms=7_000, interval_ms=400, faults=pauses)
-    finished = run(spec, session, runs=tmp_path, timeouts=Timeouts(silence_s=1))
+    pauses = [Step(committed, stop_until_lost(1, 0)), Step(committed, stop_until_lost(0, 2_000))]
+    script = Script(pauses, INPUT_MS)
+    script.install(monkeypatch)
+    spec = Spec("q12", protocol, rate=1_000, duration_ms=INPUT_MS, interval_ms=300)
+    finished = run(spec, session, runs=tmp_path, timeouts=Timeouts(silence_s=1.5))
+    assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
     found = happenings(finished.directory.path / "journal", "driver-*")
     stopped = only(found, "killed")
-    assert [entry.detail["signal"] for entry in stopped] == [signal.SIGSTOP] * 2
-    assert {loss.detail["slot"] for loss in only(found, "lost")} == {0, 1}
+    assert [(entry.actor, entry.detail["signal"]) for entry in stopped] == [
+        ("slot/1", signal.SIGSTOP),
+        ("slot/0", signal.SIGSTOP),
+    ]
+    for stop in stopped:  # it was given up in its turn, and the others went on without it
+        later = found[found.index(stop) :]
+        assert stop.actor in {f"slot/{loss.detail['slot']}" for loss in only(later, "lost")}
+        assert only(later, "running")
     assert_dead(entry.detail["pid"] for entry in stopped)
 
 
-DRIVER = """
-import sys
-from pathlib import Path
-from snapline.runtime.run import run
-from snapline.runtime.spec import Spec
-
-spec = Spec("q12", sys.argv[2], rate=1_000, duration_ms=8_000, interval_ms=400)
-run(spec, runs=Path(sys.argv[1]))
-"""
+SNAPLINE = [sys.executable, "-c", "from snapline.cli import main; main()"]
+LONG_RUN = ["--slots", "2", "--rate", "1000", "--duration", "8s", "--interval", "400ms"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
 def test_a_killed_driver_leaves_no_slot_behind_and_its_run_is_resumed(session, tmp_path, protocol):
-    def committed() -> bool:
+    def has_committed() -> bool:
         return any(map(commits, happenings(tmp_path, "*/journal/driver-*")))
 
-    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path), protocol]) as driver:
+    command = [*SNAPLINE, "run", "q12", "--protocol", protocol, *LONG_RUN, "--runs", str(tmp_path)]
+    with subprocess.Popen(command) as driver:
         try:
-            eventually(lambda: committed() or driver.poll() is not None, "a committed line")
+            eventually(lambda: has_committed() or driver.poll() is not None, "a committed line")
             workers = slot_processes(driver.pid)
         finally:
             driver.kill()

@@ -1,0 +1,177 @@
+"""Faults that wait until a run is ready for them, so that they strike on a machine of any speed.
+
+A script is a list of steps. A step waits until the one before it has struck and its own moment has come;
+then it does to the run what a statement such as `kill slot=1` would, through the product's own injector.
+A kill at a time of the clock finds nobody when the slot is still on its way back; a step does not.
+"""
+
+import os
+import signal
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from run_helpers import commits
+from spark_slots import parent_of
+
+from snapline.core import effects, events
+from snapline.ids import Millis, SlotId
+from snapline.journal.entry import Entry, Handled, Happened
+from snapline.recovery.replay import replay_ranges
+from snapline.runtime import run as run_module
+from snapline.runtime.driver import Driver, Timeouts
+from snapline.runtime.inject import Injector
+
+PATIENT = Timeouts(silence_s=20, lease_s=30)
+"""A slow machine is not a dead one: only a broken connection is a loss."""
+TAIL_MS: Millis = 700
+"""A step after the first one strikes at the latest so long before the end of the input."""
+
+Moment = Callable[[Driver, Entry], bool]
+Deed = Callable[[Injector], None]
+
+
+def committed(driver: Driver, entry: Entry) -> bool:
+    """A line was committed."""
+    return isinstance(entry, Happened) and commits(entry)
+
+
+def replayable(driver: Driver, entry: Entry) -> bool:
+    """A line was committed, and messages were under way across it."""
+    line = driver.engine.decider.line_metas()
+    return committed(driver, entry) and bool(replay_ranges(driver.job.topology, line))
+
+
+def lost(driver: Driver, entry: Entry) -> bool:
+    """A recovery begins."""
+    return isinstance(entry, Happened) and entry.what == "lost"
+
+
+def running(driver: Driver, entry: Entry) -> bool:
+    """A recovery is over, or the run has begun."""
+    return isinstance(entry, Happened) and entry.what == "running"
+
+
+def outage(driver: Driver, entry: Entry) -> bool:
+    """The store is away."""
+    return isinstance(entry, Happened) and entry.what == "outage"
+
+
+def checkpointing(driver: Driver, entry: Entry) -> bool:
+    """A round has been ordered; or, where there are no rounds, one task's checkpoint is stored."""
+    if not isinstance(entry, Handled):
+        return False
+    return isinstance(entry.event, events.SnapshotStored) or any(
+        isinstance(effect, effects.Order)
+        and isinstance(effect.command, events.TriggerRound | events.Pause)
+        for effect in entry.effects
+    )
+
+
+def kill(*slots: SlotId) -> Deed:
+    """SIGKILL, all at once; to slots that live."""
+
+    def deed(injector: Injector) -> None:
+        assert all(injector.driver.pid(slot) is not None for slot in slots), "nobody to kill"
+        injector._signal(slots, signal.SIGKILL)
+
+    return deed
+
+
+def kill_executor(slot: SlotId) -> Deed:
+    """SIGKILL to the Java that a slot's process works for; both pids are noted."""
+
+    def deed(injector: Injector) -> None:
+        pid = injector.driver.pid(slot)
+        assert pid is not None
+        executor = parent_of(parent_of(pid))
+        injector._note(f"slot/{slot}", "executor killed", pids=(executor, pid))
+        os.kill(executor, signal.SIGKILL)
+
+    return deed
+
+
+def stop_until_lost(slot: SlotId, zombie_ms: Millis) -> Deed:
+    """SIGSTOP beyond the time-out: SIGCONT so long after the slot has been given up."""
+
+    def deed(injector: Injector) -> None:
+        driver, pid = injector.driver, injector.driver.pid(slot)
+        assert pid is not None
+        watch = driver.watch
+
+        def wait(entry: Entry) -> None:
+            watch(entry)
+            if lost(driver, entry) and entry.detail["slot"] == slot:
+                driver.watch = watch
+                driver.loop.after(zombie_ms / 1000, lambda: driver.wake(pid))
+
+        driver.watch = wait
+        driver.kill(slot, signal.SIGSTOP)
+
+    return deed
+
+
+def store_away(for_ms: Millis) -> Deed:
+    """Every call to the store fails for so long."""
+    return lambda injector: injector._take_store_away(for_ms)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do, and the moment for which it waits."""
+
+    moment: Moment
+    deed: Deed
+
+
+@dataclass
+class Script:
+    """Does its steps to the one run that begins with it."""
+
+    steps: list[Step]
+    input_ms: Millis
+    struck: list[Step] = field(default_factory=list)
+    left: deque[Step] = field(init=False)
+    up: bool = False  #: whether all slots run
+
+    def __post_init__(self) -> None:
+        self.left = deque(self.steps)
+
+    def install(self, monkeypatch) -> None:
+        """Let the next run be broken by this script."""
+        script = self
+
+        class Scripted(Injector):
+            def watch(self, entry: Entry) -> None:
+                super().watch(entry)
+                script.see(self, entry)
+
+        monkeypatch.setattr(run_module, "Injector", Scripted)
+
+    def see(self, injector: Injector, entry: Entry) -> None:
+        """Strike if this is the moment; in the driver's loop, when it is done with what it does."""
+        driver = injector.driver
+        if running(driver, entry):
+            self.up = True
+        elif lost(driver, entry):
+            self.up = False
+        if not self.left:
+            return
+        step = self.left[0]
+        if (self.up or step.moment is lost) and step.moment(driver, entry):
+            self.left.popleft()
+            driver.loop.post(partial(self._strike, injector, step))
+        elif step.moment is not lost and running(driver, entry) and self.struck:
+            # If recovery took most of the input's time, the next line may be the last one: too late.
+            left_s = (self.input_ms - TAIL_MS - driver.now_ms()) / 1000
+            driver.loop.after(max(0.0, left_s), partial(self._hurry, injector, step))
+
+    def _hurry(self, injector: Injector, step: Step) -> None:
+        if self.left and self.left[0] is step:
+            self.left.popleft()
+            self._strike(injector, step)
+
+    def _strike(self, injector: Injector, step: Step) -> None:
+        step.deed(injector)
+        self.struck.append(step)
