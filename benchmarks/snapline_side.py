@@ -1,19 +1,30 @@
 """Snapline's side of the comparison: a query on real slots, from the first record due to the last one out.
 
 Slots are plain processes, the same code that Spark's workers run, with sockets, files and checkpoints as
-in any run. The sink is the egress log: it writes all rows, and they are read back to be judged.
+in any run. The sink counts, as Flink's does, and what it has counted is part of every checkpoint; or it is
+the egress log, which writes all rows, and they are read back to be judged.
 """
 
+import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import checks
+import numpy as np
 from checks import Load, Tally, counted
+from pyspark import cloudpickle
 
+from snapline.batch import Batch
+from snapline.core.messages import END_OF_TIME
 from snapline.core.protocol import Options
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
 from snapline.engine.job import Job, Settings
+from snapline.ids import Millis
 from snapline.metrics.histogram import Histogram
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.driver import Driver, Timeouts
@@ -50,10 +61,62 @@ class Stopwatch(Timeline):
             self.last_s = time.time()
 
 
-def run(load: Load, *, protocol: str, interval_ms: int, warm_ms: int = 0) -> SnaplineRun:
-    """Run a query to its end; latencies of the first `warm_ms` are left out."""
+class CountingSink(Operator):
+    """A sink that puts out one row, at the end: how many rows came, and their checksum."""
+
+    uses_time = True
+
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self._tally = Tally(0, 0)
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        self._tally = added(self._tally, counted(self._query, batch))
+        return ()
+
+    def on_watermark(self, time: Millis) -> Outputs:
+        return ((OUT, self._row()),) if time >= END_OF_TIME else ()
+
+    def capture(self, *, full: bool) -> Capture:
+        return Capture(True, {"tally": self._row()})
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        self._tally = tally_of(captures[-1].parts["tally"])
+
+    def _row(self) -> Batch:
+        count, checksum = self._tally
+        bits = np.array([checksum], np.uint64).view(np.int64)
+        return Batch({"count": np.array([count], np.int64), "checksum": bits}, 1)
+
+
+def tally_of(row: Batch) -> Tally:
+    """What a counting sink has put out."""
+    return Tally(int(row["count"][0]), int(row["checksum"].view(np.uint64)[0]))
+
+
+def added(one: Tally, other: Tally) -> Tally:
+    """Both together."""
+    return Tally(one.count + other.count, (one.checksum + other.checksum) % 2**64)
+
+
+def with_counting_sink(flow: Dataflow) -> Dataflow:
+    """The same dataflow; its sink counts."""
+    pickler: Any = cloudpickle  # it has no types
+    for module in (checks, sys.modules[__name__]):  # a slot cannot import them
+        pickler.register_pickle_by_value(module)
+    query = flow.name
+    nodes = flow.graph.nodes
+    nodes[SINK] = replace(nodes[SINK], factory=lambda: CountingSink(query))
+    return flow
+
+
+def run(
+    load: Load, *, protocol: str, interval_ms: int, warm_ms: int = 0, egress: bool = False
+) -> SnaplineRun:
+    """Run a query to its end; latencies, which only the egress log has, without the first `warm_ms`."""
     chosen = PROTOCOLS[protocol]
-    deployment = deploy(load.flow(), load.params.partitions)
+    flow = load.flow() if egress else with_counting_sink(load.flow())
+    deployment = deploy(flow, load.params.partitions)
     options, settings = Options(interval_ms=interval_ms), Settings(linger_ms=2)
     job = Job(load.query, deployment, chosen, options, chosen.guarantees[0], settings)
     with tempfile.TemporaryDirectory(prefix="snapline-side-") as runs:
@@ -67,15 +130,11 @@ def run(load: Load, *, protocol: str, interval_ms: int, warm_ms: int = 0) -> Sna
             raise RuntimeError("\n".join([f"Snapline failed at {load}: {problem}", *complaints]))
         outlet = directory.outlet
         read = outlet.committed if chosen.checkpoints else outlet.uncommitted
-        tallies = [
-            counted(load.query, batch) for task in deployment.sinks[SINK] for batch in read(task)
-        ]
-    return SnaplineRun(
-        Tally(sum(t.count for t in tallies), sum(t.checksum for t in tallies) % 2**64),
-        load.records / (watch.last_s - driver.origin_s),
-        *_latency(watch, warm_ms),
-        watch.seconds[-1].lines,
-    )
+        tally = Tally(0, 0)
+        for rows in (rows for task in deployment.sinks[SINK] for rows in read(task)):
+            tally = added(tally, counted(load.query, rows) if egress else tally_of(rows))
+    rate = load.records / (watch.last_s - driver.origin_s)
+    return SnaplineRun(tally, rate, *_latency(watch, warm_ms), watch.seconds[-1].lines)
 
 
 def _latency(watch: Stopwatch, warm_ms: int) -> tuple[float, float]:
