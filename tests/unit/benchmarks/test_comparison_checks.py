@@ -1,5 +1,6 @@
 """What the comparison with peers rests on: the sums that judge timed runs, and the records for peers."""
 
+import importlib
 import runpy
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from snapline.batch import Batch
+from snapline.core.messages import END_OF_TIME
 from snapline.core.policy import Guarantee
 from snapline.dataflow.graph import deploy
 from snapline.engine.reference import reference_output
@@ -28,6 +30,12 @@ def load(request):
 @pytest.fixture
 def output(load):
     return reference_output(deploy(load.flow(), 2), 0)[SINK]
+
+
+@pytest.fixture
+def side(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("snapline_side")
 
 
 def test_the_golden_records_of_the_peers_are_those_of_the_generator():
@@ -59,3 +67,21 @@ def test_persons_and_auctions_both_count_as_input():
     params = Params(partitions=2, records=300)
     assert CHECKS["Load"]("q3", params).records == 800
     assert CHECKS["Load"]("q12", params).records == 600
+
+
+def test_a_counting_sink_puts_out_the_tally_at_the_end_and_nothing_else(load, side):
+    rows = reference_output(deploy(side.with_counting_sink(load.flow()), 2), 0)[SINK]
+    count, checksum = CHECKS["expected"](load)
+    assert len(rows) == 2
+    assert rows["count"].sum() == count
+    assert rows["checksum"].sum().astype(np.uint64) == checksum
+
+
+def test_a_counting_sink_goes_on_with_what_it_had_counted(load, output, side):
+    half = len(output) // 2
+    before, after = side.CountingSink(load.query), side.CountingSink(load.query)
+    before.process("in", output.slice(0, half))
+    after.restore([before.capture(full=True)])
+    after.process("in", output.slice(half, len(output)))
+    ((_, row),) = after.on_watermark(END_OF_TIME)
+    assert side.tally_of(row) == CHECKS["expected"](load)
