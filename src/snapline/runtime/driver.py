@@ -275,9 +275,13 @@ class Driver:
     def kill(self, slot: SlotId, how: int = signal.SIGKILL) -> None:
         """Send a signal to a slot, if it lives."""
         pid = self.pid(slot)
-        if pid is not None:
-            self.note(f"slot/{slot}", self.engine.epoch, "killed", {"pid": pid, "signal": int(how)})
+        if pid is None:
+            return
+        with contextlib.suppress(
+            ProcessLookupError
+        ):  # gone, and its connection does not know it yet
             os.kill(pid, how)
+            self.note(f"slot/{slot}", self.engine.epoch, "killed", {"pid": pid, "signal": int(how)})
 
     def wake(self, pid: int) -> None:
         """Let a process that was stopped go on, if it still exists."""
