@@ -1,5 +1,6 @@
 """The way of a checkpoint from capture to counted: whole, durable, and behind all earlier ones."""
 
+import numpy as np
 import pytest
 from engine_fakes import AB, A, ShellSpy, meta
 from engine_fakes import message as sent
@@ -127,6 +128,27 @@ def test_the_first_capture_is_full_and_so_many_deltas_follow_each_full_one():
         scene.take(number)
     assert [snapshot.full for _, snapshot in scene.stored()] == [True, False, False, True, False]
     assert [scene.report_of(n).parent for n in range(1, 6)] == [None, 1, 2, None, 4]
+
+
+@pytest.mark.parametrize(
+    ("full_rows", "delta_rows", "expected"),
+    [
+        (1_000_000, 300_000, [True, False, False, False, False, True, False]),
+        (1_000_000, 100_000, [True] + 6 * [False]),
+        (10, 200_000, [True, False, False, False, True, False, False]),
+        (10, 80_000, [True] + 6 * [False]),  # more than the state, but not much
+    ],
+)
+def test_deltas_that_hold_much_more_than_the_state_end_in_a_full_capture(
+    full_rows, delta_rows, expected
+):
+    scene = Scene(full_every=100)
+    scene.capture = lambda *, full: Capture(
+        full, {"state": Batch.of(n=np.zeros(full_rows if full else delta_rows, np.int64))}
+    )
+    for number in range(1, 8):
+        scene.take(number)
+    assert [snapshot.full for _, snapshot in scene.stored()] == expected
 
 
 def test_without_deltas_every_capture_is_full():

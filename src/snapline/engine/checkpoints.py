@@ -20,6 +20,9 @@ from snapline.ids import ChannelId, CheckpointNo, Millis, Seq
 from snapline.storage.api import Egress, Life, MessageLog
 from snapline.storage.codec import digest_of, encode_snapshot
 
+CHAIN_BYTES_MIN = 4 << 20
+"""Deltas up to here are loaded in no time, however small the full capture is."""
+
 
 def snapshot_key(life: Life, checkpoint: CheckpointNo) -> str:
     """The name of a snapshot in the store: of one life, so never written twice."""
@@ -113,14 +116,15 @@ class CheckpointWriter:
         self.pending: dict[CheckpointNo, Pending] = {}  #: in the order in which they were taken
         self.open: Pending | None = None  #: the one that still records
         self.deltas = full_every  #: deltas since the last full capture; the first capture is full
+        self.full_bytes = self.delta_bytes = 0  #: the size of that capture, and of those deltas
         self.last: CheckpointNo | None = None  #: the capture to which the next delta refers
 
     def take(self, task: Captured, effect: Snapshot) -> None:
         """Perform a `Snapshot`."""
         if self.open is not None:
             self.abandon(self.open.meta.checkpoint)
-        capture = task.capture(full=self.deltas >= self.full_every)
-        self.deltas = 0 if capture.full else self.deltas + 1
+        capture = task.capture(full=self.deltas >= self.full_every or self._chain_is_long())
+        self._note_size(capture)
         meta = replace(task.meta(effect), parent=None if capture.full else self.last)
         self.last = effect.checkpoint
         pending = Pending(meta, capture, effect.memo, effect.open, not effect.open)
@@ -129,6 +133,18 @@ class CheckpointWriter:
             self.open = pending
         else:
             self._store(pending)
+
+    def _chain_is_long(self) -> bool:
+        """Whether deltas would make a restore load much more than the state."""
+        return self.delta_bytes > max(self.full_bytes, CHAIN_BYTES_MIN)
+
+    def _note_size(self, capture: Capture) -> None:
+        size = sum(part.nbytes for part in capture.parts.values())
+        if capture.full:
+            self.deltas, self.full_bytes, self.delta_bytes = 0, size, 0
+        else:
+            self.deltas += 1
+            self.delta_bytes += size
 
     def record(self, effect: Record, after: Seq, queued: Iterable[Message | Marker]) -> None:
         """Perform a `Record`: begin with what is queued already."""
