@@ -37,22 +37,47 @@ BLOCK = 256
 
 _WORD = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
+_STEP = np.uint64(_GOLDEN)
+_FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
+_FACTOR_2 = np.uint64(0x94D049BB133111EB)
 
 
 def draw(params: Params, field: str, partition: int, offsets: Ints, below: int | Ints) -> Ints:
     """Evenly distributed numbers in [0, below), one per offset; fields are independent of each other."""
-    stream = (params.seed * _GOLDEN + zlib.crc32(field.encode())) & _WORD
-    start = _mix(_mix(np.array([stream], np.uint64)) + np.uint64(partition))
-    bits = _mix(start + offsets.astype(np.uint64) * np.uint64(_GOLDEN))
-    return (bits % np.asarray(below, np.uint64)).astype(np.int64)
+    bits = offsets.astype(np.uint64)
+    bits *= _STEP
+    bits += _start(params.seed, field, partition)
+    _mix(bits)
+    # The remainder by way of the quotient, for which numpy has a fast loop.
+    limit = np.asarray(below, np.uint64)
+    quotient = bits // limit
+    quotient *= limit
+    bits -= quotient
+    return bits.view(np.int64)
 
 
-def _mix(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64: a bijection in which every input bit moves every output bit."""
-    words = words + np.uint64(_GOLDEN)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+@lru_cache(maxsize=1024)
+def _start(seed: int, field: str, partition: int) -> np.uint64:
+    """Where the numbers of a field begin in a partition."""
+    words = np.array([(seed * _GOLDEN + zlib.crc32(field.encode())) & _WORD], np.uint64)
+    _mix(words)
+    words += np.uint64(partition)
+    _mix(words)
+    start: np.uint64 = words[0]
+    return start
+
+
+def _mix(words: npt.NDArray[np.uint64]) -> None:
+    """The finaliser of splitmix64, in place: every input bit moves every output bit."""
+    words += _STEP
+    shifted = words >> np.uint64(30)
+    words ^= shifted
+    words *= _FACTOR_1
+    np.right_shift(words, np.uint64(27), out=shifted)
+    words ^= shifted
+    words *= _FACTOR_2
+    np.right_shift(words, np.uint64(31), out=shifted)
+    words ^= shifted
 
 
 def record_ids(partition: int, offsets: Ints) -> Ints:

@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from snapline.batch import Buffer, bytes_of, size_of
 from snapline.errors import StorageError, StoreUnavailable
 from snapline.storage.codec import FRAME_OVERHEAD, frame_head, payload_size, unframe
@@ -76,7 +78,7 @@ class Appender:
         return place
 
     def _add(self, payload: Sequence[Buffer]) -> None:
-        size = sum([size_of(piece) for piece in payload])
+        size = sum([p.nbytes if isinstance(p, np.ndarray) else len(p) for p in payload])
         head = frame_head(payload, size)
         if size < _JOIN_BELOW:
             self._buffer.append(b"".join((head, *payload)))  # type: ignore[arg-type]  # arrays, too
@@ -89,7 +91,7 @@ class Appender:
         """Hand everything to the operating system: readers see it, a crash may still take it."""
         fd = self._usable()
         with self._failing("write"):
-            _write_all(fd, self._buffer)
+            _write_all(fd, self._buffer, self._buffered)
         self._buffer.clear()
         self._buffered = 0
 
@@ -147,15 +149,16 @@ class Appender:
             raise StoreUnavailable(f"cannot {verb} {self.path}: {error}") from error
 
 
-def _write_all(fd: int, pieces: list[Buffer]) -> None:
-    """Write pieces with as few calls as possible; the list is used up in doing so."""
+def _write_all(fd: int, pieces: list[Buffer], left: int) -> None:
+    """Write pieces of so many bytes with as few calls as possible; the list is used up in doing so."""
     first = 0  #: the first piece that is not wholly written
-    while first < len(pieces):
+    while left:
         count = os.writev(fd, pieces[first : first + _PIECES_MAX])  # type: ignore[arg-type]
-        while first < len(pieces) and (size := size_of(pieces[first])) <= count:
+        left -= count
+        while left and first < len(pieces) and (size := size_of(pieces[first])) <= count:
             count -= size
             first += 1
-        if count:
+        if left and count:
             pieces[first] = bytes_of(pieces[first])[count:]
 
 
