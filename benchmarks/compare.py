@@ -99,6 +99,9 @@ def throughput(asked: argparse.Namespace) -> Figures:
             needed = judged(pilot, system(pilot)).rate * asked.seconds
             needed *= FLINK_NEEDS if name in (REUSE, COPY) else 1
             loads[query, name] = load_of(query, max(needed, PILOT_RECORDS), asked.slots)
+            print(
+                f"-  {query:<4} {name:<22} takes {loads[query, name].records:,} records", flush=True
+            )
     for repeat in range(asked.repeats):
         for (query, name), load in loads.items():
             found = judged(load, compared[name](load))
