@@ -115,7 +115,7 @@ class SlotTable:
     def _grow(self, keys: Int64s) -> Int64s:
         """Make room for these keys and insert them, with all that were there, in one go."""
         before, known, columns = self.slots(), self.keys, self.columns
-        slots = self._fill(np.concatenate([known[before], keys]))
+        slots = self._fill(np.concatenate([known[before], keys]) if len(before) else keys)
         after = slots[: len(before)]
         for name, column in columns.items():
             self.columns[name][after] = column[before]
@@ -141,19 +141,22 @@ class SlotTable:
         np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
         places = self._place(hashes[first], keys[order[first]])
         slots = np.empty(len(keys), np.int64)
-        slots[order] = places[np.cumsum(first) - 1]
+        slots[order] = np.repeat(places, np.diff(np.flatnonzero(first), append=len(keys)))
         return slots
 
     def _place(self, hashes: Hashes, keys: Int64s) -> Int64s:
         """Begin anew with these keys, which are distinct and in the order of their hashes."""
         self._allocate(max(2 * self._size, 1 << (3 * len(keys) - 1).bit_length()))
-        homes = (hashes >> self._shift).view(np.int64)
-        ramp = np.arange(len(homes))
-        places: Int64s = np.maximum.accumulate(homes - ramp) + ramp
-        inside = int(np.searchsorted(places, self._size))  # the few behind go round
+        places: Int64s = (hashes >> self._shift).view(np.int64)
+        ramp = np.arange(len(places))
+        places -= ramp  # in place, here and below: fresh memory costs more than the arithmetic
+        np.maximum.accumulate(places, out=places)
+        places += ramp
+        inside = int(np.searchsorted(places, self._size))
         self.keys[places[:inside]] = keys[:inside]
         self._count = inside
-        places[inside:] = self._finish(keys[inside:].tolist(), homes[inside:].tolist())
+        behind = (hashes[inside:] >> self._shift).tolist()  # a few: they go round
+        places[inside:] = self._finish(keys[inside:].tolist(), behind)
         return places
 
 
