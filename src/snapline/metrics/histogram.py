@@ -66,9 +66,10 @@ class Histogram:
     def __repr__(self) -> str:
         return f"Histogram({len(self)} values)"
 
-    def add(self, values_us: npt.NDArray[Any]) -> None:
-        """Count the values of a batch."""
-        self.counts += np.bincount(buckets_of(values_us), minlength=BUCKETS)
+    def add(self, values_us: npt.NDArray[Any], times: Counts | None = None) -> None:
+        """Count the values of a batch, each as many times as it occurs."""
+        counted = np.bincount(buckets_of(values_us), times, minlength=BUCKETS)
+        self.counts += counted.astype(np.int64, copy=False)
 
     def merge(self, other: "Histogram") -> None:
         """Count what another has counted, too."""

@@ -1,8 +1,8 @@
 """What a slot measures of itself: counters that a few calls per batch keep, and a pulse that says them.
 
-Nothing here looks at a single record: a batch is counted by its length and size. The ages of records are
-collected and go into the histogram many batches at once, because that costs the same for few and for many.
-A pulse carries what was added since the last one.
+Nothing here looks at a single record: a batch is counted by its length and size. Many records of a batch
+have the same time, so their ages are counted once per time, and go into the histogram many batches at once,
+because that costs the same for few and for many. A pulse carries what was added since the last one.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,8 @@ class Meter:
         self.read = self.written = 0
         self.volume = Volume()
         self._latency = Histogram()
-        self._ages: list[Counts] = []  #: of records that are not in the histogram yet
+        #: ages that are not in the histogram yet, and how many records have each
+        self._ages: list[tuple[Counts, Counts]] = []
         self._aged = 0  #: how many these are
         self.checkpoint_us: list[Micros] = []
 
@@ -65,14 +66,16 @@ class Meter:
         self.written += batch.length
         self.volume.output += batch.nbytes
         if TIME in batch.columns:
-            self._ages.append(since(batch[TIME], now_us))
-            self._aged += batch.length
+            times, records = times_of(batch[TIME])
+            self._ages.append((since(times, now_us), records))
+            self._aged += len(times)
             if self._aged > AGES_MAX:
                 self._count_ages()
 
     def _count_ages(self) -> None:
         if self._ages:
-            self._latency.add(np.concatenate(self._ages))
+            ages, records = zip(*self._ages, strict=True)
+            self._latency.add(np.concatenate(ages), np.concatenate(records))
             self._ages, self._aged = [], 0
 
     # Checkpoints.
@@ -112,6 +115,16 @@ class Meter:
         )
         self._reset()
         return said
+
+
+def times_of(column: Counts) -> tuple[Counts, Counts]:
+    """The times in a column, and how many records have each; some may be had by none."""
+    times: Counts = np.asarray(column, np.int64)
+    first = int(times.min())
+    span = int(times.max()) - first + 1
+    if span > len(times):
+        return times, np.ones(len(times), np.int64)
+    return np.arange(first, first + span), np.bincount(times - first)
 
 
 def backlog(tasks: Iterable[Task], now_ms: Millis) -> int:

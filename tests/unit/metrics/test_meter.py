@@ -1,5 +1,6 @@
 """What a slot measures, batch by batch."""
 
+import numpy as np
 import pytest
 
 from snapline.batch import Batch
@@ -110,3 +111,13 @@ class Count:
 
 def test_the_backlog_is_what_is_due_at_sources_and_was_not_read():
     assert backlog([Source(p0=30, p1=50), Count(), Source(p2=49)], now_ms=5) == 21
+
+
+@pytest.mark.parametrize("times", [[7], [5, 5, 5, 9, 6, 5], [1, 1_000, 500], list(range(50)) * 3])
+def test_each_record_is_counted_with_its_own_age(times):
+    meter = Meter()
+    meter.wrote(Batch.of(time=times), now_us=2_000_000)
+    meter.wrote(Batch.of(time=[3]), now_us=3_000_000)
+    expected = Histogram()
+    expected.add(np.array([2_000_000 - 1000 * time for time in times] + [2_997_000]))
+    assert Histogram.of_pairs(pulse(meter).latency) == expected
