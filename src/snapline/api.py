@@ -46,7 +46,8 @@ def run(
     slots: int | None = None,
     interval: Duration = "5s",
     duration: Duration = "20s",
-    rate: int = 2_000,
+    rate: int | Literal["max"] = 2_000,
+    records: int = 1_000_000,
     faults: str | Sequence[str] = (),
     chaos: str | None = None,
     spares: int = 0,
@@ -72,7 +73,9 @@ def run(
         slots: processes; each is one long-running Spark task. Default: as many as Spark has cores.
         interval: between two checkpoints.
         duration: how long input comes, for inputs that have a rate.
-        rate: records per second, for workloads; inputs of your own say it themselves.
+        rate: records per second, for workloads; inputs of your own say it themselves. `"max"`: all records
+            are due at once, and the flow takes them as fast as it can.
+        records: how many there are at rate `"max"`.
         faults: what goes wrong, and when: `["kill slot=1 at=12s"]`; see `snapline list faults`.
         chaos: faults at random, all the time: `"seed=7"`.
         spares: processes that wait, ready, to replace a lost slot at once.
@@ -97,7 +100,7 @@ def run(
         protocol,
         guarantee,
         slots,
-        rate,
+        rate_of(str(rate)),
         duration_ms,
         millis(interval),
         named_or_drawn(named, chaos, slots, duration_ms),
@@ -108,6 +111,7 @@ def run(
         publish_lag,
         journal,
         listen,
+        records=records,
     )
     return runtime.run(
         spec,
@@ -140,6 +144,17 @@ def named_or_drawn(faults: str, chaos: str | None, slots: int, duration_ms: Mill
     if faults:
         raise UsageError("faults and chaos exclude each other: name the faults, or draw them")
     return describe(soak(chaos, slots, duration_ms))
+
+
+def rate_of(text: str) -> int | Literal["max"]:
+    """A number of records per second, or `max`; UsageError if it is neither."""
+    if text == "max":
+        return "max"
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(
+            f"a rate is a number of records per second from 1 on, or max: not {text!r}"
+        )
+    return int(text)
 
 
 def timeouts(heartbeat: Duration, silence: Duration) -> Timeouts:

@@ -38,6 +38,7 @@ from snapline.cli_options import (
     RateOption,
     RealFaultsOption,
     RealSlotsOption,
+    RecordsAtOnceOption,
     RecordsOption,
     ReferenceOption,
     RepeatOption,
@@ -165,7 +166,8 @@ def run_command(
     protocol: OneProtocolOption = DEFAULT,
     guarantee: GuaranteeOption = None,
     slots: RealSlotsOption = None,
-    rate: RateOption = 2_000,
+    rate: RateOption = "2000",
+    records: RecordsAtOnceOption = 1_000_000,
     duration: DurationOption = "20s",
     interval: IntervalOption = "5s",
     faults: RealFaultsOption = "",
@@ -184,7 +186,7 @@ def run_command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a workload, or a dataflow of your own, on Spark, break it for real, and judge what came out."""
-    from snapline.api import named_or_drawn, timeouts
+    from snapline.api import named_or_drawn, rate_of, timeouts
     from snapline.runtime.run import default_slots
     from snapline.runtime.spec import Spec
 
@@ -199,7 +201,7 @@ def run_command(
             protocol,
             guarantee.value if guarantee is not None else None,
             slots,
-            rate,
+            rate_of(rate),
             duration_ms,
             millis(interval, "--interval"),
             named_or_drawn(faults, chaos, slots, duration_ms),
@@ -210,6 +212,7 @@ def run_command(
             publish_lag,
             "full" if full_journal else "brief",
             listen,
+            records=records,
         )
     with interruptible():
         raise typer.Exit(run_on_spark(spec, resume, runs, timeouts(heartbeat, silence), as_json))

@@ -69,7 +69,10 @@ RealSlotsOption = Annotated[
     typer.Option(min=1, metavar="N", help="Processes, one core each.  [dim]default: all cores[/]"),
 ]
 RateOption = Annotated[
-    int, typer.Option(min=1, metavar="R", help="Records per second, for workloads.")
+    str, typer.Option(metavar="R|max", help="Records per second, for workloads.")
+]
+RecordsAtOnceOption = Annotated[
+    int, typer.Option(min=1, metavar="N", help="How many records there are at rate max.")
 ]
 DurationOption = Annotated[str, typer.Option(metavar="D", help="How long input comes.")]
 IntervalOption = Annotated[str, typer.Option(metavar="I", help="Between checkpoints.")]

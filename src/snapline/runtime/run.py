@@ -33,8 +33,8 @@ from snapline.workload import WORKLOADS
 
 def build_job(spec: Spec, program: Program) -> Job:
     """The job of a spec; UsageError if it cannot be."""
-    for name in ("slots", "rate", "duration_ms", "interval_ms"):
-        if getattr(spec, name) < 1:
+    for name in ("slots", "rate", "duration_ms", "interval_ms", "records"):
+        if getattr(spec, name) != "max" and getattr(spec, name) < 1:
             raise UsageError(f"{name} must be at least 1, not {getattr(spec, name)}")
     if spec.protocol not in PROTOCOLS:
         raise UsageError(f"there is no protocol {spec.protocol!r}: see 'snapline list protocols'")

@@ -19,7 +19,7 @@ class Spec:
     protocol: str = DEFAULT
     guarantee: str | None = None  # None: the protocol's first promise
     slots: int = 2
-    rate: int = 2_000  # records per second, all sources together
+    rate: int | Literal["max"] = 2_000  # records per second; max: all are due at once
     duration_ms: Millis = 20_000
     interval_ms: Millis = 5_000
     faults: str = ""
@@ -31,9 +31,13 @@ class Spec:
     journal: Literal["brief", "full"] = "brief"  # full: with every message, to be fed back
     listen: str = LOOPBACK  # the address at which the driver can be reached
     origin_s: float | None = None  # when input began to be due; a resumed run keeps it
+    records: int = 1_000_000  # how many there are if they are due at once
 
     @property
     def params(self) -> Params:
         """The size of the generated input."""
+        if self.rate == "max":
+            share = max(1, self.records // self.slots)
+            return Params(self.seed, self.slots, share, self.duration_ms, at_once=True)
         records = records_per_partition(self.rate, self.slots, self.duration_ms)
         return Params(self.seed, self.slots, records, self.duration_ms)

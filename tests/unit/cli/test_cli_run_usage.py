@@ -57,6 +57,8 @@ def refused(snapline, tmp_path, *arguments):
     ("arguments", "message"),
     [
         (("run", "q99"), "no workload 'q99'"),
+        (("run", "q12", "--rate", "0"), "from 1 on, or max: not '0'"),
+        (("run", "q12", "--rate", "fast"), "from 1 on, or max: not 'fast'"),
         (("run", "q12", "--protocol", "hopeful"), "no protocol 'hopeful'"),
         (CYCLE, "aligned cannot run a dataflow with a cycle: choose one of"),
         (("run", "q12", "--faults", "tickle slot=1 at=2s"), "tickle"),

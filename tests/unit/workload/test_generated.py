@@ -1,5 +1,7 @@
 """Generated inputs: the same whoever asks, as often as they ask, in whatever pieces."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -130,3 +132,14 @@ def test_sellers_are_persons_who_registered_lately_or_are_about_to():
         for time, seller in zip(lots["time"].tolist(), lots["seller"].tolist(), strict=True)
     ]
     assert min(ages) < 0 < max(ages) <= 6 * 120
+
+
+@every_source
+def test_at_once_everything_is_due_and_all_else_is_as_it_was(source):
+    at_once = replace(source, params=replace(source.params, at_once=True))
+    assert at_once.everything() == source.everything()
+    assert at_once.due_through(0, 0) == at_once.end(0)
+    offsets = range(at_once.end(0) + 1)
+    assert {at_once.due_ms(0, offset) for offset in offsets} == {0}
+    marks = [at_once.watermark(0, offset) for offset in offsets]
+    assert marks == [source.watermark(0, offset) for offset in offsets]
