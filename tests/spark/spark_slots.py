@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from snapline.runtime.spark import SlotFailure, SlotJob, SlotJobs
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180  # a Spark needs a minute to start where others are at work
 
 
 def eventually(condition: Callable[[], object], what: str) -> None:

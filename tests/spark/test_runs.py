@@ -1,5 +1,6 @@
 """Whole runs on a real Spark, broken by real signals, and judged by the oracle."""
 
+import json
 import os
 import signal
 import subprocess
@@ -29,7 +30,10 @@ from scripted_faults import (
 )
 from spark_slots import eventually
 
+from snapline.cli import main
 from snapline.protocols import PROTOCOLS
+from snapline.runtime import generate as generate_module
+from snapline.runtime import spark as spark_module
 from snapline.runtime.driver import Timeouts
 from snapline.runtime.run import run
 from snapline.runtime.spark import own_session
@@ -188,3 +192,30 @@ def test_a_killed_driver_leaves_no_slot_behind_and_its_run_is_resumed(session, t
     assert restored.detail["epoch"] > last.detail["epoch"]
     assert all(restored.detail["line"][t] >= no for t, no in last.detail["line"].items())
     assert any(restored.detail["line"].values()), "it did not begin anew"
+
+
+def test_input_that_was_generated_is_run_and_its_output_is_shown_by_the_commands(
+    session, tmp_path, monkeypatch, capsys
+):
+    """Through the command line, in a Spark that is there: as under `spark-submit`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(generate_module, "own_session", lambda slots: session)
+    monkeypatch.setattr(session, "stop", lambda: None, raising=False)
+    monkeypatch.setattr(spark_module, "submitted_session", lambda: session)
+
+    def snapline(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["snapline", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        assert left.value.code == 0, told
+        return told.out
+
+    size = ("--rate", "1000", "--duration", "3s", "--slots", "2", "--seed", "3")
+    snapline("generate", "q12", "--to", "in", "--format", "parquet", *size)
+    faults = ("--interval", "300ms", "--faults", "kill slot=1 at=1s", "--silence", "20s")
+    told = json.loads(snapline("run", "q12", "--input", "in", *faults, "--json"))
+    assert told["kept"] == "yes"
+    assert len(told["metrics"]["killed_pids"]) == 1
+    rows = snapline("runs", "output", "last", "--limit", "100000", "--format", "json")
+    assert len(rows.splitlines()) == sum(told["rows"].values()) > 0

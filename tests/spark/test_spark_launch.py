@@ -20,7 +20,7 @@ def test_a_killed_slot_is_noticed_and_replaced_and_the_other_never_knows(slots):
     job, pid = slots.launch("victim")
     for _ in range(5):
         os.kill(pid, signal.SIGKILL)
-        assert job.ended.wait(10)
+        assert job.ended.wait(60)
         eventually(lambda job=job: job in slots.ends, "the callback")
         assert slots.ends[job].ending is Ending.DIED
         job, pid = slots.launch("victim")
@@ -48,7 +48,7 @@ def test_a_job_cancelled_while_it_is_on_its_way_leaves_nothing_behind(slots, del
         time.sleep(delay)
         slots.jobs.cancel(job)
     for job in jobs:
-        assert job.released.wait(30)
+        assert job.released.wait(60)
         assert slots.ends[job].ending is Ending.CANCELLED
     assert not [pid for pid in slots.pids() if lives(pid)]
 
@@ -68,7 +68,7 @@ def test_stop_leaves_no_process_and_a_session_that_works(spark, slots):
 def test_a_slot_that_returns_ends_well_and_takes_its_process_along(spark, tmp_path):
     slots = Slots(spark, tmp_path, sleeper(tmp_path, seconds=0.1))
     job, pid = slots.launch("short")
-    assert job.released.wait(10)
+    assert job.released.wait(60)
     assert slots.ends == {job: None}
     eventually(lambda: not lives(pid), "the end of the process")
 
@@ -76,7 +76,7 @@ def test_a_slot_that_returns_ends_well_and_takes_its_process_along(spark, tmp_pa
 def test_a_slot_that_raises_tells_where(spark, tmp_path):
     slots = Slots(spark, tmp_path, partial(int, "seven"))
     job = slots.jobs.launch("wrong")
-    assert job.released.wait(30)
+    assert job.released.wait(60)
     assert slots.ends[job].ending is Ending.RAISED
     assert slots.ends[job].story.endswith(
         "ValueError: invalid literal for int() with base 10: 'seven'"
