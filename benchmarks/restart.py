@@ -4,10 +4,12 @@
 
 q12 over a million bidders on 2 slots; slot 1 is killed in the middle. Prints, for each protocol
 with and without a spare, the times of one run: kill -> noticed (detection), noticed -> all tasks ready
-(restart), noticed -> latency and backlog as before (recovery); and whether the output was right.
+(restart), noticed -> latency and backlog as before (recovery; "-": not before the end); and whether the
+output was right.
 """
 
 import argparse
+import os
 import tempfile
 from pathlib import Path
 
@@ -36,6 +38,7 @@ def main() -> None:
     for protocol in asked.protocols:
         for spares in (0, 1):
             measure(asked, protocol, spares)
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
 def measure(asked: argparse.Namespace, protocol: str, spares: int) -> None:
