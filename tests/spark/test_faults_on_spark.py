@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from run_helpers import assert_dead, assert_usable_and_empty, commits, happenings, only
+from scripted_faults import PATIENT, Script, Step, committed, kill, outage, store_away
 from spark_slots import parent_of
 
 from snapline.cli_run import EXIT
@@ -79,7 +80,7 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(session, tmp
                 threads[-1].start()
 
     on_event(let_them_in)
-    finished = run(a_spec("aligned"), session, runs=tmp_path)
+    finished = run(a_spec("aligned"), session, runs=tmp_path, timeouts=PATIENT)
     for thread in threads:
         thread.join()
     assert len(threads) == 3
@@ -90,10 +91,12 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(session, tmp
 
 @pytest.mark.parametrize("protocol", BOTH)
 def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(
-    session, tmp_path, protocol
+    session, tmp_path, monkeypatch, protocol
 ):
-    faults = "store outage at=2s for=3s; kill slot=1 at=2500ms"
-    finished = run(a_spec(protocol, faults, duration_ms=6_000), session, runs=tmp_path)
+    script = Script([Step(committed, store_away(3_000)), Step(outage, kill(1))], 4_000)
+    script.install(monkeypatch)
+    finished = run(a_spec(protocol), session, runs=tmp_path, timeouts=PATIENT)
+    assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
     found = journal_of(finished)
     whats = [entry.what for entry in found]
@@ -108,7 +111,7 @@ def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(
 @pytest.mark.parametrize("protocol", BOTH)
 def test_of_two_slots_that_lose_each_other_one_is_given_up(session, tmp_path, protocol):
     faults = "cut slot=1 from=0 at=2s for=1s"
-    finished = run(a_spec(protocol, faults), session, runs=tmp_path)
+    finished = run(a_spec(protocol, faults), session, runs=tmp_path, timeouts=PATIENT)
     assert finished.verdict.kept == "yes", finished.verdict
     found = journal_of(finished)
     assert [entry.actor for entry in only(found, "cut off")] == ["slot/1"]

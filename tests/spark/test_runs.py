@@ -49,7 +49,7 @@ MATRIX = [
     *(("q3", name) for name in CHECKPOINTING),
     *(("reachability", name) for name in CYCLIC),
 ]
-INPUT_MS = 4_000
+INPUT_MS = 3_500
 
 
 def three_kills(protocol: str) -> list[Step]:
