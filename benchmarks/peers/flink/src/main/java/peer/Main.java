@@ -58,6 +58,7 @@ public final class Main {
     settings.setString("execution.checkpointing.dir", Path.of(options.directory()).toUri().toString());
     settings.setString("execution.checkpointing.mode", "EXACTLY_ONCE");
     settings.setString("execution.checkpointing.interval", options.checkpointMs() + " ms");
+    settings.setString("pipeline.generic-types", "false"); // no slow serializer by accident
     settings.setString("pipeline.object-reuse", String.valueOf(options.reuse()));
     StreamExecutionEnvironment flink =
         StreamExecutionEnvironment.createLocalEnvironment(partitions, settings);
