@@ -157,6 +157,13 @@ def test_a_payload_in_pieces_is_written_whole_however_little_the_kernel_takes(
     ]
 
 
+def test_an_array_that_was_appended_cannot_be_written_to(tmp_path):
+    numbers = np.arange(1_000)
+    Appender(tmp_path / "frames").append(numbers)
+    with pytest.raises(ValueError, match="read-only"):
+        numbers[0] = 7
+
+
 def test_appending_goes_on_while_the_disk_is_busy(tmp_path, monkeypatch):
     busy, ready = threading.Event(), threading.Event()
     fsync = os.fsync

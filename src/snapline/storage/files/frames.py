@@ -69,7 +69,8 @@ class Appender:
     def append(self, *payload: Buffer) -> int:
         """Add a frame and return its place. It leaves the process with the next flush or sync.
 
-        The payload may come in pieces. They are not copied, and must not change any more.
+        The payload may come in pieces. They are not copied and must not change any more: who writes into
+        one of the arrays gets an error, and not a damaged file.
         """
         place = self.size
         self._add(payload)
@@ -78,7 +79,13 @@ class Appender:
         return place
 
     def _add(self, payload: Sequence[Buffer]) -> None:
-        size = sum([p.nbytes if isinstance(p, np.ndarray) else len(p) for p in payload])
+        size = 0
+        for piece in payload:
+            if isinstance(piece, np.ndarray):
+                piece.flags.writeable = False
+                size += piece.nbytes
+            else:
+                size += len(piece)
         head = frame_head(payload, size)
         if size < _JOIN_BELOW:
             self._buffer.append(b"".join((head, *payload)))  # type: ignore[arg-type]  # arrays, too
