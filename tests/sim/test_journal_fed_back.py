@@ -4,9 +4,9 @@ import random
 from dataclasses import replace
 
 import pytest
-from journal_feeder import Feeder
 from sim_runs import FRESH, TROUBLE, can_run, happened, kept
 
+from journal_feeder import Feeder
 from snapline.core.events import Started
 from snapline.journal.codec import lines, read
 from snapline.journal.entry import Handled

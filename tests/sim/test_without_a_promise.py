@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from journal_feeder import Feeder
 from sim_runs import TROUBLE, happened, kept
 
+from journal_feeder import Feeder
 from snapline.core.effects import Rollback, Scope
 from snapline.journal.entry import COORDINATOR, Built, Handled
 from snapline.sim.costs import Costs
