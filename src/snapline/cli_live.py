@@ -118,6 +118,8 @@ def describe(happened: Happened, commits: int) -> str | None:
     match happened.what:
         case "killed":
             return f"signal {detail['signal']} to {happened.actor} (process {detail['pid']})"
+        case "missed":
+            return f"signal {detail['signal']} finds nobody: {happened.actor} is not back yet"
         case "lost":
             return f"slot {detail['slot']} lost; {commits} lines were committed before"
         case "cut":

@@ -69,7 +69,7 @@ class Stamped:
 class Happened:
     """Something that no protocol object was told in this form: a fault, a step of the engine.
 
-    `what` is one of: killed, paused, continued, cut, outage, slowed, damaged, coordinator-killed,
+    `what` is one of: killed, missed, paused, continued, cut, outage, slowed, damaged, coordinator-killed,
     coordinator-resumed (faults and their ends); lost, launched, restored, running (a slot, or the job);
     line (found for a rollback, and what it costs), decided, published, collected, waiting (for a store
     that fails), finished, stopped, interrupted, deposed (the coordinator); replayed, fenced, overtaken

@@ -276,10 +276,10 @@ class Driver:
         """Send a signal to a slot, if it lives."""
         pid = self.pid(slot)
         if pid is None:
+            self.note(f"slot/{slot}", self.engine.epoch, "missed", {"signal": int(how)})
             return
-        with contextlib.suppress(
-            ProcessLookupError
-        ):  # gone, and its connection does not know it yet
+        # It may be gone, and its connection does not know it yet.
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, how)
             self.note(f"slot/{slot}", self.engine.epoch, "killed", {"pid": pid, "signal": int(how)})
 
