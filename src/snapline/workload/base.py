@@ -20,9 +20,11 @@ class Params:
     partitions: int = 3  # one per slot
     records: int = 60  # per partition and source
     duration_ms: Millis = 2_400  # the records are due evenly over this time ...
-    at_once: bool = (
-        False  # ... or all at the beginning; their times are spread over it all the same
-    )
+    #: ... or all at the beginning; their times are spread over it all the same
+    at_once: bool = False
+    full: bool = False  # the papers' sizes; otherwise small ones, at which a few hundred records do
+    hot: int = 0  # percent of the records that name the hot key ...
+    hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
 
 
 @dataclass(frozen=True, slots=True)
