@@ -56,6 +56,39 @@ def draw(params: Params, field: str, partition: int, offsets: Ints, below: int |
     return bits.view(np.int64)
 
 
+Hottest: TypeAlias = Callable[[Ints], Ints]
+"""The hot key after so many moves."""
+
+
+def heated(
+    params: Params,
+    field: str,
+    partition: int,
+    offsets: Ints,
+    records: int,
+    keys: Ints,
+    hottest: Hottest,
+) -> Ints:
+    """The keys of a field, but `params.hot` percent of the records name the hot one.
+
+    `records` is how many the source has in a partition: with `params.hot_ms` the hot key moves with the
+    time at which a record is due, at the same moment in every partition.
+    """
+    if not params.hot:
+        return keys
+    moves = np.zeros(1, np.int64)
+    if params.hot_ms:
+        moves = offsets * params.duration_ms // records // params.hot_ms
+    is_hot = draw(params, f"{field}.heat", partition, offsets, 100) < params.hot
+    return np.where(is_hot, hottest(moves), keys)
+
+
+def next_of(params: Params, field: str, below: int) -> Hottest:
+    """A hot key among the keys in [0, below): anyone to begin with, then always the next one."""
+    first = draw(params, f"{field}.hot", 0, np.zeros(1, np.int64), below)
+    return lambda moves: (first + moves) % below
+
+
 @lru_cache(maxsize=1024)
 def _start(seed: int, field: str, partition: int) -> np.uint64:
     """Where the numbers of a field begin in a partition."""

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 from snapline.batch import Column
 from snapline.workload.base import Params
-from snapline.workload.generated import Generated, Ints, draw
+from snapline.workload.generated import Generated, Ints, draw, heated, next_of
 
 KEYS = 12
 """Few enough that every key comes from every partition, even in a run of seconds."""
+
+KEYS_FULL = 10_000
 
 
 def records(params: Params) -> Generated:
@@ -16,4 +18,7 @@ def records(params: Params) -> Generated:
 
 
 def _fields(params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
-    return {"key": draw(params, "records.key", partition, offsets, KEYS)}
+    field, below = "records.key", KEYS_FULL if params.full else KEYS
+    keys = draw(params, field, partition, offsets, below)
+    hottest = next_of(params, field, below)
+    return {"key": heated(params, field, partition, offsets, params.records, keys, hottest)}
