@@ -1,9 +1,7 @@
 """The incremental inner join: every record meets all earlier ones of the other side with the same key.
 
-Each side keeps its rows in append-only columns, and a chain through them per key: `head` at the key's
-slot is its last row, `before` at a row is the row before it with the same key. A batch is put in front
-of the chains of its side and then walks those of the other side, all records one step at a time. Chains
-are not captured: they follow from the rows, which are added again in the same order.
+Each side keeps its rows in append-only columns, and a chain through them per key (`multi_map.py`). A batch
+is put in front of the chains of its side and then walks those of the other side.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,17 +12,17 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from snapline.batch import Batch, Column, concat
-from snapline.dataflow.columns import Fixed, Rows
+from snapline.dataflow.columns import Rows
+from snapline.dataflow.multi_map import Chains
 from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.state import KeyedState
-from snapline.dataflow.table import Groups, Int64s
+from snapline.dataflow.table import Int64s
 from snapline.dataflow.window import Tumbling, Windows, runs, take_rows
 from snapline.ids import Millis
 
 LEFT: Final = "left"
 RIGHT: Final = "right"
 SIDES: Final = (LEFT, RIGHT)
-_FEW: Final = 12
 _LABEL: Final = "(window)"  # no name of a column: the rows may have a column `window` of their own
 
 Keys: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -36,44 +34,12 @@ class _Side:
 
     def __init__(self) -> None:
         self.rows: Final = Rows()
-        self._before: Final = Fixed(np.int64)  # by row: the row before it with the same key, or -1
+        self.chains: Final = Chains()
 
     def add(self, batch: Batch, slots: Int64s, heads: Int64s) -> None:
         """Put rows in front of the chains of their keys."""
-        base = self.rows.append(batch.columns, batch.length)
-        groups = Groups(slots)
-        added = base + groups.order
-        before = np.empty(batch.length, np.int64)
-        before[groups.order[1:]] = added[:-1]
-        before[groups.order[groups.starts]] = heads[groups.slots]
-        heads[groups.slots] = added[groups.ends - 1]
-        self._before.append(before)
-
-    def walk(self, heads: Int64s) -> tuple[Int64s, Int64s]:
-        """All rows of the chains: positions in `heads`, and the rows that belong to them."""
-        positions = np.flatnonzero(heads >= 0)
-        rows = heads[positions]
-        steps = [(positions, rows)]
-        while len(rows) > _FEW:
-            rows = self._before.take(rows)
-            more = rows >= 0
-            positions, rows = positions[more], rows[more]
-            steps.append((positions, rows))
-        if len(rows):
-            steps.append(self._walk_few(positions.tolist(), rows.tolist()))
-        return np.concatenate([p for p, _ in steps]), np.concatenate([r for _, r in steps])
-
-    def _walk_few(self, positions: list[int], rows: list[int]) -> tuple[Int64s, Int64s]:
-        """The rest of a few chains, which may be long, one after the other."""
-        before = self._before.view().data
-        found_at, found = [], []
-        for position, row in zip(positions, rows, strict=True):
-            step = before[row]
-            while step >= 0:
-                found_at.append(position)
-                found.append(step)
-                step = before[step]
-        return np.array(found_at, np.int64), np.array(found, np.int64)
+        self.rows.append(batch.columns, batch.length)
+        self.chains.add(slots, heads)
 
 
 class JoinState:
@@ -94,7 +60,7 @@ class JoinState:
         """Keep the rows of a batch and pair them with those of the other side."""
         slots = self.add(side, batch)
         other = RIGHT if side == LEFT else LEFT
-        positions, rows = self._sides[other].walk(self._heads[other][slots])
+        positions, rows = self._sides[other].chains.walk(self._heads[other][slots])
         if not len(rows):
             return None
         mine, theirs = batch.take(positions), self._sides[other].rows.take(rows)

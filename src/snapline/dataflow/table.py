@@ -63,8 +63,28 @@ class SlotTable:
             return self._grow(keys)
         return self._find_or_insert(keys)
 
-    def _find_or_insert(self, keys: Int64s) -> Int64s:
+    def find(self, keys: Int64s) -> Int64s:
+        """The slot of every key, without taking one for a key that is new: it gets a free one's number.
+
+        The columns hold their first values there, as they would for the key.
+        """
+        slots = self._wanted(keys)
+        slots[keys == EMPTY] = self._size
+        there = self.keys[slots]
+        missed = np.flatnonzero((there != keys) & (there != EMPTY))
+        while len(missed):
+            slots[missed] = at = (slots[missed] + 1) & (self._size - 1)
+            there = self.keys[at]
+            missed = missed[(there != keys[missed]) & (there != EMPTY)]
+        return slots
+
+    def _wanted(self, keys: Int64s) -> Int64s:
+        """Where the probes of these keys begin."""
         slots: Int64s = ((keys.view(np.uint64) * _ODD) >> self._shift).view(np.int64)
+        return slots
+
+    def _find_or_insert(self, keys: Int64s) -> Int64s:
+        slots = self._wanted(keys)
         reserved = keys == EMPTY
         if reserved.any():
             slots[reserved] = self._size
