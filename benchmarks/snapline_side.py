@@ -6,35 +6,46 @@ the egress log, which writes all rows, and they are read back to be judged.
 """
 
 import sys
-import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import checks
 import numpy as np
-from checks import Load, Tally, counted
+import real_run
+from checks import Load, Tally, counted, expected
 from pyspark import cloudpickle
 
 from snapline.batch import Batch
 from snapline.core.messages import END_OF_TIME
-from snapline.core.protocol import Options
-from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
-from snapline.engine.job import Job, Settings
+from snapline.engine.job import Settings
 from snapline.ids import Millis
 from snapline.metrics.histogram import Histogram
-from snapline.protocols import PROTOCOLS
-from snapline.runtime.driver import Driver, Timeouts
-from snapline.runtime.process_slots import ProcessSlots
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.timeline import Timeline
-from snapline.runtime.words import Pulse
+from snapline.metrics.second import Second, Volume
+from snapline.runtime.driver import Driver
+from snapline.runtime.process_slots import PROGRAM
+from snapline.workload.base import Params
 from snapline.workload.nexmark.oracle import SINK
 
-TIMEOUTS = Timeouts(heartbeat_s=0.1, silence_s=30, lease_s=30)
+EVENT_MS = 60_000  # the times of the input span this, so windows have ten seconds, as in the papers
+
+
+def load_of(query: str, records: float, slots: int, **params: Any) -> Load:
+    """A query with about so many records, all due at once."""
+    return _load(query, records, slots, duration_ms=EVENT_MS, at_once=True, **params)
+
+
+def paced(query: str, rate: float, seconds: float, slots: int) -> Load:
+    """A query with records that come at this rate."""
+    return _load(query, rate * seconds, slots, duration_ms=int(seconds * 1000))
+
+
+def _load(query: str, records: float, slots: int, **params: Any) -> Load:
+    share = 3 / 4 if query in ("q3", "q8") else 1  # three auctions, and a person for them
+    per_partition = max(3, int(records * share / slots) // 3 * 3)
+    return Load(query, Params(seed=1, partitions=slots, records=per_partition, **params))
 
 
 @dataclass(frozen=True)
@@ -46,19 +57,26 @@ class SnaplineRun:
     p50_ms: float  # of what was written after the warm-up
     p99_ms: float
     checkpoints: int  # lines that were committed
+    us_per_batch: float  # CPU time of all slots for 4,000 records
+    volume: Volume
+    seconds: Sequence[Second]
 
 
-class Stopwatch(Timeline):
-    """Remembers when something was done last, to a heartbeat."""
+class Judgeable(Protocol):
+    """A run that has a tally, ours or a peer's."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.last_s = 0.0
+    @property
+    def tally(self) -> Tally: ...
 
-    def pulse(self, slot: int, pulse: Pulse) -> None:
-        super().pulse(slot, pulse)
-        if pulse.read or pulse.written:
-            self.last_s = time.time()
+
+Run = TypeVar("Run", bound=Judgeable)
+
+
+def judged(load: Load, measured: Run) -> Run:
+    """The run, if its output is right."""
+    if measured.tally != expected(load):
+        raise SystemExit(f"wrong output: {measured.tally}, expected {expected(load)}, of {load}")
+    return measured
 
 
 class CountingSink(Operator):
@@ -111,35 +129,44 @@ def with_counting_sink(flow: Dataflow) -> Dataflow:
 
 
 def run(
-    load: Load, *, protocol: str, interval_ms: int, warm_ms: int = 0, egress: bool = False
+    load: Load,
+    *,
+    protocol: str,
+    interval_ms: int,
+    warm_ms: int = 0,
+    egress: bool = False,
+    settings: Settings = real_run.SETTINGS,
+    prepare: Callable[[Driver], None] = lambda driver: None,
+    program: str = PROGRAM,
 ) -> SnaplineRun:
     """Run a query to its end; latencies, which only the egress log has, without the first `warm_ms`."""
-    chosen = PROTOCOLS[protocol]
     flow = load.flow() if egress else with_counting_sink(load.flow())
-    deployment = deploy(flow, load.params.partitions)
-    options, settings = Options(interval_ms=interval_ms), Settings(linger_ms=2)
-    job = Job(load.query, deployment, chosen, options, chosen.guarantees[0], settings)
-    with tempfile.TemporaryDirectory(prefix="snapline-side-") as runs:
-        directory = RunDirectory.create(Path(runs), load.query, protocol, {})
-        watch = Stopwatch()
-        slots = ProcessSlots(lambda why: driver.loop.post(lambda: driver.finish(why)))
-        driver = Driver(job, directory, slots, timeouts=TIMEOUTS, timeline=watch)
-        problem = driver.run()
-        complaints = slots.complaints()
-        if problem is not None:
-            raise RuntimeError("\n".join([f"Snapline failed at {load}: {problem}", *complaints]))
-        outlet = directory.outlet
-        read = outlet.committed if chosen.checkpoints else outlet.uncommitted
+    with real_run.finished(
+        flow,
+        load.params.partitions,
+        protocol=protocol,
+        interval_ms=interval_ms,
+        settings=settings,
+        prepare=prepare,
+        program=program,
+    ) as done:
         tally = Tally(0, 0)
-        for rows in (rows for task in deployment.sinks[SINK] for rows in read(task)):
+        for _, rows in done.rows(SINK):
             tally = added(tally, counted(load.query, rows) if egress else tally_of(rows))
-    rate = load.records / (watch.last_s - driver.origin_s)
-    return SnaplineRun(tally, rate, *_latency(watch, warm_ms), watch.seconds[-1].lines)
+        return SnaplineRun(
+            tally,
+            load.records / done.elapsed_s,
+            *_latency(done.seconds, warm_ms),
+            done.lines,
+            done.us_per_batch,
+            done.volume,
+            done.seconds,
+        )
 
 
-def _latency(watch: Stopwatch, warm_ms: int) -> tuple[float, float]:
+def _latency(seconds: Iterable[Second], warm_ms: int) -> tuple[float, float]:
     latency = Histogram()
-    for second in watch.seconds:
+    for second in seconds:
         if second.at_s * 1000 >= warm_ms:
             latency.merge(second.latency)
     return latency.percentile_ms(50) or 0.0, latency.percentile_ms(99) or 0.0

@@ -1,0 +1,157 @@
+"""A dataflow on real slots, as plain processes of this machine: what all benchmarks of the engine run.
+
+Everything but the start of a process is as on Spark: sockets, files, checkpoints, heartbeats. Time counts
+from the moment at which the first record is due to the last pulse in which something was read or written;
+CPU time is that of all slots from the same moment on to their end.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from snapline.batch import Batch
+from snapline.core.protocol import Options
+from snapline.dataflow.graph import Dataflow, deploy
+from snapline.engine.job import Job, Settings
+from snapline.ids import TaskId
+from snapline.metrics.second import Second, Volume
+from snapline.protocols import PROTOCOLS
+from snapline.runtime.driver import Driver, Timeouts
+from snapline.runtime.process_slots import PROGRAM, ProcessSlots
+from snapline.runtime.rundir import RunDirectory
+from snapline.runtime.timeline import Timeline
+from snapline.runtime.words import Pulse
+
+SETTINGS = Settings(linger_ms=2)
+TIMEOUTS = Timeouts(heartbeat_s=0.05, silence_s=30, lease_s=30)
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PATIENCE_S = 20.0  # for a process to end by itself
+BATCH = 4_000  # records: the unit in which costs are told
+
+
+def cpu_s(pid: int) -> float:
+    """What a process has computed so far; one that has ended is known until somebody waits for it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+class Slots(ProcessSlots):
+    """Processes that are let end by themselves, and asked for their CPU time when they have."""
+
+    def begin(self) -> None:
+        """Input is due from now on: what was computed before does not count."""
+        self._before = {tag: cpu_s(process.pid) for tag, process in self.processes.items()}
+
+    def stop(self) -> None:
+        deadline_s = time.monotonic() + PATIENCE_S
+        for process in self.processes.values():
+            how = os.WEXITED | os.WNOWAIT | os.WNOHANG
+            while time.monotonic() < deadline_s and not os.waitid(os.P_PID, process.pid, how):
+                time.sleep(0.005)
+        before = getattr(self, "_before", {})
+        self.cpu_s = {
+            tag: cpu_s(process.pid) - before.get(tag, 0.0)
+            for tag, process in self.processes.items()
+        }
+        super().stop()
+
+
+class Stopwatch(Timeline):
+    """Adds up what was read and written, and remembers when that was last, to a heartbeat."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = self.written = 0
+        self.last_s = 0.0
+
+    def pulse(self, slot: int, pulse: Pulse) -> None:
+        super().pulse(slot, pulse)
+        if pulse.read or pulse.written:
+            self.read += pulse.read
+            self.written += pulse.written
+            self.last_s = time.time()
+
+
+@dataclass
+class Finished:
+    """A run that is over; its files are there as long as the `with` block lasts."""
+
+    job: Job
+    directory: RunDirectory
+    elapsed_s: float
+    read: int  # by sources; what was read again after a rollback counts again
+    written: int  # by sinks
+    cpu_s: dict[str, float]  # by process
+    seconds: list[Second]
+    volume: Volume = field(default_factory=Volume)
+
+    def __post_init__(self) -> None:
+        for second in self.seconds:
+            self.volume.add(second.volume)
+
+    @property
+    def lines(self) -> int:
+        """How many were committed."""
+        return self.seconds[-1].lines if self.seconds else 0
+
+    @property
+    def us_per_batch(self) -> float:
+        """CPU time of all slots for 4,000 input records."""
+        return sum(self.cpu_s.values()) * 1e6 / max(self.read / BATCH, 1e-9)
+
+    def rows(self, sink: str) -> Iterator[tuple[TaskId, Batch]]:
+        """What a sink has put out: published, or written where nothing is ever published."""
+        outlet = self.directory.outlet
+        read = outlet.committed if self.job.protocol.checkpoints else outlet.uncommitted
+        for task in self.job.deployment.sinks[sink]:
+            for rows in read(task):
+                yield task, rows
+
+
+@contextmanager
+def finished(
+    flow: Dataflow,
+    slots: int,
+    *,
+    protocol: str,
+    interval_ms: int = 1_000,
+    settings: Settings = SETTINGS,
+    prepare: Callable[[Driver], None] = lambda driver: None,
+    program: str = PROGRAM,
+    runs: Path | None = None,
+) -> Iterator[Finished]:
+    """Run a dataflow to its end. `prepare` sees the driver before it starts: to watch, or to kill."""
+    chosen = PROTOCOLS[protocol]
+    options = Options(interval_ms=interval_ms)
+    job = Job(
+        flow.name,
+        deploy(flow, slots),
+        chosen,
+        options,
+        chosen.guarantees[0],
+        settings,
+    )
+    with tempfile.TemporaryDirectory(prefix="snapline-bench-", dir=runs) as where:
+        directory = RunDirectory.create(Path(where), flow.name, protocol, {})
+        watch = Stopwatch()
+        launcher = Slots(
+            lambda why: driver.loop.post(lambda: driver.finish(why)),
+            program=program,
+            launches_max=slots + 12,
+        )
+        driver = Driver(job, directory, launcher, timeouts=TIMEOUTS, timeline=watch)
+        driver.on_begin = lambda origin_s: launcher.begin()
+        prepare(driver)
+        problem = driver.run()
+        complaints = launcher.complaints()
+        if problem is not None:
+            story = f"{flow.name} under {protocol} on {slots} slots failed: {problem}"
+            raise RuntimeError("\n".join([story, *complaints]))
+        elapsed_s = watch.last_s - driver.origin_s
+        yield Finished(
+            job, directory, elapsed_s, watch.read, watch.written, launcher.cpu_s, watch.seconds
+        )
