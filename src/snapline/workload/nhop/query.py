@@ -4,35 +4,33 @@
            +-> routes -- (by end) ---+                    |
                                      +----- (by end) -----+  feedback
 
-The join keeps everything. To free state a task would have to know that no route older than some
-time is still on its way round, and watermarks do not travel on feedback edges. A batch costs a
-pass over the state, which is small.
+What is further apart than the TTL never meets: the join keeps edges and routes in buckets of time. Routes
+wait for edges, and edges come from the source alone, so the watermark tells when a route has met all that
+it ever will, and it is freed. Edges wait for routes, which also come round the cycle, where watermarks do
+not travel: nobody knows whether an old route is still on its way, so edges are kept for ever. That costs
+memory, but no time: old buckets are not looked at.
 """
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 import numpy as np
 
-from snapline.batch import Batch, Schema, concat
+from snapline.batch import Batch, concat
+from snapline.core.messages import BEFORE_TIME
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
 from snapline.ids import Millis
 from snapline.workload.base import Params, Workload
-from snapline.workload.lists import append, empty_lists, list_lengths, pairs
+from snapline.workload.generated import Ints
+from snapline.workload.lists import append, empty_lists, list_lengths
+from snapline.workload.nhop.buckets import Buckets
 from snapline.workload.nhop.model import HOPS, edges, ttl_ms
 from snapline.workload.nhop.oracle import SINK, judge
 
 EDGES, ROUTES, LONGER = "edges", "routes", "longer"
-
-_EDGES: Schema = {"id": "int64", "time": "int64", "start": "int64", "end": "int64"}
-_ROUTES: Schema = {
-    "edges": "list",
-    "start": "int64",
-    "end": "int64",
-    "first": "int64",
-    "time": "int64",
-}
+CLOCK = "clock"
 
 
 def as_routes(batch: Batch) -> Batch:
@@ -51,50 +49,64 @@ def as_routes(batch: Batch) -> Batch:
 
 
 class Join(Operator):
-    """Pairs routes with the edges that leave the node in which they end."""
+    """Pairs routes with the edges that leave the node in which they end, within the TTL."""
 
-    def __init__(self) -> None:
-        self._edges = Batch.empty(_EDGES)
-        self._routes = Batch.empty(_ROUTES)
+    uses_time = True
+
+    def __init__(self, ttl_ms: Millis) -> None:
+        self._ttl_ms: Final = ttl_ms
+        self._edges: Final = Buckets("time", "start", ttl_ms)
+        self._routes: Final = Buckets("first", "end", ttl_ms)
+        self._watermark: Millis = BEFORE_TIME
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Take edges, or routes from the source or from the cycle; return pairs."""
         if port == EDGES:
-            self._edges = concat([self._edges, batch])
-            joined = _joined(self._routes, batch)
+            self._edges.add(batch)
+            near = self._routes.near(batch["start"], batch["time"])
+            pairs = [self._pairs(routes, i, batch, j) for j, routes, i in near]
         else:
-            self._routes = concat([self._routes, batch])
-            joined = _joined(batch, self._edges)
-        return ((OUT, joined),) if joined.length else ()
+            self._routes.add(batch)
+            near = self._edges.near(batch["end"], batch["first"])
+            pairs = [self._pairs(batch, i, edges, j) for i, edges, j in near]
+        pairs = [pair for pair in pairs if pair.length]
+        return ((OUT, concat(pairs)),) if pairs else ()
+
+    def _pairs(self, routes: Batch, i: Ints, edges: Batch, j: Ints) -> Batch:
+        """Routes i with edges j, unless they are too far apart."""
+        time = edges["time"][j]
+        first = np.minimum(routes["first"][i], time)
+        near = np.maximum(routes["time"][i], time) - first <= self._ttl_ms
+        i, j = i[near], j[near]
+        return routes.take(i).with_columns(
+            edge=edges["id"][j], edge_end=edges["end"][j], edge_time=edges["time"][j]
+        )
+
+    def on_watermark(self, time: Millis) -> Outputs:
+        """Free the routes that no edge can meet any more."""
+        self._watermark = time
+        self._routes.drop(time)
+        return ()
 
     def capture(self, *, full: bool) -> Capture:
-        """The whole state: no column is ever changed in place, so nothing is copied."""
-        return Capture(True, {"edges": self._edges, "routes": self._routes})
+        """Edges and routes, all or those that are new, and the watermark."""
+        clock = Batch({"watermark": np.array([self._watermark], np.int64)})
+        parts = {EDGES: self._edges.capture(full=full), ROUTES: self._routes.capture(full=full)}
+        return Capture(full, {**parts, CLOCK: clock})
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Take back a state."""
-        parts = captures[-1].parts
-        self._edges, self._routes = parts["edges"], parts["routes"]
-
-
-def _joined(routes: Batch, edges: Batch) -> Batch:
-    i, j = pairs(routes["end"], edges["start"])
-    taken = edges.take(j)
-    return routes.take(i).with_columns(
-        edge=taken["id"], edge_end=taken["end"], edge_time=taken["time"]
-    )
+        self.on_watermark(int(captures[-1].parts[CLOCK]["watermark"][0]))
+        self._edges.restore([capture.parts[EDGES] for capture in captures])
+        self._routes.restore([capture.parts[ROUTES] for capture in captures])
 
 
 class Extend(Operator):
-    """Makes routes that are one hop longer; drops those beyond the TTL, sends unfinished ones back."""
-
-    def __init__(self, ttl_ms: Millis) -> None:
-        self._ttl_ms = ttl_ms
+    """Makes routes that are one hop longer, and sends unfinished ones back."""
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Take pairs; return finished walks and routes to go on with."""
         longer = _extended(batch)
-        longer = longer.take(longer["time"] - longer["first"] <= self._ttl_ms)
         finished = list_lengths(longer["edges"]) == HOPS
         outputs = ((OUT, longer.take(finished)), (LONGER, longer.take(~finished)))
         return tuple(output for output in outputs if output[1].length)
@@ -120,9 +132,12 @@ def build(params: Params) -> Dataflow:
     routes = stream.map(as_routes, name="routes")
     loop = flow.feedback(LONGER)
     joined = stream.key_by("start").apply(
-        Join, name="join", port=EDGES, ports={ROUTES: routes.key_by("end"), LONGER: loop}
+        partial(Join, ttl_ms(params)),
+        name="join",
+        port=EDGES,
+        ports={ROUTES: routes.key_by("end"), LONGER: loop},
     )
-    extended = joined.apply(partial(Extend, ttl_ms(params)), name="extend")
+    extended = joined.apply(Extend, name="extend")
     extended.output(LONGER).key_by("end").feed(loop)
     extended.sink(SINK)
     return flow

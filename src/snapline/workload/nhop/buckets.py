@@ -1,0 +1,74 @@
+"""Rows by key and time, apart for each stretch of time: who looks for rows near a time looks into few.
+
+A bucket is as long as the TTL, so what is at most one TTL away lies in the same bucket or in one of its
+neighbours, and rows of other times cost nothing, however many there are. A bucket is dropped as a whole.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from snapline.batch import Batch, concat
+from snapline.dataflow.multi_map import MultiMap
+from snapline.dataflow.window import runs, take_rows
+from snapline.ids import Millis
+from snapline.workload.generated import Ints
+
+
+class Buckets:
+    """Rows in buckets by the column `time`, and in each by the column `key`."""
+
+    def __init__(self, time: str, key: str, ttl_ms: Millis) -> None:
+        self._time: Final = time
+        self._key: Final = key
+        self._ttl_ms: Final = ttl_ms
+        self._width_ms: Final = max(ttl_ms, 1)
+        self._buckets: Final[dict[int, MultiMap]] = {}
+        self._changed: dict[int, MultiMap] = {}  # since the last capture
+        self._first = -1  # buckets up to here were dropped
+
+    def __len__(self) -> int:
+        return sum(len(bucket) for bucket in self._buckets.values())
+
+    def add(self, batch: Batch) -> None:
+        """Keep rows; those of a bucket that was dropped are not needed any more."""
+        for number, at in runs(batch[self._time] // self._width_ms):
+            if number > self._first:
+                bucket = self._buckets.setdefault(number, MultiMap())
+                rows = take_rows(batch, at)
+                bucket.add(rows[self._key], rows)
+                self._changed[number] = bucket
+
+    def near(self, keys: Ints, times: Ints) -> Iterator[tuple[Ints, Batch, Ints]]:
+        """The rows with these keys in the buckets around these times.
+
+        They come as positions in `keys`, all rows of a bucket, and the places of those that were found.
+        """
+        for number, at in runs(times // self._width_ms):
+            for neighbour in (number - 1, number, number + 1):
+                if (bucket := self._buckets.get(neighbour)) is not None:
+                    found, rows = bucket.find(keys if at is None else keys[at])
+                    if len(rows):
+                        yield found if at is None else at[found], bucket.rows.view(), rows
+
+    def drop(self, watermark: Millis) -> None:
+        """Nobody will ask with a time below the watermark: drop what is more than the TTL before it."""
+        first = (watermark - self._ttl_ms) // self._width_ms - 1
+        if first > self._first:
+            self._first = first
+            for number in [number for number in self._buckets if number <= first]:
+                del self._buckets[number]
+                self._changed.pop(number, None)
+
+    def capture(self, *, full: bool) -> Batch:
+        """All rows, or those that are new."""
+        chosen = self._buckets if full else self._changed
+        self._changed = {}
+        parts = [bucket.capture(full=full) for bucket in chosen.values()]
+        return concat(parts) if parts else Batch({}, 0)
+
+    def restore(self, batches: Sequence[Batch]) -> None:
+        """Take back rows that were captured."""
+        for batch in batches:
+            if batch.length:
+                self.add(batch)
+        self.capture(full=False)  # they have been
