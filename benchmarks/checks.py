@@ -11,8 +11,8 @@ in q3 and q8. A row that is missing, doubled or wrong changes at least one of th
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -65,8 +65,7 @@ class Load:
     @property
     def bids(self) -> Generated:
         """Bids, by more people than the built-in workload has."""
-        fields = partial(model.bid_fields, bidders=self.bidders)
-        return replace(model.bids(self.params), fields=fields)
+        return model.bids(self.params, bidders=self.bidders)
 
     @property
     def disorder_ms(self) -> Millis:

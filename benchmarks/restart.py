@@ -19,7 +19,8 @@ from snapline.runtime.spark import own_session
 
 def flow(rate: int, bidders: int) -> sl.Dataflow:
     flow = sl.Dataflow("q12 with many bidders")
-    bids = flow.source(sl.nexmark.bids(rate=rate, seed=1, bidders=bidders), name="bids")
+    feed = sl.nexmark.bids(rate=rate, seed=1, columns=("auction", "bidder", "price"), bidders=bidders)
+    bids = flow.source(feed, name="bids")
     bids.key_by("bidder").tumbling("1h").count().sink("counts")
     return flow
 

@@ -31,7 +31,7 @@ LAYERS: dict[str, set[str]] = {
     "report": NOUNS | {"core", "journal"},
     "engine": NOUNS | {"core", "recovery", "dataflow", "storage", "journal"},
     "workload": NOUNS | {"core", "dataflow", "storage"},
-    "nexmark": {"workload"},
+    "nexmark": NOUNS | {"workload"},
 }
 LAYERS["sim"] = {*LAYERS} - {"report"}
 LAYERS["runtime"] = {*LAYERS} - {"report", "sim"}

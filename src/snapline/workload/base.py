@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
+from snapline.errors import UsageError
 from snapline.ids import Millis
 
 if TYPE_CHECKING:
@@ -25,6 +26,14 @@ class Params:
     full: bool = False  # the papers' sizes; otherwise small ones, at which a few hundred records do
     hot: int = 0  # percent of the records that name the hot key ...
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hot <= 100:
+            raise UsageError(f"a share of hot records is 0 to 100 percent, not {self.hot}")
+        if self.hot_ms < 0 or (self.hot_ms and not self.hot):
+            raise UsageError(
+                "a hot key moves only where there is one: say how hot it is, as in --hot 20"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,16 +44,22 @@ _FACTOR_2 = np.uint64(0x94D049BB133111EB)
 
 def draw(params: Params, field: str, partition: int, offsets: Ints, below: int | Ints) -> Ints:
     """Evenly distributed numbers in [0, below), one per offset; fields are independent of each other."""
-    bits = offsets.astype(np.uint64)
-    bits *= _STEP
-    bits += _start(params.seed, field, partition)
-    _mix(bits)
+    bits = draw_bits(params, field, partition, offsets)
     # The remainder by way of the quotient, for which numpy has a fast loop.
     limit = np.asarray(below, np.uint64)
     quotient = bits // limit
     quotient *= limit
     bits -= quotient
     return bits.view(np.int64)
+
+
+def draw_bits(params: Params, field: str, partition: int, offsets: Ints) -> npt.NDArray[np.uint64]:
+    """64 even bits per offset."""
+    bits = offsets.astype(np.uint64)
+    bits *= _STEP
+    bits += _start(params.seed, field, partition)
+    _mix(bits)
+    return bits
 
 
 Hottest: TypeAlias = Callable[[Ints], Ints]
@@ -204,6 +210,9 @@ class GeneratedFeed:
     disorder_ms: Millis = 0
     #: records of `Params.records` for each one that comes out, where a model needs to know of others
     scale: int = 1
+    full: bool = False
+    hot: int = 0
+    hot_ms: Millis = 0
 
     @property
     def schema(self) -> Schema:
@@ -213,7 +222,15 @@ class GeneratedFeed:
     def bind(self, partitions: int, duration_ms: Millis) -> Generated:
         """The records of this time."""
         records = records_per_partition(self.rate, partitions, duration_ms)
-        params = Params(self.seed, partitions, records * self.scale, duration_ms)
+        params = Params(
+            self.seed,
+            partitions,
+            records * self.scale,
+            duration_ms,
+            full=self.full,
+            hot=self.hot,
+            hot_ms=self.hot_ms,
+        )
         return Generated(self.name, params, self.fields, records, self.disorder_ms)
 
 

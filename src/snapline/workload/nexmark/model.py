@@ -1,94 +1,267 @@
-"""The three streams of NexMark, in a small form.
+"""The three streams of NexMark: people register, open auctions, and bid.
 
-Fields and roles are NexMark's; numbers are scaled down so that a run of a few hundred records still
-has joins that match and windows that fill. As there, one person comes for three auctions, and an
-auction is sold by somebody who registered lately. Persons and auctions are numbered densely over
-all partitions. A seller may also be the person who is about to register, so either side of a join
-may come first.
+Every field is a function of its own, so a source makes only the columns that are asked for. Fields and
+roles are NexMark's, in two sizes.
+
+*Full* (`params.full`): for one person there are three auctions and 46 bids, as if the three streams ran
+side by side. A bid names one of the 1,000 latest people and one of the 100 latest auctions at its time. A
+seller is one of the 1,000 latest people, or the one who registers next, so either side of a join may come
+first. Prices are spread over six orders of magnitude. Names, cities, channels and all random strings come
+from tables, so they repeat sooner than NexMark's.
+
+*Small*: so few people, auctions and categories that a run of a few hundred records still has joins that
+match and windows that fill. A bid names any of eight people, and any auction of the run.
+
+With `params.hot` so many percent of the bids go to the hot auction, as many come from the hot bidder, and
+as many auctions are the hot seller's. In the full size a key that becomes the hot one is the latest at
+that time. (In NexMark a hot key lasts until a hundred others have come.)
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 
-from snapline.batch import Column, Varlen, Words
+from snapline.batch import Column, Words
+from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.workload.base import Params
-from snapline.workload.generated import Generated, Ints, draw
+from snapline.workload.generated import Generated, Ints
+from snapline.workload.nexmark.rows import Rows
+from snapline.workload.nexmark.texts import Texts, texts_of
 
+AUCTIONS_PER_PERSON = 3
+BIDS_PER_PERSON = 46
 STATES = ("AZ", "CA", "ID", "OR", "WA", "WY")
 CITIES = ("Bend", "Boise", "Kent", "Palo Alto", "Phoenix", "Portland", "Redmond")
 FIRST_CATEGORY = 10
-CATEGORIES = 3
-BIDDERS = 8
-AUCTIONS_PER_PERSON = 3
-ACTIVE = 6  # a seller is among this many of the latest persons of a partition
+CATEGORIES, CATEGORIES_FULL = 3, 5
+BIDDERS = 8  # of the small size
+ACTIVE = 6  # small: a seller is among this many of the latest people of a partition ...
+ACTIVE_FULL = 1_000  # ... full: of all partitions, and so is a bidder
+IN_FLIGHT = 100  # auctions that are open at a time
+
+#: what the queries use; `id` and `time` are always there
+PERSON_COLUMNS = ("person", "name", "city", "state")
+AUCTION_COLUMNS = ("auction", "seller", "category", "reserve")
+BID_COLUMNS = ("auction", "bidder", "price")
 
 _FIRST = ("Ada", "Deiter", "Edsger", "Grace", "Jaiden", "Kate", "Luke", "Vicky")
 _LAST = ("Abrams", "Bartels", "Noris", "Shultz", "Smith", "Walton", "White")
-_NAMES = Varlen.of("str", [f"{first} {last}" for first in _FIRST for last in _LAST])
+_NAMES = tuple(f"{first} {last}" for first in _FIRST for last in _LAST)
+_NAME_TEXTS = Texts(_NAMES)
+_CHANNELS = ("Apple", "Baidu", "Facebook", "Google", *(f"channel-{n}" for n in range(28)))
+
+# From one to a million dollars, in cents: 20 octaves of 64 even steps. NexMark's 10**(6x) dollars, within
+# a tenth, in integers, so that a peer in another language can repeat it.
+_OCTAVES, _STEPS = 20, 64
+_PRICES = np.array([(100 * (64 + n % 64) << n // 64) // 64 for n in range(_OCTAVES * _STEPS)])
+
+Maker: TypeAlias = Callable[[Rows], Column]
 
 
-def persons(params: Params, disorder_ms: Millis = 0) -> Generated:
+def _text(field: str) -> Maker:
+    """A field of random text."""
+
+    def make(rows: Rows) -> Column:
+        table = texts_of(f"{rows.stream}.{field}")
+        return table.take(rows.pick(field, len(table)))
+
+    return make
+
+
+def _words(codes: Ints, values: tuple[str, ...]) -> Words:
+    return Words(codes.astype(np.int32), values)
+
+
+def _price(rows: Rows, first: int, width: int) -> Ints:
+    price: Ints = _PRICES[rows.part(first, width, len(_PRICES))]
+    return price
+
+
+# Of persons.
+
+
+def _name(rows: Rows) -> Column:
+    if rows.params.full:
+        return _words(rows.part(0, 21, len(_NAMES)), _NAMES)
+    return _NAME_TEXTS.take(rows.pick("name", len(_NAMES)))
+
+
+def _city(rows: Rows) -> Column:
+    full, count = rows.params.full, len(CITIES)
+    return _words(rows.part(21, 21, count) if full else rows.pick("city", count), CITIES)
+
+
+def _state(rows: Rows) -> Column:
+    full, count = rows.params.full, len(STATES)
+    return _words(rows.part(42, 21, count) if full else rows.pick("state", count), STATES)
+
+
+# Of auctions.
+
+
+def _seller(rows: Rows) -> Column:
+    params, people = rows.params, persons_per_partition(rows.params)
+    if params.full:
+        there = rows.there(people)
+        sellers = there - rows.part(0, 21, np.minimum(there, ACTIVE_FULL) + 1)
+        np.minimum(sellers, people * params.partitions - 1, out=sellers)
+    else:
+        next_person = rows.offsets * people // params.records + 1
+        registered = np.clip(next_person - rows.pick("age", ACTIVE), 0, people - 1)
+        sellers = registered * params.partitions + rows.pick("seller", params.partitions)
+    return rows.heated("seller", sellers, rows.latest_of(people))
+
+
+def _category(rows: Rows) -> Column:
+    if rows.params.full:
+        return FIRST_CATEGORY + rows.part(21, 11, CATEGORIES_FULL)
+    return FIRST_CATEGORY + rows.pick("category", CATEGORIES)
+
+
+def _initial_bid(rows: Rows) -> Column:
+    if rows.params.full:
+        return _price(rows, 32, 16)
+    return 1 + rows.pick("initial_bid", _reserve(rows))
+
+
+def _reserve(rows: Rows) -> Ints:
+    if rows.params.full:
+        return _price(rows, 32, 16) + _price(rows, 48, 16)
+    return 100 + rows.pick("reserve", 9_900)
+
+
+def _expires(rows: Rows) -> Column:
+    """An auction is open for as long as it takes until `IN_FLIGHT` others have opened, on average."""
+    params = rows.params
+    open_ms = max(IN_FLIGHT * params.duration_ms // (params.records * params.partitions), 1)
+    due = rows.offsets * params.duration_ms // params.records
+    return due + 1 + rows.pick("expires", 2 * open_ms)
+
+
+# Of bids.
+
+
+def _lot(rows: Rows) -> Column:
+    params = rows.params
+    if not params.full:
+        below = params.partitions * params.records
+        return rows.heated("auction", rows.pick("auction", below), rows.any_of(below))
+    lots = max(params.records * AUCTIONS_PER_PERSON // BIDS_PER_PERSON, 1)
+    there = rows.there(lots)
+    latest = there - 1 - rows.part(24, 16, np.minimum(there, IN_FLIGHT))
+    return rows.heated("auction", latest, rows.latest_of(lots))
+
+
+def _bidder(rows: Rows) -> Column:
+    if not rows.params.full or rows.bidders is not None:
+        below = rows.bidders or BIDDERS
+        return rows.heated("bidder", rows.pick("bidder", below), rows.any_of(below))
+    people = max(rows.params.records // BIDS_PER_PERSON, 1)
+    there = rows.there(people)
+    latest = there - 1 - rows.part(0, 24, np.minimum(there, ACTIVE_FULL))
+    return rows.heated("bidder", latest, rows.latest_of(people))
+
+
+def _bid_price(rows: Rows) -> Column:
+    if rows.params.full:
+        return _price(rows, 40, 24)
+    return 100 + rows.pick("price", 99_900)  # in cents of a dollar
+
+
+def _channel(rows: Rows) -> Column:
+    return _words(rows.pick("channel", len(_CHANNELS)), _CHANNELS)
+
+
+STREAMS: Mapping[str, Mapping[str, Maker]] = MappingProxyType(
+    {
+        "persons": {
+            "person": lambda rows: rows.numbers,
+            "name": _name,
+            "email": _text("email"),
+            "credit_card": _text("credit_card"),
+            "city": _city,
+            "state": _state,
+            "extra": _text("extra"),
+        },
+        "auctions": {
+            "auction": lambda rows: rows.numbers,
+            "item": _text("item"),
+            "description": _text("description"),
+            "initial_bid": _initial_bid,
+            "reserve": _reserve,
+            "expires": _expires,
+            "seller": _seller,
+            "category": _category,
+            "extra": _text("extra"),
+        },
+        "bids": {
+            "auction": _lot,
+            "bidder": _bidder,
+            "price": _bid_price,
+            "channel": _channel,
+            "url": _text("url"),
+            "extra": _text("extra"),
+        },
+    }
+)
+"""The fields of each stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Some columns of a stream: the `Fields` of a source."""
+
+    stream: str
+    columns: tuple[str, ...]
+    bidders: int | None = None
+
+    def __call__(self, params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
+        """These columns at these offsets."""
+        rows = Rows(self.stream, params, partition, offsets, self.bidders)
+        makers = STREAMS[self.stream]
+        return {column: makers[column](rows) for column in self.columns}
+
+
+def projection(
+    stream: str, columns: Sequence[str] | None = None, bidders: int | None = None
+) -> Projection:
+    """These columns of a stream, or all of them. Raises UsageError."""
+    known = STREAMS[stream]
+    if columns is None:
+        return Projection(stream, tuple(known), bidders)
+    strange = [column for column in columns if column not in (*known, "id", "time")]
+    if strange:
+        raise UsageError(f"{stream} have no column {strange[0]!r}: they have {', '.join(known)}")
+    return Projection(stream, tuple(column for column in columns if column in known), bidders)
+
+
+def persons(
+    params: Params, disorder_ms: Millis = 0, columns: Sequence[str] = PERSON_COLUMNS
+) -> Generated:
     """People who register."""
-    return Generated("persons", params, person_fields, _persons_per_partition(params), disorder_ms)
+    fields = projection("persons", columns)
+    return Generated("persons", params, fields, persons_per_partition(params), disorder_ms)
 
 
-def auctions(params: Params, disorder_ms: Millis = 0) -> Generated:
+def auctions(
+    params: Params, disorder_ms: Millis = 0, columns: Sequence[str] = AUCTION_COLUMNS
+) -> Generated:
     """Auctions that open."""
-    return Generated("auctions", params, auction_fields, params.records, disorder_ms)
+    fields = projection("auctions", columns)
+    return Generated("auctions", params, fields, params.records, disorder_ms)
 
 
-def bids(params: Params) -> Generated:
-    """Bids on auctions."""
-    return Generated("bids", params, bid_fields, params.records)
+def bids(
+    params: Params, columns: Sequence[str] = BID_COLUMNS, bidders: int | None = None
+) -> Generated:
+    """Bids on auctions; by so many people, if that is given."""
+    return Generated("bids", params, projection("bids", columns, bidders), params.records)
 
 
-def _persons_per_partition(params: Params) -> int:
+def persons_per_partition(params: Params) -> int:
+    """How many people register beside so many auctions."""
     return max(params.records // AUCTIONS_PER_PERSON, 1)
-
-
-def person_fields(params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
-    """The columns of persons."""
-
-    def pick(field: str, below: int) -> Ints:
-        return draw(params, f"persons.{field}", partition, offsets, below)
-
-    return {
-        "person": offsets * params.partitions + partition,
-        "name": _NAMES.take(pick("name", len(_NAMES))),
-        "city": Words(pick("city", len(CITIES)).astype(np.int32), CITIES),
-        "state": Words(pick("state", len(STATES)).astype(np.int32), STATES),
-    }
-
-
-def auction_fields(params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
-    """The columns of auctions."""
-
-    def pick(field: str, below: int) -> Ints:
-        return draw(params, f"auctions.{field}", partition, offsets, below)
-
-    people = _persons_per_partition(params)
-    next_person = offsets * people // params.records + 1
-    registered = np.clip(next_person - pick("age", ACTIVE), 0, people - 1)
-    return {
-        "auction": offsets * params.partitions + partition,
-        "seller": registered * params.partitions + pick("seller", params.partitions),
-        "category": FIRST_CATEGORY + pick("category", CATEGORIES),
-        "reserve": 100 + pick("reserve", 9_900),
-    }
-
-
-def bid_fields(
-    params: Params, partition: int, offsets: Ints, bidders: int = BIDDERS
-) -> Mapping[str, Column]:
-    """The columns of bids."""
-
-    def pick(field: str, below: int) -> Ints:
-        return draw(params, f"bids.{field}", partition, offsets, below)
-
-    return {
-        "auction": pick("auction", params.partitions * params.records),
-        "bidder": pick("bidder", bidders),
-        "price": 100 + pick("price", 99_900),  # in cents of a dollar
-    }

@@ -1,0 +1,89 @@
+"""What the fields of NexMark's records are made from: draws, numbers of people and auctions, hot keys.
+
+People and auctions are numbered densely over all partitions: the n-th of partition p has the number
+n * partitions + p. Partitions advance together, so what is there at an offset is there in all of them.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from snapline.workload.base import Params
+from snapline.workload.generated import Hottest, Ints, draw, draw_bits, heated, next_of
+
+
+class Rows:
+    """Some records of a partition of a stream."""
+
+    def __init__(
+        self, stream: str, params: Params, partition: int, offsets: Ints, bidders: int | None
+    ) -> None:
+        """The records at these offsets; `bidders`: so many people bid, whoever registers."""
+        self.stream = stream
+        self.params = params
+        self.partition = partition
+        self.offsets = offsets
+        self.bidders = bidders
+
+    def pick(self, field: str, below: int | Ints) -> Ints:
+        """Even numbers below this one, for this field alone."""
+        return draw(self.params, f"{self.stream}.{field}", self.partition, self.offsets, below)
+
+    def part(self, first: int, width: int, below: int | Ints) -> Ints:
+        """Even numbers below this one, from some bits of a draw that several fields share.
+
+        A draw costs as much as all else about a field. Fields that take different bits are independent.
+        """
+        bits = self._bits >> np.uint64(first)
+        if first + width < 64:
+            bits &= np.uint64((1 << width) - 1)
+        part = bits.view(np.int64)
+        part *= below
+        part >>= width
+        return part
+
+    @cached_property
+    def _bits(self) -> npt.NDArray[np.uint64]:
+        return draw_bits(self.params, self.stream, self.partition, self.offsets)
+
+    @property
+    def numbers(self) -> Ints:
+        """The numbers of these people or auctions."""
+        return self.offsets * self.params.partitions + self.partition
+
+    def there(self, count: int) -> Ints:
+        """How many there are by now, over all partitions, of what each partition will have so many."""
+        there = self.offsets * count
+        there //= self.params.records
+        there += 1
+        there *= self.params.partitions
+        return there
+
+    def heated(self, field: str, keys: Ints, hottest: Callable[[str], Hottest]) -> Ints:
+        """The keys of a field, some of them replaced by the hot one."""
+        if not self.params.hot:
+            return keys
+        name, params = f"{self.stream}.{field}", self.params
+        hot = hottest(name)
+        return heated(params, name, self.partition, self.offsets, params.records, keys, hot)
+
+    def any_of(self, below: int) -> Callable[[str], Hottest]:
+        """A hot key below this one."""
+        return lambda field: next_of(self.params, field, below)
+
+    def latest_of(self, count: int) -> Callable[[str], Hottest]:
+        """A hot key that was the latest, of so many in each partition, when it became the hot one."""
+        params = self.params
+
+        def hottest(field: str) -> Hottest:
+            partition = draw(params, f"{field}.hot", 0, np.zeros(1, np.int64), params.partitions)
+
+            def hot(moves: Ints) -> Ints:
+                latest = moves * params.hot_ms * count // params.duration_ms
+                return latest * params.partitions + partition
+
+            return hot
+
+        return hottest
