@@ -19,7 +19,9 @@ from snapline.runtime.spark import own_session
 
 def flow(rate: int, bidders: int) -> sl.Dataflow:
     flow = sl.Dataflow("q12 with many bidders")
-    feed = sl.nexmark.bids(rate=rate, seed=1, columns=("auction", "bidder", "price"), bidders=bidders)
+    feed = sl.nexmark.bids(
+        rate=rate, seed=1, columns=("auction", "bidder", "price"), bidders=bidders
+    )
     bids = flow.source(feed, name="bids")
     bids.key_by("bidder").tumbling("1h").count().sink("counts")
     return flow
