@@ -58,9 +58,9 @@ def measure(batch: int, protocol: str, records: float, asked: argparse.Namespace
     judged(load, run)
     return Cost(
         run.rate,
-        run.us_per_batch * batch / real_run.BATCH,
-        run.volume.headers / load.records,
-        run.volume.log / load.records,
+        run.done.us_per_batch * batch / real_run.BATCH,
+        run.done.volume.headers / load.records,
+        run.done.volume.log / load.records,
     )
 
 

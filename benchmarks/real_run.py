@@ -8,6 +8,7 @@ CPU time is that of all slots from the same moment on to their end.
 import os
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from snapline.core.protocol import Options
 from snapline.dataflow.graph import Dataflow, deploy
 from snapline.engine.job import Job, Settings
 from snapline.ids import TaskId
+from snapline.journal.entry import Entry, Happened
 from snapline.metrics.second import Second, Volume
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.driver import Driver, Timeouts
@@ -67,6 +69,12 @@ class Stopwatch(Timeline):
         super().__init__()
         self.read = self.written = 0
         self.last_s = 0.0
+        self.happened: Counter[str] = Counter()
+
+    def see(self, entry: Entry) -> None:
+        super().see(entry)
+        if isinstance(entry, Happened):
+            self.happened[entry.what] += 1
 
     def pulse(self, slot: int, pulse: Pulse) -> None:
         super().pulse(slot, pulse)
@@ -87,6 +95,7 @@ class Finished:
     written: int  # by sinks
     cpu_s: dict[str, float]  # by process
     seconds: list[Second]
+    happened: Counter[str]  # what stands in the driver's journal, and how often
     volume: Volume = field(default_factory=Volume)
 
     def __post_init__(self) -> None:
@@ -110,6 +119,27 @@ class Finished:
         for task in self.job.deployment.sinks[sink]:
             for rows in read(task):
                 yield task, rows
+
+
+def when_begun(driver: Driver, delay_s: float, act: Callable[[], None]) -> None:
+    """Do something so long after the first record was due."""
+    before = driver.on_begin
+
+    def begin(origin_s: float) -> None:
+        before(origin_s)
+        driver.loop.after(delay_s, act)
+
+    driver.on_begin = begin
+
+
+def every(driver: Driver, period_s: float, act: Callable[[], None]) -> None:
+    """Do something again and again, from the first record due to the end."""
+
+    def again() -> None:
+        act()
+        driver.loop.after(period_s, again)
+
+    when_begun(driver, period_s, again)
 
 
 @contextmanager
@@ -153,5 +183,12 @@ def finished(
             raise RuntimeError("\n".join([story, *complaints]))
         elapsed_s = watch.last_s - driver.origin_s
         yield Finished(
-            job, directory, elapsed_s, watch.read, watch.written, launcher.cpu_s, watch.seconds
+            job,
+            directory,
+            elapsed_s,
+            watch.read,
+            watch.written,
+            launcher.cpu_s,
+            watch.seconds,
+            watch.happened,
         )

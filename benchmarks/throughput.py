@@ -92,9 +92,10 @@ def main() -> None:
         for protocol in asked.protocols:
             for _ in range(asked.repeat):
                 run = measure(load, protocol, asked)
+                us = run.done.us_per_batch
                 session.say(
                     f"{query:<5} {protocol:<15}{run.rate / 1e6:>9.2f}"
-                    f"{real_run.BATCH / run.us_per_batch:>12.2f}{run.us_per_batch:>10.0f}"
+                    f"{real_run.BATCH / us:>12.2f}{us:>10.0f}"
                     f"{run.checkpoints:>7}   right"
                 )
             if asked.profile:

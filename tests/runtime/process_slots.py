@@ -63,14 +63,16 @@ def run_processes(
     *,
     workload: str = "q12",
     duration_ms: int = 3_000,
+    slots: int = 2,
+    hot: int = 0,
     publish_lag: int = 0,
     spares: int = 0,
     timeouts: Timeouts | None = None,
     program: str = PROGRAM,
     on_event: Callable[[Driver, Happened], None] = lambda driver, happened: None,
 ) -> Outcome:
-    """Run a workload with two slots to its end, and judge the output."""
-    params = Params(1, 2, 300 * duration_ms // 1000, duration_ms)
+    """Run a workload to its end, and judge the output."""
+    params = Params(1, slots, 300 * duration_ms // 1000, duration_ms, hot=hot)
     job = a_job(workload, protocol, params, publish_lag)
     directory = RunDirectory.create(tmp_path, workload, protocol, {})
     happened: list[Happened] = []
@@ -79,15 +81,17 @@ def run_processes(
         happened.append(entry)
         on_event(driver, entry)
 
-    slots = ProcessSlots(lambda why: driver.loop.post(lambda: driver.finish(why)), program=program)
-    driver = Driver(job, directory, slots, spares=spares, timeouts=timeouts, on_event=see)
+    launcher = ProcessSlots(
+        lambda why: driver.loop.post(lambda: driver.finish(why)), program=program
+    )
+    driver = Driver(job, directory, launcher, spares=spares, timeouts=timeouts, on_event=see)
     planned = parse(faults)
     check_possible(planned)
     injector = Injector(driver, planned, seed=1)
     driver.on_begin = lambda origin_s: injector.begin()
     driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
     problem = driver.run()
-    complaints = slots.complaints()
+    complaints = launcher.complaints()
     outputs = committed(directory, job)
     problems = list(WORKLOADS[workload].judge(params, outputs, {}, job.guarantee))
     return Outcome(problem, problems, outputs, happened, driver, complaints)

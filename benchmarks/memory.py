@@ -1,0 +1,33 @@
+"""What the kernel says about the memory of processes, in bytes.
+
+RSS counts all pages that are there, those that processes share with each other in each of them; PSS counts
+a shared page by its share, so that the sum over processes is what they take together.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Of one process, at one moment."""
+
+    rss: int
+    pss: int
+
+
+def memory_of(pid: int) -> Memory | None:
+    """The memory of a process; None once it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = dict(line.split()[:2] for line in lines[1:])
+    return Memory(int(fields["Rss:"]) * 1024, int(fields["Pss:"]) * 1024)
+
+
+def available() -> int:
+    """What new processes could take on this machine."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    fields = dict(line.split()[:2] for line in lines)
+    return int(fields["MemAvailable:"]) * 1024
