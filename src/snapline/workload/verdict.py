@@ -5,6 +5,9 @@ record that should be there is not), or that something is in excess (a record th
 there is), or both (a wrong value in the place of the right one). At least once forbids only lacks,
 at most once only excess, exactly once both. Where nothing was promised everything is reported, for
 the caller to describe.
+
+`judge_rows` is the plain form, for some thousands of rows. `table_verdict` and `count_verdict` judge whole
+columns, and say the same.
 """
 
 from collections import Counter
@@ -14,7 +17,6 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from snapline.batch import Batch, Column, Varlen, Words
 from snapline.core.policy import Guarantee
-from snapline.ids import Millis
 from snapline.workload.base import Problem
 
 LIMIT = 20
@@ -108,52 +110,3 @@ def _judge_excess(
     copies = values.total()
     if copies > 1:
         findings.excess("duplicate", record, f"it came out {copies} times")
-
-
-def judge_counts(
-    findings: Findings,
-    inputs: Mapping[Key, Sequence[tuple[Millis, str]]],
-    rows: Sequence[tuple[Key, int, Millis]],
-    describe: Callable[[Key], str],
-) -> None:
-    """Hold running counts (key, count, time) against the records (time, name) of each key.
-
-    The counts of a key are exactly 1..k and every record is counted once; which record got which
-    number is free. A count gives its record's time, so records are told apart by key and time. That
-    no count is left out need not be asked: k counts of 1..k, none twice, are all of them.
-    """
-    counts: dict[Key, Counter[int]] = {}
-    for key, count, _ in rows:
-        counts.setdefault(key, Counter())[count] += 1
-    for key, records in inputs.items():
-        _judge_key(findings, describe(key), len(records), counts.get(key, Counter()))
-    names: dict[tuple[Key, Millis], list[str]] = {}
-    for key, records in inputs.items():
-        for time, name in records:
-            names.setdefault((key, time), []).append(name)
-    found = Counter((key, time) for key, _, time in rows)
-    for (key, time), here in names.items():
-        _judge_records(findings, " or ".join(here), describe(key), len(here), found[key, time])
-    for key, time in found:
-        if (key, time) not in names:
-            record = f"{describe(key)} at {time} ms"
-            findings.excess("invented", record, "no such record came")
-
-
-def _judge_records(findings: Findings, name: str, key: str, came: int, counted: int) -> None:
-    because = f"counted {counted} times in the {key}, {came} came"
-    if counted < came:
-        findings.lack("missing", name, because)
-    elif counted > came:
-        findings.excess("duplicate", name, because)
-
-
-def _judge_key(findings: Findings, key: str, true: int, counts: "Counter[int]") -> None:
-    highest = max(counts, default=0)
-    if highest < true:
-        findings.lack("missing", key, f"it ends at {highest}; {true} records came")
-    for number, copies in sorted(counts.items()):
-        if not 1 <= number <= true:
-            findings.excess("wrong", key, f"it has the count {number}; {true} records came")
-        elif copies > 1:
-            findings.excess("duplicate", key, f"the count {number} came out {copies} times")

@@ -1,10 +1,13 @@
 """The comparison of what came out with what is right."""
 
+import plain_verdict
 import pytest
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.workload.verdict import LIMIT, Findings, judge_counts, judge_rows, rows_of
+from snapline.workload.count_verdict import judge_counts
+from snapline.workload.table_verdict import judge_table
+from snapline.workload.verdict import LIMIT, Findings, judge_rows, rows_of
 
 NOTHING, MOST, LEAST, EXACTLY = Guarantee
 ALL = [NOTHING, MOST, LEAST, EXACTLY]
@@ -14,7 +17,23 @@ EXPECTED = {1: "a", 2: "b"}
 
 def kinds(level, rows, optional=None):
     findings = Findings(level)
-    judge_rows(findings, EXPECTED, rows, lambda key: f"row {key}", optional or {})
+    judge_rows(findings, EXPECTED, rows, "row {}".format, optional or {})
+    if optional is None:
+        assert told(findings) == told(judged_as_a_table(level, rows))
+    return told(findings)
+
+
+def judged_as_a_table(level, rows):
+    right, found = (
+        Batch.of(key=[key for key, _ in pairs], value=[value for _, value in pairs])
+        for pairs in (list(EXPECTED.items()), rows)
+    )
+    findings = Findings(level)
+    judge_table(findings, [right], found, ("key",), ("value",), "row {}".format)
+    return findings
+
+
+def told(findings):
     return [(problem.kind, problem.record) for problem in findings.problems]
 
 
@@ -55,14 +74,25 @@ def test_a_verdict_stops_at_its_limit():
     assert len(kinds(EXACTLY, [(n, "z") for n in range(10, 100)])) == LIMIT
 
 
+NAMES = "klm"
 INPUTS = {"k": [(7, "r7"), (8, "r8"), (8, "r8b")], "l": [(9, "r9")]}
+RECORDS = ["r7", "r8", "r8b", "r9"]
 COUNTED = [("l", 1, 9), ("k", 1, 8), ("k", 3, 7), ("k", 2, 8)]
 
 
 def counted(level, rows):
-    findings = Findings(level)
-    judge_counts(findings, INPUTS, rows, "key {}".format)
-    return [(problem.kind, problem.record) for problem in findings.problems]
+    """Judged in columns, and the same in the plain form."""
+    plain, findings = Findings(level), Findings(level)
+    plain_verdict.judge_counts(plain, INPUTS, rows, "key {}".format)
+    records = Batch.of(key=[0, 0, 0, 1], time=[7, 8, 8, 9], id=[0, 1, 2, 3])
+    key, count, time = zip(*rows, strict=True)
+    found = Batch.of(key=[NAMES.index(name) for name in key], count=count, time=time)
+    halves = [records.slice(0, 2), records.slice(2, 4)]
+    judge_counts(
+        findings, halves, found, ("key",), lambda k: f"key {NAMES[k]}", RECORDS.__getitem__
+    )
+    assert findings.problems == plain.problems
+    return told(findings)
 
 
 @pytest.mark.parametrize("level", ALL)

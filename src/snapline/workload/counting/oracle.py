@@ -1,14 +1,16 @@
 """What is right: per key the counts 1..k, and every record counted once."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.ids import Millis
 from snapline.workload.base import Params, Problem
+from snapline.workload.codes import pieces
+from snapline.workload.count_verdict import judge_counts
 from snapline.workload.counting.model import records
 from snapline.workload.generated import label
-from snapline.workload.verdict import Findings, judge_counts, rows_of
+from snapline.workload.verdict import Findings
 
 SINK = "counts"
 
@@ -20,10 +22,13 @@ def judge(
     level: Guarantee,
 ) -> Sequence[Problem]:
     """Hold the counts that came out against the records that went in."""
-    inputs: dict[int, list[tuple[Millis, str]]] = {}
-    for key, time, record in rows_of(records(params).everything(), "key", "time", "id"):
-        inputs.setdefault(key, []).append((time, label("record", record)))
     findings = Findings(level)
-    rows = rows_of(output.get(SINK), "key", "count", "time")
-    judge_counts(findings, inputs, rows, lambda key: f"count of key {key}")
+    judge_counts(
+        findings,
+        pieces(records(params), "key", "time", "id"),
+        output.get(SINK),
+        ("key",),
+        "count of key {}".format,
+        partial(label, "record"),
+    )
     return findings.problems

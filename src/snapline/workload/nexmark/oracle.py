@@ -1,16 +1,21 @@
 """What is right for the four queries, computed from the whole input at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from snapline.batch import Batch
+import numpy as np
+
+from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
 from snapline.ids import Millis
 from snapline.workload.base import Params, Problem
+from snapline.workload.codes import Codes, pieces
+from snapline.workload.count_verdict import judge_counts
 from snapline.workload.generated import label
+from snapline.workload.lists import pairs
 from snapline.workload.nexmark import model
-from snapline.workload.verdict import Findings, judge_counts, judge_rows, rows_of
+from snapline.workload.table_verdict import judge_table
+from snapline.workload.verdict import Findings
 
 #: the questions that the queries answer
 EUROS_PER_1000_DOLLARS = 908
@@ -35,14 +40,13 @@ def judge_q1(
     level: Guarantee,
 ) -> Sequence[Problem]:
     """Every bid comes out once, its price converted and all else as it was."""
-    columns = ("id", "auction", "bidder", "price", "time")
-    expected = {
-        bid: (auction, bidder, price * EUROS_PER_1000_DOLLARS // 1000, time)
-        for bid, auction, bidder, price, time in rows_of(model.bids(params).everything(), *columns)
-    }
-    rows = [(row[0], row[1:]) for row in rows_of(output.get(SINK), *columns)]
+    values = ("auction", "bidder", "price", "time")
+    expected = (
+        bids.with_columns(price=bids["price"] * EUROS_PER_1000_DOLLARS // 1000)
+        for bids in pieces(model.bids(params), "id", *values)
+    )
     findings = Findings(level)
-    judge_rows(findings, expected, rows, partial(label, "bid"))
+    judge_table(findings, expected, output.get(SINK), ("id",), values, partial(label, "bid"))
     return findings.problems
 
 
@@ -53,21 +57,17 @@ def judge_q3(
     level: Guarantee,
 ) -> Sequence[Problem]:
     """Every auction of the category with its seller, if the seller lives in one of the states."""
-    people = {
-        person: facts
-        for person, *facts in rows_of(
-            model.persons(params).everything(), "person", "name", "city", "state"
-        )
-        if facts[-1] in LOCAL_STATES
-    }
-    lots = rows_of(model.auctions(params).everything(), "auction", "seller", "category")
-    expected = {
-        (auction, seller): tuple(people[seller])
-        for auction, seller, category in lots
-        if category == CATEGORY and seller in people
-    }
-    rows = rows_of(output.get(SINK), "auction", "person", "name", "city", "state")
-    return _judge_pairs(expected, rows, level)
+    values = ("name", "city", "state")
+    people = concat([_local(piece) for piece in pieces(model.persons(params), "person", *values)])
+    lots = pieces(model.auctions(params), "auction", "seller", "category")
+    wanted = (lot.take(lot["category"] == CATEGORY) for lot in lots)
+    expected = _sold(wanted, people, ())
+    return _judge_pairs(expected, output.get(SINK), values, level)
+
+
+def _local(people: Batch) -> Batch:
+    states = people["state"]
+    return people.take(np.array([name in LOCAL_STATES for name in states.values])[states.codes])
 
 
 def judge_q8(
@@ -78,29 +78,42 @@ def judge_q8(
 ) -> Sequence[Problem]:
     """Every auction with its seller, if the seller registered in the window in which it opened."""
     length = window_ms(params)
-    registered = model.persons(params, DISORDER_MS).everything()
-    people = {
-        (person, time - time % length): name
-        for person, time, name in rows_of(registered, "person", "time", "name")
-    }
-    opened = model.auctions(params, DISORDER_MS).everything()
-    expected: dict[tuple[int, int], tuple[Any, ...]] = {}
-    for auction, seller, time, reserve in rows_of(opened, "auction", "seller", "time", "reserve"):
-        window = time - time % length
-        if (seller, window) in people:
-            expected[auction, seller] = (people[seller, window], reserve, window)
-    rows = rows_of(output.get(SINK), "auction", "person", "name", "reserve", "window")
-    return _judge_pairs(expected, rows, level)
+    registered = pieces(model.persons(params, DISORDER_MS), "person", "time", "name")
+    people = concat(
+        [_in_window(piece, length).select("person", "window", "name") for piece in registered]
+    )
+    opened = pieces(model.auctions(params, DISORDER_MS), "auction", "seller", "time", "reserve")
+    lots = (_in_window(piece, length) for piece in opened)
+    expected = _sold(lots, people, ("window",))
+    return _judge_pairs(expected, output.get(SINK), ("name", "reserve", "window"), level)
+
+
+def _in_window(records: Batch, length: Millis) -> Batch:
+    return records.with_columns(window=records["time"] - records["time"] % length)
+
+
+def _sold(lots: Iterable[Batch], people: Batch, shared: Sequence[str]) -> Iterator[Batch]:
+    """Auctions with their sellers, where these are among the people and agree in the shared columns."""
+    sellers = Codes([people["person"], *(people[name] for name in shared)])
+    for piece in lots:
+        codes = sellers.of([piece["seller"], *(piece[name] for name in shared)])
+        lot, person = pairs(codes, sellers.own)
+        sold = piece.take(lot).rename({"seller": "person"})
+        yield Batch({**people.take(person).columns, **sold.columns}, len(sold))
 
 
 def _judge_pairs(
-    expected: Mapping[tuple[int, int], tuple[Any, ...]],
-    rows: Sequence[tuple[Any, ...]],
-    level: Guarantee,
+    expected: Iterable[Batch], found: Batch | None, values: Sequence[str], level: Guarantee
 ) -> Sequence[Problem]:
     findings = Findings(level)
-    found = [((row[0], row[1]), row[2:]) for row in rows]
-    judge_rows(findings, expected, found, lambda p: f"auction {p[0]} with person {p[1]}")
+    judge_table(
+        findings,
+        expected,
+        found,
+        ("auction", "person"),
+        values,
+        lambda auction, person: f"auction {auction} with person {person}",
+    )
     return findings.problems
 
 
@@ -112,15 +125,16 @@ def judge_q12(
 ) -> Sequence[Problem]:
     """Per bidder and window the counts 1..k, and every bid counted once."""
     length = window_ms(params)
-    inputs: dict[tuple[int, Millis], list[tuple[Millis, str]]] = {}
-    for bid, bidder, time in rows_of(model.bids(params).everything(), "id", "bidder", "time"):
-        inputs.setdefault((bidder, time - time % length), []).append((time, label("bid", bid)))
-    rows = [
-        ((bidder, window), count, time)
-        for bidder, window, count, time in rows_of(
-            output.get(SINK), "bidder", "window", "count", "time"
-        )
-    ]
+    bids = (
+        _in_window(piece, length) for piece in pieces(model.bids(params), "id", "bidder", "time")
+    )
     findings = Findings(level)
-    judge_counts(findings, inputs, rows, lambda k: f"count of bidder {k[0]} in window {k[1]}")
+    judge_counts(
+        findings,
+        bids,
+        output.get(SINK),
+        ("bidder", "window"),
+        lambda bidder, window: f"count of bidder {bidder} in window {window}",
+        partial(label, "bid"),
+    )
     return findings.problems

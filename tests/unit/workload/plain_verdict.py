@@ -1,0 +1,123 @@
+"""The oracles of tables and of counts in their plainest form: what the fast ones must say.
+
+Slow, and easy to believe: everything is a Python row, and nothing is ever left out.
+"""
+
+from collections import Counter
+
+from snapline.workload.counting.model import records
+from snapline.workload.generated import label
+from snapline.workload.nexmark import model, oracle
+from snapline.workload.verdict import Findings, judge_rows, rows_of
+
+
+def judge_counts(findings, inputs, rows, describe):
+    """Hold running counts (key, count, time) against the records (time, name) of each key."""
+    counts = {}
+    for key, count, _ in rows:
+        counts.setdefault(key, Counter())[count] += 1
+    for key, here in inputs.items():
+        judge_key(findings, describe(key), len(here), counts.get(key, Counter()))
+    names = {}
+    for key, here in inputs.items():
+        for time, name in here:
+            names.setdefault((key, time), []).append(name)
+    found = Counter((key, time) for key, _, time in rows)
+    for (key, time), here in names.items():
+        counted, came = found[key, time], len(here)
+        because = f"counted {counted} times in the {describe(key)}, {came} came"
+        if counted < came:
+            findings.lack("missing", " or ".join(here), because)
+        elif counted > came:
+            findings.excess("duplicate", " or ".join(here), because)
+    for key, time in found:
+        if (key, time) not in names:
+            findings.excess("invented", f"{describe(key)} at {time} ms", "no such record came")
+
+
+def judge_key(findings, key, true, counts):
+    highest = max(counts, default=0)
+    if highest < true:
+        findings.lack("missing", key, f"it ends at {highest}; {true} records came")
+    for number, copies in sorted(counts.items()):
+        if not 1 <= number <= true:
+            findings.excess("wrong", key, f"it has the count {number}; {true} records came")
+        elif copies > 1:
+            findings.excess("duplicate", key, f"the count {number} came out {copies} times")
+
+
+def counting(params, found, level):
+    inputs = {}
+    for key, time, record in rows_of(records(params).everything(), "key", "time", "id"):
+        inputs.setdefault(key, []).append((time, label("record", record)))
+    findings = Findings(level)
+    rows = rows_of(found, "key", "count", "time")
+    judge_counts(findings, inputs, rows, lambda key: f"count of key {key}")
+    return findings.problems
+
+
+def q1(params, found, level):
+    columns = ("id", "auction", "bidder", "price", "time")
+    expected = {
+        bid: (auction, bidder, price * oracle.EUROS_PER_1000_DOLLARS // 1000, time)
+        for bid, auction, bidder, price, time in rows_of(model.bids(params).everything(), *columns)
+    }
+    findings = Findings(level)
+    rows = [(row[0], row[1:]) for row in rows_of(found, *columns)]
+    judge_rows(findings, expected, rows, lambda bid: label("bid", bid))
+    return findings.problems
+
+
+def q3(params, found, level):
+    people = model.persons(params).everything()
+    local = {
+        person: facts
+        for person, *facts in rows_of(people, "person", "name", "city", "state")
+        if facts[-1] in oracle.LOCAL_STATES
+    }
+    lots = rows_of(model.auctions(params).everything(), "auction", "seller", "category")
+    expected = {
+        (auction, seller): tuple(local[seller])
+        for auction, seller, category in lots
+        if category == oracle.CATEGORY and seller in local
+    }
+    rows = rows_of(found, "auction", "person", "name", "city", "state")
+    return pairs(expected, rows, level)
+
+
+def q8(params, found, level):
+    length = oracle.window_ms(params)
+    people = model.persons(params, oracle.DISORDER_MS).everything()
+    registered = {
+        (person, time - time % length): name
+        for person, time, name in rows_of(people, "person", "time", "name")
+    }
+    lots = model.auctions(params, oracle.DISORDER_MS).everything()
+    expected = {}
+    for auction, seller, time, reserve in rows_of(lots, "auction", "seller", "time", "reserve"):
+        window = time - time % length
+        if (seller, window) in registered:
+            expected[auction, seller] = (registered[seller, window], reserve, window)
+    return pairs(expected, rows_of(found, "auction", "person", "name", "reserve", "window"), level)
+
+
+def pairs(expected, rows, level):
+    findings = Findings(level)
+    found = [((row[0], row[1]), row[2:]) for row in rows]
+    judge_rows(findings, expected, found, lambda p: f"auction {p[0]} with person {p[1]}")
+    return findings.problems
+
+
+def q12(params, found, level):
+    length = oracle.window_ms(params)
+    inputs = {}
+    for bid, bidder, time in rows_of(model.bids(params).everything(), "id", "bidder", "time"):
+        inputs.setdefault((bidder, time - time % length), []).append((time, label("bid", bid)))
+    rows = rows_of(found, "bidder", "window", "count", "time")
+    counts = [((bidder, window), count, time) for bidder, window, count, time in rows]
+    findings = Findings(level)
+    judge_counts(findings, inputs, counts, lambda k: f"count of bidder {k[0]} in window {k[1]}")
+    return findings.problems
+
+
+PLAIN = {"counting": counting, "q1": q1, "q3": q3, "q8": q8, "q12": q12}
