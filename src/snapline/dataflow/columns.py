@@ -103,7 +103,7 @@ class Rows:
 
     def __init__(self) -> None:
         self._columns: dict[str, Any] = {}  # of _Growing: each gets columns of its own kind
-        self._marked = 0  # rows that were captured
+        self.marked = 0  #: rows that were captured
         self.length = 0
 
     def append(self, columns: Mapping[str, Column], count: int) -> int:
@@ -126,10 +126,10 @@ class Rows:
 
     def capture(self, *, full: bool) -> Batch:
         """All rows, or those since the capture before; they never change."""
-        start = 0 if full else self._marked
+        start = 0 if full else self.marked
         self.mark()
         return self.view(start)
 
     def mark(self) -> None:
         """Everything so far counts as captured."""
-        self._marked = self.length
+        self.marked = self.length

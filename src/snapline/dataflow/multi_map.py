@@ -96,6 +96,12 @@ class MultiMap:
         self._alive.view()[there] = False
         self.removed += len(there)
 
+    def left(self) -> tuple[Batch, Batch]:
+        """Copies of the rows that were not removed: those that were captured, and those that are new."""
+        rows = np.flatnonzero(self._alive.view())
+        captured = np.searchsorted(rows, self.rows.marked)
+        return self.rows.take(rows[:captured]), self.rows.take(rows[captured:])
+
     def capture(self, *, full: bool) -> Batch:
         """All rows that were not removed, or those that are new, removed ones among them."""
         captured = self.rows.capture(full=full)

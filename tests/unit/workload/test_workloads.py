@@ -16,6 +16,7 @@ from snapline.workload.nexmark import queries
 from snapline.workload.nhop import query as nhop
 from snapline.workload.reachability import oracle as reachability_oracle
 from snapline.workload.reachability import query as reachability
+from snapline.workload.reachability.living import Tombstones
 
 NOTHING, MOST, LEAST, EXACTLY = Guarantee
 PARAMS = Params(seed=5, records=40)
@@ -222,7 +223,8 @@ def problems_of(workload, seeds=3):
 
 def test_a_join_on_a_cycle_that_forgets_links_is_seen(monkeypatch):
     def forgetful(self, links):
-        return reachability._joined(self._paths, links)
+        j, i = self._paths.find(links["start"])
+        return reachability._pairs(self._paths.view(), i, links, j)
 
     monkeypatch.setattr(reachability.Join, "_add_links", forgetful)
     kinds = {p.kind for p in problems_of(WORKLOADS["reachability"])}
@@ -230,12 +232,7 @@ def test_a_join_on_a_cycle_that_forgets_links_is_seen(monkeypatch):
 
 
 def test_a_join_that_forgets_its_tombstones_is_seen_in_the_state(monkeypatch):
-    def forgetful(self, targets):
-        bury(self, targets)
-        self._tombstones = self._tombstones[:0]
-
-    bury = reachability.Join._bury
-    monkeypatch.setattr(reachability.Join, "_bury", forgetful)
+    monkeypatch.setattr(Tombstones, "add", lambda self, events: events)
     problems = problems_of(WORKLOADS["reachability"])
     assert {p.kind for p in problems} == {"invented", "missing"}
     assert all(p.record.startswith("state: ") for p in problems)

@@ -12,43 +12,38 @@ longer paths of the others. Paths of full length go round too, only to be rememb
 Deletions go to every task of the join and leave a tombstone there, so it does not matter whether a
 deletion comes before or after what it deletes: whatever arrives is held against the tombstones,
 whatever is stored goes when the tombstone comes. Tombstones stay for ever: nobody knows when the
-last path with a deleted part has gone round. A batch costs a pass over the state, which is small.
+last path with a deleted part has gone round.
 """
 
 from collections.abc import Sequence
+from operator import itemgetter
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from snapline.batch import Batch, Schema, concat
+from snapline.batch import Batch
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
 from snapline.workload.base import Params, Workload
 from snapline.workload.generated import Ints
-from snapline.workload.lists import any_item, append, empty_lists, list_lengths, pairs
+from snapline.workload.lists import any_item, append, empty_lists, list_lengths
+from snapline.workload.reachability.living import Living, Tombstones
 from snapline.workload.reachability.model import HOPS_MAX, LINK, SOURCE, events
 from snapline.workload.reachability.oracle import OPERATOR, SINK, judge
 
 INSERTS, DELETIONS, FOUND = "inserts", "deletions", "found"
 
-_LINKS: Schema = {"id": "int64", "time": "int64", "start": "int64", "end": "int64"}
-_PATHS: Schema = {
-    "source": "int64",
-    "time": "int64",
-    "end": "int64",
-    "links": "list",
-    "nodes": "list",
-}
-_TOMBSTONES: Schema = {"id": "int64"}
+_LINK = ("id", "time", "start", "end")
+_NOWHERE = -1
 
 
 class Join(Operator):
     """Pairs paths with the links that leave the node in which they end."""
 
     def __init__(self) -> None:
-        self._links = Batch.empty(_LINKS)  #: alive as far as this task knows
-        self._paths = Batch.empty(_PATHS)  #: the same, bare sources included
-        self._tombstones: Ints = np.zeros(0, np.int64)  #: deleted events, sorted
+        self._tombstones: Final = Tombstones()
+        self._links: Final = Living(self._tombstones, itemgetter("start"), _link_events)
+        self._paths: Final = Living(self._tombstones, _growing_ends, _path_events)
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Take inserts, deletions, or paths that were found; return pairs."""
@@ -59,48 +54,59 @@ class Join(Operator):
             found = [self._add_paths(batch)]
         else:
             kind = batch["kind"]
-            links = batch.take(kind == LINK).select(*_LINKS)
+            links = batch.take(kind == LINK).select(*_LINK)
             # Links first: the sources of the same batch then find them stored.
             found = [self._add_links(links), self._add_paths(_bare(batch.take(kind == SOURCE)))]
         return tuple((OUT, pair) for pair in found if pair.length)
 
     def _add_links(self, links: Batch) -> Batch:
-        links = links.take(~self._is_gone(links["id"]))
-        self._links = concat([self._links, links])
-        return _joined(self._paths, links)
+        links = self._links.add(links)
+        j, i = self._paths.find(links["start"])
+        return _pairs(self._paths.view(), i, links, j)
 
     def _add_paths(self, paths: Batch) -> Batch:
-        paths = paths.take(~self._has_gone_part(paths))
-        self._paths = concat([self._paths, paths])
-        return _joined(paths, self._links)
+        paths = self._paths.add(paths)
+        i, j = self._links.find(_growing_ends(paths))
+        return _pairs(paths, i, self._links.view(), j)
 
     def _bury(self, targets: Ints) -> None:
-        self._tombstones = np.union1d(self._tombstones, targets)
-        self._links = self._links.take(~self._is_gone(self._links["id"]))
-        self._paths = self._paths.take(~self._has_gone_part(self._paths))
-
-    def _is_gone(self, ids: Ints) -> npt.NDArray[np.bool_]:
-        if not len(self._tombstones):
-            return np.zeros(len(ids), np.bool_)
-        at = np.searchsorted(self._tombstones, ids)
-        gone: npt.NDArray[np.bool_] = self._tombstones.take(at, mode="clip") == ids
-        return gone
-
-    def _has_gone_part(self, paths: Batch) -> npt.NDArray[np.bool_]:
-        links = paths["links"].compact()
-        return self._is_gone(paths["source"]) | any_item(links, self._is_gone(links.values))
+        new = self._tombstones.add(targets)
+        self._links.remove(new)
+        self._paths.remove(new)
 
     def capture(self, *, full: bool) -> Capture:
-        """The whole state: no column is ever changed in place, so nothing is copied."""
-        tombstones = Batch({"id": self._tombstones})
-        parts = {"links": self._links, "paths": self._paths, "tombstones": tombstones}
-        return Capture(True, parts)
+        """Links, paths and tombstones: all that are left, or all that are new."""
+        parts = {
+            "links": self._links.capture(full=full),
+            "paths": self._paths.capture(full=full),
+            "tombstones": self._tombstones.capture(full=full),
+        }
+        return Capture(full, parts)
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Take back a state."""
-        parts = captures[-1].parts
-        self._links, self._paths = parts["links"], parts["paths"]
-        self._tombstones = parts["tombstones"]["id"]
+        """Take back a state. Tombstones first: they tell what has been removed since."""
+        self._tombstones.restore([capture.parts["tombstones"] for capture in captures])
+        self._links.restore([capture.parts["links"] for capture in captures])
+        self._paths.restore([capture.parts["paths"] for capture in captures])
+
+
+def _link_events(links: Batch) -> tuple[Ints, Ints]:
+    """A link is made of the event that inserted it."""
+    return np.arange(links.length), links["id"]
+
+
+def _path_events(paths: Batch) -> tuple[Ints, Ints]:
+    """A path is made of its source and its links."""
+    rows = np.arange(paths.length)
+    links = paths["links"].compact()
+    positions = np.concatenate([rows, np.repeat(rows, list_lengths(links))])
+    return positions, np.concatenate([paths["source"], links.values])
+
+
+def _growing_ends(paths: Batch) -> Ints:
+    """Where links may be added: the end of a path, or nowhere if it has its full length."""
+    ends: Ints = np.where(list_lengths(paths["links"]) < HOPS_MAX, paths["end"], _NOWHERE)
+    return ends
 
 
 def _bare(sources: Batch) -> Batch:
@@ -111,13 +117,12 @@ def _bare(sources: Batch) -> Batch:
     return Batch({**columns, "links": none, "nodes": append(none, node)}, sources.length)
 
 
-def _joined(paths: Batch, links: Batch) -> Batch:
-    """Every path that may grow with every link that begins where it ends."""
-    paths = paths.take(list_lengths(paths["links"]) < HOPS_MAX)
-    i, j = pairs(paths["end"], links["start"])
-    taken = links.take(j)
+def _pairs(paths: Batch, i: Ints, links: Batch, j: Ints) -> Batch:
+    """Paths i, each with one of the links j."""
+    if not len(i):
+        return Batch({}, 0)
     return paths.take(i).with_columns(
-        link=taken["id"], link_end=taken["end"], link_time=taken["time"]
+        link=links["id"][j], link_end=links["end"][j], link_time=links["time"][j]
     )
 
 
