@@ -35,8 +35,10 @@ from snapline.workload.verdict import rows_of
 
 CHUNK = 1 << 20
 GOLDEN_PARAMS = (
-    Params(seed=1, partitions=2, records=300, duration_ms=2_400),
-    Params(seed=987_654_321, partitions=3, records=3_000_000_000, duration_ms=60_000),
+    Params(seed=1, partitions=2, records=300, duration_ms=2_400, full=True),
+    Params(seed=5, partitions=2, records=90_000, duration_ms=60_000, full=True, hot=20),
+    Params(seed=9, partitions=1, records=90_000, duration_ms=60_000, full=True, hot=50, hot_ms=700),
+    Params(seed=987_654_321, partitions=3, records=3_000_000_000, duration_ms=60_000, full=True),
 )
 
 
@@ -52,20 +54,16 @@ class Load:
     """A query and the size of its input."""
 
     query: str
-    params: Params  # records: a multiple of three, so that persons and auctions end together
-    bidders: int = 10_000
+    params: Params  # full; records: a multiple of three, so that persons and auctions end together
 
     def flow(self) -> Dataflow:
         """The query as Snapline runs it."""
-        return WORKLOADS[self.query].build(self.params).with_sources(self._more_bidders)
-
-    def _more_bidders(self, name: str, source: object) -> object:
-        return self.bids if name == "bids" else source
+        return WORKLOADS[self.query].build(self.params)
 
     @property
     def bids(self) -> Generated:
-        """Bids, by more people than the built-in workload has."""
-        return model.bids(self.params, bidders=self.bidders)
+        """Bids."""
+        return model.bids(self.params)
 
     @property
     def disorder_ms(self) -> Millis:
@@ -133,12 +131,13 @@ def _expected_q1(load: Load) -> Tally:
 
 def _expected_q12(load: Load) -> Tally:
     """k bids of a bidder in a window are counted 1 to k: together k(k+1)/2."""
-    length = window_ms(load.params)
-    windows = load.params.duration_ms // length + 1
-    bids = np.zeros(windows * load.bidders, np.int64)
+    params, length = load.params, window_ms(load.params)
+    people = model.bidders_per_partition(params) * params.partitions
+    bids = np.zeros((params.duration_ms // length + 1, people), np.int64)
     for some in _chunks(load.bids):
-        cells = some["time"] // length * load.bidders + some["bidder"]
-        bids += np.bincount(cells, minlength=len(bids))
+        window = some["time"] // length
+        for number in np.unique(window):
+            bids[number] += np.bincount(some["bidder"][window == number], minlength=people)
     return Tally(load.records, int((bids * (bids + 1) // 2).sum()))
 
 
@@ -186,17 +185,22 @@ def _sum(*columns: np.ndarray) -> int:
 def golden() -> Iterator[str]:
     """Some records, a line each: stream, size, partition, offset, and the fields."""
     yield "# made by benchmarks/checks.py; columns: stream, seed, partitions, records, duration_ms,"
-    yield "# disorder_ms, bidders, partition, offset, then the fields of the record in their order"
+    yield "# disorder_ms, hot, hot_ms, partition, offset, then the fields of the record in their order"
     for params in GOLDEN_PARAMS:
         load = Load("q8", params)
         for source in (load.persons, load.auctions, load.bids):
-            size = (params.seed, params.partitions, params.records, params.duration_ms)
             for partition in range(params.partitions):
-                for offset in (0, 1, 2, 97, source.records // 2, source.records - 1):
-                    row = source.make(partition, offset, offset + 1)
-                    (fields,) = rows_of(row, *row.columns)
-                    words = (source.name, *size, DISORDER_MS, load.bidders, partition, offset)
-                    yield "\t".join(map(str, (*words, *fields)))
+                yield from _golden_rows(source, partition)
+
+
+def _golden_rows(source: Generated, partition: int) -> Iterator[str]:
+    params, last = source.params, source.records - 1
+    size = (params.seed, params.partitions, params.records, params.duration_ms)
+    words = (source.name, *size, DISORDER_MS, params.hot, params.hot_ms, partition)
+    for offset in (0, 1, 2, 97, *(last * n // 12 for n in range(1, 13))):
+        row = source.make(partition, offset, offset + 1)
+        (fields,) = rows_of(row, *row.columns)
+        yield "\t".join(map(str, (*words, offset, *fields)))
 
 
 if __name__ == "__main__":

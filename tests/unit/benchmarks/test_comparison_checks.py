@@ -14,17 +14,17 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.reference import reference_output
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Params
-from snapline.workload.nexmark import model
 from snapline.workload.nexmark.oracle import SINK
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 CHECKS = runpy.run_path(str(BENCHMARKS / "checks.py"))
+PARAMS = Params(seed=5, partitions=2, records=900, duration_ms=25_000, full=True, hot=10)
 QUERIES = ("q1", "q3", "q8", "q12")
 
 
 @pytest.fixture(params=QUERIES)
 def load(request):
-    return CHECKS["Load"](request.param, Params(seed=5, partitions=2, records=300), model.BIDDERS)
+    return CHECKS["Load"](request.param, PARAMS)
 
 
 @pytest.fixture
@@ -64,9 +64,8 @@ def test_a_missing_a_doubled_and_a_wrong_row_change_the_tally(load, output):
 
 
 def test_persons_and_auctions_both_count_as_input():
-    params = Params(partitions=2, records=300)
-    assert CHECKS["Load"]("q3", params).records == 800
-    assert CHECKS["Load"]("q12", params).records == 600
+    assert CHECKS["Load"]("q3", PARAMS).records == 2_400
+    assert CHECKS["Load"]("q12", PARAMS).records == 1_800
 
 
 def test_a_counting_sink_puts_out_the_tally_at_the_end_and_nothing_else(load, side):

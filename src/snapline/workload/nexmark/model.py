@@ -160,7 +160,7 @@ def _bidder(rows: Rows) -> Column:
     if not rows.params.full or rows.bidders is not None:
         below = rows.bidders or BIDDERS
         return rows.heated("bidder", rows.pick("bidder", below), rows.any_of(below))
-    people = max(rows.params.records // BIDS_PER_PERSON, 1)
+    people = bidders_per_partition(rows.params)
     there = rows.there(people)
     latest = there - 1 - rows.part(0, 24, np.minimum(there, ACTIVE_FULL))
     return rows.heated("bidder", latest, rows.latest_of(people))
@@ -265,3 +265,8 @@ def bids(
 def persons_per_partition(params: Params) -> int:
     """How many people register beside so many auctions."""
     return max(params.records // AUCTIONS_PER_PERSON, 1)
+
+
+def bidders_per_partition(params: Params) -> int:
+    """How many people register beside so many bids, in the full size."""
+    return max(params.records // BIDS_PER_PERSON, 1)

@@ -7,6 +7,9 @@ import java.util.List;
 
 /** Compares the generator with records that Snapline's own has made: golden.txt, one record a line. */
 final class Check {
+  /** The words of a line that say which record it is. */
+  private static final int SIZE = 10;
+
   private Check() {}
 
   /** How many records agree; throws at the first that does not. */
@@ -17,7 +20,7 @@ final class Check {
         continue;
       }
       String[] words = line.split("\t");
-      String expected = String.join("\t", List.of(words).subList(9, words.length));
+      String expected = String.join("\t", List.of(words).subList(SIZE, words.length));
       String made = record(words);
       if (!made.equals(expected)) {
         throw new AssertionError(line + "\nbut here it is\n" + made);
@@ -31,17 +34,24 @@ final class Check {
   }
 
   private static String record(String[] words) {
-    long[] numbers = new long[9];
+    long[] numbers = new long[SIZE];
     for (int i = 1; i < numbers.length; i++) {
       numbers[i] = Long.parseLong(words[i]);
     }
     Size size =
-        new Size(numbers[1], (int) numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]);
-    Model model = new Model(size, (int) numbers[7]);
+        new Size(
+            numbers[1],
+            (int) numbers[2],
+            numbers[3],
+            numbers[4],
+            numbers[5],
+            numbers[6],
+            numbers[7]);
+    Model model = new Model(size, (int) numbers[8]);
     return switch (words[0]) {
-      case "bids" -> text(model.bid(numbers[8]));
-      case "persons" -> text(model.person(numbers[8]));
-      case "auctions" -> text(model.auction(numbers[8]));
+      case "bids" -> text(model.bid(numbers[9]));
+      case "persons" -> text(model.person(numbers[9]));
+      case "auctions" -> text(model.auction(numbers[9]));
       default -> throw new IllegalArgumentException(words[0]);
     };
   }

@@ -6,7 +6,7 @@ import java.util.zip.CRC32;
 
 /**
  * One field of one partition, as numbers that depend on (seed, field, partition, offset) alone: the
- * function {@code draw} of snapline/workload/generated.py.
+ * functions {@code draw} and {@code draw_bits} of snapline/workload/generated.py.
  */
 final class Draw implements Serializable {
   private static final long GOLDEN = 0x9E3779B97F4A7C15L;
@@ -21,7 +21,17 @@ final class Draw implements Serializable {
 
   /** Evenly distributed in [0, below). */
   long at(long offset, long below) {
-    return Long.remainderUnsigned(mix(start + offset * GOLDEN), below);
+    return Long.remainderUnsigned(bits(offset), below);
+  }
+
+  /** 64 even bits. */
+  long bits(long offset) {
+    return mix(start + offset * GOLDEN);
+  }
+
+  /** Evenly distributed in [0, below), from some of those bits. */
+  static long part(long bits, int first, int width, long below) {
+    return ((bits >>> first) & ((1L << width) - 1)) * below >> width;
   }
 
   /** The finaliser of splitmix64. */

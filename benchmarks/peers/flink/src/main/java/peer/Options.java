@@ -28,7 +28,8 @@ record Options(
             number(said, "records"),
             number(said, "duration_ms"),
             number(said, "disorder_ms"),
-            number(said, "bidders"));
+            number(said, "hot"),
+            number(said, "hot_ms"));
     return new Options(
         said.get("query"),
         size,
