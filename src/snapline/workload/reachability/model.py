@@ -4,6 +4,9 @@ A link or a source is identified by the event that inserted it (the record's `id
 that event in `target`. It is drawn from the inserts at earlier offsets of any partition, and may
 name one that is deleted already. Kinds follow a fixed pattern, so the shares are exact and the n-th
 link is found by arithmetic.
+
+A hot node is one from which many links start. Their ends are scattered, and it is no source more often than
+others: hot at both ends, paths would multiply without bound.
 """
 
 from collections.abc import Mapping
@@ -12,14 +15,17 @@ import numpy as np
 
 from snapline.batch import Column
 from snapline.workload.base import Params
-from snapline.workload.generated import PARTITION_BITS, Generated, Ints, draw
+from snapline.workload.generated import PARTITION_BITS, Generated, Ints, draw, heated, next_of
 
 LINK, SOURCE, LINK_GONE, SOURCE_GONE = range(4)
 HOPS_MAX = 4
 """The greatest number of links in a path."""
 
+NODES_FULL = 1_000_000
+
 _PATTERN = np.array(["LSuw".index(kind) for kind in "LSLLuLLLSLuLLuLwLSLu"])
 _PERIOD = len(_PATTERN)
+_START = "events.start"
 
 
 def events(params: Params) -> Generated:
@@ -28,14 +34,17 @@ def events(params: Params) -> Generated:
 
 
 def node_count(params: Params) -> int:
-    """As many nodes as links: about one link leaves a node, so paths exist but do not multiply."""
-    return max(params.partitions * params.records * 3 // 5, 8)
+    """The million of the paper; small, as many as links, so that paths exist but do not multiply."""
+    return NODES_FULL if params.full else max(params.partitions * params.records * 3 // 5, 8)
 
 
 def _fields(params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
     nodes = node_count(params)
     kind = _PATTERN[offsets % _PERIOD]
-    start = draw(params, "events.start", partition, offsets, nodes)
+    start = draw(params, _START, partition, offsets, nodes)
+    hottest = next_of(params, _START, nodes)
+    hot = heated(params, _START, partition, offsets, params.records, start, hottest)
+    start = np.where(kind == LINK, hot, start)
     step = 1 + draw(params, "events.step", partition, offsets, nodes - 1)
     target_partition = draw(params, "events.partition", partition, offsets, params.partitions)
     target = np.full(len(offsets), -1, np.int64)
