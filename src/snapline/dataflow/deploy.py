@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from snapline.core.policy import FaultTolerance
 from snapline.core.topology import Channel, Topology
+from snapline.dataflow.chain import chain_operators
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
 from snapline.dataflow.operator import IN, Operator
 from snapline.dataflow.partition import Forward, Route
@@ -49,13 +50,15 @@ class Deployment:
 _Channels: TypeAlias = tuple[tuple[Channel, ...], ...]
 
 
-def deploy_graph(graph: Graph, slots: int) -> Deployment:
-    """Lay a graph out over slots; raises GraphError if it cannot run."""
+def deploy_graph(graph: Graph, slots: int, *, chained: bool) -> Deployment:
+    """Lay a graph out over slots, perhaps with chains as tasks; raises GraphError if it cannot run."""
     if slots < 1:
         raise GraphError(f"{graph.name} needs at least one slot, not {slots}")
     graph.validate()
+    fingerprint = _fingerprint(graph, slots, chained, _samples(graph, slots))
+    graph = chain_operators(graph) if chained else graph
     order = graph.order()
-    samples = {name: graph.nodes[name].build(OperatorContext(0, slots)) for name in order}
+    samples = _samples(graph, slots)
     needs_time = downstream_uses_time(graph, {n: s.uses_time for n, s in samples.items()})
     wires = [(edge, channels) for edge, channels in _wire(graph, slots)]
     plans: dict[TaskId, TaskPlan] = {}
@@ -66,10 +69,13 @@ def deploy_graph(graph: Graph, slots: int) -> Deployment:
             plans[plan.task] = plan
     sinks = {n: _tasks(n, slots) for n in order if graph.nodes[n].is_sink}
     channels = tuple(channel for _, rows in wires for row in rows for channel in row)
-    fingerprint = _fingerprint(graph, slots, samples)
     return Deployment(
         graph.name, slots, Topology(tuple(plans), channels), plans, sinks, fingerprint
     )
+
+
+def _samples(graph: Graph, slots: int) -> dict[str, Operator]:
+    return {name: node.build(OperatorContext(0, slots)) for name, node in graph.nodes.items()}
 
 
 def _tasks(name: str, slots: int) -> tuple[TaskId, ...]:
@@ -138,9 +144,9 @@ def _plan(
     )
 
 
-def _fingerprint(graph: Graph, slots: int, samples: Mapping[str, Operator]) -> str:
+def _fingerprint(graph: Graph, slots: int, chained: bool, samples: Mapping[str, Operator]) -> str:
     """A digest of everything on which the meaning of stored state depends."""
-    lines = [graph.name, str(slots)]
+    lines = [graph.name, str(slots)] + ["chained"] * chained
     for name, node in graph.nodes.items():
         source = node.bound
         shape = (sorted(source.schema.items()), source.partitions) if source is not None else ""

@@ -94,7 +94,10 @@ class Dataflow:
                 )
 
 
-def deploy(flow: Dataflow, slots: int) -> Deployment:
-    """Lay a dataflow out over slots; raises GraphError if it cannot run."""
+def deploy(flow: Dataflow, slots: int, *, chained: bool = False) -> Deployment:
+    """Lay a dataflow out over slots; raises GraphError if it cannot run.
+
+    `chained`: operators that need no message between them are one task.
+    """
     flow.validate()
-    return deploy_graph(flow.graph, slots)
+    return deploy_graph(flow.graph, slots, chained=chained)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from snapline.batch import Batch
 from snapline.ids import Millis
@@ -30,7 +30,7 @@ class Operator:
     """The base class; as it stands, a stateless operator that passes everything on."""
 
     #: whether it needs `on_watermark`; edges that lead to no such operator carry no watermarks
-    uses_time: ClassVar[bool] = False
+    uses_time: bool = False
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Take a batch of an input; return what goes out. The batch is never empty."""

@@ -9,7 +9,7 @@ that was asked later.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from snapline.core.messages import CheckpointMeta
+from snapline.core.messages import END_OF_TIME, CheckpointMeta
 from snapline.core.topology import Topology
 from snapline.engine.control import Counters
 from snapline.ids import ChannelId, Seq, SlotId, TaskId
@@ -68,8 +68,12 @@ class QuietDetector:
 def covers(
     topology: Topology, line: Mapping[TaskId, CheckpointMeta], final: Mapping[ChannelId, Seq]
 ) -> bool:
-    """Whether a line holds everything: all that was ever sent, on both ends of every channel."""
-    return all(
+    """Whether a line holds everything: all that was ever sent, on both ends of every channel.
+
+    A task that reads input and writes output itself has no channel: its input must be at its end.
+    """
+    alone = (t for t in topology.tasks if not topology.inputs[t] and not topology.outputs[t])
+    return all(line[task].watermark == END_OF_TIME for task in alone) and all(
         line[channel.source].sent.get(channel.id, 0) == final[channel.id]
         and line[channel.target].received.get(channel.id, 0) == final[channel.id]
         for channel in topology.channels

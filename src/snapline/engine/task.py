@@ -35,7 +35,7 @@ from snapline.core.messages import (
 from snapline.core.protocol import TaskProtocol
 from snapline.core.topology import Channel
 from snapline.dataflow.deploy import TaskPlan
-from snapline.dataflow.operator import OUT, Capture, Operator
+from snapline.dataflow.operator import IN, OUT, Capture, Operator
 from snapline.dataflow.partition import split
 from snapline.engine.checkpoints import CheckpointWriter
 from snapline.engine.control import TaskPaused
@@ -200,34 +200,40 @@ class Task:
         rose = False
         for message in messages:
             rose |= self.watermarks.advance(channel, message.watermark)
+        self._put_out(outputs, rose)
+
+    def _put_out(self, outputs: list[tuple[str, Batch]], rose: bool) -> None:
+        """The operator has put this out; if the watermark rose, what that makes it put out follows."""
+        low = self.watermarks.low
         if rose and self.operator.uses_time:
-            outputs += self.operator.on_watermark(self.watermarks.low)
-        if self.egress is not None:
-            for name, batch in outputs:
-                if name == OUT and batch.length:
-                    self.egress.append(batch)
-                    self.host.shell.wrote(batch)
-        else:
-            self.emit(outputs, self.watermarks.low if rose else None)
+            outputs += self.operator.on_watermark(low)
+        if self.egress is None:
+            self.emit(outputs, low if rose else None)
+            return
+        for name, batch in outputs:
+            if name == OUT and batch.length:
+                self.egress.append(batch)
+                self.host.shell.wrote(batch)
 
     def read_source(self, now_ms: Millis) -> int:
-        """Read what is due in the ingress and send it; the number of records."""
+        """Read what is due in the ingress and send what comes of it; the number of records read."""
         ingress = self.plan.ingress
         assert ingress is not None
         outputs: list[tuple[str, Batch]] = []
+        records = 0
         for partition, offset in self.offsets.items():
             due = ingress.due_through(partition, now_ms)
             stop = min(due, offset + self.job.settings.batch_max_records)
             if stop > offset:
-                outputs.append((OUT, ingress.read(partition, offset, stop)))
+                outputs += self.operator.process(IN, ingress.read(partition, offset, stop))
                 self.offsets[partition] = stop
+                records += stop - offset
         marks = [ingress.watermark(partition, offset) for partition, offset in self.offsets.items()]
         low = min(marks, default=END_OF_TIME)
         rose = low > self.watermarks.low
         if rose:
             self.watermarks.low = low
-        self.emit(outputs, low if rose else None)
-        records = sum(batch.length for _, batch in outputs)
+        self._put_out(outputs, rose)
         self.host.shell.ingested(records)
         return records
 

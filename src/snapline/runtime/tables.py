@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from snapline.batch import Batch, Schema
+from snapline.dataflow.chain import owner_of
 from snapline.dataflow.graph import Dataflow, Deployment, deploy
 from snapline.dataflow.operator import Capture, Operator
 from snapline.engine.checkpoints import key_of
@@ -102,14 +103,16 @@ def state(
     """
     deployment = _deployment(directory, flow)
     chains = _chains(directory, deployment)
-    names = {task.rpartition("/")[0]: None for task in chains}
+    listing = _listing(spark, directory, deployment, chains)
     if operator is None:
-        return _listing(spark, directory, deployment, chains)
-    if operator not in names:
-        known = ", ".join(names) or "none has"
+        return listing
+    rows = sorted(listing.collect(), key=lambda row: (str(row.operator), str(row.task)))
+    tasks = {row.task for row in rows if row.operator == operator}
+    if not tasks:
+        known = ", ".join({row.operator: None for row in rows}) or "none has"
         raise UsageError(f"no state of {operator!r} was committed; operators with state: {known}")
-    own = {t: chain for t, chain in chains.items() if t.rpartition("/")[0] == operator}
-    parts = _parts(_listing(spark, directory, deployment, own))
+    own = {task: chain for task, chain in chains.items() if task in tasks}
+    parts = _parts([row for row in rows if row.operator == operator])
     if part is None and len(parts) == 1:
         part = next(iter(parts))
     if part is None or part not in parts:
@@ -117,7 +120,7 @@ def state(
     kinds = parts[part]
     if not kinds:
         return _nothing(spark)
-    where, wanted = str(directory.path), part
+    where, wanted = str(directory.path), (operator, part)
 
     def read(piece: _Kept) -> Iterator[Batch]:
         found = _restore(where, piece)[wanted]
@@ -133,7 +136,7 @@ _Kept: TypeAlias = tuple[TaskId, Chain, Callable[[], Operator]]
 def _deployment(directory: RunDirectory, flow: Dataflow | None) -> Deployment:
     known = {field.name for field in fields(Spec)}
     spec = Spec(**{name: value for name, value in directory.spec().items() if name in known})
-    return deploy(find_program(spec, flow).flow, spec.slots)
+    return deploy(find_program(spec, flow).flow, spec.slots, chained=True)
 
 
 def _chains(directory: RunDirectory, deployment: Deployment) -> dict[TaskId, Chain]:
@@ -147,9 +150,9 @@ def _kept(deployment: Deployment, chains: Mapping[TaskId, Chain]) -> list[_Kept]
     return [(task, chain, deployment.plans[task].operator) for task, chain in chains.items()]
 
 
-def _restore(run: str, kept: _Kept) -> Mapping[str, Batch]:
-    """The whole state of a task: only its operator knows how deltas add up."""
-    _, chain, build = kept
+def _restore(run: str, kept: _Kept) -> Mapping[tuple[str, str], Batch]:
+    """The whole state of a task, by operator and part: only operators know how deltas add up."""
+    task, chain, build = kept
     store = RunDirectory(Path(run)).store
     loaded = [decode_snapshot(store.get(key_of(meta), meta.digest)) for meta in chain]
     captures = [
@@ -158,7 +161,8 @@ def _restore(run: str, kept: _Kept) -> Mapping[str, Batch]:
     ]
     operator = build()
     operator.restore(captures)
-    return operator.capture(full=True).parts
+    parts = operator.capture(full=True).parts
+    return {owner_of(task.rpartition("/")[0], name): part for name, part in parts.items()}
 
 
 _LISTING: Schema = dict.fromkeys(("operator", "task", "part"), "str") | {
@@ -179,9 +183,9 @@ def _listing(
         task, parts = piece[0], _restore(where, piece)
         if parts:
             yield Batch.of(
-                operator=[task.rpartition("/")[0]] * len(parts),
+                operator=[operator for operator, _ in parts],
                 task=[task] * len(parts),
-                part=list(parts),
+                part=[part for _, part in parts],
                 rows=[len(batch) for batch in parts.values()],
                 columns=[json.dumps(batch.schema) for batch in parts.values()],
             )
@@ -189,10 +193,10 @@ def _listing(
     return _read_on_executors(spark, _kept(deployment, chains), read, _LISTING)
 
 
-def _parts(listing: DataFrame) -> dict[str, Schema]:
+def _parts(rows: Iterable[Row]) -> dict[str, Schema]:
     """The parts of one operator, with the kinds of their columns where any task has rows."""
     parts: dict[str, Schema] = {}
-    for row in sorted(listing.collect(), key=lambda row: str(row.task)):
+    for row in rows:
         parts[row.part] = parts.get(row.part) or json.loads(row.columns)
     return parts
 

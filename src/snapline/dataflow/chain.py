@@ -1,0 +1,148 @@
+"""Operators that need no message between them: a chain runs as one task.
+
+Where an operator hands all that it puts out to one other operator of its own slot, and that one gets nothing
+else, a message between the two only costs: it is numbered, stamped, perhaps logged, queued and taken again.
+Chained, the first calls the second. To a protocol a chain is one task with one state, saved at one moment, so
+nothing that a protocol promises depends on it. Operators with different policies stay apart: each is to be
+saved in its own way.
+
+A chain has the name of its sink if it ends in one (there its output is found), or else of its first operator.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from snapline.batch import Batch
+from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext
+from snapline.dataflow.operator import IN, OUT, Capture, Operator, Outputs
+from snapline.dataflow.partition import Forward
+from snapline.ids import Millis
+
+_SEPARATOR = "/"  # of operator and part; no operator has it in its name
+
+
+def chain_operators(graph: Graph) -> Graph:
+    """The same graph, with chains as nodes."""
+    links = {edge.source: edge for edge in graph.edges if _needs_no_message(graph, edge)}
+    followers = {edge.target for edge in links.values()}
+    chained = Graph(graph.name)
+    names: dict[str, str] = {}  # where each operator has gone
+    for first in graph.nodes:
+        if first not in followers:
+            members = _follow(graph, links, first)
+            node = chained.add(_as_node(members, links))
+            names |= {member.name: node.name for member in members}
+    for edge in graph.edges:
+        if links.get(edge.source) is not edge:
+            chained.connect(replace(edge, source=names[edge.source], target=names[edge.target]))
+    return chained
+
+
+def _needs_no_message(graph: Graph, edge: Edge) -> bool:
+    outputs = [other for other in graph.edges if other.source == edge.source]
+    alone = len(outputs) == len(graph.inputs(edge.target)) == 1
+    direct = isinstance(edge.routing, Forward) and edge.output == OUT and not edge.feedback
+    alike = graph.nodes[edge.source].policy == graph.nodes[edge.target].policy
+    return alone and direct and alike
+
+
+def _follow(graph: Graph, links: Mapping[str, Edge], first: str) -> list[Node]:
+    members = [graph.nodes[first]]
+    while members[-1].name in links:
+        members.append(graph.nodes[links[members[-1].name].target])
+    return members
+
+
+def _as_node(members: Sequence[Node], links: Mapping[str, Edge]) -> Node:
+    first, last = members[0], members[-1]
+    if first is last:
+        return first
+    ports = [IN, *(links[member.name].port for member in members[:-1])]
+    return Node(
+        last.name if last.is_sink else first.name,
+        partial(_build, members, ports),
+        first.policy,
+        first.ingress,
+        last.is_sink,
+    )
+
+
+def _build(members: Sequence[Node], ports: Sequence[str], context: OperatorContext) -> "Chain":
+    return Chain(
+        [_Member(n.name, n.build(context), p) for n, p in zip(members, ports, strict=True)]
+    )
+
+
+class _Member(NamedTuple):
+    name: str
+    operator: Operator
+    port: str  # at which it gets what the one before it puts out
+
+
+class Chain(Operator):
+    """Several operators as one: each gets what the one before it puts on `out`."""
+
+    def __init__(self, members: Sequence[_Member]) -> None:
+        self._members = members
+        self.uses_time = any(member.operator.uses_time for member in members)
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """The first member takes the batch, the others what comes of it."""
+        first, *others = self._members
+        outputs = first.operator.process(port, batch)
+        for member in others:
+            outputs = _handed_on(member, outputs)
+        return outputs
+
+    def on_watermark(self, time: Millis) -> Outputs:
+        """The watermark reaches a member behind what the ones before it put out for it."""
+        outputs: Outputs = ()
+        for member in self._members:
+            outputs = _handed_on(member, outputs)
+            if member.operator.uses_time:
+                outputs = (*outputs, *member.operator.on_watermark(time))
+        return outputs
+
+    def capture(self, *, full: bool) -> Capture:
+        """The states of all members. It is whole if each is; otherwise the whole ones are marked."""
+        captures = {m.name + _SEPARATOR: m.operator.capture(full=full) for m in self._members}
+        whole = all(capture.full for capture in captures.values())
+        parts: dict[str, Batch] = {}
+        for start, capture in captures.items():
+            if capture.full and not whole:
+                parts[start] = Batch({}, 0)
+            parts |= {start + part: batch for part, batch in capture.parts.items()}
+        return Capture(whole, parts)
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Every member takes back its own, from the last whole one on."""
+        for member in self._members:
+            own: list[Capture] = []
+            for capture in captures:
+                parts = parts_of(member.name, capture.parts)
+                whole = capture.full or parts.pop("", None) is not None
+                own = [Capture(whole, parts)] if whole else [*own, Capture(False, parts)]
+            member.operator.restore(own)
+
+
+def parts_of(operator: str, parts: Mapping[str, Batch]) -> dict[str, Batch]:
+    """The parts of one member in the capture of a chain."""
+    start = operator + _SEPARATOR
+    return {name[len(start) :]: part for name, part in parts.items() if name.startswith(start)}
+
+
+def owner_of(task_operator: str, part: str) -> tuple[str, str]:
+    """The operator to which a part of a task's state belongs, and what it calls it."""
+    operator, separator, name = part.partition(_SEPARATOR)
+    return (operator, name) if separator else (task_operator, part)
+
+
+def _handed_on(member: _Member, outputs: Outputs) -> Outputs:
+    return [
+        result
+        for name, batch in outputs
+        if name == OUT and batch.length
+        for result in member.operator.process(member.port, batch)
+    ]

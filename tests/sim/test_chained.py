@@ -1,0 +1,45 @@
+"""Chains of operators as single tasks, as in real runs, under drawn faults.
+
+The simulator gives every operator a task of its own; here it is told otherwise, and must find nothing wrong.
+"""
+
+import pytest
+
+from snapline.dataflow import graph
+from snapline.protocols import PROTOCOLS
+from snapline.sim import run
+from snapline.sim.run import Case, simulate
+
+SEEDS = range(1, 4)
+
+
+@pytest.fixture
+def tasks(monkeypatch):
+    """The tasks of the last deployment."""
+    found = []
+
+    def deploy(flow, slots):
+        deployment = graph.deploy(flow, slots, chained=True)
+        found[:] = deployment.topology.tasks
+        return deployment
+
+    monkeypatch.setattr(run, "deploy", deploy)
+    return found
+
+
+@pytest.mark.parametrize("workload", ["q1", "q3", "q8", "nhop"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_chains_break_no_invariant_and_no_promise(protocol, workload, tasks):
+    level = PROTOCOLS[protocol].guarantees[0].value
+    outcomes = [
+        simulate(Case(protocol, workload, seed, records=120, guarantee=level)) for seed in SEEDS
+    ]
+    assert [outcome.violation for outcome in outcomes] == [None] * len(outcomes)
+    names = {task.rpartition("/")[0] for task in tasks}
+    chained = {
+        "q1": {"results"},
+        "q3": {"persons", "auctions", "results"},
+        "q8": {"persons", "auctions", "results"},
+        "nhop": {"edges", "routes", "join", "walks"},
+    }
+    assert names == chained[workload]

@@ -1,0 +1,165 @@
+"""Operators that run as one task: which do, what they put out, and what they remember."""
+
+from dataclasses import dataclass, field
+
+from snapline.batch import Batch
+from snapline.core.policy import FaultTolerance
+from snapline.dataflow.chain import Chain, owner_of
+from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.logical import OperatorContext
+from snapline.dataflow.operator import Capture, Operator
+
+
+@dataclass
+class Records:
+    """An ingress of which only the shape matters here."""
+
+    schema: dict[str, str] = field(default_factory=lambda: {"id": "int64", "key": "int64"})
+    partitions: int = 2
+
+
+class Sum(Operator):
+    """Adds up ids and puts the sum out; a watermark puts it out, too. Its deltas are what was added."""
+
+    uses_time = True
+
+    def __init__(self, always_whole=False):
+        self.total = self.added = 0
+        self.always_whole = always_whole
+
+    def process(self, port, batch):
+        self.added += int(batch["id"].sum())
+        self.total += int(batch["id"].sum())
+        return (("out", Batch.of(id=[self.total])), ("late", batch))
+
+    def on_watermark(self, time):
+        return (("out", Batch.of(id=[self.total + time])),)
+
+    def capture(self, *, full):
+        whole = full or self.always_whole
+        number = self.total if whole else self.added
+        self.added = 0
+        return Capture(whole, {"sum": Batch.of(n=[number])} if whole or number else {})
+
+    def restore(self, captures):
+        assert [c.full for c in captures] == [True] + [False] * (len(captures) - 1)
+        self.total = sum(int(c.parts["sum"]["n"][0]) for c in captures if c.parts)
+
+
+def chain_of(*operators):
+    """These operators, named a, b, ..., in one chain, as a deployment builds it."""
+    flow = Dataflow("f")
+    stream = flow.source(Records(), name="in").key_by("key")
+    for name, operator in zip("abc", operators, strict=False):
+        stream = stream.apply(lambda operator=operator: operator, name=name)
+    stream.sink("out")
+    plan = deploy(flow, 1, chained=True).plans["out/0"]
+    return plan.operator()
+
+
+def ids(outputs):
+    return [(name, batch["id"].tolist()) for name, batch in outputs]
+
+
+def test_what_is_handed_on_unchanged_runs_as_one_task_and_a_shuffle_keeps_tasks_apart():
+    flow = Dataflow("f")
+    stream = flow.source(Records(), name="in").map(lambda b: b, name="step").key_by("key")
+    stream.count(name="count").filter(lambda b: b["count"] > 1, name="twice").sink("out")
+    deployment = deploy(flow, 2, chained=True)
+    assert deployment.topology.tasks == ("in/0", "in/1", "out/0", "out/1")
+    assert deployment.sinks == {"out": ("out/0", "out/1")}
+    assert deployment.plans["in/1"].partitions == (1,)
+    assert deployment.plans["out/1"].sink == "out"
+    assert [channel.id for channel in deployment.topology.inputs["out/1"]] == [
+        "in/0>out/1",
+        "in/1>out/1",
+    ]
+
+
+def test_a_flow_without_a_shuffle_is_one_task_per_slot():
+    flow = Dataflow("f")
+    flow.source(Records(), name="in").map(lambda b: b, name="step").sink("out")
+    deployment = deploy(flow, 2, chained=True)
+    assert deployment.topology.tasks == ("out/0", "out/1")
+    assert deployment.plans["out/0"].ingress is not None
+    assert deployment.topology.channels == ()
+
+
+def test_who_has_two_receivers_or_two_senders_is_not_chained():
+    flow = Dataflow("f")
+    stream = flow.source(Records(), name="in")
+    one, other = stream.map(lambda b: b, name="one"), stream.map(lambda b: b, name="other")
+    one.union(other).map(lambda b: b, name="both").sink("out")
+    names = [task for task in deploy(flow, 1, chained=True).topology.tasks]
+    assert names == ["in/0", "one/0", "other/0", "out/0"]
+
+
+def test_operators_that_are_saved_in_different_ways_stay_apart():
+    flow = Dataflow("f")
+    policy = FaultTolerance(interval_ms=500)
+    flow.source(Records(), name="in").map(lambda b: b, name="step", policy=policy).sink("out")
+    assert deploy(flow, 1, chained=True).topology.tasks == ("in/0", "step/0", "out/0")
+
+
+def test_stored_state_of_chains_is_not_taken_for_that_of_single_operators():
+    flow = Dataflow("f")
+    flow.source(Records(), name="in").sink("out")
+    assert deploy(flow, 1, chained=True).fingerprint != deploy(flow, 1).fingerprint
+
+
+def test_each_member_gets_what_the_one_before_puts_out_and_only_the_last_has_side_outputs():
+    chain = chain_of(Sum(), Sum())
+    assert ids(chain.process("in", Batch.of(id=[1, 2]))) == [("out", [3])]
+    assert ids(chain.process("in", Batch.of(id=[4]))) == [("out", [10])]
+
+
+def test_a_watermark_reaches_a_member_behind_what_it_makes_the_ones_before_put_out():
+    chain = chain_of(Sum(), Sum())
+    assert chain.uses_time
+    chain.process("in", Batch.of(id=[1]))
+    # a puts out 1 + 100, which makes b put out 1 + 101; then b itself puts out 102 + 100
+    assert ids(chain.on_watermark(100)) == [("out", [102]), ("out", [202])]
+
+
+def test_a_chain_of_operators_without_time_does_not_ask_for_it():
+    assert not chain_of(Operator(), Operator()).uses_time
+
+
+def test_every_member_takes_back_its_own_state_from_its_last_whole_capture_on():
+    chain = chain_of(Sum(), Sum(always_whole=True), Operator())
+    captures = [chain.capture(full=True)]
+    for number in (5, 6):
+        chain.process("in", Batch.of(id=[number]))
+        captures.append(chain.capture(full=False))
+    captures.append(chain.capture(full=False))  # nothing has changed
+    assert [capture.full for capture in captures] == [True, False, False, False]
+    again = chain_of(Sum(), Sum(always_whole=True), Operator())
+    again.restore(captures)
+    whole, same = (c.capture(full=True).parts for c in (chain, again))
+    assert {name: part["n"].tolist() for name, part in whole.items()} == {
+        "a/sum": [11],
+        "b/sum": [16],
+    }
+    assert {name: part["n"].tolist() for name, part in same.items()} == {
+        name: part["n"].tolist() for name, part in whole.items()
+    }
+
+
+def test_a_part_says_whose_it_is():
+    assert owner_of("results", "count/counts") == ("count", "counts")
+    assert owner_of("count", "counts") == ("count", "counts")
+
+
+def test_members_are_built_for_their_place():
+    places = []
+
+    def build(context: OperatorContext):
+        places.append(context)
+        return Operator()
+
+    flow = Dataflow("f")
+    flow.source(Records(), name="in").apply(build, name="step").sink("out")
+    plans = deploy(flow, 2, chained=True).plans
+    places.clear()
+    assert isinstance(plans["out/1"].operator(), Chain)
+    assert places == [OperatorContext(1, 2)]
