@@ -1,6 +1,7 @@
 """Chains of operators as single tasks, as in real runs, under drawn faults.
 
-The simulator gives every operator a task of its own; here it is told otherwise, and must find nothing wrong.
+The simulator gives every operator a task of its own; here it is told otherwise, and must find nothing
+wrong.
 """
 
 import pytest

@@ -83,11 +83,11 @@ def test_state_is_that_of_the_last_line(spark, finished):
     listing = tables.state(spark, finished).collect()
     for part, batch in expected.items():
         frame = tables.state(spark, finished, "join", part)
-        assert {row._task for row in frame.collect()} == {"join/0", "join/1"}
+        assert {row._task for row in frame.collect()} == {"results/0", "results/1"}
         assert as_tuples(frame.select(*batch.columns)) == sorted(batch.rows())
         assert sum(row.rows for row in listing if row.part == part) == len(batch) > 0
     assert {(row.operator, row.task, row.part) for row in listing} == {
-        ("join", f"join/{slot}", part) for slot in (0, 1) for part in expected
+        ("join", f"results/{slot}", part) for slot in (0, 1) for part in expected
     }
 
 

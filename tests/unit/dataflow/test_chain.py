@@ -90,8 +90,8 @@ def test_who_has_two_receivers_or_two_senders_is_not_chained():
     stream = flow.source(Records(), name="in")
     one, other = stream.map(lambda b: b, name="one"), stream.map(lambda b: b, name="other")
     one.union(other).map(lambda b: b, name="both").sink("out")
-    names = [task for task in deploy(flow, 1, chained=True).topology.tasks]
-    assert names == ["in/0", "one/0", "other/0", "out/0"]
+    tasks = deploy(flow, 1, chained=True).topology.tasks
+    assert tasks == ("in/0", "one/0", "other/0", "out/0")
 
 
 def test_operators_that_are_saved_in_different_ways_stay_apart():
