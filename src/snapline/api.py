@@ -32,6 +32,7 @@ from snapline.runtime.spark import available_slots
 from snapline.runtime.spec import LOOPBACK, Spec
 from snapline.runtime.timeline import Watcher
 from snapline.storage.api import Ingress
+from snapline.workload.base import Size, size_of
 
 Duration = str | Millis
 """`"5s"`, `"200ms"`, `"2m"`, or a number of milliseconds."""
@@ -52,6 +53,9 @@ def run(
     chaos: str | None = None,
     spares: int = 0,
     seed: int = 1,
+    size: Size = "full",
+    hot: int = 0,
+    hot_moves: Duration = 0,
     input: str | Path | None = None,
     reference: bool = False,
     publish_lag: int = 0,
@@ -80,6 +84,9 @@ def run(
         chaos: faults at random, all the time: `"seed=7"`.
         spares: processes that wait, ready, to replace a lost slot at once.
         seed: of generated input and of chance.
+        size: of a workload's input: `"full"` as in the papers, or `"small"`, where few records do.
+        hot: so many percent of a workload's records name one hot key.
+        hot_moves: after how long another key becomes the hot one; 0: never.
         input: a directory that `snapline generate` has written, for workloads.
         reference: judge the output by runs without failures; without it, or an oracle: "unknown".
         publish_lag: 1 publishes a line's output with the next line: damage to the newest costs nothing.
@@ -112,6 +119,9 @@ def run(
         journal,
         listen,
         records=records,
+        size=size_of(size),
+        hot=hot,
+        hot_ms=millis(hot_moves, "hot_moves"),
     )
     return runtime.run(
         spec,

@@ -26,6 +26,8 @@ from snapline.cli_options import (
     FullJournalOption,
     GuaranteeOption,
     HeartbeatOption,
+    HotMovesOption,
+    HotOption,
     InputOption,
     InputSeedOption,
     IntervalOption,
@@ -47,6 +49,10 @@ from snapline.cli_options import (
     SeedOption,
     SeedsOption,
     SilenceOption,
+    SimulatedHotMovesOption,
+    SimulatedHotOption,
+    SimulatedSizeOption,
+    SizeOption,
     SlotsOption,
     SparesOption,
     Text,
@@ -65,6 +71,7 @@ from snapline.cli_tables import messages
 from snapline.durations import millis
 from snapline.errors import SnaplineError, UsageError
 from snapline.protocols import DEFAULT
+from snapline.workload.base import size_of
 
 BAD_INPUT, UNKNOWN, INTERRUPTED = 2, 3, 130
 
@@ -97,6 +104,9 @@ One protocol, many crash schedules:
 One run, told and drawn:
 [cyan]snapline simulate --protocol aligned --workload q3 --seed 7 --diagram run.svg[/cyan]
 
+Skew: half of the records name one key:
+[cyan]snapline simulate --protocol uncoordinated --workload q12 --hot 50[/cyan]
+
 Break what you choose, when you choose:
 [cyan]snapline simulate --protocol bcs --seed 1 --faults "kill slot=1 at=800ms"[/cyan]
 
@@ -112,6 +122,9 @@ def simulate_command(
     seed: SeedOption = None,
     slots: SlotsOption = None,
     records: RecordsOption = None,
+    size: SimulatedSizeOption = None,
+    hot: SimulatedHotOption = None,
+    hot_moves: SimulatedHotMovesOption = None,
     guarantee: GuaranteeOption = None,
     faults: FaultsOption = None,
     diagram: DiagramOption = None,
@@ -122,7 +135,7 @@ def simulate_command(
     """`snapline simulate`."""
     if repeat is not None:
         given = (protocol, workload, seeds, seed, slots, records, guarantee, faults)
-        if any(option is not None for option in given):
+        if any(option is not None for option in (*given, size, hot, hot_moves)):
             raise UsageError("--repeat brings its own run: leave the options that describe one out")
         with interruptible():
             raise typer.Exit(run_again(repeat, diagram, as_json))
@@ -134,6 +147,9 @@ def simulate_command(
         records,
         guarantee,
         faults,
+        size_of(size or "small"),
+        hot or 0,
+        millis(hot_moves or 0, "--hot-moves"),
     )
     checked(request, diagram)
     with interruptible():
@@ -152,6 +168,9 @@ A dataflow of your own, judged by runs without failures:
 
 Ten minutes in which slots keep dying:
 [cyan]snapline run q12 --chaos seed=7 --duration 10m[/cyan]
+
+A fifth of the bids from one bidder, another one every five seconds:
+[cyan]snapline run q12 --hot 20 --hot-moves 5s[/cyan]
 
 Another protocol, killed again while it recovers:
 [cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=5s; kill slot=0 on=recovery"[/cyan]
@@ -174,6 +193,9 @@ def run_command(
     chaos: ChaosOption = None,
     spares: SparesOption = 0,
     seed: InputSeedOption = 1,
+    size: SizeOption = "full",
+    hot: HotOption = 0,
+    hot_moves: HotMovesOption = "0ms",
     source: InputOption = None,
     reference: ReferenceOption = False,
     publish_lag: PublishLagOption = 0,
@@ -213,6 +235,9 @@ def run_command(
             "full" if full_journal else "brief",
             listen,
             records=records,
+            size=size_of(size),
+            hot=hot,
+            hot_ms=millis(hot_moves, "--hot-moves"),
         )
     with interruptible():
         raise typer.Exit(run_on_spark(spec, resume, runs, timeouts(heartbeat, silence), as_json))
@@ -243,14 +268,16 @@ def generate_command(
     rate: generating.RateOption = 2_000,
     duration: generating.DurationOption = "20s",
     seed: generating.SeedOption = 1,
+    size: SizeOption = "full",
+    hot: HotOption = 0,
+    hot_moves: HotMovesOption = "0ms",
     slots: generating.PartitionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make the input of a workload with a Spark job and store it, as a log or as Parquet."""
+    params = generating.params_of(rate, duration, seed, slots, size, hot, hot_moves)
     with interruptible():
-        raise typer.Exit(
-            generating.generate_input(workload, to, form, rate, duration, seed, slots, as_json)
-        )
+        raise typer.Exit(generating.generate_input(workload, to, form, params, as_json))
 
 
 @app.command("doctor")

@@ -1,5 +1,6 @@
 """`snapline generate`: store the input of a workload, made by a Spark job."""
 
+import os
 import time
 from typing import Annotated
 
@@ -9,6 +10,8 @@ from rich.markup import escape
 from snapline.cli_tables import messages, print_json, results
 from snapline.durations import millis
 from snapline.errors import UsageError
+from snapline.workload.base import Params, size_of
+from snapline.workload.generated import records_per_partition
 
 PROGRESS_EVERY_S = 2.0
 EXAMPLES = """[bold]Examples[/bold]
@@ -16,6 +19,9 @@ EXAMPLES = """[bold]Examples[/bold]
 A minute of bids for a run on two slots, as the log that sources read fastest:
 [cyan]snapline generate q12 --to inputs/bids --rate 100000 --duration 60s --slots 2[/cyan]
 [cyan]snapline run q12 --input inputs/bids[/cyan]
+
+The same, with a fifth of the bids from one bidder:
+[cyan]snapline generate q12 --to inputs/hot --rate 100000 --duration 60s --slots 2 --hot 20[/cyan]
 
 Persons and auctions as Parquet, for others to read, too:
 [cyan]snapline generate q3 --to file:///data/q3 --format parquet[/cyan]"""
@@ -39,25 +45,33 @@ PartitionsOption = Annotated[
 ]
 
 
-def generate_input(
-    workload: str,
-    to: str,
-    form: str,
+def params_of(
     rate: int,
     duration: str,
     seed: int,
     slots: int | None,
-    as_json: bool,
-) -> int:
+    size: str,
+    hot: int,
+    hot_moves: str,
+) -> Params:
+    """The size of an input, from the options. Raises UsageError."""
+    partitions = slots or len(os.sched_getaffinity(0))
+    duration_ms = millis(duration, "--duration")
+    return Params(
+        seed,
+        partitions,
+        records_per_partition(rate, partitions, duration_ms),
+        duration_ms,
+        full=size_of(size) == "full",
+        hot=hot,
+        hot_ms=millis(hot_moves, "--hot-moves"),
+    )
+
+
+def generate_input(workload: str, to: str, form: str, params: Params, as_json: bool) -> int:
     """Make and store the input of a workload, and tell what was written."""
     from snapline.runtime import generate
-    from snapline.workload.base import Params
-    from snapline.workload.generated import records_per_partition
 
-    partitions = slots or generate.cores()
-    duration_ms = millis(duration, "--duration")
-    records = records_per_partition(rate, partitions, duration_ms)
-    params = Params(seed, partitions, records, duration_ms)
     known = next((name for name in generate.FORMATS if name == form), None)
     if known is None:
         raise UsageError(f"--format takes {' or '.join(generate.FORMATS)}, not {form!r}")

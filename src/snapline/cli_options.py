@@ -50,6 +50,24 @@ DiagramOption = Annotated[
 RepeatOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Run a failure again from its file.")
 ]
+SimulatedSizeOption = Annotated[
+    Text,
+    typer.Option(
+        "--size",
+        metavar="S",
+        help="[cyan]full[/] as in the papers, or [cyan]small[/].  [dim]default: small[/]",
+    ),
+]
+SimulatedHotOption = Annotated[
+    Number,
+    typer.Option("--hot", metavar="PERCENT", help="So many of the records name one hot key."),
+]
+SimulatedHotMovesOption = Annotated[
+    Text,
+    typer.Option(
+        "--hot-moves", metavar="D", help="After how long another key becomes the hot one."
+    ),
+]
 JobsOption = Annotated[
     Number, typer.Option(min=1, metavar="N", help="Processes.  [dim]default: all cores[/]")
 ]
@@ -95,6 +113,24 @@ SparesOption = Annotated[
     typer.Option(min=0, metavar="N", help="Processes that wait, to replace a lost slot at once."),
 ]
 InputSeedOption = Annotated[int, typer.Option(min=0, metavar="K", help="Of generated input.")]
+SizeOption = Annotated[
+    str,
+    typer.Option(
+        metavar="S", help="Of a workload: [cyan]full[/] as in the papers, or [cyan]small[/]."
+    ),
+]
+HotOption = Annotated[
+    int,
+    typer.Option(
+        metavar="PERCENT", help="So many of a workload's records name one hot key, such as 20."
+    ),
+]
+HotMovesOption = Annotated[
+    str,
+    typer.Option(
+        metavar="D", help="After how long another key becomes the hot one; [cyan]0ms[/]: never."
+    ),
+]
 InputOption = Annotated[
     Path | None,
     typer.Option(

@@ -8,9 +8,11 @@ from pathlib import Path
 from snapline.chaos.faults import check, parse
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
+from snapline.ids import Millis
 from snapline.protocols import PROTOCOLS
 from snapline.sim.run import Case
 from snapline.workload import WORKLOADS
+from snapline.workload.base import Size
 
 SEEDS = 20
 TELLING_SEEDS = 20  # a sweep of fewer cannot be blamed for what never occurred in it
@@ -27,6 +29,9 @@ class Request:
     records: int | None = None
     guarantee: Guarantee | None = None
     faults: str | None = None
+    size: Size = "small"
+    hot: int = 0
+    hot_ms: Millis = 0
 
     @property
     def alone(self) -> bool:
@@ -49,6 +54,9 @@ class Request:
                 seed,
                 guarantee=(self.guarantee or PROTOCOLS[protocol].guarantees[0]).value,
                 faults=self.faults,
+                size=self.size,
+                hot=self.hot,
+                hot_ms=self.hot_ms,
                 **given,
             )
             for protocol in self.protocols
@@ -86,8 +94,9 @@ def chosen_seeds(seeds: int | None, seed: int | None, one: bool) -> tuple[int, .
 
 def checked(request: Request, diagram: Path | None) -> Request:
     """The request, if it makes sense; a UsageError that says what to change, if not."""
+    params = request.cases()[0].params  # raises if the skew makes no sense
     if request.faults is not None:
-        check(parse(request.faults), request.cases()[0].slots)
+        check(parse(request.faults), params.partitions)
     if diagram is not None and not request.alone:
         raise UsageError("--diagram draws one run: add --protocol P --workload W --seed K")
     return request

@@ -85,6 +85,7 @@ def test_a_kill_one_during_recovery_and_another_leave_every_record_exactly_once(
         duration_ms=INPUT_MS,
         interval_ms=300,
         spares=1 if workload == "q3" else 0,
+        size="small" if workload == "reachability" else "full",  # in full, few links have no path
     )
     script = Script(three_kills(protocol), INPUT_MS)
     script.install(monkeypatch)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from snapline.ids import Millis
 from snapline.protocols import DEFAULT
-from snapline.workload.base import Params
+from snapline.workload.base import Params, Size
 from snapline.workload.generated import records_per_partition
 
 LOOPBACK = "127.0.0.1"
@@ -13,7 +13,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """All that a resume needs to know again. Only built-in workloads heed rate, seed and input."""
+    """All that a resume needs to know again. Only workloads heed rate, seed, input, size and heat."""
 
     flow: str  # a workload, `my_flow.py:flow`, or the name of a dataflow that a program holds
     protocol: str = DEFAULT
@@ -32,12 +32,24 @@ class Spec:
     listen: str = LOOPBACK  # the address at which the driver can be reached
     origin_s: float | None = None  # when input began to be due; a resumed run keeps it
     records: int = 1_000_000  # how many there are if they are due at once
+    size: Size = "full"
+    hot: int = 0  # percent of the records that name the hot key ...
+    hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
 
     @property
     def params(self) -> Params:
         """The size of the generated input."""
         if self.rate == "max":
-            share = max(1, self.records // self.slots)
-            return Params(self.seed, self.slots, share, self.duration_ms, at_once=True)
-        records = records_per_partition(self.rate, self.slots, self.duration_ms)
-        return Params(self.seed, self.slots, records, self.duration_ms)
+            records = max(1, self.records // self.slots)
+        else:
+            records = records_per_partition(self.rate, self.slots, self.duration_ms)
+        return Params(
+            self.seed,
+            self.slots,
+            records,
+            self.duration_ms,
+            at_once=self.rate == "max",
+            full=self.size == "full",
+            hot=self.hot,
+            hot_ms=self.hot_ms,
+        )

@@ -18,6 +18,7 @@ from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
 from snapline.dataflow.graph import deploy
+from snapline.durations import write_duration
 from snapline.engine.job import Job, Settings
 from snapline.errors import InvariantBroken, ProtocolViolation, StorageError, UsageError
 from snapline.ids import Millis
@@ -28,7 +29,7 @@ from snapline.sim.costs import Costs
 from snapline.sim.inject import Injector
 from snapline.sim.world import World
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
+from snapline.workload.base import Params, Size
 
 DURATION_MS: Millis = 2_400
 PATIENCE_MS: Millis = 120_000
@@ -46,6 +47,22 @@ class Case:
     records: int = 60  # per slot and source
     guarantee: str = Guarantee.EXACTLY_ONCE.value
     faults: str | None = None  # in the grammar; None: drawn from the seed; empty: none
+    size: Size = "small"
+    hot: int = 0  # percent of the records that name the hot key ...
+    hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
+
+    @property
+    def params(self) -> Params:
+        """The size of its input."""
+        return Params(
+            self.seed,
+            self.slots,
+            self.records,
+            DURATION_MS,
+            full=self.size == "full",
+            hot=self.hot,
+            hot_ms=self.hot_ms,
+        )
 
     def command(self) -> str:
         """The command that repeats it."""
@@ -56,6 +73,12 @@ class Case:
             words += ["--guarantee", self.guarantee]
         if self.faults is not None:
             words += ["--faults", self.faults]
+        if self.size != "small":
+            words += ["--size", self.size]
+        if self.hot:
+            words += ["--hot", str(self.hot)]
+        if self.hot_ms:
+            words += ["--hot-moves", write_duration(self.hot_ms)]
         return shlex.join(words)
 
     def to_json(self) -> str:
@@ -110,8 +133,7 @@ def faults_of(case: Case) -> tuple[Fault, ...]:
 
 def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> Job:
     """The job of a case, in a world drawn from its seed."""
-    params = Params(case.seed, case.slots, case.records, DURATION_MS)
-    deployment = deploy(WORKLOADS[case.workload].build(params), case.slots)
+    deployment = deploy(WORKLOADS[case.workload].build(case.params), case.slots)
     settings = Settings(
         batch_max_records=rng.choice((3, 8, 100)),
         linger_ms=rng.choice((40, 80, 120)),
@@ -186,9 +208,8 @@ def _judge_end(case: Case, world: World) -> tuple[str, ...]:
             invariants.broken("run_goes_on", f"nothing was damaged, but: {world.problem}")
         return ()
     invariants.no_checkpoint_is_useless(world.monitor)
-    params = Params(case.seed, case.slots, case.records, DURATION_MS)
     guarantee = world.job.guarantee
-    problems = WORKLOADS[case.workload].judge(params, outputs(world), states(world), guarantee)
+    problems = WORKLOADS[case.workload].judge(case.params, outputs(world), states(world), guarantee)
     lines = tuple(f"{p.kind} {p.record}: {p.because}" for p in problems)
     if lines and guarantee is not Guarantee.NOTHING:
         invariants.broken(f"output_is_{guarantee.value}", lines[0])

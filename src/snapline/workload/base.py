@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
@@ -11,6 +11,19 @@ from snapline.ids import Millis
 
 if TYPE_CHECKING:
     from snapline.dataflow.graph import Dataflow
+
+
+Size: TypeAlias = Literal["full", "small"]
+"""The papers' sizes, or small ones."""
+
+
+def size_of(text: str) -> Size:
+    """A size by its name. Raises UsageError."""
+    sizes: tuple[Size, ...] = get_args(Size)
+    for size in sizes:
+        if text == size:
+            return size
+    raise UsageError(f"a size is {' or '.join(sizes)}, not {text!r}")
 
 
 @dataclass(frozen=True, slots=True)

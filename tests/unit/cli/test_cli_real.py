@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
 
@@ -65,5 +66,15 @@ def test_a_failure_file_is_repeated(snapline, tmp_path):
 
 def test_the_command_of_a_case_runs_that_case(snapline):
     case = Case("hmnr", "counting", 3, 2, 5, "at-least-once", "kill slot=1 at=300ms")
-    code, out, _ = snapline(*shlex.split(case.command())[1:], "--json")
-    assert (code, json.loads(out)["case"]) == (0, json.loads(case.to_json()))
+    for each in (case, replace(case, size="full", hot=40, hot_ms=700)):
+        code, out, _ = snapline(*shlex.split(each.command())[1:], "--json")
+        assert (code, json.loads(out)["case"]) == (0, json.loads(each.to_json()))
+
+
+@pytest.mark.parametrize("workload", ["counting", "q12", "q8"])
+def test_promises_are_kept_in_the_full_size_and_under_skew(snapline, workload):
+    code, out, _ = snapline(
+        *("simulate", "--protocol", "uncoordinated", "--workload", workload, "--seeds", "2"),
+        *("--size", "full", "--hot", "50", "--hot-moves", "500ms", "--jobs", "1", "--json"),
+    )
+    assert (code, json.loads(out)["kept"]) == (0, True)

@@ -6,9 +6,11 @@ from dataclasses import asdict
 
 import pytest
 
+from snapline import cli
 from snapline.cli import main
 from snapline.errors import UsageError
 from snapline.runtime import run as run_module
+from snapline.runtime.finished import spec_of
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import Spec
 
@@ -73,6 +75,12 @@ def refused(snapline, tmp_path, *arguments):
         (("run", "q12", "--duration", "0s"), "duration"),
         (("run", "q12", "--heartbeat", "1s", "--silence", "1s"), "at least two heartbeats"),
         (("run", "q12", "--input", "nowhere"), "holds no input"),
+        (("run", "q12", "--input", "nowhere", "--hot", "5"), "--hot is for input that is made now"),
+        (("run", "q12", "--size", "huge"), "a size is full or small, not 'huge'"),
+        (("run", "q12", "--hot", "101"), "0 to 100 percent, not 101"),
+        (("run", "q12", "--hot", "-1"), "0 to 100 percent, not -1"),
+        (("run", "q12", "--hot-moves", "5s"), "say how hot it is, as in --hot 20"),
+        (("run", "q12", "--hot", "20", "--hot-moves", "often"), "--hot-moves is written as"),
         (("run", "q12", "--guarantee", "exactly-once", "--protocol", "none"), "cannot promise"),
         (("run",), "say what to run"),
         (("run", "q12", "--resume", "last"), "say what to run"),
@@ -115,6 +123,34 @@ def test_input_of_another_workload_is_refused(snapline, tmp_path):
     (tmp_path / "input" / "input.json").write_text(json.dumps(described))
     message = refused(snapline, tmp_path, "run", "q12", "--input", "input")
     assert message.endswith("input holds input for q3, not for q12")
+
+
+def test_a_flow_of_ones_own_says_itself_how_hot_it_is(snapline, tmp_path):
+    (tmp_path / "mine.py").write_text(FLOW.replace("colour", "bidder"))
+    message = refused(snapline, tmp_path, "run", "mine.py:flow", "--hot", "20")
+    assert message.endswith("--hot is for workloads; mine.py:flow brings its own sources")
+
+
+def test_size_and_skew_reach_the_input_and_a_resume(snapline, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(cli, "run_on_spark", lambda spec, *rest: asked.append(spec) or 0)
+    snapline("run", "q12", "--size", "small", "--hot", "20", "--hot-moves", "1.5s")
+    snapline("run", "q12")
+    chosen, usual = asked
+    assert (chosen.params.full, chosen.params.hot, chosen.params.hot_ms) == (False, 20, 1_500)
+    assert (usual.params.full, usual.params.hot, usual.params.hot_ms) == (True, 0, 0)
+    directory = RunDirectory.create(tmp_path / "runs", "q12", "aligned", asdict(chosen))
+    assert spec_of(directory) == chosen
+    _, out, _ = snapline("runs", "show", "last")
+    assert "small" in out
+    assert "1,500" in out
+
+
+def test_a_run_from_before_there_were_sizes_is_resumed_as_the_small_one_it_was(tmp_path):
+    fields = asdict(Spec("q12"))
+    del fields["size"]
+    directory = RunDirectory.create(tmp_path / "runs", "q12", "aligned", fields)
+    assert spec_of(directory).params.full is False
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import pickle
 import sys
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -33,7 +34,7 @@ def store(directory, workload, form, params=PARAMS):
         written = {p: json.loads(generate.write_piece(source, p, directory, form)) for p in pieces}
         sizes[name] = generate._complete(name, source, written, directory, form)
     described = {"version": 1, "workload": workload, "format": form, "sources": sizes}
-    described["params"] = {"seed": 5, "partitions": 3, "records": 50, "duration_ms": 1_000}
+    described["params"] = asdict(params)
     (directory / "input.json").write_text(json.dumps(described))
     return sources
 
@@ -56,6 +57,14 @@ def test_what_was_stored_is_read_back_as_it_was_generated(tmp_path, small, workl
         assert [opened.read(1, n, n + 3).rows() for n in (0, 6, 19, 48)] == [
             source.read(1, n, n + 3).rows() for n in (0, 6, 19, 48)
         ]
+
+
+def test_a_stored_input_keeps_its_size_and_skew(tmp_path, small):
+    hot = replace(PARAMS, full=True, hot=30, hot_ms=400)
+    sources = store(tmp_path, "q12", "log", hot)
+    back = generate.stored_input(tmp_path)
+    assert back.params == hot
+    assert everything(back.sources["bids"]) == sources["bids"].everything()
 
 
 def test_row_groups_are_read_one_by_one(tmp_path, small, monkeypatch):
@@ -147,6 +156,9 @@ def test_bad_input_is_said_before_spark_starts(refused, tmp_path):
         "q12", "--to", "new", "--format", "csv"
     )
     assert "--duration is written as" in refused("q12", "--to", "new", "--duration", "long")
+    assert "a size is full or small" in refused("q12", "--to", "new", "--size", "big")
+    assert "0 to 100 percent, not 300" in refused("q12", "--to", "new", "--hot", "300")
+    assert "as in --hot 20" in refused("q12", "--to", "new", "--hot-moves", "1s")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["there"]
 
 
