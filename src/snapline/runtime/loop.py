@@ -7,6 +7,7 @@ to happen, and lets everybody take what came. Everything but `post` belongs to t
 import contextlib
 import heapq
 import itertools
+import select
 import selectors
 import socket
 import time
@@ -18,6 +19,8 @@ Action: TypeAlias = Callable[[], None]
 
 READ: Final = selectors.EVENT_READ
 WRITE: Final = selectors.EVENT_WRITE
+
+_SELECTABLE: Final = 1024  # the descriptors below this are known to select()
 
 
 class Flushable(Protocol):
@@ -87,12 +90,19 @@ class Loop:
     def poll(self, timeout_s: float | None = None) -> None:
         """Send what is queued, wait at most so long (None: for ever), and call whoever is concerned."""
         self._flush()
-        for key, events in self._selector.select(self._patience_s(timeout_s)):
+        for key, events in self._select(self._patience_s(timeout_s)):
             key.data(events)
         if self._alarms:
             self._ring()
         for _ in range(len(self._posted)):
             self._posted.popleft()()
+
+    def _select(self, patience_s: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait to the microsecond: the selector alone wakes at whole milliseconds, and late."""
+        if patience_s and self._selector.fileno() < _SELECTABLE:
+            select.select((self._selector.fileno(),), (), (), patience_s)
+            patience_s = 0
+        return self._selector.select(patience_s)
 
     def _flush(self) -> None:
         unflushed, self._unflushed = self._unflushed, []

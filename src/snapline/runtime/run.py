@@ -48,7 +48,7 @@ def build_job(spec: Spec, program: Program) -> Job:
     if reason := refusal(protocol, deployment.topology):
         raise UsageError(reason)
     options = Options(interval_ms=spec.interval_ms)
-    settings = Settings(linger_ms=2, publish_lag=spec.publish_lag)
+    settings = Settings(publish_lag=spec.publish_lag)
     return Job(program.flow.name, deployment, protocol, options, guarantee, settings, spec.seed)
 
 

@@ -166,9 +166,10 @@ class SlotProcess:
         return int((time.time() - self.origin_s) * 1_000_000)
 
     def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
-        """Call the engine later."""
+        """Call the engine when so many more milliseconds have begun: what is due then is due."""
         engine = self._engine
-        self.loop.after(delay_ms / 1000, lambda: engine.alarm(alarm))
+        due_s = self.origin_s + (self.now_ms() + delay_ms) / 1000
+        self.loop.after(due_s - time.time(), lambda: engine.alarm(alarm))
 
     @property
     def _engine(self) -> Slot:
