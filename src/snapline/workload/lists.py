@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from snapline.batch import Array, Varlen
+from snapline.batch import Array, Batch, Varlen
 from snapline.workload.generated import Ints
 
 
@@ -28,6 +28,37 @@ def append(column: Varlen, items: Ints) -> Varlen:
     column = column.compact()
     values = np.insert(column.values, column.offsets[1:], items)
     return Varlen("list", column.offsets + np.arange(len(column.offsets)), values)
+
+
+def spread(column: Varlen, width: int) -> Ints:
+    """The lists as rows of a matrix, filled up with -1; none may be longer than `width`."""
+    lengths = list_lengths(column)
+    matrix = np.full((len(column), width), -1, np.int64)
+    matrix[np.arange(width) < lengths[:, None]] = column.compact().values
+    return matrix
+
+
+def with_steps(batch: Batch, name: str, width: int) -> Batch:
+    """The batch with a column of lists as columns of numbers besides: those of `step_names(width)`."""
+    steps = spread(batch[name], width).T
+    names = step_names(width)
+    return batch.with_columns(**dict(zip(names, [list_lengths(batch[name]), *steps], strict=True)))
+
+
+def step_names(width: int) -> tuple[str, ...]:
+    """The columns that tell lists of up to this length apart: the length, and each item."""
+    return ("(steps)", *(f"(step {number})" for number in range(width)))
+
+
+def longest(column: Varlen) -> int:
+    """The greatest length of a list."""
+    return int(list_lengths(column).max(initial=0))
+
+
+def gathered(matrix: Ints) -> Varlen:
+    """The rows of a matrix as lists."""
+    rows, width = matrix.shape
+    return Varlen("list", np.arange(rows + 1) * width, matrix.reshape(-1))
 
 
 def list_lengths(column: Varlen) -> Ints:

@@ -25,20 +25,25 @@ def judge_table(
     identity: Sequence[str],
     values: Sequence[str],
     describe: Callable[..., str],
+    optional: Iterable[Batch] = (),
 ) -> None:
     """Hold rows against the right ones: every identity comes out once, with the right values.
 
     `identity` are columns of whole numbers; no two rows that are expected share one. `describe` takes an
-    identity, column by column.
+    identity, column by column. What is `optional` need not come out.
     """
     columns = (*identity, *values)
     if found is None or not len(found):
         found = Batch(dict.fromkeys(columns, np.zeros(0, np.int64)), 0)
     table = _Table(found.select(*columns), identity, values)
-    picked = [table.hold(piece) for piece in expected]
-    right = [pair for piece in picked for pair in _pairs(piece, columns, len(identity))]
-    rows = _pairs(table.differing(picked), columns, len(identity))
-    judge_rows(findings, dict(right), rows, lambda key: describe(*key))
+    must = [table.hold(piece) for piece in expected]
+    may = [table.hold(piece, optional=True) for piece in optional]
+    right, allowed = (
+        dict(pair for piece in picked for pair in _pairs(piece, columns, len(identity)))
+        for picked in (must, may)
+    )
+    rows = _pairs(table.differing([*must, *may]), columns, len(identity))
+    judge_rows(findings, right, rows, lambda key: describe(*key), allowed)
 
 
 def _pairs(batch: Batch, columns: Sequence[str], identity: int) -> list[tuple[Any, Any]]:
@@ -76,7 +81,7 @@ class _Table:
         at = np.minimum(np.searchsorted(self._heads, codes), len(self._heads) - 1)
         return at, np.where(self._heads[at] == codes, self._copies[at], 0)
 
-    def hold(self, piece: Batch) -> Batch:
+    def hold(self, piece: Batch, *, optional: bool = False) -> Batch:
         """Compare what came out with a piece of what is right; the rows of it that are worth a word."""
         at, copies = self._find(piece)
         here = np.flatnonzero(copies)
@@ -86,7 +91,8 @@ class _Table:
         self._known[at[here]] = True
         lacking = np.ones(len(piece), np.bool_)
         lacking[rows[same]] = False
-        missing = np.flatnonzero(copies == 0)[: LIMIT - self._missing]
+        room = 0 if optional else LIMIT - self._missing
+        missing = np.flatnonzero(copies == 0)[:room]
         wrong = np.flatnonzero(lacking & (copies > 0))[: LIMIT - self._wrong]
         self._missing += len(missing)
         self._wrong += len(wrong)

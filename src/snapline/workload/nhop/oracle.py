@@ -1,40 +1,57 @@
-"""What is right: every walk of N edges within the TTL, once."""
+"""What is right: every walk of N edges within the TTL, once.
+
+Walks grow by an edge at a time, all together. The join is one of nodes and of times: a walk meets the edges
+that leave its end and were due in the same stretch of one TTL as its earliest edge, in the one before, or
+in the one behind; all others are too far away.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+
+import numpy as np
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.ids import Millis
 from snapline.workload.base import Params, Problem
-from snapline.workload.generated import label
+from snapline.workload.generated import Ints, label
+from snapline.workload.lists import gathered, longest, pairs, step_names, with_steps
 from snapline.workload.nhop.model import HOPS, edges, ttl_ms
-from snapline.workload.verdict import Findings, judge_rows, rows_of
+from snapline.workload.table_verdict import judge_table
+from snapline.workload.verdict import Findings
 
 SINK = "walks"
 
-Walk: TypeAlias = tuple[int, ...]
-"""The ids of the edges, in order."""
-
-Facts: TypeAlias = tuple[int, int, Millis, Millis]
-"""The nodes at both ends, and the due times of the earliest and the latest edge."""
+_VALUES = ("start", "end", "first", "time")
 
 
-def walks_of(params: Params) -> dict[Walk, Facts]:
-    """All walks of N edges whose due times span at most the TTL."""
-    rows = rows_of(edges(params).everything(), "id", "start", "end", "time")
-    leaving: dict[int, list[tuple[int, int, Millis]]] = {}
-    for edge, start, end, time in rows:
-        leaving.setdefault(start, []).append((edge, end, time))
-    walks: dict[Walk, Facts] = {(e,): (start, end, time, time) for e, start, end, time in rows}
+def walks_of(params: Params) -> Batch:
+    """All walks of N edges whose due times span at most the TTL, with their ends and times."""
+    known = edges(params).everything()
+    ttl = ttl_ms(params)
+    steps = known["id"][:, None]
+    walks = Batch({**known.select("start", "end", "time").columns, "first": known["time"]})
     for _ in range(HOPS - 1):
-        walks = {
-            (*walk, edge): (start, end, min(first, time), max(last, time))
-            for walk, (start, middle, first, last) in walks.items()
-            for edge, end, time in leaving.get(middle, ())
-            if max(last, time) - min(first, time) <= ttl_ms(params)
-        }
-    return walks
+        i, j = _near(walks, known, max(ttl, 1))
+        time = known["time"][j]
+        longer = walks.take(i).with_columns(
+            end=known["end"][j],
+            first=np.minimum(walks["first"][i], time),
+            time=np.maximum(walks["time"][i], time),
+        )
+        kept = longer["time"] - longer["first"] <= ttl
+        walks = longer.take(kept)
+        steps = np.column_stack([steps[i[kept]], known["id"][j[kept]]])
+    return walks.with_columns(edges=gathered(steps))
+
+
+def _near(walks: Batch, known: Batch, length: Millis) -> tuple[Ints, Ints]:
+    """Walks i with edges j that leave their ends, in stretches of time next to each other."""
+    first, time = walks["first"] // length + 1, known["time"] // length + 1
+    stretches = int(max(time.max(initial=0), first.max(initial=0))) + 2
+    leaving = known["start"] * stretches + time
+    ends = walks["end"] * stretches + first
+    found = [pairs(ends + distance, leaving) for distance in (-1, 0, 1)]
+    return np.concatenate([i for i, _ in found]), np.concatenate([j for _, j in found])
 
 
 def judge(
@@ -44,12 +61,16 @@ def judge(
     level: Guarantee,
 ) -> Sequence[Problem]:
     """Hold the walks that came out against those that there are."""
-    columns = ("edges", "start", "end", "first", "time")
-    rows = [(row[0], row[1:]) for row in rows_of(output.get(SINK), *columns)]
+    found = output.get(SINK)
+    width = HOPS
+    if found is not None and len(found):
+        width = max(width, longest(found["edges"]))
+        found = with_steps(found, "edges", width)
+    right = with_steps(walks_of(params), "edges", width)
     findings = Findings(level)
-    judge_rows(findings, walks_of(params), rows, _describe)
+    judge_table(findings, [right], found, step_names(width), _VALUES, _describe)
     return findings.problems
 
 
-def _describe(walk: Walk) -> str:
-    return f"walk {' > '.join(label('edge', edge) for edge in walk)}"
+def _describe(hops: int, *steps: int) -> str:
+    return f"walk {' > '.join(label('edge', edge) for edge in steps[:hops])}"

@@ -4,74 +4,70 @@ MUST are the simple paths of the final graph: none of their parts was ever delet
 arrival can hide them. MAY are the simple paths over all that was ever inserted with a part that was
 deleted: whether they were found depends on what came first. Deletions reach everybody sooner or
 later, so the final state holds exactly the links and sources that remain, MUST, and in every task
-a tombstone for whatever was deleted.
+a tombstone for whatever was deleted. Paths are made by length: those of n links give those of n + 1.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+
+import numpy as np
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.ids import Millis
 from snapline.workload.base import Params, Problem
-from snapline.workload.generated import label
+from snapline.workload.generated import Ints, label
+from snapline.workload.lists import gathered, longest, pairs, step_names, with_steps
 from snapline.workload.reachability.model import HOPS_MAX, LINK, SOURCE, events
-from snapline.workload.verdict import Findings, judge_rows, rows_of
+from snapline.workload.table_verdict import judge_table
+from snapline.workload.verdict import LIMIT, Findings
 
 SINK = "paths"
 OPERATOR = "join"
 
-Path: TypeAlias = tuple[int, tuple[int, ...]]
-"""The event of the source, and the events of the links in order."""
-
-Facts: TypeAlias = tuple[tuple[int, ...], Millis]
-"""The nodes of a path, and the time of its latest part."""
+_VALUES = ("nodes", "time")
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All that was inserted, and what of it was deleted."""
+    """All that was inserted, with a column `alive` for what was not deleted; and what was."""
 
-    links: Mapping[int, tuple[int, int, Millis]]  # event -> start, end, time
-    sources: Mapping[int, tuple[int, Millis]]  # event -> node, time
-    deleted: frozenset[int]
-
-    def alive(self, path: Path) -> bool:
-        """Whether no part of a path was deleted."""
-        return self.deleted.isdisjoint((path[0], *path[1]))
+    links: Batch
+    sources: Batch
+    deleted: Ints  # events, in order
 
 
 def world_of(params: Params) -> World:
     """Everything that the events say, whatever the order in which they arrive."""
-    rows = rows_of(events(params).everything(), "id", "kind", "start", "end", "time", "target")
-    return World(
-        {event: (start, end, time) for event, kind, start, end, time, _ in rows if kind == LINK},
-        {event: (start, time) for event, kind, start, _, time, _ in rows if kind == SOURCE},
-        frozenset(target for *_, target in rows if target >= 0),
-    )
+    everything = events(params).everything()
+    kind, target = everything["kind"], everything["target"]
+    deleted = np.unique(target[target >= 0])
+    inserted = everything.select("id", "start", "end", "time")
+    inserted = inserted.with_columns(alive=~np.isin(inserted["id"], deleted))
+    return World(inserted.take(kind == LINK), inserted.take(kind == SOURCE), deleted)
 
 
-def simple_paths(world: World) -> dict[Path, Facts]:
-    """The simple paths over all that was ever inserted; a path without links is a bare source."""
-    leaving: dict[int, list[int]] = {}
-    for link, (start, _, _) in world.links.items():
-        leaving.setdefault(start, []).append(link)
-    paths: dict[Path, Facts] = {
-        (source, ()): ((node,), time) for source, (node, time) in world.sources.items()
-    }
-    todo = list(paths)
-    while todo:
-        source, links = todo.pop()
-        nodes, time = paths[source, links]
-        for link in leaving.get(nodes[-1], ()) if len(links) < HOPS_MAX else ():
-            _, end, link_time = world.links[link]
-            if end not in nodes:
-                paths[source, (*links, link)] = ((*nodes, end), max(time, link_time))
-                todo.append((source, (*links, link)))
-    return paths
+def simple_paths(world: World) -> Iterator[Batch]:
+    """The simple paths over all that was ever inserted, by length, and whether each is `alive`.
+
+    A path is told by the event of its source and those of its links; without links it is a bare source.
+    """
+    paths = world.sources.rename({"id": "source"}).select("source", "time", "alive")
+    nodes = world.sources["start"][:, None]
+    steps = np.zeros((len(paths), 0), np.int64)
+    yield paths.with_columns(links=gathered(steps), nodes=gathered(nodes))
+    for _ in range(HOPS_MAX):
+        i, j = pairs(nodes[:, -1], world.links["start"])
+        new = (nodes[i] != world.links["end"][j][:, None]).all(axis=1)
+        i, j = i[new], j[new]
+        links = world.links.take(j)
+        paths = paths.take(i).with_columns(
+            time=np.maximum(paths["time"][i], links["time"]),
+            alive=paths["alive"][i] & links["alive"],
+        )
+        nodes = np.column_stack([nodes[i], links["end"]])
+        steps = np.column_stack([steps[i], links["id"]])
+        yield paths.with_columns(links=gathered(steps), nodes=gathered(nodes))
 
 
 def judge(
@@ -82,48 +78,61 @@ def judge(
 ) -> Sequence[Problem]:
     """MUST <= output <= MUST + MAY, no path twice; where it was captured, the final state too."""
     world = world_of(params)
-    paths = simple_paths(world)
-    found = {path: facts for path, facts in paths.items() if path[1]}
-    must = {path: facts for path, facts in found.items() if world.alive(path)}
-    may = {path: facts for path, facts in found.items() if path not in must}
+    bare, *found = simple_paths(world)
+    must = [paths.take(paths["alive"]) for paths in found]
+    may = [paths.take(~paths["alive"]) for paths in found]
     findings = Findings(level)
-    judge_rows(findings, must, _paths_in(output.get(SINK)), _describe, optional=may)
+    _judge_paths(findings, must, may, output.get(SINK))
     if state and level not in (Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE):
-        _judge_state(findings, world, paths, state.get(OPERATOR, {}))
+        alive = [bare.take(bare["alive"]), *must]
+        _judge_state(findings, world, alive, state.get(OPERATOR, {}))
     return findings.problems
 
 
-def _judge_state(
-    findings: Findings, world: World, paths: Mapping[Path, Facts], parts: Mapping[str, Batch]
+def _judge_paths(
+    findings: Findings,
+    must: Sequence[Batch],
+    may: Sequence[Batch],
+    found: Batch | None,
+    where: str = "",
 ) -> None:
-    links = {link: ends for link, ends in world.links.items() if link not in world.deleted}
-    kept = [(row[0], row[1:]) for row in rows_of(parts.get("links"), "id", "start", "end", "time")]
-    judge_rows(findings, links, kept, partial(label, "state: link"))
-    alive = {path: facts for path, facts in paths.items() if world.alive(path)}
-    known = _paths_in(parts.get("paths"))
-    judge_rows(findings, alive, known, lambda path: f"state: {_describe(path)}")
-    _judge_tombstones(findings, world, Counter(rows_of(parts.get("tombstones"), "id")))
+    width = HOPS_MAX
+    if found is not None and len(found):
+        width = max(width, longest(found["links"]))
+        found = with_steps(found, "links", width)
+    expected, optional = (
+        (with_steps(paths, "links", width) for paths in some) for some in (must, may)
+    )
+    identity = ("source", *step_names(width))
+    describe = partial(_describe, where)
+    judge_table(findings, expected, found, identity, _VALUES, describe, optional)
 
 
-def _judge_tombstones(findings: Findings, world: World, found: "Counter[tuple[int, ...]]") -> None:
+def _judge_state(
+    findings: Findings, world: World, alive: Sequence[Batch], parts: Mapping[str, Batch]
+) -> None:
+    links = world.links.take(world.links["alive"])
+    values = ("start", "end", "time")
+    describe = partial(label, "state: link")
+    judge_table(findings, [links], parts.get("links"), ("id",), values, describe)
+    _judge_paths(findings, alive, (), parts.get("paths"), "state: ")
+    _judge_tombstones(findings, world, parts.get("tombstones"))
+
+
+def _judge_tombstones(findings: Findings, world: World, found: Batch | None) -> None:
     """Every task has every tombstone; how many tasks there are is not known here."""
-    tasks = max(found.values(), default=1)
-    for event in sorted(world.deleted):
-        if found[event,] < tasks:
-            because = f"{found[event,]} of {tasks} tasks know of the deletion"
-            findings.lack("missing", label("state: tombstone of event", event), because)
-    for (event,) in found:
-        if event not in world.deleted:
-            because = "nobody deleted it"
-            findings.excess("invented", label("state: tombstone of event", event), because)
+    ids = found["id"] if found is not None and len(found) else np.zeros(0, np.int64)
+    known, counts = np.unique(ids, return_counts=True)
+    tasks = counts.max(initial=1)
+    everywhere = known[counts == tasks]
+    for event in np.setdiff1d(world.deleted, everywhere)[:LIMIT].tolist():
+        because = f"{np.count_nonzero(ids == event)} of {tasks} tasks know of the deletion"
+        findings.lack("missing", label("state: tombstone of event", event), because)
+    for event in np.setdiff1d(known, world.deleted)[:LIMIT].tolist():
+        record = label("state: tombstone of event", event)
+        findings.excess("invented", record, "nobody deleted it")
 
 
-def _paths_in(batch: Batch | None) -> list[tuple[Path, Facts]]:
-    rows = rows_of(batch, "source", "links", "nodes", "time")
-    return [((source, links), (nodes, time)) for source, links, nodes, time in rows]
-
-
-def _describe(path: Path) -> str:
-    source, links = path
-    steps = [label("source", source), *(label("link", link) for link in links)]
-    return f"path {' > '.join(steps)}"
+def _describe(where: str, source: int, hops: int, *steps: int) -> str:
+    links = [label("link", link) for link in steps[:hops]]
+    return f"{where}path {' > '.join([label('source', source), *links])}"
