@@ -4,7 +4,9 @@ Slow, and easy to believe: everything is a Python row, and nothing is ever left 
 """
 
 from collections import Counter
+from functools import partial
 
+from snapline.workload.abs.model import unpacked
 from snapline.workload.counting.model import records
 from snapline.workload.generated import label
 from snapline.workload.nexmark import model, oracle
@@ -120,4 +122,21 @@ def q12(params, found, level):
     return findings.problems
 
 
-PLAIN = {"counting": counting, "q1": q1, "q3": q3, "q8": q8, "q12": q12}
+def abs_(params, found, level):
+    keys = ("first", "second", "third")
+    records = rows_of(unpacked(params).everything(), "id", "time", *keys)
+    findings = Findings(level)
+    rows = [(row[0], row[1:]) for row in rows_of(found, "id", "time", *keys)]
+    judge_rows(findings, {row[0]: row[1:] for row in records}, rows, partial(label, "record"))
+    for at, key in enumerate(keys, start=2):
+        true = Counter(row[at] for row in records)
+        counts = {}
+        for here, count in rows_of(found, key, f"{key}_count"):
+            counts.setdefault(here, Counter())[count] += 1
+        for here in true:
+            name = f"count of {key} key {here}"
+            judge_key(findings, name, true[here], counts.get(here, Counter()))
+    return findings.problems
+
+
+PLAIN = {"counting": counting, "q1": q1, "q3": q3, "q8": q8, "q12": q12, "abs": abs_}
