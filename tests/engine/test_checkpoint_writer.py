@@ -151,6 +151,39 @@ def test_deltas_that_hold_much_more_than_the_state_end_in_a_full_capture(
     assert [snapshot.full for _, snapshot in scene.stored()] == expected
 
 
+def fulls(scene, count):
+    """The numbers of the checkpoints with a full capture, of so many."""
+    for number in range(1, count + 1):
+        scene.take(number)
+    return [n for n, (_, snapshot) in enumerate(scene.stored(), 1) if snapshot.full]
+
+
+def test_the_larger_a_state_the_more_deltas_follow_a_full_capture_of_it():
+    scene = Scene(full_every=2)
+    scene.capture = lambda *, full: Capture(
+        full, {"state": Batch.of(n=np.zeros(2_000_000 if full else 10, np.int64))}
+    )
+    assert fulls(scene, 14) == [1, 8]  # 16 MB: 3 whole times 4, and two deltas for each
+
+
+@pytest.mark.parametrize(("grown", "expected"), [(True, [1]), (False, [1, 4, 7, 10])])
+def test_a_state_that_only_grows_is_not_written_again(grown, expected):
+    scene = Scene(full_every=2)
+    part = Batch.of(n=np.zeros(600_000, np.int64))
+    scene.capture = lambda *, full: Capture(
+        full, {"state": part}, part.nbytes if grown and not full else 0
+    )
+    assert fulls(scene, 11) == expected
+
+
+def test_not_even_a_large_state_is_a_chain_of_thousands(monkeypatch):
+    monkeypatch.setattr("snapline.engine.checkpoints.CHAIN_MAX", 5)
+    scene = Scene(full_every=2)
+    part = Batch.of(n=np.zeros(600_000, np.int64))
+    scene.capture = lambda *, full: Capture(full, {"state": part}, 0 if full else part.nbytes)
+    assert fulls(scene, 14) == [1, 7, 13]
+
+
 def test_without_deltas_every_capture_is_full():
     scene = Scene(full_every=0)
     for number in (1, 2):

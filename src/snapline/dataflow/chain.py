@@ -1,10 +1,10 @@
 """Operators that need no message between them: a chain runs as one task.
 
 Where an operator hands all that it puts out to one other operator of its own slot, and that one gets
-nothing else, a message between the two only costs: it is numbered, stamped, perhaps logged, queued and taken
-again. Chained, the first calls the second. To a protocol a chain is one task with one state, saved at one
-moment, so nothing that a protocol promises depends on it. Operators with different policies stay apart: each
-is to be saved in its own way.
+nothing else, a message between the two only costs: it is numbered, stamped, perhaps logged, queued and
+taken again. Chained, the first calls the second. To a protocol a chain is one task with one state, saved
+at one moment, so nothing that a protocol promises depends on it. Operators with different policies stay
+apart: each is to be saved in its own way.
 
 A chain has the name of its sink if it ends in one (there its output is found), or else of its first one.
 """
@@ -114,7 +114,7 @@ class Chain(Operator):
             if capture.full and not whole:
                 parts[start] = Batch({}, 0)
             parts |= {start + part: batch for part, batch in capture.parts.items()}
-        return Capture(whole, parts)
+        return Capture(whole, parts, sum(capture.grown for capture in captures.values()))
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Every member takes back its own, from the last whole one on."""

@@ -104,8 +104,9 @@ class Join(Operator):
         return ((OUT, pairs),) if pairs is not None else ()
 
     def capture(self, *, full: bool) -> Capture:
-        """The rows of both sides, or those that are new."""
-        return Capture(full, {side: self._state.capture(side, full=full) for side in SIDES})
+        """The rows of both sides, or those that are new. None is ever replaced."""
+        parts = {side: self._state.capture(side, full=full) for side in SIDES}
+        return Capture(full, parts, 0 if full else sum(part.nbytes for part in parts.values()))
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Take back the rows."""

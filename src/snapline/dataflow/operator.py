@@ -24,6 +24,8 @@ class Capture:
 
     full: bool
     parts: Mapping[str, Batch]
+    #: bytes of a delta that are new and replace nothing: by these the state itself has grown
+    grown: int = 0
 
 
 class Operator:

@@ -23,6 +23,9 @@ from snapline.storage.codec import digest_of, encode_snapshot
 CHAIN_BYTES_MIN = 4 << 20
 """Deltas up to here are loaded in no time, however small the full capture is."""
 
+CHAIN_MAX = 1_000
+"""A chain is written into every decision and loaded piece by piece: no state is worth more pieces."""
+
 
 def snapshot_key(life: Life, checkpoint: CheckpointNo) -> str:
     """The name of a snapshot in the store: of one life, so never written twice."""
@@ -115,15 +118,16 @@ class CheckpointWriter:
         self.retry_ms = retry_ms
         self.pending: dict[CheckpointNo, Pending] = {}  #: in the order in which they were taken
         self.open: Pending | None = None  #: the one that still records
-        self.deltas = full_every  #: deltas since the last full capture; the first capture is full
-        self.full_bytes = self.delta_bytes = 0  #: the size of that capture, and of those deltas
+        self.deltas = CHAIN_MAX  #: deltas since the last full capture; the first capture is full
+        self.full_bytes = 0  #: the size of that capture, with what the state has grown by since
+        self.delta_bytes = 0  #: all else in those deltas: it replaces something
         self.last: CheckpointNo | None = None  #: the capture to which the next delta refers
 
     def take(self, task: Captured, effect: Snapshot) -> None:
         """Perform a `Snapshot`."""
         if self.open is not None:
             self.abandon(self.open.meta.checkpoint)
-        capture = task.capture(full=self.deltas >= self.full_every or self._chain_is_long())
+        capture = task.capture(full=self._chain_is_long())
         self._note_size(capture)
         meta = replace(task.meta(effect), parent=None if capture.full else self.last)
         self.last = effect.checkpoint
@@ -135,8 +139,14 @@ class CheckpointWriter:
             self._store(pending)
 
     def _chain_is_long(self) -> bool:
-        """Whether deltas would make a restore load much more than the state."""
-        return self.delta_bytes > max(self.full_bytes, CHAIN_BYTES_MIN)
+        """Whether a restore would have to load much more than the state, or too many pieces.
+
+        The larger the state, the more deltas may follow: so what full captures cost per checkpoint does
+        not grow with the state, and one that only grows is hardly ever written again.
+        """
+        pieces = self.full_every * max(1, self.full_bytes // CHAIN_BYTES_MIN)
+        too_many = self.deltas >= min(pieces, CHAIN_MAX)
+        return too_many or self.delta_bytes > max(self.full_bytes, CHAIN_BYTES_MIN)
 
     def _note_size(self, capture: Capture) -> None:
         size = sum(part.nbytes for part in capture.parts.values())
@@ -144,7 +154,8 @@ class CheckpointWriter:
             self.deltas, self.full_bytes, self.delta_bytes = 0, size, 0
         else:
             self.deltas += 1
-            self.delta_bytes += size
+            self.full_bytes += capture.grown
+            self.delta_bytes += size - capture.grown
 
     def record(self, effect: Record, after: Seq, queued: Iterable[Message | Marker]) -> None:
         """Perform a `Record`: begin with what is queued already."""
@@ -195,7 +206,7 @@ class CheckpointWriter:
             return
         if self.open is pending:
             self.open = None
-        self.deltas = self.full_every  # later deltas would refer to what is not there
+        self.deltas = CHAIN_MAX  # later deltas would refer to what is not there
         if pending.content is not None:
             self.shell.delete(snapshot_key(self.life, checkpoint))
 

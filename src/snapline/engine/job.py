@@ -18,7 +18,7 @@ class Settings:
     batch_max_records: int = 4_000
     linger_ms: Millis = 1  # gather due records for as long before a source is read again
     credit: int = 32  # messages that may be under way on a channel
-    full_every: int = 8  # so many snapshots of a task are deltas before a full one
+    full_every: int = 8  # so many snapshots of a task are deltas before a full one, for every 4 MB
     publish_lag: int = 0  # 1: a line's output is public when the next line is committed
     watermark_ms: Millis = 100  # a watermark alone is sent when it rose by this much
     probe_ms: Millis = 50  # between two waves of counters, once all input was read

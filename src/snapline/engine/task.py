@@ -6,6 +6,7 @@ moment; a marker leaves behind all earlier output.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol, assert_never
 
 from snapline.batch import Batch, concat
@@ -323,7 +324,7 @@ class Task:
         """The operator's state, with the engine's own part of it."""
         capture = self.operator.capture(full=full)
         own = {WATERMARKS: self.watermarks.capture()}
-        return Capture(capture.full, {**capture.parts, **own})
+        return replace(capture, parts={**capture.parts, **own})
 
     def meta(self, effect: Snapshot) -> CheckpointMeta:
         """The counters of this moment."""

@@ -6,6 +6,7 @@ from snapline.batch import Batch
 from snapline.core.policy import FaultTolerance
 from snapline.dataflow.chain import Chain, owner_of
 from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.join import Join
 from snapline.dataflow.logical import OperatorContext
 from snapline.dataflow.operator import Capture, Operator
 
@@ -143,6 +144,16 @@ def test_every_member_takes_back_its_own_state_from_its_last_whole_capture_on():
     assert {name: part["n"].tolist() for name, part in same.items()} == {
         name: part["n"].tolist() for name, part in whole.items()
     }
+
+
+def test_a_chain_grows_by_what_its_members_grow_by():
+    join = Join(("id",), ("id",))
+    chain = chain_of(join, Sum(always_whole=True))
+    chain.capture(full=True)
+    chain.process("left", Batch.of(id=[1, 2, 3]))
+    capture = chain.capture(full=False)
+    assert not capture.full
+    assert capture.grown == 3 * 8
 
 
 def test_a_part_says_whose_it_is():

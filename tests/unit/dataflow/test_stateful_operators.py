@@ -196,11 +196,13 @@ def test_a_delta_holds_what_changed_and_nothing_else():
 def test_a_delta_of_a_join_is_its_new_rows_without_a_copy():
     join = Join(("id",), ("id",))
     join.process("left", Batch.of(id=np.arange(50)))
-    join.capture(full=True)
+    assert join.capture(full=True).grown == 0
     join.process("left", Batch.of(id=[60, 61]))
-    delta = join.capture(full=False).parts["left"]
+    capture = join.capture(full=False)
+    delta = capture.parts["left"]
     assert delta["id"].tolist() == [60, 61]
     assert delta["id"].base is not None
+    assert capture.grown == delta.nbytes == 16
 
 
 @pytest.mark.parametrize(
