@@ -1,8 +1,9 @@
 """A single-threaded executor for tests: runs a deployment under random interleavings.
 
 Channels are FIFO; everything else is chosen by the seed: which task acts next, how many records a source
-reads, where a batch is cut. Now and then a task is replaced by a fresh one that takes back its captured
-state through the binary form. `faults` names deliveries, by number, that are made 0 or 2 times.
+reads, where a batch is cut. Now and then the state of a task is captured, whole or what is new, and now
+and then a task is replaced by a fresh one that takes back its captures through the binary form. `faults`
+names deliveries, by number, that are made 0 or 2 times.
 """
 
 import random
@@ -30,6 +31,7 @@ class Task:
     operator: Operator
     offsets: dict[int, int] = field(default_factory=dict)
     watermark: int = BEFORE_TIME
+    captures: list[Capture] = field(default_factory=list)  # a full one, and what was new since
 
 
 class Interleaver:
@@ -56,6 +58,8 @@ class Interleaver:
                 self._read(*at)
             else:
                 self._take(self.channels[at])
+            if self.rng.random() < 0.06:
+                self._capture(self.rng.choice(list(self.tasks)))
             if self.rng.random() < 0.02:
                 self._replace(self.rng.choice(list(self.tasks)))
         output = {sink: concat(batches) for sink, batches in self.written.items() if batches}
@@ -113,12 +117,19 @@ class Interleaver:
                     for channel, part in split(route, batch):
                         self.queues[channel.id].append((part, None))
 
+    def _capture(self, task):
+        running = self.tasks[task]
+        captured = running.operator.capture(full=not running.captures or self.rng.random() < 0.3)
+        stored = {name: decode(encode(batch)) for name, batch in captured.parts.items()}
+        before = [] if captured.full else running.captures
+        running.captures = [*before, Capture(captured.full, stored)]
+
     def _replace(self, task):
-        parts = self.tasks[task].operator.capture(full=True).parts
-        if parts:
-            self.tasks[task].operator = self.plans[task].operator()
-            stored = {name: decode(encode(batch)) for name, batch in parts.items()}
-            self.tasks[task].operator.restore([Capture(True, stored)])
+        self._capture(task)
+        running = self.tasks[task]
+        if running.captures[-1].parts:
+            running.operator = self.plans[task].operator()
+            running.operator.restore(running.captures)
 
     def _state(self):
         assert all(t.watermark in (BEFORE_TIME, END_OF_TIME) for t in self.tasks.values())
