@@ -11,6 +11,7 @@ from interleaver import run
 from snapline.batch import Batch
 from snapline.core.messages import END_OF_TIME
 from snapline.core.policy import Guarantee
+from snapline.dataflow.multi_map import MultiMap
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Params
 from snapline.workload.nhop import query as nhop
@@ -34,6 +35,8 @@ def ints(*values):
 class Reachability:
     """One task, fed with inserts and deletions of what was inserted lately."""
 
+    ROWS_MAX = 9 * 200 * 5  # the more links, the more a path finds: some per record
+
     def __init__(self):
         self.join = reachability.Join()
         self.rng = np.random.default_rng(1)
@@ -50,7 +53,9 @@ class Reachability:
 
 
 class NHop:
-    """One task, fed with edges, and with routes of two edges as if they came round."""
+    """One task, fed with edges, and with routes of one edge."""
+
+    ROWS_MAX = 9 * 200 * 2 * 12  # an edge or a route finds three buckets of four per node
 
     def __init__(self):
         self.join = nhop.Join(TTL_MS)
@@ -67,29 +72,51 @@ class NHop:
         self.join.process(nhop.ROUTES, nhop.as_routes(edges))
 
 
-def cost(task, rows, count=200, tries=9):
-    """Bytes that a batch takes at its height. Whoever passes over the state needs some per row of it."""
-    peaks = []
-    for number in range(tries):
-        tracemalloc.start()
-        task.step(rows + number * count, count)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    return median(peaks)  # now and then a table or a column grows
+class Costs:
+    """What batches cost: bytes at their height, looks into a map, and rows that were found there.
+
+    Whoever passes over the state needs some bytes for every row of it, or many looks, or many rows.
+    """
+
+    def __init__(self, monkeypatch):
+        self.looks = self.rows = 0
+
+        def counted(rows_by_key, keys):
+            found = find(rows_by_key, keys)
+            self.looks += 1
+            self.rows += len(found[1])
+            return found
+
+        find = MultiMap.find
+        monkeypatch.setattr(MultiMap, "find", counted)
+
+    def of(self, task, rows, count=200, tries=9):
+        """The costs of a few batches."""
+        self.looks = self.rows = 0
+        peaks = []
+        for number in range(tries):
+            tracemalloc.start()
+            task.step(rows + number * count, count)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        return median(peaks), self.looks, self.rows  # now and then a table or a column grows
 
 
 @pytest.mark.parametrize("task", [Reachability, NHop])
-def test_a_batch_costs_the_same_whatever_the_size_of_the_state(task):
-    running = task()
-    costs = []
+def test_a_batch_costs_the_same_whatever_the_size_of_the_state(task, monkeypatch):
+    running, costs = task(), Costs(monkeypatch)
+    measured = []
     for before, rows in ((0, 10_000), (12_000, 80_000)):
         for first in range(before, rows, 1_000):
             running.step(first, 1_000)
-        costs.append(cost(running, rows))
-    assert costs[1] < 1.4 * costs[0]
+        measured.append(costs.of(running, rows))
+    (small_bytes, small_looks, _), (large_bytes, large_looks, large_rows) = measured
+    assert large_bytes < 1.4 * small_bytes
+    assert large_looks < 1.4 * small_looks
+    assert large_rows < running.ROWS_MAX
 
 
-def test_this_measure_sees_a_pass_over_the_state():
+def test_this_measure_sees_a_pass_over_the_state(monkeypatch):
     """Or the test above could not fail."""
 
     class Passing(Reachability):
@@ -97,12 +124,12 @@ def test_this_measure_sees_a_pass_over_the_state():
             super().step(first, count)
             assert not (self.join._links.view()["id"] < 0).any()
 
-    running = Passing()
-    costs = []
+    running, costs = Passing(), Costs(monkeypatch)
+    measured = []
     for before, rows in ((0, 10_000), (12_000, 400_000)):
         running.step(before, rows - before)
-        costs.append(cost(running, rows))
-    assert costs[1] > 1.4 * costs[0]
+        measured.append(costs.of(running, rows)[0])
+    assert measured[1] > 1.4 * measured[0]
 
 
 @pytest.mark.parametrize("task", [Reachability, NHop])
