@@ -62,6 +62,13 @@ def draw_bits(params: Params, field: str, partition: int, offsets: Ints) -> npt.
     return bits
 
 
+def share_of(offsets: Ints, whole: int, records: int) -> Ints:
+    """What has passed of a whole at these offsets, if all of it passes in so many records."""
+    share = offsets.view(np.uint64) * np.uint64(whole)  # unsigned: numpy divides faster
+    share //= np.uint64(records)
+    return share.view(np.int64)
+
+
 Hottest: TypeAlias = Callable[[Ints], Ints]
 """The hot key after so many moves."""
 
@@ -84,7 +91,7 @@ def heated(
         return keys
     moves = np.zeros(1, np.int64)
     if params.hot_ms:
-        moves = offsets * params.duration_ms // records // params.hot_ms
+        moves = share_of(offsets, params.duration_ms, records) // params.hot_ms
     is_hot = draw(params, f"{field}.heat", partition, offsets, 100) < params.hot
     return np.where(is_hot, hottest(moves), keys)
 
@@ -180,7 +187,7 @@ class Generated:
     def make(self, partition: int, offset: int, stop: int) -> Batch:
         """Compute records offset <= n < stop."""
         offsets = np.arange(offset, min(stop, self.records), dtype=np.int64)
-        time = offsets * self.params.duration_ms // self.records
+        time = share_of(offsets, self.params.duration_ms, self.records)
         if self.disorder_ms:
             field = f"{self.name}.delay"
             delay = draw(self.params, field, partition, offsets, self.disorder_ms + 1)

@@ -77,8 +77,7 @@ def _words(codes: Ints, values: tuple[str, ...]) -> Words:
 
 
 def _price(rows: Rows, first: int, width: int) -> Ints:
-    price: Ints = _PRICES[rows.part(first, width, len(_PRICES))]
-    return price
+    return _PRICES.take(rows.part(first, width, len(_PRICES)))
 
 
 # Of persons.

@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from snapline.workload.base import Params
-from snapline.workload.generated import Hottest, Ints, draw, draw_bits, heated, next_of
+from snapline.workload.generated import (
+    Hottest,
+    Ints,
+    draw,
+    draw_bits,
+    heated,
+    next_of,
+    share_of,
+)
 
 
 class Rows:
@@ -36,9 +44,13 @@ class Rows:
 
         A draw costs as much as all else about a field. Fields that take different bits are independent.
         """
-        bits = self._bits >> np.uint64(first)
-        if first + width < 64:
-            bits &= np.uint64((1 << width) - 1)
+        bits, mask = self._bits, np.uint64((1 << width) - 1)
+        if first:
+            bits = bits >> np.uint64(first)
+            if first + width < 64:
+                bits &= mask
+        else:
+            bits = bits & mask
         part = bits.view(np.int64)
         part *= below
         part >>= width
@@ -55,8 +67,7 @@ class Rows:
 
     def there(self, count: int) -> Ints:
         """How many there are by now, over all partitions, of what each partition will have so many."""
-        there = self.offsets * count
-        there //= self.params.records
+        there = share_of(self.offsets, count, self.params.records)
         there += 1
         there *= self.params.partitions
         return there
