@@ -37,7 +37,7 @@ def judge_table(
         found = Batch(dict.fromkeys(columns, np.zeros(0, np.int64)), 0)
     table = _Table(found.select(*columns), identity, values)
     must = [table.hold(piece) for piece in expected]
-    may = [table.hold(piece, optional=True) for piece in optional]
+    may = [table.hold(piece) for piece in optional]
     right, allowed = (
         dict(pair for piece in picked for pair in _pairs(piece, columns, len(identity)))
         for picked in (must, may)
@@ -81,7 +81,7 @@ class _Table:
         at = np.minimum(np.searchsorted(self._heads, codes), len(self._heads) - 1)
         return at, np.where(self._heads[at] == codes, self._copies[at], 0)
 
-    def hold(self, piece: Batch, *, optional: bool = False) -> Batch:
+    def hold(self, piece: Batch) -> Batch:
         """Compare what came out with a piece of what is right; the rows of it that are worth a word."""
         at, copies = self._find(piece)
         here = np.flatnonzero(copies)
@@ -91,8 +91,7 @@ class _Table:
         self._known[at[here]] = True
         lacking = np.ones(len(piece), np.bool_)
         lacking[rows[same]] = False
-        room = 0 if optional else LIMIT - self._missing
-        missing = np.flatnonzero(copies == 0)[:room]
+        missing = np.flatnonzero(copies == 0)[: LIMIT - self._missing]
         wrong = np.flatnonzero(lacking & (copies > 0))[: LIMIT - self._wrong]
         self._missing += len(missing)
         self._wrong += len(wrong)
