@@ -26,7 +26,9 @@ from snapline_side import judged, load_of, paced
 
 QUERY = "q3"
 PILOT_RECORDS = 3_000_000
-MEMORY_SHARE = 0.45  # of what is free: a table that grows is there twice, and files want some, too
+MEMORY_SHARE = (
+    0.33  # of what is free: a table that grows is there twice, and needs room to be sorted
+)
 HOW = (
     "Every second each slot notes its CPU time, its RSS, the size of the arrays in its state, and how long",
     "each capture and each alignment took; the log is what `logs/` takes on disk. Blocks of 10 s from the",

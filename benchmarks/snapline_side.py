@@ -88,8 +88,12 @@ class CountingSink(Operator):
         self._tally = Tally(0, 0)
 
     def process(self, port: str, batch: Batch) -> Outputs:
-        self._tally = added(self._tally, counted(self._query, batch))
+        self._tally = added(self._tally, self.count(batch))
         return ()
+
+    def count(self, batch: Batch) -> Tally:
+        """The tally of some rows."""
+        return counted(self._query, batch)
 
     def on_watermark(self, time: Millis) -> Outputs:
         return ((OUT, self._row()),) if time >= END_OF_TIME else ()
@@ -118,12 +122,17 @@ def added(one: Tally, other: Tally) -> Tally:
 
 def with_counting_sink(flow: Dataflow) -> Dataflow:
     """The same dataflow; its sink counts."""
-    pickler: Any = cloudpickle  # it has no types
-    for module in (checks, sys.modules[__name__]):  # a slot cannot import them
-        pickler.register_pickle_by_value(module)
     query = flow.name
     nodes = flow.graph.nodes
     nodes[SINK] = replace(nodes[SINK], factory=lambda: CountingSink(query))
+    return by_value(flow)
+
+
+def by_value(flow: Dataflow) -> Dataflow:
+    """The same dataflow, whose slots need not import what stands beside this file: they cannot."""
+    pickler: Any = cloudpickle  # it has no types
+    for module in (checks, real_run, sys.modules[__name__]):
+        pickler.register_pickle_by_value(module)
     return flow
 
 
