@@ -38,8 +38,8 @@ WORDS = tuple(f"customer-{n:08d}" for n in range(FEW_KEYS))
 HOW = (
     "Two slots as plain processes, checkpoints every second. *us*: CPU time of all slots for 4,000 input",
     "records, their making included; *ratio*: of these, to the flow that it is compared with, in the same",
-    "turn: **median** (lowest to highest). Joins: 100,000 keys (words: 1,000), every record is kept in state",
-    "with all its columns and finds one partner. All outputs were right.",
+    "turn: **median** (lowest to highest). Joins: 100,000 keys (words: 1,000), every record is kept in",
+    "state with all its columns and finds one partner. All outputs were right.",
 )
 
 Columns = Mapping[str, Column]
