@@ -153,6 +153,14 @@ def of_form(seq, **columns):
 def test_taken_together_is_what_fits_and_has_one_form_up_to_a_marker(inputs, behind, taken):
     for payload in behind:
         inputs.push(X, payload)
-    assert inputs.pop_alike(X, of_form(1, a=[7]), room=4) == behind[:taken]
+    assert inputs.pop_alike(X, of_form(1, a=[7]), 4, lambda message: True) == behind[:taken]
     assert list(inputs.inbox[X]) == behind[taken:]
     assert (X in inputs.waiting) == (taken < len(behind))
+
+
+def test_what_is_not_accepted_stays_with_all_behind_it(inputs):
+    behind = [of_form(seq, a=[seq]) for seq in (2, 3, 4)]
+    for payload in behind:
+        inputs.push(X, payload)
+    assert inputs.pop_alike(X, of_form(1, a=[7]), 9, lambda m: m.seq != 3) == behind[:1]
+    assert list(inputs.inbox[X]) == behind[1:]

@@ -3,6 +3,8 @@
 The simulator takes one message at a time; here it is told otherwise, and must find nothing wrong.
 """
 
+from collections import Counter
+
 import pytest
 
 from snapline.engine.task import Task
@@ -11,31 +13,38 @@ from snapline.sim.process import SlotProcess
 from snapline.sim.run import Case, simulate
 
 SEEDS = range(1, 4)
-HEED = ("bcs", "hmnr")
+FORCE = ("bcs", "hmnr")
 
 
 @pytest.fixture
-def gathered(monkeypatch):
-    """How many messages were taken with others."""
+def counts(monkeypatch):
+    """How many messages were delivered with others, and how many were not accepted."""
     monkeypatch.setattr(SlotProcess, "gathers", True)
-    counts = [0]
-    take = Task.take
+    counts = Counter()
+    deliver, accept = Task.deliver, Task.accept
 
-    def counting(task, messages):
-        counts[0] += len(messages) if len(messages) > 1 else 0
-        take(task, messages)
+    def delivering(task, *messages):
+        counts["together"] += len(messages) if len(messages) > 1 else 0
+        deliver(task, *messages)
 
-    monkeypatch.setattr(Task, "take", counting)
+    def accepting(task, message):
+        accepted = accept(task, message)
+        counts["alone"] += not accepted
+        return accepted
+
+    monkeypatch.setattr(Task, "deliver", delivering)
+    monkeypatch.setattr(Task, "accept", accepting)
     return counts
 
 
 @pytest.mark.parametrize("workload", ["q8", "reachability"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_messages_taken_together_break_no_invariant_and_no_promise(protocol, workload, gathered):
+def test_messages_taken_together_break_no_invariant_and_no_promise(protocol, workload, counts):
     level = PROTOCOLS[protocol].guarantees[0].value
     outcomes = [
         simulate(Case(protocol, workload, seed, records=150, guarantee=level)) for seed in SEEDS
     ]
     assert [outcome.violation for outcome in outcomes] == [None] * len(outcomes)
     if any(outcome.refused is None for outcome in outcomes):
-        assert bool(gathered[0]) == (protocol not in HEED)
+        assert counts["together"]
+        assert bool(counts["alone"]) == (protocol in FORCE)

@@ -111,10 +111,9 @@ class TaskProtocol:
             case _:
                 assert_never(event)
 
-    @property
-    def heeds_messages(self) -> bool:
-        """Whether a message is more to it than something to be delivered at once."""
-        return type(self).on_message is not TaskProtocol.on_message
+    def only_delivers(self, message: Message) -> bool:
+        """Whether, were this message taken now, nothing would follow but its `Deliver`."""
+        return type(self).on_message is TaskProtocol.on_message
 
     def stamp(self, channel: Channel) -> Stamp:
         """What the next message on an output carries, and whether it is logged."""

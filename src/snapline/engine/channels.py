@@ -6,7 +6,7 @@ edge has no credit: a cycle that waits for itself would wait for ever.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from snapline.core.messages import Marker, Message
 from snapline.core.topology import Channel
@@ -47,15 +47,17 @@ class Inputs:
             del self.waiting[channel]
         return payload
 
-    def pop_alike(self, channel: ChannelId, last: Message, room: int) -> list[Message]:
-        """Take what follows a message in its form, up to a marker and to so many records in all."""
+    def pop_alike(
+        self, channel: ChannelId, last: Message, room: int, accepts: Callable[[Message], bool]
+    ) -> list[Message]:
+        """Take what follows a message in its form and is accepted, up to so many records in all."""
         inbox = self.inbox[channel]
         schema = last.batch.schema if inbox else {}
         found: list[Message] = []
         room -= last.batch.length
         while inbox and isinstance(behind := inbox[0], Message) and behind.batch.length <= room:
             alike = not behind.batch.length or behind.batch.schema == schema
-            if behind.seq != last.seq + 1 or not alike:
+            if behind.seq != last.seq + 1 or not alike or not accepts(behind):
                 break
             last = behind
             room -= last.batch.length

@@ -185,12 +185,14 @@ class Slot:
             return
         self.inputs.check_order(payload, target.received[channel])
         messages = [payload]
-        if self.shell.gathers and not target.protocol.heeds_messages:
+        gathers = self.shell.gathers and target.accept(payload)
+        if gathers:
             room = self.job.settings.batch_max_records
-            messages += self.inputs.pop_alike(channel, payload, room)
+            messages += self.inputs.pop_alike(channel, payload, room, target.accept)
         for _ in messages:
             self._give_credit(channel)
-        target.take(messages)
+        deliver = target.deliver if gathers else target.take
+        deliver(*messages)
         self.shell.worked(sum([message.batch.length for message in messages]))
 
     def _give_credit(self, channel: ChannelId) -> None:
@@ -362,9 +364,7 @@ class Slot:
                 if epoch == self.epoch and self.running:
                     self.awake[task] = None
             case TimerAlarm(epoch, task, timer, generation):
-                if task is None or epoch != self.epoch:
-                    return
-                if self.timers.fires((task, timer), generation):
+                if task and epoch == self.epoch and self.timers.fires((task, timer), generation):
                     self.tasks[task].handle(TimerFired(timer))
             case RetryAlarm(ticket):
                 self._retry(ticket)

@@ -125,19 +125,21 @@ class Task:
             self.life, shell, self.log, self.egress, settings.full_every, settings.retry_ms
         )
 
-    def take(self, messages: Sequence[Message]) -> None:
-        """Give messages of one input to the protocol one by one, and then to the operator at once.
+    def take(self, message: Message) -> None:
+        """Give a message to the protocol."""
+        self.handle(MessageArrived(message))
 
-        Several come only if the protocol has each of them delivered and does nothing else (see
-        `heeds_messages`): then this is as if the operator had kept them until it had the last.
+    def accept(self, message: Message) -> bool:
+        """Give a message to the protocol if that only has it delivered; then the caller has to, soon.
+
+        Several that were accepted may be delivered at once: this is as if the operator had kept them
+        until it had the last. What would do more, such as force a checkpoint, is not given to it.
         """
-        if len(messages) == 1:
-            self.handle(MessageArrived(messages[0]))
-            return
-        for message in messages:
-            (effect,) = self._ask(MessageArrived(message))
-            self.host.shell.performing(effect)
-        self.deliver(*messages)
+        if not self.protocol.only_delivers(message):
+            return False
+        (effect,) = self._ask(MessageArrived(message))
+        self.host.shell.performing(effect)
+        return True
 
     def handle(self, event: TaskEvent) -> None:
         """Give an event to the protocol and perform what it answers, in order."""

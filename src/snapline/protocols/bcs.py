@@ -46,6 +46,10 @@ class BcsTask(UncoordinatedTask):
         """Every message carries the index."""
         return Stamp(_INDEX.pack(self.lc), self.log)
 
+    def only_delivers(self, message: Message) -> bool:
+        """Whether it forces nothing."""
+        return bool(_INDEX.unpack(message.header)[0] <= self.lc)
+
     def on_message(self, message: Message) -> TaskEffects:
         """Force a checkpoint if the message has a larger index, then deliver it."""
         (lc,) = _INDEX.unpack(message.header)

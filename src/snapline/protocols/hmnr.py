@@ -77,12 +77,20 @@ class HmnrTask(UncoordinatedTask):
     def on_message(self, message: Message) -> TaskEffects:
         """Force a checkpoint if one could become useless, then learn and deliver."""
         lc, ckpt, (taken, greater) = self._decode(message.header)
-        behind = lc > self.lc and bool((self.sent_to & greater).any())  # C1
-        returned = bool(ckpt[self.me] == self.ckpt[self.me] and taken[self.me])  # C2
-        if behind or returned:
+        if self._forces(lc, ckpt, taken, greater):
             yield from self._take(forced=True)
         self._learn(lc, ckpt, taken, greater)
         yield Deliver(message)
+
+    def only_delivers(self, message: Message) -> bool:
+        """Whether it forces nothing."""
+        lc, ckpt, (taken, greater) = self._decode(message.header)
+        return not self._forces(lc, ckpt, taken, greater)
+
+    def _forces(self, lc: int, ckpt: Counts, taken: Flags, greater: Flags) -> bool:
+        behind = lc > self.lc and bool((self.sent_to & greater).any())  # C1
+        returned = bool(ckpt[self.me] == self.ckpt[self.me] and taken[self.me])  # C2
+        return behind or returned
 
     def _take(self, *, forced: bool) -> TaskEffects:
         self._note_checkpoint()
