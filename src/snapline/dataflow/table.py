@@ -72,10 +72,22 @@ class SlotTable:
         slots[keys == EMPTY] = self._size
         there = self.keys[slots]
         missed = np.flatnonzero((there != keys) & (there != EMPTY))
-        while len(missed):
+        while len(missed) > _FEW:
             slots[missed] = at = (slots[missed] + 1) & (self._size - 1)
             there = self.keys[at]
             missed = missed[(there != keys[missed]) & (there != EMPTY)]
+        if len(missed):
+            slots[missed] = self._look_on(keys[missed].tolist(), slots[missed].tolist())
+        return slots
+
+    def _look_on(self, keys: list[int], slots: list[int]) -> list[int]:
+        """Step on from these slots, one key after the other."""
+        view, mask = self._view, self._size - 1
+        for i, key in enumerate(keys):
+            slot = slots[i]
+            while (found := view[slot]) != key and found != EMPTY:
+                slot = (slot + 1) & mask
+            slots[i] = slot
         return slots
 
     def _wanted(self, keys: Int64s) -> Int64s:
