@@ -233,6 +233,26 @@ def test_reachability_is_right_however_often_it_is_put_together_anew(monkeypatch
     assert judge(params, result.output, result.state, Guarantee.EXACTLY_ONCE) == []
 
 
+SIZES = [
+    ("nhop", Params(partitions=2, records=400, duration_ms=12_000, full=True)),
+    (
+        "nhop",
+        Params(partitions=2, records=300, duration_ms=12_000, full=True, hot=20, hot_ms=3_000),
+    ),
+    ("nhop", Params(records=60, hot=30)),
+    ("reachability", Params(partitions=2, records=400, full=True)),
+    ("reachability", Params(records=120, hot=30)),
+    ("reachability", Params(records=120, hot=30, hot_ms=700)),
+]
+
+
+@pytest.mark.parametrize(("name", "params"), SIZES)
+def test_every_size_and_skew_gives_what_is_right(name, params):
+    result = run(WORKLOADS[name], params, 1)
+    judge = WORKLOADS[name].judge
+    assert judge(params, result.output, result.state, Guarantee.EXACTLY_ONCE) == []
+
+
 # N-hop: what is freed, and what is not.
 
 
