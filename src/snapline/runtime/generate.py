@@ -39,7 +39,7 @@ from snapline.storage.files.ingress import FileIngress, Segment, describe_ingres
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Params
 
-VERSION = 1
+VERSION = 2
 DESCRIPTION = "input.json"
 PIECE_RECORDS = 1 << 20
 """What one Spark task makes: about a second of work."""

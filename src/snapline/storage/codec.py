@@ -9,12 +9,13 @@ whole. What cannot be decoded raises ObjectDamaged, never a struct or numpy erro
 import dataclasses
 import json
 import struct
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
+
+from xxhash import xxh3_64, xxh3_64_intdigest
 
 from snapline import batch as columns
 from snapline.batch import Batch, Buffer
@@ -33,6 +34,7 @@ def digest_of(data: bytes) -> str:
 _FRAME = struct.Struct("<II")  # length of the payload, checksum of length and payload
 # The length is added: zeros, which a lost page leaves behind, must not look like empty frames.
 _SEED = 0x534C
+_CHECKSUM = (1 << 32) - 1
 FRAME_OVERHEAD = _FRAME.size
 
 
@@ -43,10 +45,10 @@ def frame(payload: bytes) -> bytes:
 
 def frame_head(pieces: Sequence[Buffer], size: int) -> bytes:
     """What stands before a payload of this size, which comes in pieces."""
-    checksum = _SEED + size
+    checksum = xxh3_64(seed=_SEED + size)
     for piece in pieces:
-        checksum = zlib.crc32(piece, checksum)  # type: ignore[arg-type]  # arrays are buffers
-    return _FRAME.pack(size, checksum)
+        checksum.update(piece)  # type: ignore[arg-type]  # arrays are buffers
+    return _FRAME.pack(size, checksum.intdigest() & _CHECKSUM)
 
 
 def unframe(data: bytes | memoryview, at: int = 0) -> memoryview | None:
@@ -68,7 +70,7 @@ def payload_size(head: bytes) -> int:
 
 
 def _checksum(payload: bytes | memoryview) -> int:
-    return zlib.crc32(payload, _SEED + len(payload))
+    return xxh3_64_intdigest(payload, _SEED + len(payload)) & _CHECKSUM
 
 
 # Messages.
