@@ -33,7 +33,12 @@ def store(directory, workload, form, params=PARAMS):
         pieces = generate.cut(name, source)
         written = {p: json.loads(generate.write_piece(source, p, directory, form)) for p in pieces}
         sizes[name] = generate._complete(name, source, written, directory, form)
-    described = {"version": 1, "workload": workload, "format": form, "sources": sizes}
+    described = {
+        "version": generate.VERSION,
+        "workload": workload,
+        "format": form,
+        "sources": sizes,
+    }
     described["params"] = asdict(params)
     (directory / "input.json").write_text(json.dumps(described))
     return sources
@@ -97,7 +102,7 @@ def test_a_damaged_parquet_file_is_called_so(tmp_path, small):
         generate.stored_input(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"version": 1}', '{"version": 2, "format": "log"}'])
+@pytest.mark.parametrize("text", ["", "{}", '{"version": 1}', '{"version": 9, "format": "log"}'])
 def test_a_directory_that_is_no_input_is_refused(tmp_path, text):
     with pytest.raises(UsageError, match="holds no input: 'snapline generate' makes one"):
         generate.stored_input(tmp_path)
