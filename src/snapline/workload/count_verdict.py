@@ -8,7 +8,7 @@ Where all is well, that is seen by sorting the cells of both sides. Otherwise wh
 by cell and by row, and the first few of each kind are put into words.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -46,8 +46,15 @@ def judge_counts(
         return describe(*rows_of(records.slice(at, at + 1), *key)[0])
 
     numbers.judge(findings, spoken)
-    known = _judge_cells(findings, cells.own, cells_found, numbers, records["id"], spoken, name)
-    _judge_invented(findings, rows.take(~known), key, describe)
+    held = _Cells(cells.own, cells_found)
+    for first, came, counted in held.differing(numbers):
+        names = " or ".join(map(name, records["id"][cells.own == cells.own[first]].tolist()))
+        because = f"counted {counted} times in the {spoken(first)}, {came} came"
+        if counted < came:
+            findings.lack("missing", names, because)
+        else:
+            findings.excess("duplicate", names, because)
+    _judge_invented(findings, rows.take(~held.known), key, describe)
 
 
 def judge_numbers(
@@ -144,36 +151,31 @@ def _judge_key(
             findings.excess("duplicate", key, f"the count {number} came out {copies} times")
 
 
-def _judge_cells(
-    findings: Findings,
-    cells: Ints,
-    cells_found: Ints,
-    numbers: _Numbers,
-    ids: Ints,
-    spoken: Callable[[int], str],
-    name: Callable[[int], str],
-) -> Bools:
-    """Hold how often the records of each cell were counted; which counts are of a cell at all."""
-    distinct, firsts, came = np.unique(cells, return_index=True, return_counts=True)
-    ordered = np.sort(cells_found)
-    counted = np.searchsorted(ordered, distinct, "right") - np.searchsorted(ordered, distinct)
-    chosen = []
-    for differs in (counted < came, counted > came):
-        here = np.flatnonzero(differs)
-        first = firsts[here]
-        chosen.append(here[np.lexsort((first, numbers.first_like(first)))[:LIMIT]])
-    both = np.concatenate(chosen)
-    first = firsts[both]
-    for cell in both[np.lexsort((first, numbers.first_like(first)))].tolist():
-        names = " or ".join(map(name, ids[cells == distinct[cell]].tolist()))
-        key, times, true = spoken(int(firsts[cell])), int(counted[cell]), int(came[cell])
-        because = f"counted {times} times in the {key}, {true} came"
-        if times < true:
-            findings.lack("missing", names, because)
-        else:
-            findings.excess("duplicate", names, because)
-    at = np.minimum(np.searchsorted(distinct, cells_found), len(distinct) - 1)
-    return np.asarray(distinct[at] == cells_found, np.bool_)
+class _Cells:
+    """The cells that have records, and how often these came and were counted."""
+
+    def __init__(self, cells: Ints, cells_found: Ints) -> None:
+        distinct, first, came = np.unique(cells, return_index=True, return_counts=True)
+        ordered = np.sort(cells_found)
+        counted = np.searchsorted(ordered, distinct, "right") - np.searchsorted(ordered, distinct)
+        self._first: Final = first  # record of each cell
+        self._came: Final = came
+        self._counted: Final = counted
+        at = np.minimum(np.searchsorted(distinct, cells_found), len(distinct) - 1)
+        self.known: Final[Bools] = distinct[at] == cells_found  # which counts are of a cell at all
+
+    def differing(self, numbers: _Numbers) -> Iterator[tuple[int, int, int]]:
+        """The first cells of each kind, key by key: their first record, how many came, and counted."""
+        came, counted = self._came, self._counted
+        kinds = [
+            self._in_order(np.flatnonzero(d), numbers) for d in (counted < came, counted > came)
+        ]
+        for cell in self._in_order(np.concatenate([kind[:LIMIT] for kind in kinds]), numbers):
+            yield int(self._first[cell]), int(came[cell]), int(counted[cell])
+
+    def _in_order(self, cells: Ints, numbers: _Numbers) -> Ints:
+        first = self._first[cells]
+        return cells[np.lexsort((first, numbers.first_like(first)))]
 
 
 def _judge_invented(

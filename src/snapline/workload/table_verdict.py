@@ -37,7 +37,7 @@ def judge_table(
         found = Batch(dict.fromkeys(columns, np.zeros(0, np.int64)), 0)
     table = _Table(found.select(*columns), identity, values)
     must = [table.hold(piece) for piece in expected]
-    may = [table.hold(piece) for piece in optional]
+    may = [table.hold(piece, optional=True) for piece in optional]
     right, allowed = (
         dict(pair for piece in picked for pair in _pairs(piece, columns, len(identity)))
         for picked in (must, may)
@@ -81,7 +81,7 @@ class _Table:
         at = np.minimum(np.searchsorted(self._heads, codes), len(self._heads) - 1)
         return at, np.where(self._heads[at] == codes, self._copies[at], 0)
 
-    def hold(self, piece: Batch) -> Batch:
+    def hold(self, piece: Batch, *, optional: bool = False) -> Batch:
         """Compare what came out with a piece of what is right; the rows of it that are worth a word."""
         at, copies = self._find(piece)
         here = np.flatnonzero(copies)
@@ -91,17 +91,21 @@ class _Table:
         self._known[at[here]] = True
         lacking = np.ones(len(piece), np.bool_)
         lacking[rows[same]] = False
-        missing = np.flatnonzero(copies == 0)[: LIMIT - self._missing]
-        wrong = np.flatnonzero(lacking & (copies > 0))[: LIMIT - self._wrong]
-        self._missing += len(missing)
-        self._wrong += len(wrong)
+        wrong = np.flatnonzero(lacking & (copies > 0))
         repeated = np.flatnonzero((copies > 1) & np.isin(at, self._repeated))
-        return piece.take(np.unique(np.concatenate([missing, wrong, repeated])))
+        if optional:  # only in excess, and so in the order in which it came out
+            few = np.flatnonzero(np.isin(at, self._earliest(at[wrong])) & (copies > 0))
+        else:
+            missing = np.flatnonzero(copies == 0)[: LIMIT - self._missing]
+            wrong = wrong[: LIMIT - self._wrong]
+            self._missing += len(missing)
+            self._wrong += len(wrong)
+            few = np.concatenate([missing, wrong])
+        return piece.take(np.union1d(few, repeated))
 
     def differing(self, picked: Sequence[Batch]) -> Batch:
-        """The rows of the picked identities, and of the first that are in excess, as they came out."""
-        excess = self._earliest(np.flatnonzero((self._copies > 1) | ~self._known))
-        heads = [excess]
+        """The rows of the picked identities, and of the first that nothing gives, as they came out."""
+        heads = [self._earliest(np.flatnonzero(~self._known))]
         for piece in picked:
             at, copies = self._find(piece)
             heads.append(at[copies > 0])

@@ -147,6 +147,7 @@ def test_rows_have_the_same_number_if_and_only_if_they_are_equal(rows, cut):
     mine, others = table[:cut], table[cut:]
     codes = Codes(list(mine.T))
     numbers = [*codes.own.tolist(), *codes.of(list(others.T)).tolist()]
+    assert min(numbers) >= UNKNOWN
     assert UNKNOWN not in numbers[:cut]
     for a, number in zip(rows[:cut], numbers[:cut], strict=True):
         assert [b == a for b in rows] == [other == number for other in numbers]

@@ -16,21 +16,19 @@ EXPECTED = {1: "a", 2: "b"}
 
 
 def kinds(level, rows, optional=None):
-    findings = Findings(level)
-    judge_rows(findings, EXPECTED, rows, "row {}".format, optional or {})
-    if optional is None:
-        assert told(findings) == told(judged_as_a_table(level, rows))
+    """Judged as a table, and the same in the plain form."""
+    may = optional or {}
+    findings, plain = Findings(level), Findings(level)
+    judge_rows(plain, EXPECTED, rows, "row {}".format, may)
+    right, found, allowed = map(table, (EXPECTED.items(), rows, may.items()))
+    judge_table(findings, [right], found, ("key",), ("value",), "row {}".format, [allowed])
+    assert told(findings) == told(plain)
     return told(findings)
 
 
-def judged_as_a_table(level, rows):
-    right, found = (
-        Batch.of(key=[key for key, _ in pairs], value=[value for _, value in pairs])
-        for pairs in (list(EXPECTED.items()), rows)
-    )
-    findings = Findings(level)
-    judge_table(findings, [right], found, ("key",), ("value",), "row {}".format)
-    return findings
+def table(pairs):
+    pairs = list(pairs)
+    return Batch.of(key=[key for key, _ in pairs], value=[value for _, value in pairs])
 
 
 def told(findings):
@@ -68,6 +66,13 @@ def test_what_is_optional_may_come_once_and_only_right():
     assert kinds(EXACTLY, [*right, (3, "c"), (3, "c")], {3: "c"}) == [("duplicate", "row 3")]
     assert kinds(EXACTLY, [*right, (3, "x")], {3: "c"}) == [("wrong", "row 3")]
     assert kinds(LEAST, [*right, (3, "x")], {3: "c"}) == []
+
+
+def test_of_many_that_are_optional_and_wrong_the_first_to_come_out_are_told():
+    many = range(10, 100)
+    wrong = [(1, "a"), (2, "b"), *((n, "x") for n in reversed(many))]
+    told_of = kinds(EXACTLY, wrong, dict.fromkeys(many, "c"))
+    assert told_of == [("wrong", f"row {n}") for n in range(99, 99 - LIMIT, -1)]
 
 
 def test_a_verdict_stops_at_its_limit():
