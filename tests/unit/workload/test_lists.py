@@ -4,8 +4,19 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.batch import Varlen
-from snapline.workload.lists import any_item, append, empty_lists, list_lengths, pairs
+from snapline.batch import Batch, Varlen
+from snapline.workload.lists import (
+    any_item,
+    append,
+    empty_lists,
+    gathered,
+    list_lengths,
+    longest,
+    pairs,
+    spread,
+    step_names,
+    with_steps,
+)
 
 KEYS = st.lists(st.integers(0, 4), max_size=12)
 LISTS = st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=8)
@@ -39,3 +50,20 @@ def test_a_list_is_hit_when_one_of_its_items_is(rows):
 
 def test_empty_lists_are_empty():
     assert empty_lists(3).to_list() == [[], [], []]
+
+
+@given(LISTS, st.integers(0, 3))
+def test_lists_as_columns_of_numbers_are_told_apart(rows, wider):
+    column = Varlen.of("list", rows)
+    width = longest(column) + wider
+    assert width == max(map(len, rows), default=0) + wider
+    assert spread(column, width).tolist() == [row + [-1] * (width - len(row)) for row in rows]
+    batch = with_steps(Batch({"items": column}), "items", width)
+    cells = [batch[name].tolist() for name in step_names(width)]
+    assert cells[0] == list(map(len, rows))
+    assert len(set(zip(*cells, strict=True))) == len(set(map(tuple, rows)))
+
+
+def test_the_rows_of_a_matrix_are_lists():
+    assert gathered(ints([[1, 2], [3, 4], [5, 6]])).to_list() == [[1, 2], [3, 4], [5, 6]]
+    assert gathered(np.zeros((2, 0), np.int64)).to_list() == [[], []]
