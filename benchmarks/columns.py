@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import real_run
 from checks import CHUNK, Tally
-from pages import Session, parser_of, table, with_spread
+from pages import Session, call, parser_of, table, with_spread
 from real_run import Finished
 from snapline_side import EVENT_MS, CountingSink, added, by_value, tally_of
 
@@ -243,4 +243,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    call(main)

@@ -18,7 +18,7 @@ from statistics import median
 import flink_peer
 import snapline_side
 from checks import Load
-from pages import RESULTS, Session, names, numbers, parser_of, spread, table
+from pages import RESULTS, Session, call, names, numbers, parser_of, spread, table
 from snapline_side import judged, load_of, paced
 
 from snapline.protocols import PROTOCOLS
@@ -219,4 +219,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    call(main)

@@ -21,7 +21,7 @@ import memory
 import slot_probe
 import snapline_side
 from flat_figures import Watch, blocks_of, minute_table, slope_table
-from pages import Session, names, parser_of
+from pages import Session, call, names, parser_of
 from snapline_side import judged, load_of, paced
 
 QUERY = "q3"
@@ -111,4 +111,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    call(main)

@@ -10,7 +10,7 @@ import platform
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -101,3 +101,11 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
 def with_spread(values: Sequence[float], digits: int = 2) -> str:
     """The median, then the lowest and the highest."""
     return f"**{median(values):.{digits}f}** ({spread(values, digits)})"
+
+
+def call(main: Callable[[], None]) -> None:
+    """Run a program; whoever presses Ctrl-C wants it to end, and no story."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -16,7 +16,7 @@ from statistics import median
 
 import real_run
 import snapline_side
-from pages import Session, names, numbers, parser_of, table, with_spread
+from pages import Session, call, names, numbers, parser_of, table, with_spread
 from snapline_side import judged, load_of
 
 from snapline.engine.job import Settings
@@ -135,4 +135,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    call(main)

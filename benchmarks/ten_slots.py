@@ -14,7 +14,7 @@ from statistics import median
 import snapline_side
 from checks import Load
 from memory import Memory, memory_of
-from pages import Session, names, numbers, parser_of, table
+from pages import Session, call, names, numbers, parser_of, table
 from real_run import every, when_begun
 from snapline_side import SnaplineRun, judged, paced
 
@@ -101,4 +101,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    call(main)

@@ -20,7 +20,7 @@ from pathlib import Path
 import real_run
 import snapline_side
 from checks import Load
-from pages import Session, names
+from pages import Session, call, names
 from snapline_side import judged, load_of
 
 from snapline.engine.job import Settings
@@ -103,4 +103,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    call(main)
