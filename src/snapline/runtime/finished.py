@@ -94,9 +94,7 @@ def open_run(
 
 def spec_of(directory: RunDirectory) -> Spec:
     """What was run."""
-    # Runs that say nothing of a size are from before there was one: all were small.
-    fields: dict[str, Any] = {"size": "small", **directory.spec()}
-    del fields["version"]
+    fields = {name: value for name, value in directory.spec().items() if name != "version"}
     try:
         return Spec(**fields)
     except TypeError as error:

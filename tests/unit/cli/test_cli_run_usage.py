@@ -9,6 +9,7 @@ import pytest
 from snapline import cli
 from snapline.cli import main
 from snapline.errors import UsageError
+from snapline.runtime import generate
 from snapline.runtime import run as run_module
 from snapline.runtime.finished import spec_of
 from snapline.runtime.rundir import RunDirectory
@@ -113,7 +114,7 @@ def test_an_error_in_a_flow_file_is_one_message_with_its_line(snapline, tmp_path
 
 def test_input_of_another_workload_is_refused(snapline, tmp_path):
     described = {
-        "version": 1,
+        "version": generate.VERSION,
         "workload": "q3",
         "format": "log",
         "sources": {},
@@ -144,13 +145,6 @@ def test_size_and_skew_reach_the_input_and_a_resume(snapline, tmp_path, monkeypa
     _, out, _ = snapline("runs", "show", "last")
     assert "small" in out
     assert "1,500" in out
-
-
-def test_a_run_from_before_there_were_sizes_is_resumed_as_the_small_one_it_was(tmp_path):
-    fields = asdict(Spec("q12"))
-    del fields["size"]
-    directory = RunDirectory.create(tmp_path / "runs", "q12", "aligned", fields)
-    assert spec_of(directory).params.full is False
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def hottest_in(keys):
 
 @pytest.mark.parametrize("percent", [10, 30, 50, 100])
 def test_so_many_percent_of_the_records_name_the_hot_key(percent):
-    source = records(replace(SIZE, hot=percent))
+    source = records(replace(SIZE, records=200_000, hot=percent))
     keys = [source.make(partition, 0, source.records)["key"] for partition in range(2)]
     (one, share), (other, _) = map(hottest_in, keys)
     assert one == other

@@ -138,6 +138,29 @@ def test_a_seller_is_one_of_the_latest_thousand_people_or_the_one_who_comes_next
     assert lots["seller"].max() < len(people)
 
 
+@pytest.mark.parametrize(
+    ("stream", "field", "share", "newest", "oldest"),
+    [
+        ("bids", "bidder", 46, 1, 1_000),
+        ("bids", "auction", 46 / 3, 1, 100),
+        ("auctions", "seller", 3, 0, 1_000),
+    ],
+)
+def test_so_many_are_known_and_all_of_them(stream, field, share, newest, oldest):
+    offsets = np.arange(90_000, 130_000)
+    batch = SOURCES[stream](FULL).make(0, 90_000, 130_000)
+    there = (offsets * round(FULL.records / share) // FULL.records + 1) * FULL.partitions
+    ages = np.unique(there - batch[field])
+    assert ages.tolist() == list(range(newest, oldest + 1))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whoever_is_named_registers_before_the_end(seed):
+    params = Params(seed=seed, partitions=2, records=9, duration_ms=100, full=True)
+    assert model.auctions(params).everything()["seller"].max() < 6
+    assert model.bids(params).everything()["bidder"].max() < 2
+
+
 def test_a_stream_of_few_records_names_only_who_is_there():
     tiny = Params(partitions=1, records=1, duration_ms=5, full=True)
     assert model.bids(tiny).everything()["bidder"].tolist() == [0]
