@@ -4,13 +4,14 @@ A capture takes views of the rows behind the last mark without a copy: growing m
 larger buffer and leaves the old one to whoever still reads it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from snapline.batch import Array, Batch, Column, Varlen, VarlenKind, Words
+from snapline.batch import Array, Batch, Column, Varlen, VarlenKind, Words, kind_of
+from snapline.errors import UsageError
 
 _ROWS_MIN: Final = 64
 
@@ -21,6 +22,13 @@ class Fixed:
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._data: Array = np.empty(_ROWS_MIN, dtype)
         self.length = 0
+
+    def fits(self, column: Column) -> bool:
+        """Whether these can be rows without losing anything."""
+        own = self._data.dtype
+        return isinstance(column, np.ndarray) and (
+            column.dtype == own or np.can_cast(column.dtype, own)
+        )
 
     def append(self, column: Array) -> None:
         """Add rows; amortised, each costs a constant."""
@@ -51,6 +59,9 @@ class _Words:
         self._known: tuple[str, ...] = ()  # the dictionary of the batch before
         self._recode: Array = np.zeros(0, np.int32)  # from its codes to ours
 
+    def fits(self, column: Column) -> bool:
+        return isinstance(column, Words)
+
     def append(self, column: Words) -> None:
         if column.values != self._known:
             codes = self._dictionary
@@ -74,6 +85,9 @@ class _Varlen:
         self._offsets = Fixed(np.int64)
         self._offsets.append(np.zeros(1, np.int64))
         self._values = Fixed(dtype)
+
+    def fits(self, column: Column) -> bool:
+        return isinstance(column, Varlen) and column.kind == self._kind
 
     def append(self, column: Varlen) -> None:
         column = column.compact()
@@ -111,14 +125,21 @@ class Rows:
         if not self._columns:
             self._columns = {name: _growing(column) for name, column in columns.items()}
         for name, growing in self._columns.items():
+            if not growing.fits(columns[name]):
+                now, before = kind_of(columns[name]), kind_of(growing.view())
+                raise UsageError(
+                    f"the column '{name}' is {now} and was {before} in the rows before: what makes "
+                    "it must always make the same kind"
+                )
             growing.append(columns[name])
         first = self.length
         self.length += count
         return first
 
-    def take(self, rows: Array) -> Batch:
-        """A copy of the rows with these numbers."""
-        return Batch({name: c.take(rows) for name, c in self._columns.items()}, len(rows))
+    def take(self, rows: Array, but: Collection[str] = ()) -> Batch:
+        """A copy of the rows with these numbers; of all columns but some."""
+        columns = {n: c.take(rows) for n, c in self._columns.items() if n not in but}
+        return Batch(columns, len(rows))
 
     def view(self, start: int = 0) -> Batch:
         """The rows from `start` on, without a copy."""

@@ -47,6 +47,8 @@ class JoinState:
 
     def __init__(self, keys: Keys) -> None:
         self._keys: Final = keys
+        #: key columns of one name: they stand once in a pair, as the left side has them
+        self._shared: Final = {a for a, b in zip(keys[LEFT], keys[RIGHT], strict=True) if a == b}
         self._heads: Final = KeyedState(keys[LEFT], dict.fromkeys(SIDES, -1))
         self._sides: Final = {side: _Side() for side in SIDES}
 
@@ -63,17 +65,11 @@ class JoinState:
         positions, rows = self._sides[other].chains.walk(self._heads[other][slots])
         if not len(rows):
             return None
-        mine, theirs = batch.take(positions), self._sides[other].rows.take(rows)
-        return self._pair(mine, theirs) if side == LEFT else self._pair(theirs, mine)
-
-    def _pair(self, left: Batch, right: Batch) -> Batch:
-        """Columns of both; a key of one name stands once, other names that collide get `_right`."""
-        columns = dict(left.columns)
-        shared = [a for a, b in zip(self._keys[LEFT], self._keys[RIGHT], strict=True) if a == b]
-        for name, column in right.columns.items():
-            if name not in shared:
-                columns[_free(name, columns)] = column
-        return Batch(columns, left.length)
+        kept = self._sides[other].rows
+        if side == LEFT:
+            return _pair(batch.take(positions), kept.take(rows, self._shared))
+        mine = batch.select(*(name for name in batch.columns if name not in self._shared))
+        return _pair(kept.take(rows), mine.take(positions))
 
     def capture(self, side: str, *, full: bool) -> Batch:
         """The rows of a side, or those that are new."""
@@ -84,6 +80,14 @@ class JoinState:
         if rows := [batch for batch in batches if batch.length]:
             self.add(side, concat(rows))
             self._sides[side].rows.mark()
+
+
+def _pair(left: Batch, right: Batch) -> Batch:
+    """Columns of both; names that collide get `_right`."""
+    columns = dict(left.columns)
+    for name, column in right.columns.items():
+        columns[_free(name, columns)] = column
+    return Batch(columns, left.length)
 
 
 def _free(name: str, taken: Mapping[str, Column]) -> str:

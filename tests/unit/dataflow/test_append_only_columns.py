@@ -1,11 +1,13 @@
 """Append-only rows of every kind of column."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.batch import Batch, Words, encode
+from snapline.batch import Batch, Varlen, Words, encode
 from snapline.dataflow.columns import Rows
+from snapline.errors import UsageError
 
 ROW = st.tuples(
     st.integers(0, 9),
@@ -45,3 +47,26 @@ def test_rows_are_taken_by_their_number(batch, data):
         rows.append(batch_of([row]).columns, 1)
     numbers = data.draw(st.lists(st.integers(0, len(batch) - 1), max_size=9))
     assert rows.take(np.array(numbers, np.int64)).rows() == [batch[n] for n in numbers]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "story"),
+    [
+        (np.array([1]), np.array([0.5]), "is float64 and was int64"),
+        (np.array([1]), Varlen.of("str", ["a"]), "is str and was int64"),
+        (Varlen.of("str", ["a"]), Words(np.zeros(1, np.int32), ("a",)), "is words and was str"),
+        (Varlen.of("list", [[1]]), Varlen.of("bytes", [b"1"]), "is bytes and was list"),
+    ],
+)
+def test_a_column_that_changes_its_kind_is_refused_before_anything_is_lost(first, then, story):
+    rows = Rows()
+    rows.append({"n": first}, 1)
+    with pytest.raises(UsageError, match=f"'n' {story}"):
+        rows.append({"n": then}, 1)
+
+
+def test_a_narrower_number_is_welcome():
+    rows = Rows()
+    rows.append({"n": np.array([1])}, 1)
+    rows.append({"n": np.array([2], np.int32)}, 1)
+    assert rows.view()["n"].tolist() == [1, 2]
