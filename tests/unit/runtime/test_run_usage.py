@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import snapline as sl
 from snapline.errors import UsageError
 from snapline.runtime import run as run_module
 from snapline.runtime.run import run
@@ -44,6 +45,21 @@ def test_what_cannot_be_run_is_refused_with_one_message_and_leaves_nothing(
 ):
     with pytest.raises(UsageError, match=message):
         run(Spec(**{**SOUND, **wrong}), runs=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"size": "huge"}, r"a size is full or small, not 'huge'"),
+        ({"hot": 200}, r"0 to 100 percent, not 200"),
+        ({"hot_moves": "5s"}, r"say how hot it is"),
+        ({"hot": 20, "hot_moves": "often"}, r"hot_moves is written as"),
+    ],
+)
+def test_a_size_or_a_skew_that_makes_no_sense_is_refused(tmp_path, wrong, message):
+    with pytest.raises(UsageError, match=message):
+        sl.run("q12", slots=1, runs=tmp_path / "runs", **wrong)
     assert not (tmp_path / "runs").exists()
 
 
