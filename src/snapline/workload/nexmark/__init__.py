@@ -1,1 +1,1 @@
-"""NexMark in a small form: an auction house's persons, auctions and bids, and four queries over them."""
+"""NexMark, small and in full: an auction house's persons, auctions and bids, and four queries over them."""
