@@ -109,8 +109,7 @@ class Varlen:
 
     def to_list(self) -> list[Any]:
         """The rows as Python values."""
-        bounds = self.offsets.tolist()
-        rows = [self.values[a:b] for a, b in itertools.pairwise(bounds)]
+        rows = [self.values[a:b] for a, b in itertools.pairwise(self.offsets.tolist())]
         match self.kind:
             case "list":
                 return [row.tolist() for row in rows]
@@ -263,9 +262,8 @@ def concat(batches: Sequence[Batch]) -> Batch:
     """One batch of all rows. All batches have the same columns."""
     if len(batches) == 1:
         return batches[0]
-    first = batches[0]
     return Batch(
-        {name: _concat([batch.columns[name] for batch in batches]) for name in first.columns},
+        {name: _concat([batch.columns[name] for batch in batches]) for name in batches[0].columns},
         sum(batch.length for batch in batches),
     )
 
@@ -309,21 +307,23 @@ def encode(batch: Batch) -> bytes:
     return b"".join(pieces_of(batch))  # type: ignore[arg-type]  # arrays are buffers
 
 
-def pieces_of(batch: Batch) -> list[Buffer]:
-    """The binary form in pieces: those that hold the columns are the columns themselves."""
-    pieces: list[Buffer] = [_HEAD.pack(batch.length, len(batch.columns))]
+def pieces_of(batch: Batch, before: bytes = b"") -> list[Buffer]:
+    """The binary form in pieces, `before` in the first one; the others are the columns themselves."""
+    head = before + _HEAD.pack(batch.length, len(batch.columns))
+    pieces: list[Buffer] = []
     for name, column in batch.columns.items():
         if isinstance(column, np.ndarray):
-            pieces += (_field(name, _name_of(column.dtype)), _whole(column))
+            head += _field(name, _name_of(column.dtype))
+            pieces.append(_whole(column))
         elif isinstance(column, Words):
             words = _write_words(column.values)
-            codes = _whole(column.codes.astype(np.int32, copy=False))
-            pieces += (_field(name, "words", len(words)), codes, words)
+            head += _field(name, "words", len(words))
+            pieces += (_whole(column.codes.astype(np.int32, copy=False)), words)
         else:
             column = column.compact()
-            pieces += (_field(name, column.kind, column.values.nbytes), _whole(column.offsets))
-            pieces.append(_whole(column.values))
-    return pieces
+            head += _field(name, column.kind, column.values.nbytes)
+            pieces += (_whole(column.offsets), _whole(column.values))
+    return [head, *pieces]
 
 
 def _whole(array: Array) -> Array:
@@ -361,14 +361,14 @@ def decode(data: bytes | memoryview) -> Batch:
     view = memoryview(data)
     length, count = _HEAD.unpack_from(view)
     at = _HEAD.size
-    columns: dict[str, Column] = {}
+    fields: list[tuple[str, Kind, int]] = []
     for _ in range(count):
         name_size, kind_size, extra = _FIELD.unpack_from(view, at)
-        at += _FIELD.size
-        name = bytes(view[at : at + name_size]).decode()
-        at += name_size
-        kind = bytes(view[at : at + kind_size]).decode()
-        at += kind_size
+        words = bytes(view[at + _FIELD.size : at + _FIELD.size + name_size + kind_size])
+        fields.append((words[:name_size].decode(), words[name_size:].decode(), extra))
+        at += _FIELD.size + len(words)
+    columns: dict[str, Column] = {}
+    for name, kind, extra in fields:
         columns[name], at = _read_column(view, at, kind, length, extra)
     return Batch(columns, length)
 

@@ -89,7 +89,7 @@ def message_pieces(message: Message) -> list[Buffer]:
     channel = message.channel.encode()
     watermark = _NO_WATERMARK if message.watermark is None else message.watermark
     head = _MESSAGE.pack(len(channel), len(message.header), message.seq, message.epoch, watermark)
-    return [head + channel + message.header, *columns.pieces_of(message.batch)]
+    return columns.pieces_of(message.batch, head + channel + message.header)
 
 
 def decode_message(data: bytes | memoryview) -> Message:

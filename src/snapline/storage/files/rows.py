@@ -24,7 +24,8 @@ class RowWriter:
     def append(self, batch: Batch) -> None:
         """Add rows; durable only after the next `sync`."""
         if len(batch):
-            self._appender.append(_FIRST.pack(self.position, len(batch)), *pieces_of(batch))
+            first = _FIRST.pack(self.position, len(batch))
+            self._appender.append(*pieces_of(batch, first))
             self.position += len(batch)
 
     def sync(self) -> None:
