@@ -47,10 +47,19 @@ class KeyedState:
             self._direct = len(columns) == 1 and isinstance(columns[0], np.ndarray)
             if not self._direct:
                 self._table.add_column(_ROW, -1)
+        if len(columns) == 1 and isinstance(columns[0], Words):
+            return self._locate_words(columns[0])
         canonical = [_canonical(column) for column in columns]
         if self._direct and isinstance(canonical[0], np.ndarray):
             return self._table.locate(canonical[0])
         return self._locate_hashed(canonical)
+
+    def _locate_words(self, column: Words) -> Int64s:
+        """As any key, but each word that occurs is looked up once."""
+        used = np.flatnonzero(np.bincount(column.codes, minlength=len(column.values)))
+        slots = np.empty(len(column.values), np.int64)
+        slots[used] = self._locate_hashed([_spelled(column.values).take(used)])
+        return slots[column.codes]
 
     def _locate_hashed(self, columns: Sequence[Column]) -> Int64s:
         hashes = hash_columns(columns)
