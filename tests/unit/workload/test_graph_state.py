@@ -15,7 +15,7 @@ from snapline.dataflow.multi_map import MultiMap
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Params
 from snapline.workload.nhop import query as nhop
-from snapline.workload.nhop.buckets import Buckets
+from snapline.workload.nhop.buckets import Buckets, Stretches
 from snapline.workload.reachability import living
 from snapline.workload.reachability import query as reachability
 from snapline.workload.reachability.model import LINK, SOURCE
@@ -312,9 +312,19 @@ def test_what_was_freed_stays_so_after_a_restore():
     assert len(fresh._routes) == 0
 
 
-def test_a_ttl_of_nothing_pairs_what_is_due_at_the_same_time():
-    rows = Buckets("time", "start", 0)
+@pytest.mark.parametrize("rows", [Buckets, Stretches])
+def test_a_ttl_of_nothing_pairs_what_is_due_at_the_same_time(rows):
+    rows = rows("time", "start", 0)
     rows.add(edge(1, 5, 7, 8))
     near = list(rows.near(ints(7), ints(5)))
     assert [found.tolist() for _, _, found in near] == [[0]]
     assert nhop.ttl_ms(replace(Params(), duration_ms=3)) == 0
+
+
+def test_captures_of_edges_are_views():
+    join = nhop.Join(100)
+    for event in range(200):
+        join.process(nhop.EDGES, edge(event, event, 7, 8))
+    captured = join.capture(full=True).parts["edges"]["id"]
+    assert captured.base is not None
+    assert captured.tolist() == list(range(200))

@@ -4,11 +4,11 @@
            +-> routes -- (by end) ---+                    |
                                      +----- (by end) -----+  feedback
 
-What is further apart than the TTL never meets: the join keeps edges and routes in buckets of time. Routes
+What is further apart than the TTL never meets: the join keeps edges and routes by stretches of time. Routes
 wait for edges, and edges come from the source alone, so the watermark tells when a route has met all that
 it ever will, and it is freed. Edges wait for routes, which also come round the cycle, where watermarks do
 not travel: nobody knows whether an old route is still on its way, so edges are kept for ever. That costs
-memory, but no time: old buckets are not looked at.
+memory, but no time: old stretches are not looked at.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from snapline.ids import Millis
 from snapline.workload.base import Params, Workload
 from snapline.workload.generated import Ints
 from snapline.workload.lists import append, empty_lists, list_lengths
-from snapline.workload.nhop.buckets import Buckets
+from snapline.workload.nhop.buckets import Buckets, Stretches
 from snapline.workload.nhop.model import HOPS, edges, ttl_ms
 from snapline.workload.nhop.oracle import SINK, judge
 
@@ -55,7 +55,7 @@ class Join(Operator):
 
     def __init__(self, ttl_ms: Millis) -> None:
         self._ttl_ms: Final = ttl_ms
-        self._edges: Final = Buckets("time", "start", ttl_ms)
+        self._edges: Final = Stretches("time", "start", ttl_ms)
         self._routes: Final = Buckets("first", "end", ttl_ms)
         self._watermark: Millis = BEFORE_TIME
 
