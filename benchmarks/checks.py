@@ -99,7 +99,7 @@ def counted(query: str, output: Batch) -> Tally:
     return Tally(len(output), _sum(pair_hash(output["person"], output["auction"])))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def expected(load: Load) -> Tally:
     """The tally that is right."""
     match load.query:
