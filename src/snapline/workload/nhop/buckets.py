@@ -68,9 +68,6 @@ class Buckets:
         self._changed: dict[int, MultiMap] = {}  # since the last capture
         self._first = -1  # buckets up to here were dropped
 
-    def __len__(self) -> int:
-        return sum(len(bucket) for bucket in self._buckets.values())
-
     def add(self, batch: Batch) -> None:
         """Keep rows; those of a bucket that was dropped are not needed any more."""
         for number, at in runs(batch[self._time] // self._width_ms):

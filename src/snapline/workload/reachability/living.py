@@ -73,9 +73,6 @@ class Living:
         self._rows = MultiMap()
         self._made_of = MultiMap()  # by event: the numbers of the rows
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def add(self, batch: Batch) -> Batch:
         """Keep the rows without a deleted event, and return them."""
         positions, events = self._events(batch)
