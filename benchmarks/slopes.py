@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 NORMAL_975 = 1.959964
+ROUNDING = 1e-9  # a figure that never changes has a slope like this, and no error
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Slope:
     @property
     def flat(self) -> bool:
         """Whether the series may as well have no slope at all."""
-        return abs(self.value) <= self.error
+        return abs(self.value) <= max(self.error, ROUNDING * abs(self.mean))
 
     def relative(self, value: float) -> float:
         """A slope in percent of the mean."""

@@ -47,8 +47,10 @@ def test_what_has_no_slope_is_called_flat_even_if_neighbours_are_alike(slopes, a
     assert share < np.mean(flat) <= 0.98
 
 
-def test_a_sawtooth_is_flat(slopes):
+def test_a_sawtooth_and_what_never_changes_are_flat(slopes):
     assert slopes.slope_of(TIMES, np.arange(len(TIMES)) % 9).flat
+    assert slopes.slope_of(TIMES, np.full(len(TIMES), 0.1)).flat
+    assert slopes.slope_of(TIMES, np.full(len(TIMES), 12_345.678)).flat
 
 
 def test_three_points_have_no_slope(slopes):
