@@ -51,7 +51,7 @@ Costs = dict[int, dict[str, list[Cost]]]
 def measure(batch: int, protocol: str, records: float, asked: argparse.Namespace) -> Cost:
     """One run of q12, judged."""
     load = load_of(QUERY, records, asked.slots)
-    settings = Settings(linger_ms=real_run.SETTINGS.linger_ms, batch_max_records=batch)
+    settings = Settings(batch_max_records=batch)
     run = snapline_side.run(
         load, protocol=protocol, interval_ms=asked.interval_ms, settings=settings
     )

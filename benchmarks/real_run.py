@@ -28,7 +28,7 @@ from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.timeline import Timeline
 from snapline.runtime.words import Pulse
 
-SETTINGS = Settings(linger_ms=2)
+SETTINGS = Settings()  # as any run has them
 TIMEOUTS = Timeouts(heartbeat_s=0.05, silence_s=30, lease_s=30)
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PATIENCE_S = 20.0  # for a process to end by itself

@@ -42,7 +42,7 @@ def measure(
     load: Load, protocol: str, asked: argparse.Namespace, program: str = PROGRAM
 ) -> snapline_side.SnaplineRun:
     """Run a query to its end, and judge it."""
-    settings = Settings(linger_ms=real_run.SETTINGS.linger_ms, batch_max_records=asked.batch)
+    settings = Settings(batch_max_records=asked.batch)
     run = snapline_side.run(
         load,
         protocol=protocol,
