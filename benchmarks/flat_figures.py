@@ -41,7 +41,7 @@ class Watch:
     @property
     def state(self) -> int:
         """The bytes of all states, at the end."""
-        return sum(lines[-1].state for lines in self.lines.values())
+        return sum(lines[-1].state for lines in self.lines.values() if lines)
 
 
 def _on_disk(folder: Path) -> int:
@@ -97,6 +97,12 @@ def cpu_us(block: Block) -> float:
     return per_s * 1e6 / (read / BATCH)
 
 
+def pass_us(block: Block) -> float:
+    """CPU time for one pass of a slot's loop: one batch, however large, through one task."""
+    spent_s = sum(lines[-1].cpu_s - lines[0].cpu_s for lines in block.slots)
+    return spent_s * 1e6 / max(sum(lines[-1].passes - lines[0].passes for lines in block.slots), 1)
+
+
 def _percentile(block: Block, name: str) -> float:
     found = [getattr(second, name) for second in block.seconds if second.written]
     return fmean(found) if found else float("nan")
@@ -117,6 +123,7 @@ def _stored(block: Block) -> float:
 
 
 FIGURES: dict[str, Callable[[Block], float]] = {
+    "CPU us per batch taken": pass_us,
     "CPU us per 4,000 records": cpu_us,
     "blocked by a delta, us": lambda block: block.mean(lambda line: line.delta_us),
     "blocked by a full capture, us": lambda block: block.mean(lambda line: line.full_us),

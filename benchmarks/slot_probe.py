@@ -39,6 +39,7 @@ class Line:
 
     at_s: float = 0.0  # since input began to be due
     cpu_s: float = 0.0  # so far
+    passes: int = 0  # inputs that were taken or read, so far
     rss: int = 0
     state: int = 0
     delta_us: list[float] = field(default_factory=list)  # to capture what has changed
@@ -55,6 +56,7 @@ class ProbedSlot(SlotProcess):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.line = Line()
+        self._passes = 0
         self._first_marker: dict[TaskId, Micros] = {}
         folder = self.directory.path / "probe"
         folder.mkdir(exist_ok=True)
@@ -66,11 +68,16 @@ class ProbedSlot(SlotProcess):
             line, self.line = self.line, Line()
             line.at_s = self.now_us() / 1e6
             line.cpu_s = time.process_time()
+            line.passes = self._passes
             line.rss = rss()
             line.state = sum(size_of(task.operator) for task in self.engine.tasks.values())
             self._file.write(json.dumps(asdict(line)) + "\n")
             self._file.flush()
         self.loop.after(1.0, self._tell)
+
+    def worked(self, records: int) -> None:
+        """Counts passes of the loop."""
+        self._passes += 1
 
     def journal(self, entry: Entry) -> None:
         """Notes when a task waits for the other markers of a round."""

@@ -70,7 +70,7 @@ def test_figures_of_a_long_run_are_cut_into_whole_blocks_and_given_slopes():
         for at_s in range(45)
     ]
     lines = [
-        figures.Line(at_s + 0.5, 0.002 * at_s, 5_000_000, 2_000_000, delta_us=[20.0])
+        figures.Line(at_s + 0.5, 0.002 * at_s, 5 * at_s, 5_000_000, 2_000_000, delta_us=[20.0])
         for at_s in range(45)
     ]
     watch = figures.Watch({"process-0": lines}, [(at_s + 0.5, 8_000_000) for at_s in range(45)])
@@ -78,6 +78,7 @@ def test_figures_of_a_long_run_are_cut_into_whole_blocks_and_given_slopes():
     assert [block.at_s for block in blocks] == [5, 15, 25, 35]
     table = {row.split(" | ")[0]: row for row in figures.slope_table(blocks)}
     assert "| 2,000.00 |" in table["| CPU us per 4,000 records"]
+    assert "| 400.00 |" in table["| CPU us per batch taken"]
     assert "| 3.00 |" in table["| RSS beyond the state, MB"]
     assert table["| RSS beyond the state, MB"].endswith("| yes |")
     assert table["| p99, ms (mean of seconds)"].endswith("| **no** |")
