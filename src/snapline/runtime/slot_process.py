@@ -25,6 +25,7 @@ from snapline.engine.slot import Slot
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.journal.entry import Entry, Happened
 from snapline.runtime import words
+from snapline.runtime.allocator import give_memory_back
 from snapline.runtime.background import Background
 from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
@@ -78,6 +79,7 @@ class SlotProcess:
 
     def run(self) -> None:
         """Live until it is over. Whatever ends it, the others notice at once: no connection stays."""
+        give_memory_back()
         gc.freeze()  # what was imported and unpickled stays: no collection looks at it again
         try:
             self._live()
