@@ -27,15 +27,14 @@ from snapline_side import judged, load_of, paced
 QUERY = "q3"
 PILOT_RECORDS = 3_000_000
 PILOT_S = 6  # so long the run takes that tells the capacity
-MEMORY_SHARE = (
-    0.33  # of what is free: a table that grows is there twice, and needs room to be sorted
-)
+MEMORY_SHARE = 0.4  # of what is free: a table that grows is there twice, and is sorted
 HOW = (
     "Every second each slot notes its CPU time, its RSS, the size of the arrays in its state, and how long",
     "each capture and each alignment took; the log is what `logs/` takes on disk. Blocks of 10 s from the",
     "second minute on (`--skip-s`): mean, slope per minute by least squares with its 95 % interval (for",
     "fewer, effective points, where neighbours are alike), the slope in percent of the mean, and whether",
-    "zero is within the interval. *Blocked*: an operator with state stands still for a capture.",
+    "zero is within the interval. *Blocked*: a task with state stands still for a snapshot, until its",
+    "capture is made and its files are handed to the kernel; *capture* is the operator's part of that.",
 )
 
 

@@ -125,6 +125,7 @@ def _stored(block: Block) -> float:
 FIGURES: dict[str, Callable[[Block], float]] = {
     "CPU us per batch taken": pass_us,
     "CPU us per 4,000 records": cpu_us,
+    "capture, us": lambda block: block.mean(lambda line: line.capture_us),
     "blocked by a delta, us": lambda block: block.mean(lambda line: line.delta_us),
     "blocked by a full capture, us": lambda block: block.mean(lambda line: line.full_us),
     "alignment, ms": lambda block: block.mean(lambda line: [us / 1e3 for us in line.align_us]),

@@ -159,7 +159,7 @@ def finished(
     options = Options(interval_ms=interval_ms)
     job = Job(
         flow.name,
-        deploy(flow, slots, chained=True),
+        deploy(flow, slots, lean=True),
         chosen,
         options,
         chosen.guarantees[0],

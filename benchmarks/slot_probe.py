@@ -19,8 +19,9 @@ from memory import rss
 
 from snapline.core.effects import Block, Snapshot
 from snapline.dataflow.columns import Fixed
+from snapline.dataflow.operator import Capture
 from snapline.engine.checkpoints import Captured, CheckpointWriter
-from snapline.engine.task import WATERMARKS
+from snapline.engine.task import WATERMARKS, Task
 from snapline.ids import Micros, TaskId
 from snapline.journal.entry import Entry, Handled
 from snapline.runtime.slot_process import SlotProcess
@@ -42,8 +43,9 @@ class Line:
     passes: int = 0  # inputs that were taken or read, so far
     rss: int = 0
     state: int = 0
-    delta_us: list[float] = field(default_factory=list)  # to capture what has changed
-    full_us: list[float] = field(default_factory=list)  # to capture everything
+    capture_us: list[float] = field(default_factory=list)  # the operator's own part of a snapshot
+    delta_us: list[float] = field(default_factory=list)  # until a task goes on behind a delta ...
+    full_us: list[float] = field(default_factory=list)  # ... and behind a full capture
     align_us: list[float] = field(default_factory=list)  # first marker to snapshot
     delta_rows: int = 0
     delta_bytes: int = 0
@@ -91,8 +93,15 @@ class ProbedSlot(SlotProcess):
 
 
 def watch_captures() -> None:
-    """Time every capture that has rows; what is stored is stored beside the loop."""
-    take = CheckpointWriter.take
+    """Time every snapshot that has rows; what is stored is stored beside the loop."""
+    take, capture_of = CheckpointWriter.take, Task.capture
+    captured_us: list[float] = []  # the last one
+
+    def noted(task: Task, *, full: bool) -> Capture:
+        before_s = time.perf_counter()
+        capture = capture_of(task, full=full)
+        captured_us[:] = [(time.perf_counter() - before_s) * 1e6]
+        return capture
 
     def timed(writer: CheckpointWriter, task: Captured, effect: Snapshot) -> None:
         before_s = time.perf_counter()
@@ -104,6 +113,7 @@ def watch_captures() -> None:
         shell = writer.shell
         if isinstance(shell, ProbedSlot) and rows:
             line = shell.line
+            line.capture_us += captured_us
             (line.full_us if capture.full else line.delta_us).append(took_us)
             if capture.full:
                 line.full_bytes += size
@@ -111,6 +121,7 @@ def watch_captures() -> None:
                 line.delta_rows += rows
                 line.delta_bytes += size
 
+    Task.capture = noted  # type: ignore[method-assign]
     CheckpointWriter.take = timed  # type: ignore[method-assign]
 
 

@@ -48,7 +48,7 @@ class Outcome:
 def a_job(workload: str, protocol: str, params: Params, publish_lag: int = 0) -> Job:
     return Job(
         workload,
-        deploy(WORKLOADS[workload].build(params), params.partitions, chained=True),
+        deploy(WORKLOADS[workload].build(params), params.partitions, lean=True),
         PROTOCOLS[protocol],
         Options(interval_ms=300),
         PROTOCOLS[protocol].guarantees[0],

@@ -87,6 +87,7 @@ class Chain(Operator):
     def __init__(self, members: Sequence[_Member]) -> None:
         self._members = members
         self.uses_time = any(member.operator.uses_time for member in members)
+        self.reads = members[0].operator.reads
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """The first member takes the batch, the others what comes of it."""

@@ -10,8 +10,8 @@ from snapline.core.policy import FaultTolerance
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.chain import chain_operators
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
-from snapline.dataflow.operator import IN, Operator
-from snapline.dataflow.partition import Forward, Route
+from snapline.dataflow.operator import IN, OUT, Operator
+from snapline.dataflow.partition import ByKey, Forward, Route
 from snapline.errors import GraphError
 from snapline.ids import ChannelId, SlotId, TaskId, task_id
 from snapline.storage.api import Ingress
@@ -50,21 +50,22 @@ class Deployment:
 _Channels: TypeAlias = tuple[tuple[Channel, ...], ...]
 
 
-def deploy_graph(graph: Graph, slots: int, *, chained: bool) -> Deployment:
-    """Lay a graph out over slots, perhaps with chains as tasks; raises GraphError if it cannot run."""
+def deploy_graph(graph: Graph, slots: int, *, lean: bool) -> Deployment:
+    """Lay a graph out over slots; raises GraphError if it cannot run."""
     if slots < 1:
         raise GraphError(f"{graph.name} needs at least one slot, not {slots}")
     graph.validate()
-    fingerprint = _fingerprint(graph, slots, chained, _samples(graph, slots))
-    graph = chain_operators(graph) if chained else graph
+    fingerprint = _fingerprint(graph, slots, lean, _samples(graph, slots))
+    graph = chain_operators(graph) if lean else graph
     order = graph.order()
     samples = _samples(graph, slots)
     needs_time = downstream_uses_time(graph, {n: s.uses_time for n, s in samples.items()})
+    read = {name: _columns_read(graph, name, samples[name]) if lean else None for name in order}
     wires = [(edge, channels) for edge, channels in _wire(graph, slots)]
     plans: dict[TaskId, TaskPlan] = {}
     for name in order:
         for slot in range(slots):
-            routes = _routes(name, slot, wires, needs_time)
+            routes = _routes(name, slot, wires, needs_time, read)
             plan = _plan(graph.nodes[name], slot, slots, _is_stateful(samples[name]), routes)
             plans[plan.task] = plan
     sinks = {n: _tasks(n, slots) for n in order if graph.nodes[n].is_sink}
@@ -84,6 +85,12 @@ def _tasks(name: str, slots: int) -> tuple[TaskId, ...]:
 
 def _is_stateful(operator: Operator) -> bool:
     return type(operator).capture is not Operator.capture
+
+
+def _columns_read(graph: Graph, name: str, operator: Operator) -> frozenset[str] | None:
+    """The columns that an operator's receivers depend on; None: all of them."""
+    outputs = {edge.output for edge in graph.edges if edge.source == name}
+    return None if operator.reads is None or outputs - {OUT} else frozenset(operator.reads)
 
 
 def _wire(graph: Graph, slots: int) -> list[tuple[Edge, _Channels]]:
@@ -112,7 +119,11 @@ def _channels(edge: Edge, mark: str, slots: int) -> _Channels:
 
 
 def _routes(
-    name: str, slot: SlotId, wires: list[tuple[Edge, _Channels]], needs_time: Mapping[str, bool]
+    name: str,
+    slot: SlotId,
+    wires: list[tuple[Edge, _Channels]],
+    needs_time: Mapping[str, bool],
+    read: Mapping[str, frozenset[str] | None],
 ) -> tuple[Route, ...]:
     return tuple(
         Route(
@@ -120,10 +131,16 @@ def _routes(
             edge.routing,
             channels[slot],
             timed=needs_time[edge.target] and not edge.feedback,
+            columns=_sent(edge, read[edge.target]),
         )
         for edge, channels in wires
         if edge.source == name
     )
+
+
+def _sent(edge: Edge, read: frozenset[str] | None) -> frozenset[str] | None:
+    keys = edge.routing.columns if isinstance(edge.routing, ByKey) else ()
+    return None if read is None else read.union(keys)
 
 
 def _plan(
@@ -144,9 +161,9 @@ def _plan(
     )
 
 
-def _fingerprint(graph: Graph, slots: int, chained: bool, samples: Mapping[str, Operator]) -> str:
+def _fingerprint(graph: Graph, slots: int, lean: bool, samples: Mapping[str, Operator]) -> str:
     """A digest of everything on which the meaning of stored state depends."""
-    lines = [graph.name, str(slots)] + ["chained"] * chained
+    lines = [graph.name, str(slots)] + ["lean"] * lean
     for name, node in graph.nodes.items():
         source = node.bound
         shape = (sorted(source.schema.items()), source.partitions) if source is not None else ""

@@ -60,6 +60,7 @@ class Count(_KeyedOperator):
 
     def __init__(self, keys: Sequence[str]) -> None:
         super().__init__(keys, {COUNT: 0})
+        self.reads = (*keys, "time")
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Number the records of each key."""

@@ -94,10 +94,11 @@ class Dataflow:
                 )
 
 
-def deploy(flow: Dataflow, slots: int, *, chained: bool = False) -> Deployment:
+def deploy(flow: Dataflow, slots: int, *, lean: bool = False) -> Deployment:
     """Lay a dataflow out over slots; raises GraphError if it cannot run.
 
-    `chained`: operators that need no message between them are one task.
+    `lean`: operators that need no message between them are one task, and a message carries no column that
+    its receiver does not read.
     """
     flow.validate()
-    return deploy_graph(flow.graph, slots, chained=chained)
+    return deploy_graph(flow.graph, slots, lean=lean)

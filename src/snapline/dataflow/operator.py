@@ -1,6 +1,6 @@
 """What an operator is. One instance belongs to one task; everything it knows is in its state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -33,6 +33,8 @@ class Operator:
 
     #: whether it needs `on_watermark`; edges that lead to no such operator carry no watermarks
     uses_time: bool = False
+    #: the columns on which what it puts on `out` depends, those of its key too; None: all of them
+    reads: Collection[str] | None = None
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Take a batch of an input; return what goes out. The batch is never empty."""

@@ -48,6 +48,7 @@ class Route:
     routing: Routing
     channels: tuple[Channel, ...]  # by target index; one for Forward
     timed: bool  # carries watermarks: some operator downstream needs event time
+    columns: frozenset[str] | None = None  # those that are sent; None: all
 
 
 def split(route: Route, batch: Batch) -> Sequence[tuple[Channel, Batch]]:
@@ -55,6 +56,8 @@ def split(route: Route, batch: Batch) -> Sequence[tuple[Channel, Batch]]:
     channels = route.channels
     if not batch.length:
         return ()
+    if (wanted := route.columns) is not None:
+        batch = Batch({n: c for n, c in batch.columns.items() if n in wanted}, batch.length)
     if len(channels) == 1:
         return ((channels[0], batch),)
     if not isinstance(route.routing, ByKey):

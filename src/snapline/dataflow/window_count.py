@@ -23,6 +23,7 @@ class WindowCount(Operator):
 
     def __init__(self, keys: Sequence[str], shape: Tumbling) -> None:
         self._keys: Final = tuple(keys)
+        self.reads = (*keys, shape.time)
         self._windows: Final = Windows(shape, partial(KeyedState, self._keys, {COUNT: 0}))
 
     def process(self, port: str, batch: Batch) -> Outputs:

@@ -44,7 +44,7 @@ def build_job(spec: Spec, program: Program) -> Job:
         able = ", ".join(levels)
         raise UsageError(f"{spec.protocol} cannot promise {spec.guarantee}: it can promise {able}")
     guarantee = levels[spec.guarantee] if spec.guarantee else protocol.guarantees[0]
-    deployment = deploy(program.flow, spec.slots, chained=True)
+    deployment = deploy(program.flow, spec.slots, lean=True)
     if reason := refusal(protocol, deployment.topology):
         raise UsageError(reason)
     options = Options(interval_ms=spec.interval_ms)

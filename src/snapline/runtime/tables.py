@@ -136,7 +136,7 @@ _Kept: TypeAlias = tuple[TaskId, Chain, Callable[[], Operator]]
 def _deployment(directory: RunDirectory, flow: Dataflow | None) -> Deployment:
     known = {field.name for field in fields(Spec)}
     spec = Spec(**{name: value for name, value in directory.spec().items() if name in known})
-    return deploy(find_program(spec, flow).flow, spec.slots, chained=True)
+    return deploy(find_program(spec, flow).flow, spec.slots, lean=True)
 
 
 def _chains(directory: RunDirectory, deployment: Deployment) -> dict[TaskId, Chain]:

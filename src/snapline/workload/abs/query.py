@@ -19,6 +19,7 @@ class Tally(Count):
     def __init__(self, stage: Stage) -> None:
         super().__init__((stage.key,))
         self._stage: Final = stage
+        self.reads = None  # it lets all of a record go on
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Number the records of each key."""

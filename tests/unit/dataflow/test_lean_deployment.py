@@ -1,4 +1,4 @@
-"""Operators that run as one task: which do, what they put out, and what they remember."""
+"""Lean deployments: which operators run as one task, what they remember, and which columns are sent."""
 
 from dataclasses import dataclass, field
 
@@ -9,6 +9,7 @@ from snapline.dataflow.graph import Dataflow, deploy
 from snapline.dataflow.join import Join
 from snapline.dataflow.logical import OperatorContext
 from snapline.dataflow.operator import Capture, Operator
+from snapline.dataflow.partition import split
 
 
 @dataclass
@@ -54,7 +55,7 @@ def chain_of(*operators):
     for name, operator in zip("abc", operators, strict=False):
         stream = stream.apply(lambda operator=operator: operator, name=name)
     stream.sink("out")
-    plan = deploy(flow, 1, chained=True).plans["out/0"]
+    plan = deploy(flow, 1, lean=True).plans["out/0"]
     return plan.operator()
 
 
@@ -66,7 +67,7 @@ def test_what_is_handed_on_unchanged_runs_as_one_task_and_a_shuffle_keeps_tasks_
     flow = Dataflow("f")
     stream = flow.source(Records(), name="in").map(lambda b: b, name="step").key_by("key")
     stream.count(name="count").filter(lambda b: b["count"] > 1, name="twice").sink("out")
-    deployment = deploy(flow, 2, chained=True)
+    deployment = deploy(flow, 2, lean=True)
     assert deployment.topology.tasks == ("in/0", "in/1", "out/0", "out/1")
     assert deployment.sinks == {"out": ("out/0", "out/1")}
     assert deployment.plans["in/1"].partitions == (1,)
@@ -80,7 +81,7 @@ def test_what_is_handed_on_unchanged_runs_as_one_task_and_a_shuffle_keeps_tasks_
 def test_a_flow_without_a_shuffle_is_one_task_per_slot():
     flow = Dataflow("f")
     flow.source(Records(), name="in").map(lambda b: b, name="step").sink("out")
-    deployment = deploy(flow, 2, chained=True)
+    deployment = deploy(flow, 2, lean=True)
     assert deployment.topology.tasks == ("out/0", "out/1")
     assert deployment.plans["out/0"].ingress is not None
     assert deployment.topology.channels == ()
@@ -91,7 +92,7 @@ def test_who_has_two_receivers_or_two_senders_is_not_chained():
     stream = flow.source(Records(), name="in")
     one, other = stream.map(lambda b: b, name="one"), stream.map(lambda b: b, name="other")
     one.union(other).map(lambda b: b, name="both").sink("out")
-    tasks = deploy(flow, 1, chained=True).topology.tasks
+    tasks = deploy(flow, 1, lean=True).topology.tasks
     assert tasks == ("in/0", "one/0", "other/0", "out/0")
 
 
@@ -99,13 +100,13 @@ def test_operators_that_are_saved_in_different_ways_stay_apart():
     flow = Dataflow("f")
     policy = FaultTolerance(interval_ms=500)
     flow.source(Records(), name="in").map(lambda b: b, name="step", policy=policy).sink("out")
-    assert deploy(flow, 1, chained=True).topology.tasks == ("in/0", "step/0", "out/0")
+    assert deploy(flow, 1, lean=True).topology.tasks == ("in/0", "step/0", "out/0")
 
 
 def test_stored_state_of_chains_is_not_taken_for_that_of_single_operators():
     flow = Dataflow("f")
     flow.source(Records(), name="in").sink("out")
-    assert deploy(flow, 1, chained=True).fingerprint != deploy(flow, 1).fingerprint
+    assert deploy(flow, 1, lean=True).fingerprint != deploy(flow, 1).fingerprint
 
 
 def test_each_member_gets_what_the_one_before_puts_out_and_only_the_last_has_side_outputs():
@@ -170,7 +171,49 @@ def test_members_are_built_for_their_place():
 
     flow = Dataflow("f")
     flow.source(Records(), name="in").apply(build, name="step").sink("out")
-    plans = deploy(flow, 2, chained=True).plans
+    plans = deploy(flow, 2, lean=True).plans
     places.clear()
     assert isinstance(plans["out/1"].operator(), Chain)
     assert places == [OperatorContext(1, 2)]
+
+
+def sent_to(build, **deployment):
+    """The columns of a message into the operator that `build` adds behind a source of four columns."""
+    kinds = dict.fromkeys(("id", "time", "key", "price"), "int64")
+    flow = Dataflow("f")
+    build(flow.source(Records(kinds), name="in"))
+    (route,) = deploy(flow, 1, **deployment).plans["in/0"].routes
+    batch = Batch.of(id=[1], time=[2], key=[3], price=[4])
+    ((_, message),) = split(route, batch)
+    return list(message.columns)
+
+
+def test_a_message_carries_only_what_its_receiver_reads():
+    def windowed(stream):
+        stream.key_by("key").tumbling("1s").count().sink("out")
+
+    assert sent_to(windowed, lean=True) == ["time", "key"]
+    assert sent_to(windowed) == ["id", "time", "key", "price"]
+    assert sent_to(lambda s: s.key_by("key").count().sink("out"), lean=True) == ["time", "key"]
+
+
+def test_who_passes_records_on_gets_all_of_them():
+    def with_late(stream):
+        counts = stream.key_by("key").tumbling("1s").count()
+        counts.sink("out")
+        counts.output("late").sink("late")
+
+    everything = ["id", "time", "key", "price"]
+    assert sent_to(with_late, lean=True) == everything
+    assert (
+        sent_to(lambda s: s.key_by("key").apply(Sum, name="sum").sink("out"), lean=True)
+        == everything
+    )
+
+
+def test_the_columns_that_choose_the_receiver_are_always_sent():
+    class Reader(Operator):
+        reads = ("price",)
+
+    build = lambda s: s.key_by("key").apply(Reader, name="reader").sink("out")  # noqa: E731
+    assert sent_to(build, lean=True) == ["key", "price"]
