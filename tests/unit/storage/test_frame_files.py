@@ -190,6 +190,44 @@ def test_appending_goes_on_while_the_disk_is_busy(tmp_path, monkeypatch):
     assert [bytes(payload) for _, payload in scan(appender.path).frames] == [b"one", b"two"]
 
 
+def test_appending_goes_on_while_a_write_is_stuck_and_the_order_stays(tmp_path, monkeypatch):
+    stuck, ready = threading.Event(), threading.Event()
+    writev = os.writev
+
+    def slow(fd, pieces):
+        if not ready.is_set():
+            stuck.set()
+            assert ready.wait(30)
+        return writev(fd, pieces)
+
+    monkeypatch.setattr("os.writev", slow)
+    appender = Appender(tmp_path / "frames")
+    appender.append(b"first")
+    sync = appender.start_sync()
+    thread = threading.Thread(target=sync.wait)
+    thread.start()
+    assert stuck.wait(30)
+    large = [bytes([number]) * (1 << 20) for number in range(3)]
+    for payload in large:
+        appender.append(payload)  # would be written at once, were nobody writing
+    ready.set()
+    thread.join()
+    sync.finish()
+    appender.sync()
+    found = scan(appender.path)
+    assert [bytes(payload) for _, payload in found.frames] == [b"first", *large]
+    assert found.end == appender.size
+
+
+def test_what_was_appended_before_a_sync_began_is_on_disk_when_it_ends(tmp_path):
+    appender = Appender(tmp_path / "frames")
+    appender.append(b"one")
+    sync = appender.start_sync()
+    assert scan(appender.path).frames == []  # the writer itself has written nothing
+    sync.wait()
+    assert [bytes(payload) for _, payload in scan(appender.path).frames] == [b"one"]
+
+
 def test_a_file_that_is_closed_during_a_sync_is_synced_and_not_called_durable(tmp_path):
     appender = Appender(tmp_path / "frames")
     appender.append(b"one")

@@ -7,8 +7,9 @@ file was durable then: a broken frame before that place is damage. What stands b
 mark was appended while the fsync was under way, and may be torn. A mark may itself be lost in a crash;
 then damage shortly before it passes for a torn tail, and what it held is reported as missing.
 
-A sync has three parts, because fsync takes long and the writer has other things to do: the writer hands
-what it has to the operating system, any thread waits for the disk, and the writer adds the mark.
+A sync has three parts, because disks are slow and the writer has other things to do: the writer says how
+far it has come, any thread hands that to the operating system and waits for the disk, and the writer adds
+the mark. Even a write that is only buffered may wait for the disk, while another file is synced.
 """
 
 import errno
@@ -29,6 +30,7 @@ from snapline.storage.codec import FRAME_OVERHEAD, frame_head, payload_size, unf
 _MARK = b"snapline: synced through"
 _MARK_PLACES = struct.Struct("<QQ")  # that of the mark, so that no record passes for one; how far
 _BUFFER_BYTES_MAX = 1 << 20
+_BUFFER_BYTES_WHILE_BUSY = 1 << 24  # as long as another thread is writing
 _JOIN_BELOW = 4096  # smaller frames are copied into one piece: that costs less than naming each
 _PIECES_MAX = min(os.sysconf("SC_IOV_MAX"), 1024)
 
@@ -61,6 +63,8 @@ class Appender:
         self.size = 0  #: bytes appended, written or not
         self._buffer: list[Buffer] = []
         self._buffered = 0
+        self._changing = threading.Lock()  #: held for a moment by whoever changes the buffer
+        self._writing = threading.Lock()  #: held by whoever takes the buffer, until it is written
         self._marked = 0  #: how far the file is durable, as its last mark says
         self._disk = threading.Lock()  #: held by whoever waits for the disk
         self._named = False  #: whether the directory entry is durable
@@ -74,7 +78,8 @@ class Appender:
         """
         place = self.size
         self._add(payload)
-        if self._buffered > _BUFFER_BYTES_MAX:
+        busy = self._writing.locked()
+        if self._buffered > (_BUFFER_BYTES_WHILE_BUSY if busy else _BUFFER_BYTES_MAX):
             self.flush()
         return place
 
@@ -87,20 +92,26 @@ class Appender:
             else:
                 size += len(piece)
         head = frame_head(payload, size)
+        pieces: Sequence[Buffer] = (head, *payload)
         if size < _JOIN_BELOW:
-            self._buffer.append(b"".join((head, *payload)))  # type: ignore[arg-type]  # arrays, too
-        else:
-            self._buffer += (head, *payload)
-        self._buffered += FRAME_OVERHEAD + size
+            pieces = (b"".join(pieces),)  # type: ignore[arg-type]  # arrays are buffers
+        with self._changing:
+            self._buffer += pieces
+            self._buffered += FRAME_OVERHEAD + size
         self.size += FRAME_OVERHEAD + size
 
     def flush(self) -> None:
         """Hand everything to the operating system: readers see it, a crash may still take it."""
-        fd = self._usable()
-        with self._failing("write"):
-            _write_all(fd, self._buffer, self._buffered)
-        self._buffer.clear()
-        self._buffered = 0
+        self._write(self._usable())
+
+    def _write(self, fd: int) -> None:
+        """Write what was appended. Any thread may: who comes second finds what came meanwhile."""
+        with self._writing:
+            with self._changing:
+                pieces, self._buffer = self._buffer, []
+                size, self._buffered = self._buffered, 0
+            with self._failing("write"):
+                _write_all(fd, pieces, size)
 
     def sync(self) -> None:
         """Make everything appended so far durable, here and now."""
@@ -110,15 +121,15 @@ class Appender:
 
     def start_sync(self) -> "FileSync":
         """Begin to make everything appended so far durable."""
-        self.flush()
         with unavailable_on_os_error(f"sync {self.path}"):
             return FileSync(self, Descriptor(os.dup(self._usable())), self.size)
 
     def reach_disk(self, file: Descriptor) -> None:
-        """Wait until all that was flushed is on disk. Any thread may; one after the other does."""
+        """Wait until all that was appended is on disk. Any thread may; one after the other does."""
         assert file.fd is not None, "a sync is waited for once"
         with self._disk:
             self._check()  # BEFORE: the fsync after a failed one may report success for lost pages
+            self._write(file.fd)
             with self._failing("sync"):
                 os.fsync(file.fd)
                 if not self._named:
