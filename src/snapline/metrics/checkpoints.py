@@ -55,6 +55,7 @@ class Account:
     aborted: int = 0  # rounds
     bytes: int = 0
     round_us: list[Micros] = field(default_factory=list)  # order to last task durable
+    lines: int = 0  # that were committed
     offset: int = 0  # records read through the last line: of a finished run, all
     position: int = 0  # records written through it
     read: int = 0  # records read in this timeline; whoever knows better says so
@@ -89,6 +90,11 @@ class Account:
         self.bytes += meta.bytes
         self._keep(meta, at_us)
 
+    @property
+    def in_rounds(self) -> bool:
+        """Whether lines are rounds; tasks on their own take one at most, at the end of the input."""
+        return 2 * len(self.round_us) > self.lines
+
     def _perform(self, effect: CoordinatorEffect, at_us: Micros) -> Found | None:
         match effect:
             case Order(_, TriggerRound(checkpoint) | Pause(checkpoint)):
@@ -105,6 +111,7 @@ class Account:
 
     def _committed(self, line: RecoveryLine, at_us: Micros) -> None:
         kept = self._line(line)
+        self.lines += 1
         self.offset = sum(each.offset for each in kept.values())
         self.position = sum(each.position for each in kept.values())
         newest = max(line.checkpoints.values())

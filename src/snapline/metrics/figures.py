@@ -93,7 +93,8 @@ def rate(seconds: Sequence[Second]) -> dict[str, float]:
 
 def checkpoints(account: Account, seconds: Sequence[Second]) -> dict[str, Any]:
     """Checkpoints by number, size and time. Times are of rounds, or where there are none, of tasks."""
-    times_us = account.round_us or [us for second in seconds for us in second.checkpoint_us]
+    of_tasks_us = [us for second in seconds for us in second.checkpoint_us]
+    times_us = account.round_us if account.in_rounds else of_tasks_us
     time_ms = (
         {"median": round(median(times_us) / 1000, 3), "max": round(max(times_us) / 1000, 3)}
         if times_us
@@ -105,7 +106,7 @@ def checkpoints(account: Account, seconds: Sequence[Second]) -> dict[str, Any]:
         "skipped": account.skipped,
         "aborted_rounds": account.aborted,
         "bytes": account.bytes,
-        "timed": "round" if account.round_us else "task",
+        "timed": "round" if account.in_rounds else "task",
         "time_ms": time_ms,
     }
 

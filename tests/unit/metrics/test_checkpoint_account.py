@@ -122,3 +122,22 @@ def test_a_resumed_coordinator_begins_with_the_checkpoints_of_its_line():
     boss.account.read = 100
     found = boss.lost(4000, line(a=5, b=4))
     assert (found.back_records, found.skipped, boss.account.stored) == (10, 0, 0)
+
+
+def test_one_round_at_the_end_does_not_make_tasks_on_their_own_go_in_rounds():
+    boss = Coordinator()
+    for number in (1, 2):
+        boss.stored(10 * number, A, number)
+        boss.stored(10 * number + 1, B, number, Commit(line(number, number)))
+    boss.handled(30, JobStarted(3), Order((A, B), TriggerRound(3)))
+    boss.stored(31, A, 3)
+    boss.stored(32, B, 3, Commit(line(3, 3)))
+    assert boss.account.round_us == [2 * MS]
+    assert not boss.account.in_rounds
+    boss.handled(40, JobStarted(4), Order((A, B), TriggerRound(4)))
+    boss.stored(41, A, 4)
+    boss.stored(42, B, 4, Commit(line(4, 4)))
+    boss.handled(50, JobStarted(5), Order((A, B), TriggerRound(5)))
+    boss.stored(51, A, 5)
+    boss.stored(52, B, 5, Commit(line(5, 5)))
+    assert boss.account.in_rounds
