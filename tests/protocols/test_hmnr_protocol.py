@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scenes import TaskScene
 
 from snapline.core.effects import Deliver, Forward, SetTimer, Snapshot
@@ -212,3 +214,32 @@ def test_messages_are_logged_unless_at_most_once():
         for guarantee in HMNR.guarantees
     }
     assert [guarantee for guarantee in log if not log[guarantee]] == [Guarantee.AT_MOST_ONCE]
+
+
+class Forgetful(dict):
+    """Remembers no header, so that every one is read."""
+
+    def __setitem__(self, key, value):
+        pass
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("csssss"), st.sampled_from("pqr"), st.sampled_from("pqr")))
+)
+def test_a_header_that_repeats_the_last_one_changes_nothing_and_forces_nothing(acts):
+    """Three tasks that read every header do and remember the same as three that skip repeated ones."""
+    quick, slow = ({me: TaskScene(HMNR, me=me, peers="p q r") for me in "pqr"} for _ in range(2))
+    for task in slow.values():
+        task.protocol.heard = Forgetful()
+    for act, me, other in acts:
+        if act == "c":
+            assert quick[me].timer(LocalCheckpoint()) == slow[me].timer(LocalCheckpoint())
+        elif me != other:
+            message, same = quick[me].send(other), slow[me].send(other)
+            assert message.header == same.header
+            assert quick[me].protocol._memo().startswith(message.header)  # it is never stale
+            only = quick[other].protocol.only_delivers(message)
+            effects = quick[other].take(message)
+            assert effects == slow[other].take(same)
+            assert only == (len(effects) == 1)
+        assert [memory(task) for task in quick.values()] == [memory(t) for t in slow.values()]

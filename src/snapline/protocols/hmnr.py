@@ -14,6 +14,11 @@ All but `sent_to` ride on every message. A message forces a checkpoint before it
       would close a Z-cycle around that checkpoint.
 Otherwise clocks grow along every Z-path, so that none can return to where it began.
 
+Clock and vectors change with checkpoints and with news, not with every message, so most headers on a
+channel repeat the one before. Such a header is compared and not read: what it says was learned, only grows
+(clock, counts) or only shrinks within one clock (`greater`), and to learn it again would change nothing;
+nor can it force anything: its clock is no larger than ours any more, and our own count never goes back.
+
 The local timer goes on unmoved by forced checkpoints, as in the papers (see `bcs`).
 
 The binary form, little-endian, over the n peers in the job's order: `lc` int64; `ckpt` n int32; `taken` and
@@ -37,6 +42,7 @@ from snapline.core.messages import Message, Stamp
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, TaskContext, TaskEffects
 from snapline.core.topology import Channel
+from snapline.ids import ChannelId
 from snapline.protocols.uncoordinated import UncoordinatedCoordinator, UncoordinatedTask
 
 Counts: TypeAlias = npt.NDArray[np.int32]
@@ -59,12 +65,15 @@ class HmnrTask(UncoordinatedTask):
         self.taken: Flags = np.zeros(n, np.bool_)
         self.greater: Flags = np.zeros(n, np.bool_)
         self.sent_to: Flags = np.zeros(n, np.bool_)
+        self.heard: dict[ChannelId, bytes] = {}  #: the last header of each input
+        self.header: bytes | None = None  #: of the next message, unless something has changed
         self._note_checkpoint()  # the initial state counts as one
 
     def restore(self, memo: bytes) -> None:
         """Take back clock and vectors."""
         if memo:
             self.lc, ckpt, flags = self._decode(memo)
+            self.header = None
             self.ckpt = ckpt.copy()
             self.taken, self.greater, self.sent_to = flags.copy()
 
@@ -72,18 +81,24 @@ class HmnrTask(UncoordinatedTask):
         """Every message carries clock and vectors."""
         if channel.target != self.context.task:  # I5
             self.sent_to[self.index[channel.target]] = True
-        return Stamp(self._header(), self.log)
+        if self.header is None:
+            self.header = self._encode()
+        return Stamp(self.header, self.log)
 
     def on_message(self, message: Message) -> TaskEffects:
         """Force a checkpoint if one could become useless, then learn and deliver."""
-        lc, ckpt, (taken, greater) = self._decode(message.header)
-        if self._forces(lc, ckpt, taken, greater):
-            yield from self._take(forced=True)
-        self._learn(lc, ckpt, taken, greater)
+        if message.header != self.heard.get(message.channel):
+            lc, ckpt, (taken, greater) = self._decode(message.header)
+            if self._forces(lc, ckpt, taken, greater):
+                yield from self._take(forced=True)
+            self._learn(lc, ckpt, taken, greater)
+            self.heard[message.channel] = message.header
         yield Deliver(message)
 
     def only_delivers(self, message: Message) -> bool:
         """Whether it forces nothing."""
+        if message.header == self.heard.get(message.channel):
+            return True
         lc, ckpt, (taken, greater) = self._decode(message.header)
         return not self._forces(lc, ckpt, taken, greater)
 
@@ -97,6 +112,7 @@ class HmnrTask(UncoordinatedTask):
         yield from super()._take(forced=forced)
 
     def _note_checkpoint(self) -> None:
+        self.header = None
         self.sent_to[:] = False
         self.taken[self.others] = True
         self.greater[self.others] = True
@@ -105,6 +121,7 @@ class HmnrTask(UncoordinatedTask):
 
     def _learn(self, lc: int, ckpt: Counts, taken: Flags, greater: Flags) -> None:
         """Merge what a message carries. I5: what it says about this task is not news."""
+        self.header = None
         if lc > self.lc:
             self.lc = lc
             self.greater = greater & self.others
@@ -116,9 +133,9 @@ class HmnrTask(UncoordinatedTask):
         self.ckpt = np.where(newer, ckpt, self.ckpt)
 
     def _memo(self) -> bytes:
-        return self._header() + self.sent_to.tobytes()  # I6: called behind the bookkeeping
+        return self._encode() + self.sent_to.tobytes()  # I6: called behind the bookkeeping
 
-    def _header(self) -> bytes:
+    def _encode(self) -> bytes:
         vectors = self.ckpt.tobytes() + self.taken.tobytes() + self.greater.tobytes()
         return _CLOCK.pack(self.lc) + vectors
 
