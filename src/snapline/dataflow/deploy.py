@@ -88,7 +88,7 @@ def _is_stateful(operator: Operator) -> bool:
 
 
 def _columns_read(graph: Graph, name: str, operator: Operator) -> frozenset[str] | None:
-    """The columns on which all that an operator puts out depends; None: all, as where late records go on."""
+    """The columns on which what an operator puts out depends; all (None) if other outputs are used."""
     outputs = {edge.output for edge in graph.edges if edge.source == name}
     return None if operator.reads is None or outputs - {OUT} else frozenset(operator.reads)
 
