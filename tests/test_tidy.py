@@ -30,7 +30,8 @@ LAYERS: dict[str, set[str]] = {
     "metrics": NOUNS | {"core", "journal"},
     "report": NOUNS | {"core", "journal"},
     "engine": NOUNS | {"core", "recovery", "dataflow", "storage", "journal"},
-    "workload": NOUNS | {"core", "dataflow", "storage"},
+    "validate": NOUNS | {"core"},
+    "workload": NOUNS | {"core", "dataflow", "storage", "validate"},
     "nexmark": NOUNS | {"workload"},
 }
 LAYERS["sim"] = {*LAYERS} - {"report"}
