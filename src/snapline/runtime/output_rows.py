@@ -6,12 +6,17 @@ Whoever reads output, a Spark task or the command line, walks these files a few 
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
-from snapline.batch import Batch, Schema
+import numpy as np
+
+from snapline.batch import Batch, Schema, concat
 from snapline.errors import UsageError
 from snapline.ids import TaskId
 from snapline.runtime.rundir import RunDirectory
 
 View: TypeAlias = Literal["committed", "uncommitted"]
+POSITION_BITS = 40
+"""The position of a row of output is the index of its sink task above this many bits of row number."""
+
 Rows: TypeAlias = tuple[str, int, int | None]
 """A file, and which of its rows: from, to (None: all that are whole)."""
 
@@ -50,3 +55,28 @@ def walk_output(directory: RunDirectory, sink: str, view: View) -> Iterator[Batc
     """The output of a sink, a few rows at a time."""
     for piece in output_pieces(directory, sink, view):
         yield from directory.outlet.walk(*piece)
+
+
+def stamped_output(directory: RunDirectory, sink: str, view: View) -> Batch:
+    """The output of a sink as a judge reads it: with `position`, and `written` in ms since input was due.
+
+    The rows of a task are numbered in the order of its lives; in the committed view that is their number
+    in the public output.
+    """
+    origin_ms = int(directory.spec()["origin_s"] * 1000)
+    outlet, seen = directory.outlet, dict.fromkeys(sinks_of(directory).get(sink, ()), 0)
+    parts = []
+    for piece in output_pieces(directory, sink, view) if seen else ():
+        task = next(task for task in seen if piece[0] in outlet.files()[task])
+        index = int(task.rpartition("/")[2])
+        for written in outlet.walk_written(*piece):
+            count = len(written.rows)
+            first = (index << POSITION_BITS) + seen[task]
+            parts.append(
+                written.rows.with_columns(
+                    position=np.arange(first, first + count, dtype=np.int64),
+                    written=np.full(count, written.at_ms - origin_ms, np.int64),
+                )
+            )
+            seen[task] += count
+    return concat(parts) if parts else Batch({}, 0)

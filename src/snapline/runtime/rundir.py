@@ -18,7 +18,7 @@ from typing import Any
 from snapline.errors import StoreUnavailable, UsageError
 from snapline.storage.files import FileLogs, FileOutlet, FileStore
 
-VERSION = 2
+VERSION = 3
 RUNS = Path("runs")
 
 _FIRST = [

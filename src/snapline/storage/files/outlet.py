@@ -15,7 +15,7 @@ from snapline.errors import ObjectMissing, StorageError
 from snapline.ids import TaskId, task_id
 from snapline.storage.api import Extent, Life, PendingSync
 from snapline.storage.files.frames import sync_directory, unavailable_on_os_error
-from snapline.storage.files.rows import RowReader, RowWriter, walk_rows
+from snapline.storage.files.rows import RowReader, RowWriter, Written, walk_rows, walk_written
 from snapline.storage.files.store import FileStore
 from snapline.storage.manifest import Chain
 
@@ -108,6 +108,10 @@ class FileOutlet:
     def walk(self, file: str, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
         """Rows of an egress file, a few at a time; see `walk_rows`."""
         return walk_rows(self._path(file), start, stop)
+
+    def walk_written(self, file: str, start: int = 0, stop: int | None = None) -> Iterator[Written]:
+        """The same, with the number of the first of them, and when they were written."""
+        return walk_written(self._path(file), start, stop)
 
     def _refresh(self) -> None:
         """Learn what others published since."""

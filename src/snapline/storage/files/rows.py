@@ -1,17 +1,27 @@
-"""A file of numbered rows: each frame holds a batch and the number of its first row."""
+"""A file of numbered rows: each frame holds a batch, the number of its first row, and when it was written."""
 
 import os
 import struct
+import time
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from snapline.batch import Batch, decode, pieces_of
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.storage.codec import FRAME_OVERHEAD, unframe
 from snapline.storage.files.frames import Appender, FileSync, scan, unavailable_on_os_error, walk
 
-_FIRST = struct.Struct("<QI")  # number of the first row, number of rows
+_FIRST = struct.Struct("<QIQ")  # number of the first row, number of rows, when: Unix time in ms
+
+
+class Written(NamedTuple):
+    """Rows that follow each other, and were written at once."""
+
+    first: int  # the number of the first of them
+    at_ms: int  # Unix time
+    rows: Batch
 
 
 class RowWriter:
@@ -24,7 +34,7 @@ class RowWriter:
     def append(self, batch: Batch) -> None:
         """Add rows; durable only after the next `sync`."""
         if len(batch):
-            first = _FIRST.pack(self.position, len(batch))
+            first = _FIRST.pack(self.position, len(batch), time.time_ns() // 1_000_000)
             self._appender.append(*pieces_of(batch, first))
             self.position += len(batch)
 
@@ -62,7 +72,7 @@ class RowReader:
             raise ObjectMissing(f"there is no {self._path}")
         found = scan(self._path, self._end)
         for at, payload in found.frames:
-            first, count = _FIRST.unpack_from(payload)
+            first, count, _ = _FIRST.unpack_from(payload)
             self._starts.append(first)
             self._places.append((at, len(payload)))
             self.stop = first + count
@@ -121,15 +131,20 @@ def walk_rows(path: Path, start: int = 0, stop: int | None = None) -> Iterator[B
 
     Raises ObjectDamaged at the end if rows before `stop` are not there.
     """
+    return (written.rows for written in walk_written(path, start, stop))
+
+
+def walk_written(path: Path, start: int = 0, stop: int | None = None) -> Iterator[Written]:
+    """The same, with the number of the first row of each frame, and when it was written."""
     at = start
     for payload in walk(path):
-        first, count = _FIRST.unpack_from(payload)
+        first, count, at_ms = _FIRST.unpack_from(payload)
         if stop is not None and first >= stop:
             break
         if first + count > start:
             batch = decode(payload[_FIRST.size :])
             part = batch.slice(max(0, start - first), len(batch) if stop is None else stop - first)
-            yield part
+            yield Written(max(start, first), at_ms, part)
             at = max(start, first) + len(part)
     if stop is not None and at < stop:
         raise ObjectDamaged(f"{path} has no whole rows behind row {at}, and {stop} were written")
