@@ -1,4 +1,4 @@
-"""A file of numbered rows: each frame holds a batch, the number of its first row, and when it was written."""
+"""A file of numbered rows: each frame has a batch, the number of its first row, and when it was written."""
 
 import os
 import struct

@@ -1,0 +1,158 @@
+"""What faults cost outputs with lineage (PGVal 3.4): reliability, throughput and latency, in each phase.
+
+*Reliability* is the percentage of events that were processed once and in the right place. *Reliable
+throughput* counts each event once, when its first output (or the late output) was written: a system that
+repeats itself is not faster. *Latency* of a window's output is its time minus the arrival of the first
+event beyond the window's end: before that nobody could have closed the window, so filling it does not
+count. A window that no later event follows has no latency. *Failure cost* is how much the greatest latency
+from the fault on lies above the mean latency before it.
+
+*Phases*: control, until the first fault begins; failure, while one is active; recovery, from the end of the
+last one on. An event belongs to the phase in which it arrived, an output to that in which it was written.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from snapline.ids import Millis
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of a run: start_ms <= time < stop_ms."""
+
+    name: str
+    start_ms: Millis
+    stop_ms: Millis
+
+
+def phases(spans: Iterable[tuple[Millis, Millis]], end_ms: Millis) -> tuple[Phase, ...]:
+    """The phases of a run that ended at `end_ms`, by when faults began and ended; without one, control."""
+    known = sorted(spans)
+    if not known:
+        return (Phase("control", 0, end_ms),)
+    first, last = known[0][0], min(max(stop for _, stop in known), end_ms)
+    found = (
+        Phase("control", 0, first),
+        Phase("failure", first, last),
+        Phase("recovery", last, end_ms),
+    )
+    return tuple(phase for phase in found if phase.start_ms < phase.stop_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The events of a run."""
+
+    time: Ints  # event time, ms
+    arrival: Ints  # when each arrived, in ms since input began to be due
+    reliable: Flags  # whether each was processed once and in the right place
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The outputs of a run, one row each, and the events behind all of them and the late ones."""
+
+    window: Ints  # the start of its window
+    written: Ints  # when it was written, in ms since input began to be due
+    claimed: Ints  # ids, of all outputs and of the late output
+    claimed_at: Ints  # when each of these was written
+
+
+def figures(
+    events: Events, results: Results, size_ms: Millis, parts: Sequence[Phase]
+) -> dict[str, Any]:
+    """The figures of the whole run and of each phase, as `result.json` has them."""
+    latency = latencies(events, results, size_ms)
+    processed = _first_times(results)
+    whole = Phase("run", 0, max((part.stop_ms for part in parts), default=0))
+    return {
+        **_figures(events, results, latency, processed, whole, everything=True),
+        "failure_cost_ms": failure_cost(results, latency, parts),
+        "phases": {
+            part.name: {
+                "from_ms": part.start_ms,
+                "to_ms": part.stop_ms,
+                **_figures(events, results, latency, processed, part),
+            }
+            for part in parts
+        },
+    }
+
+
+def latencies(events: Events, results: Results, size_ms: Millis) -> npt.NDArray[np.float64]:
+    """The latency of each output in ms; NaN where no event came beyond its window."""
+    found = np.full(len(results.window), np.nan)
+    if not len(events.time):
+        return found
+    order = np.argsort(events.time, kind="stable")
+    # The earliest arrival among all events of at least this time.
+    earliest = np.minimum.accumulate(events.arrival[order][::-1])[::-1]
+    beyond = np.searchsorted(events.time[order], results.window + size_ms, side="left")
+    has = beyond < len(order)
+    found[has] = results.written[has] - earliest[beyond[has]]
+    return found
+
+
+def failure_cost(
+    results: Results, latency: npt.NDArray[np.float64], parts: Sequence[Phase]
+) -> float | None:
+    """How much the greatest latency from the fault on exceeds the mean before it; None without either."""
+    if len(parts) < 2 or parts[0].name != "control":
+        return None
+    known = ~np.isnan(latency)
+    before = latency[known & (results.written < parts[0].stop_ms)]
+    after = latency[known & (results.written >= parts[0].stop_ms)]
+    if not len(before) or not len(after):
+        return None
+    return round(float(after.max() - before.mean()), 3)
+
+
+def _first_times(results: Results) -> Ints:
+    """When each event that was processed at all was processed first."""
+    if not len(results.claimed):
+        return np.zeros(0, np.int64)
+    order = np.lexsort((results.claimed_at, results.claimed))
+    ids = results.claimed[order]
+    first = np.concatenate(([True], ids[1:] != ids[:-1]))
+    times: Ints = results.claimed_at[order][first]
+    return times
+
+
+def _figures(
+    events: Events,
+    results: Results,
+    latency: npt.NDArray[np.float64],
+    processed: Ints,
+    phase: Phase,
+    *,
+    everything: bool = False,
+) -> dict[str, Any]:
+    def within(times: Ints) -> Flags:
+        inside: Flags = (times >= phase.start_ms) & (times < phase.stop_ms)
+        return inside | everything
+
+    reliable = events.reliable[within(events.arrival)]
+    shown = latency[within(results.written) & ~np.isnan(latency)]
+    seconds = max(phase.stop_ms - phase.start_ms, 1) / 1000
+    return {
+        "events": len(reliable),
+        "reliability": round(100.0 * float(reliable.mean()), 4) if len(reliable) else None,
+        "reliable_throughput": round(int(within(processed).sum()) / seconds, 1),
+        "latency_ms": _latency(shown),
+    }
+
+
+def _latency(values: npt.NDArray[np.float64]) -> dict[str, float] | None:
+    if not len(values):
+        return None
+    p50, p99 = np.percentile(values, (50, 99))
+    shown = {"mean": values.mean(), "p50": p50, "p99": p99, "max": values.max()}
+    return {name: round(float(value), 1) for name, value in shown.items()}
