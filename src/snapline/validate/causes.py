@@ -1,13 +1,16 @@
 """What can be wrong with outputs that name the inputs behind them: every cause has one name and one rule.
 
-Words. An *event* is an input with an id. Its *place* is (resource, window of its time, GET or POST). An
-output claims ids; each claim is an *occurrence*. An event is *lost* if it occurs in no output and not in
-the late output. The *first* output of a (resource, window) is the one with the lowest position.
+Words. An *event* is an input with an id. Its *window* begins at `time - time % size` (the rest is never
+negative), its *side* is GET or POST, its *place* is (resource, window, side). An output claims ids; each
+claim is an *occurrence*, and it is *right* if the event has the output's resource and window and stands
+on the side on which it is claimed. An event is *lost* if it occurs in no output and not in the late output.
+Of two outputs the *earlier* one has the lower position; positions are unique (rows in order where not).
 
-Rules. Every output gets at most one cause: the first of `OF_AN_OUTPUT` whose rule it meets. Lost events
-give the causes of `OF_A_WINDOW`, one for each (resource, window) concerned; an event that occurs anywhere
-is not lost, however wrong the place, so that one fault does not look like two. Late events give
-`OF_A_LATE_EVENT`. The *leading* cause of a judgement is the first in the order of `Cause` that was found.
+Rules. Every output gets at most one cause: the first of `OF_AN_OUTPUT` whose rule it meets. An event gets
+at most one of `OF_A_LATE_EVENT`: the first. Lost events give the causes of `OF_A_WINDOW`, one for each
+(resource, window) concerned; an event that occurs anywhere is not lost, however wrong the place, so that
+one fault does not look like two. A row of the late output that names no event is `INVENTED`, each for
+itself. The *leading* cause of a judgement is the first in the order of `Cause` that was found.
 """
 
 from collections.abc import Mapping
@@ -22,23 +25,25 @@ class Cause(StrEnum):
 
     #: it claims an id that is no event, or no id at all
     INVENTED = "invented"
-    #: all its ids have one and the same place, but for the window: that is another one
+    #: all its ids have its resource, stand on their side, and have one and the same window: another one
     WRONG_WINDOW = "wrong window"
-    #: of its two sides (GET and POST, both claimed) one has the place it claims, the other another one
+    #: of its two sides (both claimed) one is right in every id; the ids of the other stand on their side,
+    #: and all have one and the same (resource, window): another one
     WRONG_PAIR = "wrong pair"
-    #: it claims ids of another place in any other way: of another resource, several windows, the wrong side
+    #: it claims an id that is not right, in any other way: another resource, several windows, wrong side
     MISPLACED = "misplaced"
-    #: it claims an id more than once: the event was counted twice in the state
+    #: it claims an id more than once, on both sides together: the event was counted twice in the state
     TWICE_INSIDE = "twice inside"
-    #: its counts are not the numbers of its ids
+    #: its counts are not the numbers of its ids, side by side
     WRONG_VALUE = "wrong value"
     #: an earlier output of the same (resource, window) claims one of its ids already
     DUPLICATE = "duplicate"
-    #: an event is in the late output and occurs in an output of its own place
+    #: an event is in the late output and has a right occurrence as well
     LATE_AND_WINDOWED = "late and windowed"
     #: an event is in the late output more than once
     LATE_TWICE = "late twice"
-    #: lost events, no output of their (resource, window), and no output at all from that window on
+    #: lost events, no output of their (resource, window), and no output of any resource has a window that
+    #: is the same or later
     TRUNCATED = "truncated"
     #: lost events, and no output of their (resource, window)
     MISSING = "missing"
@@ -55,7 +60,6 @@ OF_AN_OUTPUT: Final = (
     Cause.WRONG_VALUE,
     Cause.DUPLICATE,
 )
-#: an id in the late output that is no event is `INVENTED`, too
 OF_A_LATE_EVENT: Final = (Cause.LATE_AND_WINDOWED, Cause.LATE_TWICE)
 OF_A_WINDOW: Final = (Cause.TRUNCATED, Cause.MISSING, Cause.INCOMPLETE)
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from snapline.core.policy import Guarantee
 from snapline.ids import Millis
-from snapline.validate.causes import BREAKS, Cause
+from snapline.validate.causes import BREAKS, OF_A_WINDOW, Cause
 
 Answer: TypeAlias = Literal["yes", "no", "unknown"]
 """Whether a guarantee was kept."""
@@ -19,18 +19,26 @@ PROMISES = (Guarantee.AT_MOST_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.EXACTLY_O
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The smallest example of a cause: the lowest (window, resource, position, id) that shows it."""
+    """The smallest example of a cause: the lowest (window, resource, position, id) that shows it.
+
+    Strings are compared by code points (bytes of UTF-8); what is None comes last. Which id shows a cause:
+    one that is no event (invented); one that is not right (wrong window, wrong pair, misplaced); one that
+    is claimed more than once (twice inside); one that an earlier output of the same (resource, window)
+    claims, too (duplicate); any of the output (wrong value); the lost, or late, event. The lowest of them.
+    """
 
     cause: Cause
-    resource: (
-        int | str | None
-    )  # as the output says, or of the lost event; None for an invented late id
+    #: as the output says; of the event, if it is lost or late; None for an invented late id
+    resource: int | str | None
     window: Millis | None  # likewise
-    id: int | None  # the lowest id that shows it; None if the output claims none
-    position: int | None  # of the output, or in the late output; None if something is missing
-    other: int | None = (
-        None  # duplicate: position of the first output; wrong window: the right window
-    )
+    id: int | None  # None if the output claims none
+    #: of the output; of a late event the lowest in the late output; None if events are lost
+    position: int | None
+    #: wrong window, wrong pair, misplaced: the window of the event. Duplicate: the lowest position of an
+    #: output of the same (resource, window) that claims the id. Incomplete: the lowest one of an output
+    #: of the (resource, window). Late and windowed: the lowest position of an output in which the event
+    #: occurs rightly. Late twice: its second position in the late output.
+    other: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +50,12 @@ class Judged:
     late: int  # rows of the late output
     lost: int  # events that occur nowhere
     repeated: int  # events that occur more than once, the late output included
-    reliable: int  # events that occur once: in an output of their place, or late
+    #: events that occur once: late, or rightly, in an output whose counts are the numbers of its ids
+    reliable: int
     causes: Mapping[Cause, int] = field(default_factory=dict)  # only those found
     witnesses: Mapping[Cause, Witness] = field(default_factory=dict)  # one for each of them
-    undecided: str | None = (
-        None  # why something may be unknown: a judgement over an incomplete output
-    )
+    #: why something may be unknown: the output is incomplete, what is lost may yet come
+    undecided: str | None = None
 
     @property
     def leading(self) -> Cause | None:
@@ -55,8 +63,9 @@ class Judged:
         return next((cause for cause in Cause if cause in self.causes), None)
 
     def kept(self, guarantee: Guarantee) -> Answer:
-        """Whether a guarantee was kept."""
-        if any(guarantee in BREAKS[cause] for cause in self.causes):
+        """Whether a guarantee was kept. Of an incomplete output nobody can say that something is lost."""
+        certain = self.causes if self.undecided is None else self.causes.keys() - {*OF_A_WINDOW}
+        if any(guarantee in BREAKS[cause] for cause in certain):
             return "no"
         return "yes" if self.undecided is None else "unknown"
 
