@@ -72,6 +72,7 @@ def _as_json(finished: "Run") -> dict[str, Any]:
         "directory": str(finished.directory.path),
         "kept": finished.verdict.kept,
         "because": finished.verdict.because,
+        "guarantees": dict(finished.verdict.guarantees),
         "metrics": dict(finished.metrics),
         "rows": dict(finished.rows),
     }

@@ -51,8 +51,15 @@ def print_summary(finished: Finished) -> None:
     for name, text in summary(finished.metrics, sum(finished.rows.values())):
         table.add_row(name, escape(text))
     out.print(table)
+    out.print(f"[bold]guarantees[/]   {_guarantees(finished.verdict.guarantees)}")
     colour, word = VERDICTS[finished.verdict.kept]
     out.print(f"[bold {colour}]{word}[/]: {escape(finished.verdict.because)}", soft_wrap=True)
+
+
+def _guarantees(answers: Mapping[str, str]) -> str:
+    colours = {"yes": "green", "no": "red", "unknown": "yellow"}
+    shown = (f"{name} [{colours[answer]}]{answer}[/]" for name, answer in answers.items())
+    return ", ".join(shown)
 
 
 def summary(metrics: Mapping[str, Any], rows: int) -> Iterator[tuple[str, str]]:

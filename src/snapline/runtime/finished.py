@@ -87,7 +87,7 @@ def open_run(
     if result is None:
         raise UsageError(f"{directory.name} is not over: 'snapline run --resume {directory.name}'")
     problems = tuple(Problem(**problem) for problem in result["problems"])
-    verdict = Verdict(result["kept"], result["because"], problems)
+    verdict = Verdict(result["kept"], result["because"], problems, result["guarantees"])
     spec = spec_of(directory)
     return Run(directory, spec, verdict, result["metrics"], result["rows"], spark, flow)
 

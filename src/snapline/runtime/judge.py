@@ -1,8 +1,13 @@
-"""The verdict on a run: whether the public output is what was promised, and who says so."""
+"""The verdict on a run: whether the public output is what was promised, and who says so.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+A run promises one guarantee, and that decides. The other guarantees are answered, too: output that was
+promised exactly once and came twice was at least delivered at least once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeAlias
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
@@ -10,6 +15,7 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job
 from snapline.engine.reference import reference_output
 from snapline.runtime.flows import Program
+from snapline.validate.judged import PROMISES, Answer
 from snapline.workload.base import Problem
 from snapline.workload.reference import compare
 
@@ -18,14 +24,20 @@ NO_ORACLE = (
     "without failures"
 )
 
+Answers: TypeAlias = Mapping[str, Answer]
+"""Whether each guarantee was kept, by its name."""
+
+UNKNOWN: Answers = {level.value: "unknown" for level in PROMISES}
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether the output is what was promised."""
 
-    kept: Literal["yes", "no", "unknown"]
+    kept: Answer
     because: str
     problems: tuple[Problem, ...] = ()
+    guarantees: Answers = field(default_factory=lambda: UNKNOWN)
 
 
 def judge(
@@ -43,31 +55,43 @@ def judge(
         return _by_reference(program, job, outputs)
     if program.judge is None:
         return Verdict("unknown", NO_ORACLE)
-    problems = tuple(program.judge(outputs, job.guarantee))
-    return _verdict(job, outputs, problems, "the oracle expects")
+    oracle = program.judge
+    rows = sum(len(batch) for batch in outputs.values())
+    right = f"{rows:,} rows of output are what the oracle expects"
+    return verdict_of(lambda level: oracle(outputs, level), job.guarantee, right)
 
 
 def _by_reference(program: Program, job: Job, found: Mapping[str, Batch]) -> Verdict:
     deployment = deploy(program.flow, job.deployment.slots)
-    level = Guarantee.EXACTLY_ONCE if job.guarantee is Guarantee.NOTHING else job.guarantee
-    comparison = compare(found, lambda order: reference_output(deployment, order), level)
+    right = cache(lambda order: reference_output(deployment, order))
+    comparison = compare(found, right, Guarantee.EXACTLY_ONCE)
     if comparison.undecided is not None:
         return Verdict("unknown", comparison.undecided)
-    by = "comes out without failures"
+    rows = sum(len(batch) for batch in found.values())
+    by = f"{rows:,} rows of output are what comes out without failures"
     if comparison.left_out:
         columns = " and ".join(comparison.left_out)
         by += f" (each time without one of {columns}, which depend on the order of input)"
-    return _verdict(job, found, comparison.problems, by)
+    return verdict_of(lambda level: compare(found, right, level).problems, job.guarantee, by)
 
 
-def _verdict(
-    job: Job, found: Mapping[str, Batch], problems: tuple[Problem, ...], by: str
+def verdict_of(
+    judged: Callable[[Guarantee], Sequence[Problem]], promised: Guarantee, right: str
 ) -> Verdict:
+    """The verdict, from whoever knows what is wrong at a level; `right` is said if nothing is."""
+    at = cache(lambda level: tuple(judged(level)))
+    answers = _answers(at)
+    problems = at(Guarantee.EXACTLY_ONCE if promised is Guarantee.NOTHING else promised)
     if not problems:
-        rows = sum(len(batch) for batch in found.values())
-        return Verdict("yes", f"{rows:,} rows of output are what {by}")
+        return Verdict("yes", right, (), answers)
     first = problems[0]
     because = f"{first.kind} {first.record}: {first.because}"
-    if job.guarantee is Guarantee.NOTHING:
+    if promised is Guarantee.NOTHING:
         because = f"nothing was promised, and the output is wrong: {because}"
-    return Verdict("no", because, problems)
+    return Verdict("no", because, problems, answers)
+
+
+def _answers(at: Callable[[Guarantee], tuple[Problem, ...]]) -> Answers:
+    """Exactly once forbids all that the others forbid: only if it is broken they have to be asked."""
+    clean = not at(Guarantee.EXACTLY_ONCE)
+    return {level.value: "yes" if clean or not at(level) else "no" for level in PROMISES}
