@@ -182,6 +182,7 @@ def _write_result(finished: Run) -> None:
         {
             "kept": finished.verdict.kept,
             "because": finished.verdict.because,
+            "guarantees": dict(finished.verdict.guarantees),
             "problems": [asdict(problem) for problem in finished.verdict.problems],
             "metrics": dict(finished.metrics),
             "rows": dict(finished.rows),
