@@ -9,7 +9,7 @@ run = sl.run(flow, spark, protocol="uncoordinated", slots=2, duration="30s", fau
 run.verdict, run.metrics, run.output().show()
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -32,6 +32,7 @@ from snapline.runtime.spark import available_slots
 from snapline.runtime.spec import LOOPBACK, Spec
 from snapline.runtime.timeline import Watcher
 from snapline.storage.api import Ingress
+from snapline.workload import settings_of
 from snapline.workload.base import Size, size_of
 
 Duration = str | Millis
@@ -56,6 +57,7 @@ def run(
     size: Size = "full",
     hot: int = 0,
     hot_moves: Duration = 0,
+    settings: Mapping[str, str | int] | None = None,
     input: str | Path | None = None,
     reference: bool = False,
     publish_lag: int = 0,
@@ -87,6 +89,7 @@ def run(
         size: of a workload's input: `"full"` as in the papers, or `"small"`, where few records do.
         hot: so many percent of a workload's records name one hot key.
         hot_moves: after how long another key becomes the hot one; 0: never.
+        settings: what only this workload knows: `{"resources": 100}`; see `snapline list workloads`.
         input: a directory that `snapline generate` has written, for workloads.
         reference: judge the output by runs without failures; without it, or an oracle: "unknown".
         publish_lag: 1 publishes a line's output with the next line: damage to the newest costs nothing.
@@ -122,6 +125,7 @@ def run(
         size=size_of(size),
         hot=hot,
         hot_ms=millis(hot_moves, "hot_moves"),
+        settings=settings_of(flow if isinstance(flow, str) else flow.name, settings or {}),
     )
     return runtime.run(
         spec,

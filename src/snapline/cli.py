@@ -48,6 +48,7 @@ from snapline.cli_options import (
     RunsOption,
     SeedOption,
     SeedsOption,
+    SetOption,
     SilenceOption,
     SimulatedHotMovesOption,
     SimulatedHotOption,
@@ -71,7 +72,9 @@ from snapline.cli_tables import messages
 from snapline.durations import millis
 from snapline.errors import SnaplineError, UsageError
 from snapline.protocols import DEFAULT
+from snapline.workload import settings_of
 from snapline.workload.base import size_of
+from snapline.workload.settings import split_settings
 
 BAD_INPUT, UNKNOWN, INTERRUPTED = 2, 3, 130
 
@@ -125,6 +128,7 @@ def simulate_command(
     size: SimulatedSizeOption = None,
     hot: SimulatedHotOption = None,
     hot_moves: SimulatedHotMovesOption = None,
+    settings: SetOption = None,
     guarantee: GuaranteeOption = None,
     faults: FaultsOption = None,
     diagram: DiagramOption = None,
@@ -135,7 +139,7 @@ def simulate_command(
     """`snapline simulate`."""
     if repeat is not None:
         given = (protocol, workload, seeds, seed, slots, records, guarantee, faults)
-        if any(option is not None for option in (*given, size, hot, hot_moves)):
+        if any(option is not None for option in (*given, size, hot, hot_moves, settings)):
             raise UsageError("--repeat brings its own run: leave the options that describe one out")
         with interruptible():
             raise typer.Exit(run_again(repeat, diagram, as_json))
@@ -150,6 +154,7 @@ def simulate_command(
         size_of(size or "small"),
         hot or 0,
         millis(hot_moves or 0, "--hot-moves"),
+        tuple(settings or ()),
     )
     checked(request, diagram)
     with interruptible():
@@ -196,6 +201,7 @@ def run_command(
     size: SizeOption = "full",
     hot: HotOption = 0,
     hot_moves: HotMovesOption = "0ms",
+    settings: SetOption = None,
     source: InputOption = None,
     reference: ReferenceOption = False,
     publish_lag: PublishLagOption = 0,
@@ -238,6 +244,7 @@ def run_command(
             size=size_of(size),
             hot=hot,
             hot_ms=millis(hot_moves, "--hot-moves"),
+            settings=settings_of(flow, split_settings(settings or ())),
         )
     with interruptible():
         raise typer.Exit(run_on_spark(spec, resume, runs, timeouts(heartbeat, silence), as_json))
@@ -271,11 +278,14 @@ def generate_command(
     size: SizeOption = "full",
     hot: HotOption = 0,
     hot_moves: HotMovesOption = "0ms",
+    settings: SetOption = None,
     slots: generating.PartitionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make the input of a workload with a Spark job and store it, as a log or as Parquet."""
-    params = generating.params_of(rate, duration, seed, slots, size, hot, hot_moves)
+    params = generating.params_of(
+        workload, rate, duration, seed, slots, size, hot, hot_moves, settings or ()
+    )
     with interruptible():
         raise typer.Exit(generating.generate_input(workload, to, form, params, as_json))
 

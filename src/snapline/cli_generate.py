@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -10,8 +11,10 @@ from rich.markup import escape
 from snapline.cli_tables import messages, print_json, results
 from snapline.durations import millis
 from snapline.errors import UsageError
+from snapline.workload import settings_of
 from snapline.workload.base import Params, size_of
 from snapline.workload.generated import records_per_partition
+from snapline.workload.settings import split_settings
 
 PROGRESS_EVERY_S = 2.0
 EXAMPLES = """[bold]Examples[/bold]
@@ -46,6 +49,7 @@ PartitionsOption = Annotated[
 
 
 def params_of(
+    workload: str,
     rate: int,
     duration: str,
     seed: int,
@@ -53,6 +57,7 @@ def params_of(
     size: str,
     hot: int,
     hot_moves: str,
+    settings: Sequence[str],
 ) -> Params:
     """The size of an input, from the options. Raises UsageError."""
     partitions = slots or len(os.sched_getaffinity(0))
@@ -65,6 +70,7 @@ def params_of(
         full=size_of(size) == "full",
         hot=hot,
         hot_ms=millis(hot_moves, "--hot-moves"),
+        settings=settings_of(workload, split_settings(settings)),
     )
 
 

@@ -1,6 +1,7 @@
 """`snapline list`: what there is to choose from, read from where it is defined."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +15,7 @@ from snapline.protocols import PROTOCOLS
 from snapline.workload import WORKLOADS
 
 Row = Mapping[str, Any]
+SETTINGS = "settings"
 
 
 class Kind(StrEnum):
@@ -39,7 +41,14 @@ def _protocols() -> list[Row]:
 
 def _workloads() -> list[Row]:
     return [
-        {"name": workload.name, "cyclic": workload.cyclic, "summary": workload.summary}
+        {
+            "name": workload.name,
+            "cyclic": workload.cyclic,
+            "summary": workload.summary,
+            SETTINGS: [
+                {"name": name, **asdict(setting)} for name, setting in workload.settings.items()
+            ],
+        }
         for workload in WORKLOADS.values()
     ]
 
@@ -67,7 +76,24 @@ def print_catalogue(kind: Kind | None, as_json: bool) -> None:
         print_json(rows)
         return
     for title, entries in rows.items():
-        results().print(_table(title, entries))
+        plain = [{k: v for k, v in row.items() if k != SETTINGS} for row in entries]
+        results().print(_table(title, plain))
+        if settings := _settings(entries):
+            results().print(_table("settings of workloads (--set NAME=VALUE)", settings))
+
+
+def _settings(workloads: Sequence[Row]) -> list[Row]:
+    """The settings of all workloads, each once, with who has it."""
+    rows: dict[str, dict[str, Any]] = {}
+    for workload in workloads:
+        for name, setting in (
+            WORKLOADS[workload["name"]].settings.items() if SETTINGS in workload else ()
+        ):
+            row = rows.setdefault(name, {"name": name, "workloads": []})
+            row["workloads"].append(workload["name"])
+            row["full"], row["small"] = setting.write(setting.full), setting.write(setting.small)
+            row["summary"] = setting.summary
+    return list(rows.values())
 
 
 def _table(title: str, rows: Sequence[Row]) -> Table:

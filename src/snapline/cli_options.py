@@ -68,6 +68,15 @@ SimulatedHotMovesOption = Annotated[
         "--hot-moves", metavar="D", help="After how long another key becomes the hot one."
     ),
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="What only this workload knows, as [cyan]snapline list workloads[/] shows it; again for "
+        "each.",
+    ),
+]
 JobsOption = Annotated[
     Number, typer.Option(min=1, metavar="N", help="Processes.  [dim]default: all cores[/]")
 ]

@@ -13,6 +13,7 @@ from snapline.protocols import PROTOCOLS
 from snapline.sim.run import Case
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Size
+from snapline.workload.settings import read_settings, split_settings
 
 SEEDS = 20
 TELLING_SEEDS = 20  # a sweep of fewer cannot be blamed for what never occurred in it
@@ -32,6 +33,7 @@ class Request:
     size: Size = "small"
     hot: int = 0
     hot_ms: Millis = 0
+    settings: tuple[str, ...] = ()  # as they were written: NAME=VALUE
 
     @property
     def alone(self) -> bool:
@@ -47,6 +49,8 @@ class Request:
         """The runs, in the order of the table."""
         sizes = {"slots": self.slots, "records": self.records}
         given = {name: size for name, size in sizes.items() if size is not None}
+        named = split_settings(self.settings)
+        settings = {w: read_settings(w, WORKLOADS[w].settings, named) for w in self.workloads}
         return [
             Case(
                 protocol,
@@ -57,6 +61,7 @@ class Request:
                 size=self.size,
                 hot=self.hot,
                 hot_ms=self.hot_ms,
+                settings=settings[workload],
                 **given,
             )
             for protocol in self.protocols
@@ -94,7 +99,7 @@ def chosen_seeds(seeds: int | None, seed: int | None, one: bool) -> tuple[int, .
 
 def checked(request: Request, diagram: Path | None) -> Request:
     """The request, if it makes sense; a UsageError that says what to change, if not."""
-    params = request.cases()[0].params  # raises if the skew makes no sense
+    params = request.cases()[0].params  # raises if skew or settings make no sense
     if request.faults is not None:
         check(parse(request.faults), params.partitions)
     if diagram is not None and not request.alone:

@@ -39,6 +39,8 @@ def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
     """The program of a spec; `flow` is the dataflow if the caller holds it. Raises UsageError."""
     if flow is None and spec.flow in WORKLOADS:
         return _workload(spec)
+    if spec.settings:
+        raise UsageError(f"--set is for workloads; {spec.flow} brings its own sources")
     if spec.input is not None or spec.hot or spec.hot_ms:
         option = "--hot" if spec.input is None else "--input"
         raise UsageError(f"{option} is for workloads; {spec.flow} brings its own sources")
@@ -53,8 +55,11 @@ def _workload(spec: Spec) -> Program:
     if spec.input is None:
         flow = workload.build(params)
     else:
-        if spec.hot or spec.hot_ms:
-            raise UsageError("--hot is for input that is made now; 'snapline generate' has it, too")
+        if spec.hot or spec.hot_ms or spec.settings:
+            option = "--set" if spec.settings else "--hot"
+            raise UsageError(
+                f"{option} is for input that is made now; 'snapline generate' has it, too"
+            )
         stored = stored_input(Path(spec.input))
         if stored.workload != spec.flow:
             raise UsageError(f"{spec.input} holds input for {stored.workload}, not for {spec.flow}")

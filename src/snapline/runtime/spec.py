@@ -7,13 +7,14 @@ from snapline.ids import Millis
 from snapline.protocols import DEFAULT
 from snapline.workload.base import Params, Size
 from snapline.workload.generated import records_per_partition
+from snapline.workload.settings import GivenSettings, paired
 
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """All that a resume needs to know again. Only workloads heed rate, seed, input, size and heat."""
+    """All that a resume needs to know again. Some fields are for workloads only."""
 
     flow: str  # a workload, `my_flow.py:flow`, or the name of a dataflow that a program holds
     protocol: str = DEFAULT
@@ -35,6 +36,10 @@ class Spec:
     size: Size = "full"
     hot: int = 0  # percent of the records that name the hot key ...
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
+    settings: GivenSettings = ()  # those of the workload that were given
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", paired(self.settings))  # run.json has lists
 
     @property
     def params(self) -> Params:
@@ -52,4 +57,5 @@ class Spec:
             full=self.size == "full",
             hot=self.hot,
             hot_ms=self.hot_ms,
+            settings=self.settings,
         )

@@ -30,6 +30,7 @@ from snapline.sim.inject import Injector
 from snapline.sim.world import World
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Params, Size
+from snapline.workload.settings import GivenSettings, paired
 
 DURATION_MS: Millis = 2_400
 PATIENCE_MS: Millis = 120_000
@@ -50,6 +51,10 @@ class Case:
     size: Size = "small"
     hot: int = 0  # percent of the records that name the hot key ...
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
+    settings: GivenSettings = ()  # those of the workload that were given
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", paired(self.settings))  # a file has lists
 
     @property
     def params(self) -> Params:
@@ -62,6 +67,7 @@ class Case:
             full=self.size == "full",
             hot=self.hot,
             hot_ms=self.hot_ms,
+            settings=self.settings,
         )
 
     def command(self) -> str:
@@ -79,6 +85,9 @@ class Case:
             words += ["--hot", str(self.hot)]
         if self.hot_ms:
             words += ["--hot-moves", write_duration(self.hot_ms)]
+        known = WORKLOADS[self.workload].settings if self.settings else {}
+        for name, value in self.settings:
+            words += ["--set", f"{name}={known[name].write(value)}"]
         return shlex.join(words)
 
     def to_json(self) -> str:

@@ -1,12 +1,25 @@
 """The workloads, each with a generator, a dataflow and an oracle. `WORKLOADS` is the only list."""
 
+from collections.abc import Mapping
+
+from snapline.errors import UsageError
 from snapline.workload.abs.query import ABS
 from snapline.workload.base import Workload
 from snapline.workload.counting.query import COUNTING
 from snapline.workload.nexmark.queries import Q1, Q3, Q8, Q12
 from snapline.workload.nhop.query import NHOP
 from snapline.workload.reachability.query import REACHABILITY
+from snapline.workload.settings import GivenSettings, read_settings
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload for workload in (COUNTING, Q1, Q3, Q8, Q12, ABS, REACHABILITY, NHOP)
 }
+
+
+def settings_of(flow: str, given: Mapping[str, str | int]) -> GivenSettings:
+    """The settings that a user gave for a flow: only workloads have some. Raises UsageError."""
+    if flow in WORKLOADS:
+        return read_settings(flow, WORKLOADS[flow].settings, given)
+    if given:
+        raise UsageError(f"only workloads have settings (--set), and {flow!r} is none")
+    return ()

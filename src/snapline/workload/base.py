@@ -1,13 +1,14 @@
 """What a workload is: a pure generator, a dataflow, and an oracle that knows nothing of either engine."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
 from snapline.ids import Millis
+from snapline.workload.settings import GivenSettings, Setting, paired
 
 if TYPE_CHECKING:
     from snapline.dataflow.graph import Dataflow
@@ -39,8 +40,10 @@ class Params:
     full: bool = False  # the papers' sizes; otherwise small ones, at which a few hundred records do
     hot: int = 0  # percent of the records that name the hot key ...
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
+    settings: GivenSettings = ()  # what only this workload knows, where it was given
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", paired(self.settings))
         if not 0 <= self.hot <= 100:
             raise UsageError(f"a share of hot records is 0 to 100 percent, not {self.hot}")
         if self.hot_ms < 0 or (self.hot_ms and not self.hot):
@@ -71,3 +74,4 @@ class Workload:
         [Params, Mapping[str, Batch], Mapping[str, Mapping[str, Batch]], Guarantee],
         Sequence[Problem],
     ]
+    settings: Mapping[str, Setting] = field(default_factory=dict, hash=False)
