@@ -1,0 +1,145 @@
+"""What can be said of every claim, output and event: the rules of `causes`, over whole columns.
+
+Every rule of an output is a pair: which claims show it, and which outputs meet it. The first that is met is
+the cause of the output.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from snapline.batch import Array
+from snapline.validate.causes import OF_AN_OUTPUT, Cause
+from snapline.validate.lineage import NOBODY, Bools, Ints, Lineage
+
+CAUSES: Final = tuple(Cause)
+NUMBER: Final[Mapping[Cause, int]] = {cause: number for number, cause in enumerate(CAUSES)}
+FINE: Final = len(CAUSES)
+"""In the place of the number of a cause: nothing is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What can be said of every claim, output and event."""
+
+    right: Bools  # of a claim
+    shows: Bools  # of a claim: it shows the cause of its output
+    first: (
+        Ints  # of a claim: the row of the first output of the (resource, window) that claims the id
+    )
+    cause: Ints  # of an output
+    occurs: Ints  # of an event: how often in outputs
+    rightly: Ints  # of an event: how often rightly
+    soundly: (
+        Ints  # of an event: how often rightly in an output whose counts are the numbers of its ids
+    )
+    late: Ints  # of an event: how often in the late output
+
+
+def facts(tables: Lineage) -> Facts:
+    """Hold every claim against the events."""
+    events, outputs, claims = tables.events, tables.outputs, tables.claims
+    known, everyone = claims.event != NOBODY, np.ones(len(claims.id), np.bool_)
+    sided = known & (of_event(events.post, claims.event) == claims.post)
+    right = sided & (of_event(events.group, claims.event) == outputs.group[claims.output])
+    twice, again, first = _repeats(tables)
+    rules = {
+        Cause.INVENTED: (~known, _any(tables, ~known) | ~_any(tables, everyone)),
+        Cause.WRONG_WINDOW: (~right, _wrong_window(tables, sided)),
+        Cause.WRONG_PAIR: (~right, _wrong_pair(tables, sided, right)),
+        Cause.MISPLACED: (~right, _any(tables, ~right)),
+        Cause.TWICE_INSIDE: (twice, _any(tables, twice)),
+        Cause.WRONG_VALUE: (everyone, ~outputs.honest),
+        Cause.DUPLICATE: (again, _any(tables, again)),
+    }
+    cause = np.select(
+        [rules[cause][1] for cause in OF_AN_OUTPUT], [NUMBER[cause] for cause in OF_AN_OUTPUT], FINE
+    )
+    of_claim = cause[claims.output]
+    shows = np.select(
+        [of_claim == NUMBER[cause] for cause in OF_AN_OUTPUT],
+        [rules[cause][0] for cause in OF_AN_OUTPUT],
+        False,
+    )
+    sound = right & outputs.honest[claims.output]
+    count = len(events.id)
+    late = tables.late.event
+    return Facts(
+        right,
+        shows,
+        first,
+        cause,
+        np.bincount(claims.event[known], minlength=count),
+        np.bincount(claims.event[right], minlength=count),
+        np.bincount(claims.event[sound], minlength=count),
+        np.bincount(late[late != NOBODY], minlength=count),
+    )
+
+
+def of_event(values: Array, event: Ints) -> Array:
+    """The values of events by their rows; zero for NOBODY."""
+    return np.append(values, values.dtype.type(0))[event]
+
+
+def _any(tables: Lineage, hit: Bools) -> Bools:
+    """Whether an output has a claim that is hit."""
+    return np.bincount(tables.claims.output[hit], minlength=len(tables.outputs.group)) > 0
+
+
+def _one(tables: Lineage, among: Bools, value: Ints) -> tuple[Bools, Ints]:
+    """Whether these claims of an output all have one value, and which; never for one without claims."""
+    rows, values = tables.claims.output[among], value[among]
+    chosen = np.zeros(len(tables.outputs.group), np.int64)
+    chosen[rows] = values
+    several = np.bincount(rows[values != chosen[rows]], minlength=len(chosen)) > 0
+    return _any(tables, among) & ~several, chosen
+
+
+def _wrong_window(tables: Lineage, sided: Bools) -> Bools:
+    events, outputs, claims = tables.events, tables.outputs, tables.claims
+    resource = of_event(events.resource, claims.event)
+    same = sided & (resource == outputs.resource[claims.output])
+    one, window = _one(tables, np.ones_like(sided), of_event(events.window, claims.event))
+    elsewhere: Bools = window != outputs.window
+    return one & ~_any(tables, ~same) & elsewhere
+
+
+def _wrong_pair(tables: Lineage, sided: Bools, right: Bools) -> Bools:
+    events, outputs, claims = tables.events, tables.outputs, tables.claims
+    wrong = np.zeros(len(outputs.group), np.bool_)
+    if not claims.post.any():
+        return wrong
+    group = of_event(events.group, claims.event)
+    for side in (claims.post, ~claims.post):
+        one, place = _one(tables, side, group)
+        elsewhere = one & ~_any(tables, side & ~sided) & (place != outputs.group)
+        wrong |= elsewhere & _any(tables, ~side) & ~_any(tables, ~side & ~right)
+    return wrong
+
+
+def _repeats(tables: Lineage) -> tuple[Bools, Bools, Ints]:
+    """Of every claim: twice in its output; in an earlier one of the (resource, window); in which first."""
+    outputs, claims = tables.outputs, tables.claims
+    twice, again = (np.zeros(len(claims.id), np.bool_) for _ in range(2))
+    first = claims.output.copy()
+    known = np.flatnonzero(claims.event != NOBODY)
+    often = np.bincount(claims.event[known]) > 1 if len(known) else np.zeros(0, np.bool_)
+    some = known[often[claims.event[known]]]
+    if not len(some):
+        return twice, again, first
+    rank = np.empty(len(outputs.group), np.int64)
+    rank[np.argsort(outputs.position, kind="stable")] = np.arange(len(rank))
+    row = claims.output[some]
+    some = some[np.lexsort((rank[row], outputs.group[row], claims.event[some]))]
+    row, event = claims.output[some], claims.event[some]
+    fresh = np.ones(len(some), np.bool_)  # a new (event, group)
+    fresh[1:] = (event[1:] != event[:-1]) | (outputs.group[row[1:]] != outputs.group[row[:-1]])
+    starts = np.flatnonzero(fresh)
+    head = np.repeat(row[starts], np.diff(starts, append=len(some)))
+    same = ~fresh[1:] & (row[1:] == row[:-1])
+    twice[some[1:][same]] = twice[some[:-1][same]] = True
+    again[some] = row != head
+    first[some] = head
+    return twice, again, first

@@ -1,0 +1,262 @@
+"""Inputs, outputs and late events as columns of numbers that can be sorted, found and compared at once.
+
+Every claim of an output becomes a row of its own, with the row of the event that it names. A string
+resource becomes its rank among all of them, so that numbers are equal, and ordered, as the strings are.
+Tables of many cases (a column `case`) stay together: the case is part of every key, so none sees another.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from snapline.batch import Array, Batch, Column, Varlen, Words
+from snapline.errors import UsageError
+from snapline.ids import Millis
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+NOBODY: Final = -1
+"""The row of an event that does not exist."""
+
+_NUMBERS_MAX: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The inputs."""
+
+    case: Ints
+    id: Ints
+    resource: Ints
+    window: Ints
+    post: Bools
+    group: Ints  # a number for (case, resource, window)
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What came out, without its lists."""
+
+    case: Ints
+    resource: Ints
+    window: Ints
+    position: Ints
+    honest: Bools  # the counts are the numbers of the ids
+    group: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Every id that an output claims, as often as it does; the lists of GETs, then those of POSTs."""
+
+    output: Ints  # the row of the output
+    id: Ints
+    post: Bools
+    event: Ints  # the row of the event, or NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """What is in the late output."""
+
+    case: Ints
+    id: Ints
+    position: Ints
+    event: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """All that is to be judged."""
+
+    events: Events
+    outputs: Outputs
+    claims: Claims
+    late: Late
+    cases: Ints  # the cases that exist; a column `case` above has their ranks
+    words: Sequence[str] | None  # the resources behind their numbers, if they are strings
+
+    def resource(self, number: int) -> int | str:
+        """The resource behind its number."""
+        return number if self.words is None else self.words[number]
+
+
+def lineage(
+    inputs: Batch,
+    outputs: Batch | None,
+    late: Batch | None,
+    size_ms: Millis,
+    *,
+    cases: bool = False,
+) -> Lineage:
+    """Read the three tables. Raises UsageError if their columns are not what they should be."""
+    if size_ms <= 0:
+        raise UsageError(f"a window is longer than nothing; {size_ms} ms is not")
+    outputs = _NO_OUTPUT if outputs is None or not len(outputs) else outputs
+    late = _NO_LATE if late is None or not len(late) else late
+    of_event, of_output, of_late, known = _cases((inputs, outputs, late), asked=cases)
+    resource, claimed, words = _resources(inputs, outputs)
+    time, opened = _numbers(inputs, "input", "time"), _numbers(outputs, "output", "window")
+    window = time - time % size_ms
+    group = numbered(
+        np.concatenate((of_event, of_output)),
+        np.concatenate((resource, claimed)),
+        np.concatenate((window, opened)),
+    )
+    ids, late_ids = _numbers(inputs, "input", "id"), _numbers(late, "late output", "id")
+    row, claim, post, honest = _claims(outputs)
+    key = numbered(
+        np.concatenate((of_event, of_output[row], of_late)), np.concatenate((ids, claim, late_ids))
+    )
+    event = _find(key[: len(ids)], key[len(ids) :], ids)
+    return Lineage(
+        Events(of_event, ids, resource, window, _posts(inputs), group[: len(ids)]),
+        Outputs(of_output, claimed, opened, _positions(outputs), honest, group[len(ids) :]),
+        Claims(row, claim, post, event[: len(row)]),
+        Late(of_late, late_ids, _positions(late), event[len(row) :]),
+        known,
+        words,
+    )
+
+
+def numbered(*columns: Ints) -> Ints:
+    """One number for each row: two are equal, or ordered, as the rows are, first column first."""
+    numbers, size = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns if len(columns[0]) else ():
+        low = int(column.min())
+        span = int(column.max()) - low + 1
+        if span > _NUMBERS_MAX // size:  # ranks are smaller than distances
+            values, ranks = np.unique(column, return_inverse=True)
+            column, low, span = ranks.astype(np.int64), 0, len(values)
+        if span > _NUMBERS_MAX // size:
+            values, ranks = np.unique(numbers, return_inverse=True)
+            numbers, size = ranks.astype(np.int64), len(values)
+        numbers, size = numbers * span + (column - low), size * span
+    return numbers
+
+
+def _find(known: Ints, wanted: Ints, ids: Ints) -> Ints:
+    """The row of each wanted key among the known ones, or NOBODY. No key may be known twice."""
+    order = np.argsort(known, kind="stable")
+    ordered = known[order]
+    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if len(twice):
+        raise UsageError(
+            f"the id {ids[order[twice[0]]]} stands twice in the input: an event needs an id of its own"
+        )
+    if not len(known):
+        return np.full(len(wanted), NOBODY)
+    at = np.minimum(np.searchsorted(ordered, wanted), len(known) - 1)
+    return np.where(ordered[at] == wanted, order[at], NOBODY)
+
+
+def _claims(outputs: Batch) -> tuple[Ints, Ints, Bools, Bools]:
+    """Of every claim its output, id and side; and of every output whether its counts are right."""
+    sides = [("count", "ids")]
+    if not {"count", "ids"} & outputs.columns.keys():
+        sides = [("gets", "get_ids"), ("posts", "post_ids")]
+    honest = np.ones(len(outputs), np.bool_)
+    rows, ids, lengths = [], [], []
+    for count, name in sides:
+        column = _lists(outputs, name).compact()
+        lengths.append(len(column.values))
+        rows.append(np.repeat(np.arange(len(outputs)), np.diff(column.offsets)))
+        ids.append(column.values)
+        honest &= _numbers(outputs, "output", count) == np.diff(column.offsets)
+    posts = np.repeat((False, True)[: len(lengths)], lengths)
+    return np.concatenate(rows), np.concatenate(ids), posts, honest
+
+
+def _cases(tables: Sequence[Batch], *, asked: bool) -> tuple[Ints, Ints, Ints, Ints]:
+    """The rank of every row's case, table by table, and the cases."""
+    if not asked:
+        first, second, third = (np.zeros(len(table), np.int64) for table in tables)
+        return first, second, third, np.zeros(1, np.int64)
+    names = ("input", "output", "late output")
+    columns = [
+        _numbers(table, name, "case") if len(table) else np.zeros(0, np.int64)
+        for table, name in zip(tables, names, strict=True)
+    ]
+    known = np.unique(np.concatenate(columns))
+    first, second, third = (np.searchsorted(known, column) for column in columns)
+    return first, second, third, known
+
+
+def _resources(inputs: Batch, outputs: Batch) -> tuple[Ints, Ints, Sequence[str] | None]:
+    """The resources of inputs and outputs as numbers, and the words behind them if they are strings."""
+    first, second = _column(inputs, "input", "resource"), _column(outputs, "output", "resource")
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return _integers(first, "input", "resource"), _integers(second, "output", "resource"), None
+    coded = [_coded(column) for column in (first, second)]
+    words = sorted({word for _, values in coded for word in values})
+    ranks = {word: rank for rank, word in enumerate(words)}
+    numbers = [
+        np.array([ranks[word] for word in values], np.int64)[codes] for codes, values in coded
+    ]
+    return numbers[0], numbers[1], words
+
+
+def _coded(column: Column) -> tuple[Array, Sequence[str]]:
+    """A column of strings as codes into its distinct values."""
+    if isinstance(column, Words):
+        return column.codes, column.values
+    if isinstance(column, Varlen) and column.kind == "str":
+        column = column.compact()
+        buffers = (pa.py_buffer(column.offsets), pa.py_buffer(column.values))
+        coded = pa.LargeStringArray.from_buffers(len(column), *buffers).dictionary_encode()
+        return coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
+    if len(column):
+        raise UsageError("the resources of input and output are of one type: numbers or strings")
+    return np.zeros(0, np.int64), ()
+
+
+def _posts(inputs: Batch) -> Bools:
+    if "post" not in inputs.columns:
+        return np.zeros(len(inputs), np.bool_)
+    post = _column(inputs, "input", "post")
+    if not isinstance(post, np.ndarray) or post.dtype.kind not in "bui":
+        raise UsageError("the input's column 'post' is true or false")
+    return post.astype(np.bool_, copy=False)
+
+
+def _positions(table: Batch) -> Ints:
+    if "position" in table.columns:
+        return _numbers(table, "output", "position")
+    return np.arange(len(table), dtype=np.int64)
+
+
+def _lists(outputs: Batch, name: str) -> Varlen:
+    column = _column(outputs, "output", name)
+    if not isinstance(column, Varlen) or column.kind != "list":
+        raise UsageError(f"the output's column {name!r} must hold lists of ids (int64)")
+    return column
+
+
+def _numbers(table: Batch, what: str, name: str) -> Ints:
+    return _integers(_column(table, what, name), what, name)
+
+
+def _integers(column: Column, what: str, name: str) -> Ints:
+    if not isinstance(column, np.ndarray) or column.dtype.kind not in "iu":
+        raise UsageError(f"the {what}'s column {name!r} must hold whole numbers (int64)")
+    return column.astype(np.int64, copy=False)
+
+
+def _column(table: Batch, what: str, name: str) -> Column:
+    if name not in table.columns:
+        raise UsageError(
+            f"the {what} has no column {name!r}, only {', '.join(table.columns) or 'none'}"
+        )
+    column: Column = table[name]
+    return column
+
+
+_NO_OUTPUT: Final = Batch.empty(
+    {"resource": "int64", "window": "int64", "count": "int64", "ids": "list"}
+)
+_NO_LATE: Final = Batch.empty({"id": "int64"})
