@@ -250,7 +250,7 @@ def _integers(column: Column, what: str, name: str) -> Ints:
 def _column(table: Batch, what: str, name: str) -> Column:
     if name not in table.columns:
         raise UsageError(
-            f"the {what} has no column {name!r}, only {', '.join(table.columns) or 'none'}"
+            f"the {what} has no column {name!r}, only {', '.join(table.columns) or 'nothing'}"
         )
     column: Column = table[name]
     return column
