@@ -11,7 +11,7 @@ from snapline.ids import Millis
 from snapline.validate.facts import facts
 from snapline.validate.findings import judgements
 from snapline.validate.judged import Judged
-from snapline.validate.lineage import lineage
+from snapline.validate.lineage import Bools, lineage
 
 
 def judge(
@@ -25,6 +25,15 @@ def judge(
     """Judge an output. `undecided` says why it is incomplete, if it is. Raises UsageError."""
     tables = lineage(inputs, outputs, late, size_ms)
     return judgements(tables, facts(tables), undecided)[0]
+
+
+def judge_each(
+    inputs: Batch, outputs: Batch | None, late: Batch | None, size_ms: Millis
+) -> tuple[Judged, Bools]:
+    """Judge an output, and say of every event whether it was processed reliably."""
+    tables = lineage(inputs, outputs, late, size_ms)
+    known = facts(tables)
+    return judgements(tables, known)[0], known.reliable
 
 
 def judge_cases(

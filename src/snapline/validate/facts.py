@@ -37,6 +37,12 @@ class Facts:
     )
     late: Ints  # of an event: how often in the late output
 
+    @property
+    def reliable(self) -> Bools:
+        """Of an event: it occurs once, rightly in an output with right counts, or among the late."""
+        occurs = self.occurs + self.late
+        return (occurs == 1) & (self.soundly + self.late == 1)
+
 
 def facts(tables: Lineage) -> Facts:
     """Hold every claim against the events."""

@@ -203,8 +203,7 @@ def _sums(tables: Lineage, known: Facts) -> Sequence[tuple[int, ...]]:
     """The numbers of each case, in the order in which a judgement has them."""
     case = tables.events.case
     occurs = known.occurs + known.late
-    once = (occurs == 1) & (known.soundly + known.late == 1)
     columns = [case, tables.outputs.case, tables.late.case]
-    columns += [case[occurs == 0], case[occurs > 1], case[once]]
+    columns += [case[occurs == 0], case[occurs > 1], case[known.reliable]]
     sums = [np.bincount(column, minlength=len(tables.cases)).tolist() for column in columns]
     return list(zip(*sums, strict=True))
