@@ -40,8 +40,8 @@ class Facts:
     @property
     def reliable(self) -> Bools:
         """Of an event: it occurs once, rightly in an output with right counts, or among the late."""
-        occurs = self.occurs + self.late
-        return (occurs == 1) & (self.soundly + self.late == 1)
+        reliable: Bools = (self.occurs + self.late == 1) & (self.soundly + self.late == 1)
+        return reliable
 
 
 def facts(tables: Lineage) -> Facts:
