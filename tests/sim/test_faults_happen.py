@@ -174,7 +174,7 @@ def test_a_short_cut_from_the_coordinator_delays_reports_and_nothing_more(protoc
 
 @each_protocol
 def test_a_slow_network_costs_time_and_no_slot(protocol):
-    faults = "delay slot=1 300ms at=500ms for=2500ms"
+    faults = "delay slot=1 200ms at=500ms for=2500ms"
     outcome = shown(protocol, faults, saw("slowed", never="lost"))
     undisturbed = kept(Case(protocol, "counting", outcome.case.seed, records=20, faults=""))
     assert outcome.virtual_ms > undisturbed.virtual_ms

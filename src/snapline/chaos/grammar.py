@@ -39,8 +39,17 @@ def _slots(text: str) -> tuple[SlotId, ...]:
     return slots
 
 
-def _peer(text: str) -> SlotId | None:
-    return None if text == "coordinator" else _number(text)
+def _peers(text: str) -> tuple[SlotId | None, ...]:
+    peers = tuple(None if part == "coordinator" else _number(part) for part in text.split(","))
+    if len(set(peers)) < len(peers):
+        raise ValueError("one of them is named twice")
+    return peers
+
+
+def _percent(text: str) -> int:
+    if not text.endswith("%") or not 1 <= _number(text[:-1]) <= 100:
+        raise ValueError("it must be from 1% to 100%")
+    return int(text[:-1])
 
 
 def _phase(text: str) -> str:
@@ -52,7 +61,8 @@ def _phase(text: str) -> str:
 _KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SLOT": (_number, "one slot, such as 1"),
     "SLOTS": (_slots, "slots, such as 1 or 0,2"),
-    "PEER": (_peer, "coordinator or a slot, such as 2"),
+    "PEERS": (_peers, "coordinator or a slot, such as 2, or several, such as 2,3,coordinator"),
+    "PERCENT": (_percent, "a percentage, such as 30%"),
     "TIME": (read_duration, "a time, such as 800ms, 1.5s or 2m"),
     "SPAN": (_span, "a duration, such as 500ms, 1.5s or 2m"),
     "COUNT": (lambda text: _number(text, at_least=1), "a number, such as 137"),

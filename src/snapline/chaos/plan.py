@@ -4,6 +4,9 @@ Swarm testing: a seed first switches some kinds of faults off, then draws from t
 which everything breaks all the time look alike; runs in which only two things break, but those again and
 again, find what the others hide. Wherever kills are allowed, one of them comes late enough that something
 has probably been committed before it: a run that never goes back to a checkpoint proves little.
+
+The simulator draws from `USUAL`, so that a seed keeps its meaning when a kind is added; all other kinds are
+drawn when they are asked for.
 """
 
 import random
@@ -19,12 +22,17 @@ from snapline.chaos.faults import (
     Fault,
     Kill,
     KillCoordinator,
+    KillDriver,
+    KillExecutor,
     Pause,
     PauseCoordinator,
+    PauseDriver,
     Step,
+    StoreFailing,
     StoreOutage,
     StoreSlow,
     When,
+    cut,
 )
 from snapline.errors import UsageError
 from snapline.ids import Millis, SlotId
@@ -36,6 +44,8 @@ ANY_PERCENT = (5, 90)  # when everything else comes
 SPAN_PERCENT = (2, 30)  # how long, of the run, what lasts a while does last
 SLOW_PERCENT = (1, 5)  # how much slower, of the run, a network or a store becomes
 SEVERAL_PERCENT = 20  # the chance of a kill to take several slots
+FAILING_PERCENT = (5, 60)  # the chance of a call to a failing store to fail
+BREAK_PERCENT = 30  # the chance of a partition to break connections instead of holding them up
 
 #: how often each kind is drawn, in proportion
 WEIGHTS: Mapping[str, int] = {
@@ -48,7 +58,14 @@ WEIGHTS: Mapping[str, int] = {
     "store-outage": 3,
     "store-slow": 2,
     "damage": 1,
+    "kill-executor": 2,
+    "kill-driver": 3,
+    "pause-driver": 1,
+    "partition": 3,
+    "store-failing": 3,
 }
+#: the kinds of which nobody needs to say that they are wanted
+USUAL: tuple[str, ...] = KINDS[: KINDS.index("damage") + 1]
 #: the same, for what decides when a kill comes
 KILL_WEIGHTS: Mapping[str, int] = {"at": 4, "step": 4, "recovery": 3, "round": 3}
 
@@ -58,7 +75,7 @@ def draw(
     slots: int,
     duration_ms: Millis,
     *,
-    kinds: Sequence[str] = KINDS,
+    kinds: Sequence[str] = USUAL,
     steps: int = 1_000,
 ) -> tuple[Fault, ...]:
     """One to four faults, the same for the same arguments.
@@ -150,6 +167,34 @@ class _Dice:
         """A store that answers nobody."""
         return StoreOutage(*self._while())
 
+    def kill_executor(self) -> Fault:
+        """An executor that dies."""
+        return KillExecutor(self._slot(), self._time(ANY_PERCENT))
+
+    def kill_driver(self) -> Fault:
+        """A driver that dies."""
+        return KillDriver(At(self._time(ANY_PERCENT)))
+
+    def pause_driver(self) -> Fault:
+        """A driver that stands still."""
+        return PauseDriver(*self._while())
+
+    def partition(self) -> Fault:
+        """Some slots without the others, with the coordinator on the other side or on none."""
+        here = self._some_slots()
+        there: list[SlotId | None] = [slot for slot in range(self.slots) if slot not in here]
+        if not there or self.rng.randrange(2):
+            there.append(None)
+        at_ms, for_ms = self._while()
+        return cut(here, tuple(there), at_ms, 0 if self._chance(BREAK_PERCENT) else for_ms)
+
+    def store_failing(self) -> Fault:
+        """A store that fails now and then."""
+        return StoreFailing(self.rng.randint(*FAILING_PERCENT), *self._while())
+
+    def _chance(self, percent: int) -> bool:
+        return self.rng.randrange(100) < percent
+
     def _slot(self) -> SlotId:
         return self.rng.randrange(self.slots)
 
@@ -177,4 +222,9 @@ _MAKE: Mapping[str, Callable[[_Dice], Fault]] = {
     "store-outage": _Dice.store_outage,
     "store-slow": _Dice.store_slow,
     "damage": _Dice.damage,
+    "kill-executor": _Dice.kill_executor,
+    "kill-driver": _Dice.kill_driver,
+    "pause-driver": _Dice.pause_driver,
+    "partition": _Dice.partition,
+    "store-failing": _Dice.store_failing,
 }

@@ -15,11 +15,15 @@ from snapline.chaos.faults import (
     Fault,
     Kill,
     KillCoordinator,
+    Partition,
     Pause,
     PauseCoordinator,
+    PauseDriver,
     Step,
+    StoreFailing,
     StoreOutage,
     StoreSlow,
+    cut,
 )
 
 T = TypeVar("T")
@@ -68,9 +72,15 @@ def _simpler(fault: Fault) -> Iterator[Fault]:
                     yield Kill(slots[:i] + slots[i + 1 :], when)
             if isinstance(when, Step) and when.n > 1:
                 yield Kill(slots, Step(when.n // 2))
-        case Pause() | Cut() | KillCoordinator() | PauseCoordinator() | StoreOutage():
+        case Pause() | Cut() | KillCoordinator() | PauseCoordinator() | PauseDriver():
             if fault.for_ms > 1:
                 yield replace(fault, for_ms=fault.for_ms // 2)
+        case StoreOutage() | StoreFailing():
+            if fault.for_ms > 1:
+                yield replace(fault, for_ms=fault.for_ms // 2)
+        case Partition(slots, others, at_ms, for_ms):
+            yield from (cut((slot,), others, at_ms, for_ms) for slot in slots if len(slots) > 1)
+            yield from (cut(slots, (other,), at_ms, for_ms) for other in others if len(others) > 1)
         case Delay() | StoreSlow():
             if fault.for_ms > 1:
                 yield replace(fault, for_ms=fault.for_ms // 2)

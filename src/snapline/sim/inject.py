@@ -1,7 +1,12 @@
-"""Faults, done to the simulated world. One case per kind of fault, and nothing else knows faults."""
+"""Faults, done to the simulated world. One case per kind of fault, and nothing else knows faults.
+
+A fault strikes the life that a slot has at that moment; its next life is sound. Each is written down with
+its statement when it begins, and when it ends.
+"""
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias, assert_never
 
 from snapline.chaos.faults import (
@@ -13,17 +18,27 @@ from snapline.chaos.faults import (
     Fault,
     Kill,
     KillCoordinator,
+    KillDriver,
+    KillExecutor,
+    Partition,
     Pause,
     PauseCoordinator,
+    PauseDriver,
     Step,
+    StoreFailing,
     StoreOutage,
     StoreSlow,
 )
 from snapline.engine.checkpoints import key_of
 from snapline.ids import Micros, Millis, SlotId
+from snapline.journal.entry import COORDINATOR
+from snapline.sim.process import SlotProcess
 from snapline.sim.world import World
 
 Action: TypeAlias = Callable[[], None]
+
+RESUME_MS: Millis = 50
+"""How long it takes to start a driver again."""
 
 
 class Injector:
@@ -32,7 +47,7 @@ class Injector:
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
         self.rng = random.Random(f"{seed}:inject")
-        self.waiting: list[Kill] = []  #: kills that wait for a recovery or a round
+        self.waiting: list[Kill | KillDriver] = []  #: kills that wait for a recovery or a round
         world.on_trigger = self.trigger
 
     def plan(self, fault: Fault) -> None:
@@ -41,27 +56,32 @@ class Injector:
             case Kill(slots, At(ms)):
                 self._at(ms, lambda: self._kill(slots, str(fault)))
             case Kill(slots, Step(n)):
-                self._at(0, lambda: self._arm(slots[0], n))
-            case Kill(_, During()):
+                self._at(0, lambda: self._arm(slots[0], n, str(fault)))
+            case Kill(_, During()) | KillDriver(During()):
                 self.waiting.append(fault)
-            case Pause(slot, at_ms, for_ms):
-                self._at(at_ms, lambda: self._pause(slot, for_ms))
-            case Cut(slot, other, at_ms, for_ms):
-                self._at(at_ms, lambda: self._cut(slot, other, for_ms))
-            case Delay(slot, delay_ms, at_ms, for_ms):
-                self._at(at_ms, lambda: self._delay(slot, delay_ms, for_ms))
+            case KillExecutor(slot, at_ms):  # here every slot has an executor of its own
+                self._at(at_ms, lambda: self._kill((slot,), str(fault)))
+            case Pause():
+                self._at(fault.at_ms, lambda: self._pause(fault))
+            case Cut(slot, other, at_ms):
+                self._at(at_ms, lambda: self._cut((slot,), (other,), fault))
+            case Partition(slots, others, at_ms):
+                self._at(at_ms, lambda: self._cut(slots, others, fault))
+            case Delay():
+                self._at(fault.at_ms, lambda: self._delay(fault))
             case KillCoordinator(at_ms, for_ms):
-                self._at(at_ms, self.world.kill_coordinator)
-                self._at(at_ms + for_ms, self.world.resume_coordinator)
-            case PauseCoordinator(at_ms, for_ms):
-                self._at(at_ms, lambda: self._pause_coordinator(for_ms))
-            case StoreOutage(at_ms, for_ms):
-                self._at(at_ms, lambda: self._outage(for_ms))
-            case StoreSlow(delay_ms, at_ms, for_ms):
-                self._at(at_ms, lambda: self._slow(delay_ms, for_ms))
-            case Damage(slot, at_ms):
-                self._at(at_ms, lambda: self._damage(slot))
-            case Kill():
+                self._at(at_ms, lambda: self.world.kill_coordinator(fault=str(fault)))
+                resume = self.world.resume_coordinator
+                self._at(at_ms + for_ms, lambda: resume(fault=str(fault)))
+            case KillDriver(At(ms)):
+                self._at(ms, lambda: self._kill_driver(fault))
+            case PauseCoordinator() | PauseDriver():
+                self._at(fault.at_ms, lambda: self._pause_coordinator(fault))
+            case StoreOutage() | StoreSlow() | StoreFailing():
+                self._at(fault.at_ms, lambda: self._trouble_store(fault))
+            case Damage():
+                self._at(fault.at_ms, lambda: self._damage(fault))
+            case Kill() | KillDriver():
                 raise AssertionError(f"{fault} says neither when nor during what")
             case _:
                 assert_never(fault)
@@ -72,16 +92,22 @@ class Injector:
     def _until(self, for_ms: Millis) -> Micros:
         return self.world.now_us + for_ms * 1000
 
-    def _kill(self, slots: tuple[SlotId, ...], how: str) -> None:
+    def _heal(self, actor: str, at_us: Micros, fault: Fault, what: str = "healed") -> None:
+        """Write down when a fault is over."""
+        self.world.at(at_us, lambda: self.world.note(actor, what, fault=str(fault)))
+
+    # Slots.
+
+    def _kill(self, slots: tuple[SlotId, ...], fault: str) -> None:
         for slot in slots:
             if process := self.world.current(slot):
-                self.world.kill(process, how)
+                self.world.kill(process, fault, fault)
 
-    def _arm(self, slot: SlotId, step: int) -> None:
+    def _arm(self, slot: SlotId, step: int, fault: str) -> None:
         if process := self.world.current(slot):
-            process.kill_before = step
+            process.kill_before, process.kill_fault = step, fault
         else:  # not launched yet
-            self.world.at(self.world.now_us + 1_000, lambda: self._arm(slot, step))
+            self.world.at(self.world.now_us + 1_000, lambda: self._arm(slot, step, fault))
 
     def trigger(self, what: str) -> None:
         """A recovery or a round has begun: kill whoever was to die in it, at some moment of it."""
@@ -89,60 +115,129 @@ class Injector:
         for fault in due[:1]:
             self.waiting.remove(fault)
             moment = self.world.now_us + self.rng.randrange(1_000, 40_000)
-            self.world.at(moment, lambda fault=fault: self._kill(fault.slots, str(fault)))  # type: ignore[misc]
+            self.world.at(moment, partial(self._strike, fault))
 
-    def _pause(self, slot: SlotId, for_ms: Millis) -> None:
+    def _strike(self, fault: Kill | KillDriver) -> None:
+        if isinstance(fault, Kill):
+            self._kill(fault.slots, str(fault))
+        else:
+            self._kill_driver(fault)
+
+    def _living(self, slot: SlotId) -> SlotProcess | None:
         process = self.world.current(slot)
-        if process is None or not process.alive or process.paused:
+        return process if process is not None and process.alive else None
+
+    def _pause(self, fault: Pause) -> None:
+        process = self._living(fault.slot)
+        if process is None or process.paused:
             return
         process.paused = True
-        self.world.note(f"slot/{slot}", "paused", incarnation=process.incarnation)
+        actor, life = f"slot/{fault.slot}", process.incarnation
+        self.world.note(actor, "paused", incarnation=life, fault=str(fault))
         self.world.suspect(process, lambda: process.paused)
 
         def go_on() -> None:
             if process.alive:
-                self.world.note(f"slot/{slot}", "continued", incarnation=process.incarnation)
+                self.world.note(actor, "continued", incarnation=life, fault=str(fault))
                 process.resume()
 
-        self.world.at(self._until(for_ms), go_on)
+        self.world.at(self._until(fault.for_ms), go_on)
 
-    def _cut(self, slot: SlotId, other: SlotId | None, for_ms: Millis) -> None:
-        until = self._until(for_ms)
-        weather = self.world.weather
-        self.world.note(f"slot/{slot}", "cut", other="coordinator" if other is None else other)
-        if other is None:
-            weather.alone[slot] = until
-        else:
-            weather.cut[min(slot, other), max(slot, other)] = until
-        # Whoever cannot reach a peer complains, and the slot that was cut off is given up.
-        if process := self.world.current(slot):
+    # The network.
+
+    def _cut(
+        self,
+        slots: tuple[SlotId, ...],
+        others: tuple[SlotId | None, ...],
+        fault: Cut | Partition,
+    ) -> None:
+        """Whoever cannot reach a peer complains, and the slots that were cut off are given up."""
+        until = self._until(fault.for_ms)
+        known = [self._living(other) for other in others if other is not None]
+        for slot in slots:
+            process = self._living(slot)
+            if process is None:
+                continue
+            names = ["coordinator" if other is None else other for other in others]
+            other = names[0] if len(names) == 1 else names
+            self.world.note(f"slot/{slot}", "cut", other=other, fault=str(fault))
+            peers = [peer for peer in known if peer is not None]
+            if not fault.for_ms:
+                self._break(process, peers, alone=None in others)
+                continue
+            if None in others:
+                self.world.weather.alone[process.life] = until
+            for peer in peers:
+                self.world.weather.cut[frozenset((process.life, peer.life))] = until
             self.world.suspect(process, lambda: self.world.now_us < until)
+        if fault.for_ms:
+            self._heal(f"slot/{slots[0]}", until, fault)
 
-    def _delay(self, slot: SlotId, delay_ms: Millis, for_ms: Millis) -> None:
-        self.world.weather.delay_us[slot] = (delay_ms * 1000, self._until(for_ms))
-        self.world.note(f"slot/{slot}", "slowed", delay_ms=delay_ms)
+    def _break(self, process: SlotProcess, peers: list[SlotProcess], *, alone: bool) -> None:
+        """Connections are lost: noticed soon, and a slot without its coordinator leaves."""
+        for peer in peers:
+            self.world.disconnect(process.life, peer.life)
+        if alone:
+            self.world.exit(process)
+        self.world.at(
+            self.world.now_us + self.world.costs.detect_us, lambda: self.world.report_lost(process)
+        )
 
-    def _pause_coordinator(self, for_ms: Millis) -> None:
+    def _delay(self, fault: Delay) -> None:
+        process = self._living(fault.slot)
+        if process is None:
+            return
+        extra, until = fault.delay_ms * 1000, self._until(fault.for_ms)
+        self.world.weather.delay_us[process.life] = (extra, until)
+        actor = f"slot/{fault.slot}"
+        self.world.note(actor, "slowed", delay_ms=fault.delay_ms, fault=str(fault))
+        self._heal(actor, until, fault)
+        if extra > self.world.costs.timeout_us:  # all that it says comes too late
+            self.world.suspect(process, lambda: True)
+
+    # The coordinator.
+
+    def _kill_driver(self, fault: KillDriver) -> None:
+        boss = self.world.coordinator
+        if not boss.alive:
+            return
+        self.world.kill_coordinator(fault=str(fault))
+        self.world.at(
+            self.world.now_us + self.world.costs.detect_us, lambda: self.world.leave(boss)
+        )
+        resume = self.world.resume_coordinator
+        self.world.at(self._until(RESUME_MS), lambda: resume(fault=str(fault)))
+
+    def _pause_coordinator(self, fault: PauseCoordinator | PauseDriver) -> None:
         if not self.world.coordinator.alive:
             return
-        zombie = self.world.pause_coordinator()
-        self.world.at(self.world.now_us + for_ms * 500, self.world.resume_coordinator)
-        self.world.at(self._until(for_ms), zombie.resume)
+        zombie = self.world.pause_coordinator(fault=str(fault))
+        self.world.at(self.world.now_us + fault.for_ms * 500, self.world.resume_coordinator)
+        self.world.at(self._until(fault.for_ms), zombie.resume)
+        self._heal(COORDINATOR, self._until(fault.for_ms), fault, "continued")
 
-    def _outage(self, for_ms: Millis) -> None:
-        self.world.storage.outage_until_us = self._until(for_ms)
-        self.world.note("store", "outage", for_ms=for_ms)
+    # The store.
 
-    def _slow(self, delay_ms: Millis, for_ms: Millis) -> None:
-        self.world.storage.slow_us = delay_ms * 1000
-        self.world.storage.slow_until_us = self._until(for_ms)
-        self.world.note("store", "slowed", delay_ms=delay_ms)
+    def _trouble_store(self, fault: StoreOutage | StoreSlow | StoreFailing) -> None:
+        storage, until = self.world.storage, self._until(fault.for_ms)
+        match fault:
+            case StoreOutage(_, for_ms):
+                storage.outage_until_us = until
+                self.world.note("store", "outage", for_ms=for_ms, fault=str(fault))
+            case StoreSlow(delay_ms):
+                storage.slow_us, storage.slow_until_us = delay_ms * 1000, until
+                self.world.note("store", "slowed", delay_ms=delay_ms, fault=str(fault))
+            case StoreFailing(percent):
+                storage.failing, storage.failing_until_us = percent / 100, until
+                self.world.note("store", "failing", percent=percent, fault=str(fault))
+        self._heal("store", until, fault, "back" if isinstance(fault, StoreOutage) else "healed")
 
-    def _damage(self, slot: SlotId) -> None:
+    def _damage(self, fault: Damage) -> None:
         world = self.world
         known = world.coordinator.engine.registry.metas
-        newest = [max(known[task].items())[1] for task in world.job.hosted[slot] if known[task]]
+        hosted = world.job.hosted[fault.slot]
+        newest = [max(known[task].items())[1] for task in hosted if known[task]]
         if newest:
             meta = self.rng.choice(newest)
             world.storage.store.damage(key_of(meta))
-            world.note(meta.task, "damaged", checkpoint=meta.checkpoint)
+            world.note(meta.task, "damaged", checkpoint=meta.checkpoint, fault=str(fault))

@@ -1,6 +1,7 @@
 """Simulated links: FIFO, with latency, limited bandwidth, and cuts that delay but never lose or reorder.
 
-A link is a connection between two processes. It loses what is under way only when one of them dies.
+A link is a connection between two processes. It loses what is under way only when one of them dies, or when
+it breaks; it is then never used again.
 """
 
 import random
@@ -44,10 +45,12 @@ class Link(Generic[T]):
         self.queue: deque[tuple[Micros, T]] = deque()  #: (when it leaves, what), in order
         self.free_us: Micros = 0  #: when the link has sent what it was given
         self.last_us: Micros = 0  #: when the last arrival is due
+        self.broken = False  #: what is sent goes nowhere
 
     def send(self, item: T, busy_us: Micros) -> None:
         """Send behind everything that was sent before."""
-        self.queue.append((self._schedule(busy_us), item))
+        if not self.broken:
+            self.queue.append((self._schedule(busy_us), item))
 
     def _schedule(self, busy_us: Micros) -> Micros:
         start = max(self.clock.now_us, self.free_us)
@@ -69,8 +72,15 @@ class Link(Generic[T]):
         for _ in range(self.rng.randint(0, len(self.queue))):
             self.queue.pop()
 
+    def disconnect(self) -> None:
+        """The connection breaks, though both ends live: some of it arrives, in order, and nothing more."""
+        self.sever()
+        self.broken = True
+
     def overtake(self, item: T, busy_us: Micros, passes: Callable[[T], bool]) -> list[T]:
         """Send ahead of those that have not left and that it may pass; return them."""
+        if self.broken:
+            return []
         start = self._schedule(busy_us)
         waiting = [k for k, (at, other) in enumerate(self.queue) if at > self.clock.now_us]
         passed = [k for k in waiting if passes(self.queue[k][1])]

@@ -7,7 +7,7 @@ effect: the shell counts them and raises in the middle of whatever the process i
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from snapline.batch import Batch
 from snapline.core.effects import TaskEffect
@@ -23,6 +23,10 @@ from snapline.storage.api import Egress, Extent, Life, MessageLog
 
 if TYPE_CHECKING:
     from snapline.sim.world import World
+
+
+SlotLife: TypeAlias = tuple[SlotId, Incarnation]
+"""One life of a slot, by its name."""
 
 
 class Killed(Exception):
@@ -109,10 +113,16 @@ class SlotProcess(Process):
         self.spent_us: Micros = 0  #: CPU time of the step under way
         self.stepping = False  #: a step is scheduled
         self.acts = 0  #: effects performed and messages sent so far
-        self.kill_before: int | None = None  #: die before the act of this number
+        self.kill_before: int | None = None  #: die before the act of this number ...
+        self.kill_fault = ""  #: ... because of this fault
         self.lives: list[Life] = []  #: whose files it opened
         self.choices = random.Random(f"{world.job.seed}:choices:{slot}:{incarnation}")
         self.engine = Slot(slot, incarnation, world.job, self)
+
+    @property
+    def life(self) -> SlotLife:
+        """Its name among the lives of all slots."""
+        return self.slot, self.incarnation
 
     def after_call(self) -> None:
         """Take the next input as soon as the CPU is free."""
@@ -139,7 +149,7 @@ class SlotProcess(Process):
         """Count, let the invariants see, and die if the time has come."""
         self.acts += 1
         if self.acts == self.kill_before:
-            self.world.kill(self, f"before act {self.acts}")
+            self.world.kill(self, f"before act {self.acts}", self.kill_fault)
             raise Killed
         if isinstance(act, Message):
             self.world.monitor.sending(act)
@@ -217,6 +227,7 @@ class SlotProcess(Process):
             lambda: file.sync() if self.alive else None,
             lambda: self.call(lambda: self.engine.done(ticket)),
             lambda: self.call(lambda: self.engine.failed(ticket)),
+            an_object=False,
         )
 
     def fetch(self, ticket: Ticket, key: str, digest: str) -> None:
@@ -302,6 +313,7 @@ class CoordinatorProcess(Process):
             lambda: accepted.append(self.world.publish(number, extents)),
             answer,
             lambda: self.call(lambda: self.engine.failed(ticket)),
+            an_object=False,
         )
 
     def finish(self, problem: str | None) -> None:

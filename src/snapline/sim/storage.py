@@ -32,6 +32,8 @@ class SimStorage:
         self.outage_until_us: Micros = 0
         self.slow_us: Micros = 0
         self.slow_until_us: Micros = 0
+        self.failing = 0.0  #: the chance of a call for an object to fail ...
+        self.failing_until_us: Micros = 0  #: ... until then
 
     def call(
         self,
@@ -40,8 +42,10 @@ class SimStorage:
         act: Callable[[], None],
         done: Callable[[], None],
         failed: Callable[[], None],
+        *,
+        an_object: bool = True,
     ) -> None:
-        """Make a call in the background.
+        """Make a call in the background, for an object or for a file (a log, an egress).
 
         In an outage the caller is told that it failed, and it may have happened all the same. If the caller
         dies meanwhile, it happens or not, and nobody is told.
@@ -54,7 +58,7 @@ class SimStorage:
             if not alive():
                 if lucky:
                     act()
-            elif self.clock.now_us < self.outage_until_us:
+            elif self.clock.now_us < self.outage_until_us or (an_object and self._fails()):
                 if lucky:
                     act()
                 failed()
@@ -63,3 +67,6 @@ class SimStorage:
                 done()
 
         self.clock.at(self.clock.now_us + delay, finish)
+
+    def _fails(self) -> bool:
+        return self.clock.now_us < self.failing_until_us and self.rng.random() < self.failing

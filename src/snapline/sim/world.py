@@ -19,7 +19,7 @@ from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.sim.costs import Costs
 from snapline.sim.monitor import Monitor
 from snapline.sim.network import Link
-from snapline.sim.process import CoordinatorProcess, SlotProcess
+from snapline.sim.process import CoordinatorProcess, SlotLife, SlotProcess
 from snapline.sim.storage import SimStorage
 from snapline.storage.api import Extent
 
@@ -34,11 +34,16 @@ class Control:
 
 @dataclass(slots=True)
 class Weather:
-    """What faults do to the network at present, per slot."""
+    """What faults do to the network at present, by the lives of slots that they struck."""
 
-    delay_us: dict[SlotId, tuple[Micros, Micros]] = field(default_factory=dict)  # (extra, until)
-    cut: dict[tuple[SlotId, SlotId], Micros] = field(default_factory=dict)  # between two: until
-    alone: dict[SlotId, Micros] = field(default_factory=dict)  # from the coordinator: until
+    delay_us: dict[SlotLife, tuple[Micros, Micros]] = field(default_factory=dict)  # (extra, until)
+    cut: dict[frozenset[SlotLife], Micros] = field(default_factory=dict)  # between two: until
+    alone: dict[SlotLife, Micros] = field(default_factory=dict)  # from the coordinator: until
+
+    def extra_us(self, life: SlotLife, now_us: Micros) -> Micros:
+        """How much longer everything takes that this life sends or receives."""
+        extra, until = self.delay_us.get(life, (0, 0))
+        return extra if now_us < until else 0
 
 
 class World:
@@ -107,30 +112,35 @@ class World:
         self.at(self.now_us, lambda: process.call(process.engine.start))
         return process
 
-    def kill_coordinator(self) -> None:
+    def kill_coordinator(self, **why: object) -> None:
         """The coordinator dies; its slots go on until their lease lapses."""
         self.coordinator.alive = False
-        self.note(COORDINATOR, "coordinator-killed")
+        self.note(COORDINATOR, "coordinator-killed", **why)
         self._lapse_leases(self.coordinator)
 
-    def resume_coordinator(self) -> None:
+    def resume_coordinator(self, **why: object) -> None:
         """Another coordinator takes over from the durable decisions."""
         if not self.finished:
             self.coordinator = self._new_coordinator()
-            self.note(COORDINATOR, "coordinator-resumed")
+            self.note(COORDINATOR, "coordinator-resumed", **why)
 
     def _lapse_leases(self, boss: CoordinatorProcess) -> None:
         def lapse() -> None:
-            for process in tuple(self.processes.values()):
-                if process.boss is boss and process.alive and (not boss.alive or boss.paused):
-                    self.exit(process)
+            if not boss.alive or boss.paused:
+                self.leave(boss)
 
         self.at(self.now_us + self.costs.lease_us, lapse)
 
-    def pause_coordinator(self) -> CoordinatorProcess:
+    def leave(self, boss: CoordinatorProcess) -> None:
+        """The slots of a coordinator that is gone exit."""
+        for process in tuple(self.processes.values()):
+            if process.boss is boss and process.alive:
+                self.exit(process)
+
+    def pause_coordinator(self, **why: object) -> CoordinatorProcess:
         """The coordinator stands still."""
         self.coordinator.paused = True
-        self.note(COORDINATOR, "paused")
+        self.note(COORDINATOR, "paused", **why)
         self._lapse_leases(self.coordinator)
         return self.coordinator
 
@@ -154,11 +164,12 @@ class World:
         lives = [p for (s, _), p in self.processes.items() if s == slot]
         return max(lives, key=lambda process: process.incarnation, default=None)
 
-    def kill(self, process: SlotProcess, how: str) -> None:
+    def kill(self, process: SlotProcess, how: str, fault: str) -> None:
         """SIGKILL: what was not durable is gone; the connection breaks, so it is noticed soon."""
         if not process.alive:
             return
-        self.note(f"slot/{process.slot}", "killed", incarnation=process.incarnation, how=how)
+        actor, life = f"slot/{process.slot}", process.incarnation
+        self.note(actor, "killed", incarnation=life, how=how, fault=fault)
         self.exit(process)
         self.at(self.now_us + self.costs.detect_us, lambda: self.report_lost(process))
 
@@ -208,7 +219,7 @@ class World:
         return self.links[key]
 
     def _connect(self, source: SlotProcess, slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
-        ends = (source.slot, slot)
+        ends = (source.life, (slot, incarnation))
 
         def deliver(frame: Frame) -> None:
             target = self.processes.get((slot, incarnation))
@@ -220,17 +231,18 @@ class World:
             self.network_rng,
             self.costs.link_us,
             deliver,
-            lambda: max(self._extra_us(slot), self._extra_us(source.slot)),
-            lambda: self.weather.cut.get((min(ends), max(ends)), 0),
+            lambda: sum(self.weather.extra_us(end, self.now_us) for end in ends),
+            lambda: self.weather.cut.get(frozenset(ends), 0),
         )
 
-    def _extra_us(self, slot: SlotId) -> Micros:
-        extra, until = self.weather.delay_us.get(slot, (0, 0))
-        return extra if self.now_us < until else 0
+    def disconnect(self, one: SlotLife, other: SlotLife) -> None:
+        """The connections between two lives break: what is on its way is lost, and none is made again."""
+        for source, target in ((one, other), (other, one)):
+            self.link(self.processes[source], *target).disconnect()
 
     def control(self, process: SlotProcess) -> Control:
         """The connection between a slot and its coordinator."""
-        key = (process.slot, process.incarnation)
+        key = process.life
         if key not in self.controls:
 
             def make() -> Link[Callable[[], None]]:
@@ -239,8 +251,8 @@ class World:
                     self.network_rng,
                     self.costs.control_us,
                     lambda action: action(),
-                    lambda: self._extra_us(process.slot),
-                    lambda: self.weather.alone.get(process.slot, 0),
+                    lambda: self.weather.extra_us(key, self.now_us),
+                    lambda: self.weather.alone.get(key, 0),
                 )
 
             self.controls[key] = Control(make(), make())

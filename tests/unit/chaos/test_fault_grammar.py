@@ -15,14 +15,22 @@ from snapline.chaos.faults import (
     During,
     Kill,
     KillCoordinator,
+    KillDriver,
+    KillExecutor,
+    Partition,
     Pause,
     PauseCoordinator,
+    PauseDriver,
     Step,
+    StoreFailing,
     StoreOutage,
     StoreSlow,
     check,
+    cut,
     describe,
     parse,
+    start_ms,
+    where,
 )
 from snapline.durations import write_duration
 from snapline.errors import FaultSyntaxError
@@ -33,14 +41,21 @@ MEANINGS = {
     "kill slot=1 step=137": Kill((1,), Step(137)),
     "kill slot=1 on=recovery": Kill((1,), During("recovery")),
     "kill slot=1 on=round": Kill((1,), During("round")),
+    "kill executor=1 at=1s": KillExecutor(1, 1_000),
+    "kill driver at=1s": KillDriver(At(1_000)),
+    "kill driver on=round": KillDriver(During("round")),
     "kill coordinator at=1s for=300ms": KillCoordinator(1_000, 300),
     "pause slot=1 at=1s for=2s": Pause(1, 1_000, 2_000),
     "pause coordinator at=1s for=2s": PauseCoordinator(1_000, 2_000),
+    "pause driver at=1s for=2s": PauseDriver(1_000, 2_000),
     "cut slot=1 from=2 at=1s for=500ms": Cut(1, 2, 1_000, 500),
     "cut slot=1 from=coordinator at=1s for=500ms": Cut(1, None, 1_000, 500),
+    "cut slot=0,1 from=2,coordinator at=1s for=5s": Partition((0, 1), (2, None), 1_000, 5_000),
+    "cut slot=1 from=2 at=1s": Cut(1, 2, 1_000),
     "delay slot=2 500ms at=30s for=10s": Delay(2, 500, 30_000, 10_000),
     "store outage at=1s for=500ms": StoreOutage(1_000, 500),
     "store slow 50ms at=1s for=1s": StoreSlow(50, 1_000, 1_000),
+    "store failing 30% at=1s for=1s": StoreFailing(30, 1_000, 1_000),
     "damage slot=1 at=1s": Damage(1, 1_000),
 }
 
@@ -54,7 +69,12 @@ FAULT = st.one_of(
     ),
     st.builds(Kill, SLOT.map(lambda slot: (slot,)), st.builds(Step, st.integers(1, 9_999))),
     st.builds(Pause, SLOT, TIME, SPAN),
-    st.builds(Cut, SLOT, st.none() | st.integers(21, 30), TIME, SPAN),
+    st.builds(Cut, SLOT, st.none() | st.integers(21, 30), TIME, st.just(0) | SPAN),
+    st.builds(cut, SLOTS, st.sampled_from([(None,), (21,), (None, 22), (23, 21)]), TIME, SPAN),
+    st.builds(KillExecutor, SLOT, TIME),
+    st.builds(KillDriver, st.builds(At, TIME) | st.builds(During, st.just("round"))),
+    st.builds(PauseDriver, TIME, SPAN),
+    st.builds(StoreFailing, st.integers(1, 100), TIME, SPAN),
     st.builds(Delay, SLOT, SPAN, TIME, SPAN),
     st.builds(KillCoordinator, TIME, SPAN),
     st.builds(PauseCoordinator, TIME, SPAN),
@@ -119,7 +139,7 @@ def test_a_duration_is_said_in_the_largest_unit_that_fits(ms, text):
     [
         ("kil slot=1 at=1s", "kil", "expected kill, pause, cut, delay, store or damage"),
         ("slot=1 kill at=1s", "slot=1", "begins with what is to happen"),
-        ("kill slot=1 att=800ms", "att=800ms", "expected slot=, at=, step= or on="),
+        ("kill slot=1 att=800ms", "att=800ms", "expected slot=, at=, step=, on= or executor="),
         ("kill slot=1 at=1s for=2s", "for=2s", "for= is not known here"),
         ("kill slot=1 at=1s at=2s", "at=2s", "twice"),
         ("kill slot=1 at=1s step=3", "step=3", "at= and step= do not go together"),
@@ -141,6 +161,12 @@ def test_a_duration_is_said_in_the_largest_unit_that_fits(ms, text):
         ("kill coordinator at=1s for=0ms", "for=0ms", "longer than 0"),
         ("pause slot=1,2 at=1s for=1s", "slot=1,2", "one slot"),
         ("cut slot=1 from=driver at=1s for=1s", "from=driver", "coordinator or a slot"),
+        ("cut slot=1 from=2,2 at=1s for=1s", "from=2,2", "named twice"),
+        ("store failing 0% at=1s for=1s", "0%", "from 1% to 100%"),
+        ("store failing 101% at=1s for=1s", "101%", "from 1% to 100%"),
+        ("store failing often at=1s for=1s", "often", "a percentage, such as 30%"),
+        ("kill driver at=1s for=1s", "for=1s", "for= is not known here"),
+        ("kill executor=0,1 at=1s", "executor=0,1", "one slot"),
         ("store slow outage at=1s for=1s", "outage", "a duration"),
         ("store outage 50ms at=1s for=1s", "50ms", "key=value words only"),
         ("delay slot=1 0ms at=1s for=1s", "0ms", "longer than 0"),
@@ -160,14 +186,16 @@ def test_what_is_wrong_is_shown_under_the_word(statement, word, said):
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("kill", "expected slot=SLOTS at=TIME, slot=SLOT step=COUNT or slot=SLOTS on=PHASE"),
+        ("kill", "expected slot=SLOTS at=TIME, slot=SLOT step=COUNT, slot=SLOTS on=PHASE or exec"),
         ("kill slot=1", "expected at=TIME, step=COUNT or on=PHASE"),
         ("kill at=1s", "expected slot=SLOTS"),
         ("pause slot=1 at=1s", "expected for=SPAN"),
         ("damage slot=1", "expected at=TIME"),
-        ("store at=1s for=1s", "expected outage or slow"),
+        ("store at=1s for=1s", "expected outage, slow or failing"),
         ("store slow at=1s for=1s", "expected a duration"),
         ("cut slot=1 from=1 at=1s for=1s", "cannot be cut from itself"),
+        ("cut slot=0,1 from=2,1 at=1s for=1s", "cannot be cut from itself"),
+        ("cut slot=0,1 from=2,1", "expected at=TIME for=SPAN or at=TIME"),
     ],
 )
 def test_what_is_missing_is_shown_behind_the_statement(statement, said):
@@ -186,6 +214,8 @@ def test_what_is_missing_is_shown_behind_the_statement(statement, said):
         "cut slot=3 from=0 at=1s for=1s",
         "cut slot=3 from=coordinator at=1s for=1s",
         "cut slot=0 from=3 at=1s for=1s",
+        "cut slot=0,1 from=3,coordinator at=1s for=1s",
+        "kill executor=3 at=1s",
         "delay slot=3 1s at=1s for=1s",
         "damage slot=3 at=1s",
     ],
@@ -196,3 +226,15 @@ def test_a_slot_that_the_job_does_not_have_is_refused(statement):
     with pytest.raises(FaultSyntaxError, match=r"no slot 3.*slots 0 to 2") as error:
         check(faults, 3)
     assert statement in str(error.value)
+
+
+def test_every_form_says_where_it_works_and_when_it_strikes():
+    wheres = {statement: where(fault) for statement, fault in MEANINGS.items()}
+    assert wheres.pop("kill slot=1 step=137") == "simulator"
+    assert wheres.pop("kill executor=1 at=1s") == "simulator, clusters"
+    assert set(wheres.values()) == {"everywhere"}
+    timed = {statement: start_ms(fault) for statement, fault in MEANINGS.items()}
+    assert {statement for statement, ms in timed.items() if ms is None} == {
+        statement for statement in MEANINGS if "at=" not in statement
+    }
+    assert timed["kill slot=1 at=800ms"] == 800

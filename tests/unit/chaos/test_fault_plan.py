@@ -6,8 +6,20 @@ from collections import Counter
 
 import pytest
 
-from snapline.chaos.faults import KINDS, At, Cut, During, Kill, Step, check, describe, parse
-from snapline.chaos.plan import FAULTS_MAX, draw
+from snapline.chaos.faults import (
+    KINDS,
+    At,
+    Cut,
+    During,
+    Kill,
+    Partition,
+    Step,
+    check,
+    describe,
+    parse,
+    start_ms,
+)
+from snapline.chaos.plan import FAULTS_MAX, USUAL, draw
 from snapline.errors import UsageError
 
 SEEDS = range(600)
@@ -39,18 +51,20 @@ def test_the_same_seed_gives_the_same_plan_under_any_hash_seed():
 
 def test_the_order_of_the_kinds_does_not_matter():
     assert plans(kinds=KINDS) == plans(kinds=tuple(reversed(KINDS)))
+    assert plans() == plans(kinds=USUAL)
 
 
+@pytest.mark.parametrize("kinds", [USUAL, KINDS])
 @pytest.mark.parametrize("slots", [1, 2, 5])
-def test_every_plan_can_be_said_and_suits_the_job(slots):
-    for plan in plans(slots):
+def test_every_plan_can_be_said_and_suits_the_job(slots, kinds):
+    for plan in plans(slots, kinds=kinds):
         check(plan, slots)
         assert parse(describe(plan)) == plan
         assert 1 <= len(plan) <= FAULTS_MAX
         for fault in plan:
             assert not isinstance(fault, Cut) or fault.slot != fault.other
-            at_ms = fault.when.ms if isinstance(fault, Kill) and isinstance(fault.when, At) else 1
-            assert 0 < getattr(fault, "at_ms", at_ms) <= 0.9 * DURATION_MS
+            at_ms = start_ms(fault)
+            assert at_ms is None or 0 < at_ms <= 0.9 * DURATION_MS
 
 
 def test_every_plan_has_a_kill_late_enough_for_a_commit():
@@ -62,7 +76,7 @@ def test_every_plan_has_a_kill_late_enough_for_a_commit():
 def test_all_kinds_and_all_sorts_of_kills_are_drawn_and_most_are_kills():
     faults = [fault for plan in plans() for fault in plan]
     kinds = Counter(fault.kind for fault in faults)
-    assert set(kinds) == set(KINDS)
+    assert set(kinds) == set(USUAL)
     assert kinds["kill"] > len(faults) / 2
     assert kinds["damage"] == min(kinds.values()) < len(faults) / 40
     kills = [fault for fault in faults if isinstance(fault, Kill)]
@@ -108,3 +122,11 @@ def test_steps_lie_within_the_run():
         if isinstance(f, Kill) and isinstance(f.when, Step)
     ]
     assert (min(steps), max(steps)) == (1, 50)
+
+
+def test_all_kinds_are_drawn_when_they_are_asked_for():
+    faults = [fault for plan in plans(kinds=KINDS) for fault in plan]
+    assert {fault.kind for fault in faults} == set(KINDS)
+    cuts = [fault for fault in faults if isinstance(fault, Partition)]
+    assert {None in cut.others for cut in cuts} == {True, False}
+    assert {cut.for_ms > 0 for cut in cuts} == {True, False}
