@@ -1,0 +1,41 @@
+"""Whole columns and one record after the other come to the same judgement, field by field."""
+
+import random
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_judge import SIZE_MS, nonsense, plain_judge, tables
+
+from snapline.batch import concat
+from snapline.validate.causes import Cause
+from snapline.validate.check import judge, judge_cases
+
+SMALL = (1, 2, 3)
+EXTREME = (-(2**63), 2**63 - 1, 0)  # their distance is no int64
+WORDS = ("é", "b", "")
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from([SMALL, EXTREME, WORDS]), st.booleans())
+def test_nonsense_is_judged_alike(dice, names, posts):
+    rows = nonsense(dice, names, posts)
+    assert judge(*tables(*rows, posts), SIZE_MS) == plain_judge(*rows)
+
+
+def test_thousands_of_nonsense_cases_are_judged_alike_and_show_every_cause():
+    dice = random.Random(6)
+    rows = [nonsense(dice) for _ in range(4_000)]
+    batches = [
+        [table.with_columns(case=np.full(len(table), case)) for table in tables(*case_rows)]
+        for case, case_rows in enumerate(rows)
+    ]
+    parts = [
+        concat([table for table in column if len(table)]) for column in zip(*batches, strict=True)
+    ]
+    judged = judge_cases(*parts, SIZE_MS)
+    plain = [plain_judge(*case_rows) for case_rows in rows]
+    some = [case for case in range(4_000) if any(len(table) for table in batches[case])]
+    assert [judged[case] for case in some] == [plain[case] for case in some]
+    seen = Counter(cause for verdict in plain for cause in verdict.causes)
+    assert min(seen[cause] for cause in Cause) > 30
