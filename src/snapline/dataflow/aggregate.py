@@ -3,7 +3,8 @@
 Named as in `aggregate(bids="count", volume=("sum", "price"), ids=("collect", "id"))`. Whole runs of
 equal keys are reduced at once and then combined with the state, so the order of records never matters
 (but for the last bits of sums of floats). Collected values are kept with their key as append-only rows
-and grouped when the window closes. Every result also has `time`, the latest of the records behind it.
+and grouped when the window closes; of a column of lists the lists are put one behind the other. Every
+result also has `time`, the latest of the records behind it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +15,14 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from snapline.batch import Array, Batch, Column, Varlen
+from snapline.batch import Array, Batch, Column, Varlen, Words
 from snapline.dataflow.columns import Rows
 from snapline.dataflow.fold import STATE
 from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.state import KeyedState
 from snapline.dataflow.table import Groups, Int64s
 from snapline.dataflow.window import LATE, WINDOW, Tumbling, Windows, runs, take_rows
-from snapline.errors import GraphError
+from snapline.errors import GraphError, UsageError
 from snapline.ids import Millis
 
 Combine: TypeAlias = Literal["count", "sum", "min", "max", "collect"]
@@ -111,8 +112,9 @@ class _Window:
             return {}
         rows = self._collected.view()
         groups = Groups(state.locate([rows[name] for name in self._plan.keys]))
-        offsets = np.concatenate((np.zeros(1, np.int64), groups.ends))
-        return {n: Varlen("list", offsets, rows[n][groups.order]) for n in self._plan.collected}
+        bounds = np.concatenate((np.zeros(1, np.int64), groups.ends))
+        columns = rows.columns
+        return {n: gathered(columns[n], groups.order, bounds) for n in self._plan.collected}
 
     def capture_state(self, *, full: bool) -> Batch:
         """The numbers per key, or those that changed."""
@@ -142,6 +144,16 @@ def _first(how: Combine, dtype: np.dtype[Any] | None) -> Array:
         return np.array({"sum": 0, "min": np.inf, "max": -np.inf}[how], np.float64)
     limits = np.iinfo(np.int64)
     return np.array({"sum": 0, "min": limits.max, "max": limits.min}[how], np.int64)
+
+
+def gathered(column: Column, order: Int64s, bounds: Int64s) -> Varlen:
+    """A list of each group of rows: `order` has the rows, group after group, `bounds` where each begins."""
+    if isinstance(column, np.ndarray):
+        return Varlen("list", bounds, column[order])
+    if isinstance(column, Words) or column.kind != "list":
+        raise UsageError("only numbers and lists of them can be collected, not text")
+    rows = column.take(order)
+    return Varlen("list", rows.offsets[bounds], rows.values)
 
 
 class WindowAggregate(Operator):

@@ -23,7 +23,7 @@ from snapline.ids import Millis
 LEFT: Final = "left"
 RIGHT: Final = "right"
 SIDES: Final = (LEFT, RIGHT)
-_LABEL: Final = "(window)"  # no name of a column: the rows may have a column `window` of their own
+LABEL: Final = "(window)"  # no name of a column: the rows may have a column `window` of their own
 
 Keys: TypeAlias = Mapping[str, tuple[str, ...]]
 """The key columns of each side, pairwise."""
@@ -128,7 +128,7 @@ class WindowJoin(Operator):
 
     def __init__(self, left: Sequence[str], right: Sequence[str], shape: Tumbling) -> None:
         keys = {LEFT: tuple(left), RIGHT: tuple(right)}
-        self._windows: Final = Windows(shape, partial(JoinState, keys), _LABEL)
+        self._windows: Final = Windows(shape, partial(JoinState, keys), LABEL)
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Pair the records with earlier ones of the other port in the same window."""

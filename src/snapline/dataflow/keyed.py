@@ -8,6 +8,7 @@ from typing import Any
 from snapline.batch import Schema
 from snapline.core.policy import FaultTolerance
 from snapline.dataflow.aggregate import Aggregate, Plan, WindowAggregate
+from snapline.dataflow.cogroup import Pairing, Side, WindowCogroup
 from snapline.dataflow.fold import Count, Fold, Step
 from snapline.dataflow.join import LEFT, RIGHT, Join, WindowJoin
 from snapline.dataflow.partition import ByKey
@@ -95,6 +96,32 @@ class KeyedStream(Stream):
         ports = {RIGHT: other}
         return self._add(
             "window-join", factory, name, policy, port=LEFT, ports=ports, detail=repr(shape)
+        )
+
+    def window_cogroup(
+        self,
+        other: "KeyedStream",
+        size: str | Millis,
+        *,
+        left: Mapping[str, Aggregate],
+        right: Mapping[str, Aggregate],
+        time: str = "time",
+        lateness: str | Millis = 0,
+        name: str | None = None,
+        policy: FaultTolerance = DEFAULT_POLICY,
+    ) -> Stream:
+        """One output per key when the window closes, with what is made of the rows of each side.
+
+        `gets.key_by("page").window_cogroup(posts.key_by("page"), "10s", left={"gets": "count"},
+        right={"posts": ("collect", "id")})`: a side may be empty. Late records go to the outputs
+        `late-left` and `late-right`.
+        """
+        self._same_keys(other)
+        shape = Tumbling(millis(size), time, millis(lateness))
+        pairing = Pairing.of(Side.of(self.keys, left), Side.of(other.keys, right), shape)
+        factory, ports = partial(WindowCogroup, pairing), {RIGHT: other}
+        return self._add(
+            "window-cogroup", factory, name, policy, port=LEFT, ports=ports, detail=repr(pairing)
         )
 
     def _same_keys(self, other: "KeyedStream") -> None:

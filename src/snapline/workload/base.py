@@ -62,6 +62,17 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Lineage:
+    """What a judge needs to know of a run whose outputs name the events behind them."""
+
+    #: the events that went in, as `snapline.validate` takes them, with `arrival`
+    events: Callable[[], Batch]
+    window_ms: Millis
+    lateness_ms: Millis  # how long a window waits behind its end
+    label: Callable[[int], str]  # an event by its id, as people read it
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A workload by name."""
 
@@ -75,3 +86,5 @@ class Workload:
         Sequence[Problem],
     ]
     settings: Mapping[str, Setting] = field(default_factory=dict, hash=False)
+    #: where outputs name the events behind them
+    lineage: Callable[[Params], Lineage] | None = None

@@ -7,8 +7,10 @@ watched the run.
 
 Records are due evenly over the duration. The time of a record is the time at which it is due; with
 `disorder_ms` it lies up to that much earlier, as if the record had been delayed on its way, and the
-watermark keeps the same distance. With `at_once` every record is due at the beginning, so the flow takes
-them as fast as it can, and times and watermarks are as they would be otherwise.
+watermark keeps the same distance. A model may say itself how far the times lie back (`lag`), and how far
+the watermark does (`bound_ms`): where that is less than a lag, records come behind their watermark, and
+some of them will be late. With `at_once` every record is due at the beginning, so the flow takes them as
+fast as it can, and times and watermarks are as they would be otherwise.
 """
 
 import zlib
@@ -27,7 +29,10 @@ from snapline.workload.base import Params
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Fields: TypeAlias = Callable[[Params, int, Ints], Mapping[str, Column]]
-"""(params, partition, offsets) -> the columns of these records. Pure."""
+"""(params, partition, offsets) -> the columns of these records; an `id` among them is theirs. Pure."""
+
+Lag: TypeAlias = Callable[[Params, int, Ints], Ints]
+"""(params, partition, offsets) -> how long before they are due the times of these records lie. Pure."""
 
 PARTITION_BITS = 40
 """A record's id is its partition above this many bits of offset: unique within its source."""
@@ -145,6 +150,8 @@ class Generated:
     fields: Fields
     records: int  # per partition
     disorder_ms: Millis = 0
+    lag: Lag | None = None
+    bound_ms: Millis | None = None  # None: as far as the disorder goes, so that nothing is late
 
     @property
     def schema(self) -> Schema:
@@ -192,14 +199,17 @@ class Generated:
             field = f"{self.name}.delay"
             delay = draw(self.params, field, partition, offsets, self.disorder_ms + 1)
             time = np.maximum(time - delay, 0)
+        if self.lag is not None:
+            time = np.maximum(time - self.lag(self.params, partition, offsets), 0)
         columns = {"id": record_ids(partition, offsets), "time": time}
         return Batch({**columns, **self.fields(self.params, partition, offsets)}, len(offsets))
 
     def watermark(self, partition: int, offset: int) -> Millis:
-        """No record at `offset` or later has a time below this."""
+        """No record at `offset` or later has a time below this, but for those that lag too far."""
         if offset >= self.records:
             return END_OF_TIME
-        return max(self._time_ms(offset) - self.disorder_ms, 0)
+        bound_ms = self.disorder_ms if self.bound_ms is None else self.bound_ms
+        return max(self._time_ms(offset) - bound_ms, 0)
 
     def everything(self) -> Batch:
         """All records of all partitions: the input as an oracle sees it."""

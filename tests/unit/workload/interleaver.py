@@ -52,6 +52,9 @@ class Interleaver:
         self.written = {sink: [] for sink in self.deployment.sinks}
 
     def run(self) -> Result:
+        for task, plan in self.plans.items():
+            if plan.ingress is not None and not plan.partitions:
+                self._advance(task, END_OF_TIME)  # nothing will ever come from here
         while steps := self._steps():
             kind, at = self.rng.choice(steps)
             if kind == "read":

@@ -1,0 +1,167 @@
+"""The events: GET and POST requests for resources, from producers that lag behind each other.
+
+Record n of a partition comes from producer n modulo their number. A producer's times are when its records
+are due less a lag that is always the same, so they only rise; the first of a partition has no lag, the
+others any up to `disorder`. The watermark stays `bound` behind what is due: a producer that lags more sends
+events behind the watermark, and those whose window has closed by then, `lateness` after its end, are late.
+All resources are equally represented, but for the hot one. An id is unique over both kinds.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from snapline.batch import Batch, Column, concat
+from snapline.ids import Millis
+from snapline.workload.base import Params
+from snapline.workload.generated import (
+    Generated,
+    Ints,
+    draw,
+    heated,
+    label,
+    next_of,
+    record_ids,
+    share_of,
+)
+from snapline.workload.settings import Setting, values_of
+
+POST_BIT: Final = 1 << 55
+"""Set in the ids of POST events: above every partition."""
+
+_PIECE: Final = 1 << 20
+
+SST_SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
+    {
+        "resources": Setting("how many resources are asked for", 1_000, 6, least=1),
+        "producers": Setting("of each partition; each lags behind by its own", 4, 3, least=1),
+        "disorder": Setting("the largest lag of a producer", 1_000, 300, "duration"),
+        "bound": Setting("how far the watermark stays behind", 500, 50, "duration"),
+        "lateness": Setting("how long a window waits behind its end", 200, 20, "duration"),
+        "window": Setting("how long a window is", 2_000, 400, "duration", least=1),
+    }
+)
+MST_SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
+    {
+        **SST_SETTINGS,
+        "posts": Setting("of 1,000 events, so many are POST", 5, 200, "permille", 1, 999),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The settings of a run, by what they mean."""
+
+    resources: int
+    producers: int
+    posts: int
+    disorder_ms: Millis
+    bound_ms: Millis
+    lateness_ms: Millis
+    window_ms: Millis
+
+
+@lru_cache(maxsize=64)
+def shape_of(params: Params) -> Shape:
+    """The settings of a run: as given, or as its size says."""
+    values = values_of(MST_SETTINGS, params.settings, full=params.full)
+    return Shape(
+        values["resources"],
+        values["producers"],
+        values["posts"],
+        values["disorder"],
+        values["bound"],
+        values["lateness"],
+        values["window"],
+    )
+
+
+def gets(params: Params) -> Generated:
+    """The GET events of SST, which are all there are."""
+    return _events("gets", params, params.records)
+
+
+def gets_beside_posts(params: Params) -> Generated:
+    """The GET events of MST: what is not POST."""
+    return _events("gets", params, max(params.records - _posts_of(params), 1))
+
+
+def posts(params: Params) -> Generated:
+    """The POST events of MST."""
+    return _events("posts", params, _posts_of(params))
+
+
+def _posts_of(params: Params) -> int:
+    """How many of a partition's events are POST: at least one."""
+    return max(params.records * shape_of(params).posts // 1_000, 1)
+
+
+def _events(name: str, params: Params, records: int) -> Generated:
+    fields = _Fields(name, records)
+    return Generated(name, params, fields, records, lag=lags, bound_ms=shape_of(params).bound_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """The columns of one kind of events."""
+
+    name: str
+    records: int  # of a partition
+
+    def __call__(self, params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
+        is_post, field = self.name == "posts", f"{self.name}.resource"
+        below = shape_of(params).resources
+        even = draw(params, field, partition, offsets, below)
+        hottest = next_of(params, "resource", below)  # the same of both kinds
+        ids = record_ids(partition, offsets)
+        return {
+            "id": ids | POST_BIT if is_post else ids,
+            "resource": heated(params, field, partition, offsets, self.records, even, hottest),
+            "post": np.full(len(offsets), is_post),
+        }
+
+
+def lags(params: Params, partition: int, offsets: Ints) -> Ints:
+    """How far behind the producers of these records are. A producer lags with both kinds alike."""
+    shape = shape_of(params)
+    producers = np.arange(shape.producers)
+    own = draw(params, "producer.lag", partition, producers, shape.disorder_ms + 1)
+    own[0] = 0
+    return own[offsets % shape.producers]
+
+
+def event_label(event_id: int) -> str:
+    """An event as people read it: `POST 1:17` is at offset 17 of partition 1."""
+    kind = "POST" if event_id & POST_BIT else "GET"
+    return label(kind, event_id & ~POST_BIT)
+
+
+def lineage_pieces(params: Params, *, with_posts: bool) -> Iterator[Batch]:
+    """All events as a judge takes them, so many at a time that memory hardly grows.
+
+    Columns: `id`, `time`, `resource`, `post`, where it stands (`partition`, `offset`), and `arrival`, when
+    it was due. `with_posts`: those of MST; otherwise those of SST.
+    """
+    sources = (gets_beside_posts(params), posts(params)) if with_posts else (gets(params),)
+    for source in sources:
+        for partition in range(source.partitions):
+            for start in range(0, source.records, _PIECE):
+                yield _placed(source, partition, start, min(start + _PIECE, source.records))
+
+
+def _placed(source: Generated, partition: int, start: int, stop: int) -> Batch:
+    events, offsets = source.make(partition, start, stop), np.arange(start, stop, dtype=np.int64)
+    params = source.params
+    arrival = share_of(offsets, 0 if params.at_once else params.duration_ms, source.records)
+    where = np.full(stop - start, partition, np.int64)
+    return events.with_columns(partition=where, offset=offsets, arrival=arrival)
+
+
+def lineage_of(params: Params, *, with_posts: bool) -> Batch:
+    """All events of a run, at once: see `lineage_pieces`."""
+    return concat(list(lineage_pieces(params, with_posts=with_posts)))

@@ -1,0 +1,93 @@
+"""What is right: every event once, in the output of its resource and window, or among the late.
+
+Which events are late depends on how far the watermark had come when they arrived, so it is free, and the
+outputs are held against the input without them. The judge of `snapline.validate` does all the work, as it
+does for outputs of other systems; here its causes become problems, one for each, with the smallest example.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from snapline.batch import Batch
+from snapline.core.policy import Guarantee
+from snapline.validate.causes import BREAKS, Cause
+from snapline.validate.check import judge
+from snapline.validate.judged import Judged, Witness
+from snapline.validate.sentences import event_of, sentence
+from snapline.workload.base import Params, Problem
+from snapline.workload.lineage.model import event_label, lineage_of, shape_of
+from snapline.workload.verdict import Kind
+
+SINK: Final = "counts"
+LATE: Final = "late"
+
+KINDS: Final[Mapping[Cause, Kind]] = MappingProxyType(
+    {
+        Cause.INVENTED: "invented",
+        Cause.WRONG_WINDOW: "wrong",
+        Cause.WRONG_PAIR: "wrong",
+        Cause.MISPLACED: "wrong",
+        Cause.TWICE_INSIDE: "duplicate",
+        Cause.WRONG_VALUE: "wrong",
+        Cause.DUPLICATE: "duplicate",
+        Cause.LATE_AND_WINDOWED: "duplicate",
+        Cause.LATE_TWICE: "duplicate",
+        Cause.TRUNCATED: "missing",
+        Cause.MISSING: "missing",
+        Cause.INCOMPLETE: "missing",
+    }
+)
+
+
+def judge_sst(
+    params: Params,
+    output: Mapping[str, Batch],
+    state: Mapping[str, Mapping[str, Batch]],
+    level: Guarantee,
+) -> Sequence[Problem]:
+    """Hold the counts of GETs, and the late ones, against the GETs that went in."""
+    return _judge(params, output, level, with_posts=False)
+
+
+def judge_mst(
+    params: Params,
+    output: Mapping[str, Batch],
+    state: Mapping[str, Mapping[str, Batch]],
+    level: Guarantee,
+) -> Sequence[Problem]:
+    """Hold the counts of GETs and POSTs, and the late ones, against the events that went in."""
+    return _judge(params, output, level, with_posts=True)
+
+
+def _judge(
+    params: Params, output: Mapping[str, Batch], level: Guarantee, *, with_posts: bool
+) -> list[Problem]:
+    events, size_ms = lineage_of(params, with_posts=with_posts), shape_of(params).window_ms
+    counts, late = (output[sink] if output.get(sink) else None for sink in (SINK, LATE))
+
+    def tell(witness: Witness) -> str:
+        return sentence(witness, size_ms, event=event_of(events, witness.id), label=event_label)
+
+    return problems(judge(events, counts, late, size_ms), level, tell)
+
+
+def problems(judged: Judged, level: Guarantee, tell: Callable[[Witness], str]) -> list[Problem]:
+    """What a level forbids, the leading cause first; all that is wrong if nothing was promised.
+
+    `tell` says what a witness shows.
+    """
+    found = []
+    for cause in Cause:
+        if cause in judged.causes and (level in BREAKS[cause] or level is Guarantee.NOTHING):
+            witness, count = judged.witnesses[cause], judged.causes[cause]
+            more = f" ({cause}: {count:,} in all)" if count > 1 else ""
+            found.append(Problem(KINDS[cause], _record(witness), tell(witness) + more))
+    return found
+
+
+def _record(witness: Witness) -> str:
+    """What a witness is about: the event, or else the output."""
+    if witness.id is not None:
+        return event_label(witness.id)
+    return f"resource {witness.resource} in window {witness.window}"
