@@ -36,6 +36,7 @@ LAYERS: dict[str, set[str]] = {
 }
 LAYERS["sim"] = {*LAYERS} - {"report"}
 LAYERS["runtime"] = {*LAYERS} - {"report", "sim"}
+LAYERS["systems"] = LAYERS["runtime"] | {"runtime"}
 LAYERS["api"] = {*LAYERS} - {"report", "sim"}
 LAYERS["cli"] = {*LAYERS}
 LAYERS["__main__"] = {"cli"}
