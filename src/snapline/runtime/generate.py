@@ -38,6 +38,7 @@ from snapline.storage.api import Ingress
 from snapline.storage.files.ingress import FileIngress, Segment, describe_ingress, write_segment
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Params
+from snapline.workload.generated import Generated, Recorded
 
 VERSION = 2
 DESCRIPTION = "input.json"
@@ -298,4 +299,12 @@ def stored_input(directory: Path) -> StoredInput:
     for name, source in sources.items():
         if sum(source.end(partition) for partition in range(source.partitions)) != sizes[name]:
             raise UsageError(f"{directory / name} has not the {sizes[name]:,} records it should")
-    return StoredInput(workload, params, sources)
+    made = sources_of(workload, params)
+    return StoredInput(workload, params, {n: _as_made(s, made.get(n)) for n, s in sources.items()})
+
+
+def _as_made(stored: Ingress, made: Ingress | None) -> Ingress:
+    """Stored records, with the watermarks of their generator if these may leave records behind."""
+    if isinstance(made, Generated) and made.bound_ms is not None:
+        return Recorded(stored, made)
+    return stored

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from snapline.batch import Batch, Column, Schema, concat
 from snapline.core.messages import END_OF_TIME
 from snapline.ids import Millis
+from snapline.storage.api import Ingress
 from snapline.workload.base import Params
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -214,6 +215,47 @@ class Generated:
     def everything(self) -> Batch:
         """All records of all partitions: the input as an oracle sees it."""
         return concat([self.make(p, 0, self.records) for p in range(self.partitions)])
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An `Ingress` of generated records that were stored: due, and with watermarks, as they were made.
+
+    The stored times tell neither when records were due that lag behind, nor how far the watermark stays.
+    """
+
+    stored: Ingress
+    made: Generated
+
+    @property
+    def schema(self) -> Schema:
+        """The kinds of the columns."""
+        return self.stored.schema
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are."""
+        return self.stored.partitions
+
+    def end(self, partition: int) -> int | None:
+        """The number of records in the partition."""
+        return self.stored.end(partition)
+
+    def due_ms(self, partition: int, offset: int) -> Millis:
+        """When the record at `offset` is due."""
+        return self.made.due_ms(partition, offset)
+
+    def due_through(self, partition: int, now_ms: Millis) -> int:
+        """The number of records that are due by now."""
+        return self.made.due_through(partition, now_ms)
+
+    def read(self, partition: int, offset: int, stop: int) -> Batch:
+        """Records offset <= n < stop, from where they are stored."""
+        return self.stored.read(partition, offset, stop)
+
+    def watermark(self, partition: int, offset: int) -> Millis:
+        """See `Generated.watermark`."""
+        return self.made.watermark(partition, offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def everything(ingress):
 
 
 @pytest.mark.parametrize("form", generate.FORMATS)
-@pytest.mark.parametrize("workload", ["q12", "q3", "q8", "reachability"])
+@pytest.mark.parametrize("workload", ["q12", "q3", "q8", "reachability", "sst", "mst"])
 def test_what_was_stored_is_read_back_as_it_was_generated(tmp_path, small, workload, form):
     sources = store(tmp_path, workload, form)
     back = generate.stored_input(tmp_path)
@@ -70,6 +70,24 @@ def test_a_stored_input_keeps_its_size_and_skew(tmp_path, small):
     back = generate.stored_input(tmp_path)
     assert back.params == hot
     assert everything(back.sources["bids"]) == sources["bids"].everything()
+
+
+@pytest.mark.parametrize("form", generate.FORMATS)
+def test_a_stored_input_keeps_its_settings_and_its_watermarks(tmp_path, small, form):
+    """Its records could tell a better watermark, under which nothing is late."""
+    given = replace(PARAMS, settings=(("bound", 30), ("disorder", 400), ("resources", 3)))
+    sources = store(tmp_path, "mst", form, given)
+    back = generate.stored_input(tmp_path)
+    assert back.params == given
+    for name, source in sources.items():
+        opened = pickle.loads(pickle.dumps(back.sources[name]))
+        for offset in range(source.records + 1):
+            assert opened.watermark(2, offset) == source.watermark(2, offset)
+        for now_ms in range(0, 1_000, 7):
+            assert opened.due_through(1, now_ms) == source.due_through(1, now_ms)
+        times = opened.read(2, 0, source.records)["time"].tolist()
+        behind = [time < opened.watermark(2, n) for n, time in enumerate(times)]
+        assert any(behind)
 
 
 def test_row_groups_are_read_one_by_one(tmp_path, small, monkeypatch):
