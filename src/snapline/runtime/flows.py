@@ -21,7 +21,7 @@ from snapline.errors import UsageError
 from snapline.runtime.generate import stored_input
 from snapline.runtime.spec import Spec
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Problem
+from snapline.workload.base import Lineage, Problem
 
 Judge: TypeAlias = Callable[[Mapping[str, Batch], Guarantee], Sequence[Problem]]
 """(public output of each sink, level) -> what is wrong with it."""
@@ -33,6 +33,7 @@ class Program:
 
     flow: Dataflow
     judge: Judge | None  # None: there is no oracle
+    lineage: Lineage | None = None  # where outputs name the events behind them
 
 
 def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
@@ -65,7 +66,11 @@ def _workload(spec: Spec) -> Program:
             raise UsageError(f"{spec.input} holds input for {stored.workload}, not for {spec.flow}")
         params = stored.params
         flow = workload.build(params).with_sources(lambda name, old: stored.sources[name])
-    return Program(flow, lambda outputs, level: workload.judge(params, outputs, {}, level))
+    return Program(
+        flow,
+        lambda outputs, level: workload.judge(params, outputs, {}, level),
+        workload.lineage(params) if workload.lineage is not None else None,
+    )
 
 
 def load_flow(text: str) -> Dataflow:

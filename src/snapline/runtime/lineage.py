@@ -1,0 +1,131 @@
+"""The judge of a run whose outputs name the inputs behind them: verdict, witnesses, PGVal's figures.
+
+What a run has put out is read from its files, with the position of every row and when it was written, and
+held against the events that went in. Each thing that is wrong has a witness; its sentence says which fault
+was active in the time between the arrival of the event and the output.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from snapline.batch import Batch, Varlen
+from snapline.core.policy import Guarantee
+from snapline.ids import Millis
+from snapline.metrics.reliability import Events, Results, figures, phases
+from snapline.runtime.judge import Verdict
+from snapline.validate.causes import BREAKS, OF_A_LATE_EVENT, Cause
+from snapline.validate.check import judge_each
+from snapline.validate.judged import PROMISES, Judged, Witness
+from snapline.validate.lineage import Ints
+from snapline.validate.sentences import TimedFault, active_fault, event_of, life_of, sentence
+from snapline.workload.base import Lineage, Problem
+from snapline.workload.lineage.oracle import KINDS
+
+LISTS = ("ids", "get_ids", "post_ids")
+
+
+@dataclass(frozen=True, slots=True)
+class LineageReport:
+    """What there is to say about one view of a run's output."""
+
+    judged: Judged
+    sentences: Mapping[Cause, str]  # one for each cause that was found
+    figures: Mapping[str, Any]
+
+    def verdict(self, promised: Guarantee) -> Verdict:
+        """Whether the promise was kept, and what of the other guarantees."""
+        judged = self.judged
+        answers = {level.value: judged.kept(level) for level in PROMISES}
+        level = Guarantee.EXACTLY_ONCE if promised is Guarantee.NOTHING else promised
+        problems = tuple(
+            Problem(KINDS[cause], cause.value, text)
+            for cause, text in self.sentences.items()
+            if level in BREAKS[cause]
+        )
+        kept = judged.kept(level)
+        if kept == "no":
+            because = f"{problems[0].record}: {problems[0].because}"
+            if promised is Guarantee.NOTHING:
+                because = f"nothing was promised, and the output is wrong: {because}"
+            return Verdict("no", because, problems, answers)
+        late = f", {judged.late:,} of them late" if judged.late else ""
+        because = f"{judged.reliable:,} of {judged.inputs:,} events are in {judged.outputs:,} outputs, each once"
+        return Verdict(kept, judged.undecided or f"{because}{late}", problems, answers)
+
+
+def judge_lineage(
+    lineage: Lineage,
+    outputs: Batch,
+    late: Batch,
+    faults: Sequence[TimedFault],
+    end_ms: Millis,
+) -> LineageReport:
+    """Judge outputs that have `position` and `written`; `faults` is what happened until `end_ms`."""
+    events = lineage.events()
+    judged, reliable = judge_each(events, outputs, late, lineage.window_ms)
+    sentences = {
+        cause: _sentence(judged.witnesses[cause], lineage, events, outputs, late, faults)
+        for cause in Cause
+        if cause in judged.witnesses
+    }
+    spans = [(fault.start_ms, max(fault.over_ms, fault.start_ms + 1)) for fault in faults]
+    found = figures(
+        Events(events["time"], events["arrival"], reliable),
+        _results(outputs, late),
+        lineage.window_ms,
+        phases(spans, end_ms),
+    )
+    return LineageReport(judged, sentences, found)
+
+
+def _sentence(
+    witness: Witness,
+    lineage: Lineage,
+    events: Batch,
+    outputs: Batch,
+    late: Batch,
+    faults: Sequence[TimedFault],
+) -> str:
+    event = event_of(events, witness.id)
+    is_late = witness.cause in OF_A_LATE_EVENT or witness.window is None
+    life = life_of(
+        witness,
+        lineage.window_ms,
+        lateness_ms=lineage.lateness_ms,
+        event=event,
+        written_ms=_written_ms(late if is_late else outputs, witness.position),
+    )
+    fault = active_fault(faults, *life)
+    return sentence(witness, lineage.window_ms, event=event, label=lineage.label, fault=fault)
+
+
+def _written_ms(table: Batch, position: int | None) -> Millis | None:
+    """When the row at a position was written."""
+    if position is None:
+        return None
+    at = np.flatnonzero(table["position"] == position)
+    return int(table["written"][at[0]])
+
+
+def _results(outputs: Batch, late: Batch) -> Results:
+    """The outputs, and every claim of them and of the late output with its time."""
+    ids: list[Ints] = []
+    times: list[Ints] = []
+    for name in LISTS if len(outputs) else ():
+        if name in outputs.columns:
+            claimed: Varlen = outputs[name].compact()
+            ids.append(claimed.values)
+            times.append(np.repeat(outputs["written"], np.diff(claimed.offsets)))
+    if len(late):
+        ids.append(late["id"])
+        times.append(late["written"])
+    nothing = np.zeros(0, np.int64)
+    return Results(
+        outputs["window"] if len(outputs) else nothing,
+        outputs["written"] if len(outputs) else nothing,
+        np.concatenate([nothing, *ids]),
+        np.concatenate([nothing, *times]),
+    )
