@@ -51,9 +51,9 @@ class LineageReport:
             if promised is Guarantee.NOTHING:
                 because = f"nothing was promised, and the output is wrong: {because}"
             return Verdict("no", because, problems, answers)
-        late = f", {judged.late:,} of them late" if judged.late else ""
-        because = f"{judged.reliable:,} of {judged.inputs:,} events are in {judged.outputs:,} outputs, each once"
-        return Verdict(kept, judged.undecided or f"{because}{late}", problems, answers)
+        because = f"{judged.reliable:,} of {judged.inputs:,} events were counted once"
+        because += f" in {judged.outputs:,} outputs, or late ({judged.late:,})"
+        return Verdict(kept, judged.undecided or because, problems, answers)
 
 
 def judge_lineage(
