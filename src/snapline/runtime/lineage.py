@@ -18,8 +18,8 @@ from snapline.metrics.reliability import Events, Results, figures, phases
 from snapline.runtime.judge import Verdict
 from snapline.validate.causes import BREAKS, OF_A_LATE_EVENT, Cause
 from snapline.validate.check import judge_each
+from snapline.validate.columns import Ints
 from snapline.validate.judged import PROMISES, Judged, Witness
-from snapline.validate.lineage import Ints
 from snapline.validate.sentences import TimedFault, active_fault, event_of, life_of, sentence
 from snapline.workload.base import Lineage, Problem
 from snapline.workload.lineage.oracle import KINDS

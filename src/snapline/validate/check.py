@@ -8,10 +8,11 @@ event) and `findings` (what is wrong, and the lowest example of it).
 
 from snapline.batch import Batch
 from snapline.ids import Millis
+from snapline.validate.columns import Bools
 from snapline.validate.facts import facts
 from snapline.validate.findings import judgements
 from snapline.validate.judged import Judged
-from snapline.validate.lineage import Bools, lineage
+from snapline.validate.lineage import lineage
 
 
 def judge(

@@ -12,7 +12,8 @@ import numpy as np
 
 from snapline.batch import Array
 from snapline.validate.causes import OF_AN_OUTPUT, Cause
-from snapline.validate.lineage import NOBODY, Bools, Ints, Lineage
+from snapline.validate.columns import Bools, Ints
+from snapline.validate.lineage import NOBODY, Lineage
 
 CAUSES: Final = tuple(Cause)
 NUMBER: Final[Mapping[Cause, int]] = {cause: number for number, cause in enumerate(CAUSES)}

@@ -10,9 +10,10 @@ from typing import Final
 import numpy as np
 
 from snapline.validate.causes import OF_A_WINDOW, Cause
+from snapline.validate.columns import Bools, Ints
 from snapline.validate.facts import CAUSES, FINE, NUMBER, Facts, of_event
 from snapline.validate.judged import Judged, Witness
-from snapline.validate.lineage import NOBODY, Bools, Ints, Lineage
+from snapline.validate.lineage import NOBODY, Lineage
 
 _WITH_OTHER: Final = frozenset(
     {

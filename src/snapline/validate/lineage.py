@@ -7,18 +7,15 @@ Tables of many cases (a column `case`) stay together: the case is part of every 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from snapline.batch import Array, Batch, Column, Varlen, Words
 from snapline.errors import UsageError
 from snapline.ids import Millis
-
-Ints: TypeAlias = npt.NDArray[np.int64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
+from snapline.validate.columns import Bools, Ints, as_inputs, as_late, as_outputs
 
 NOBODY: Final = -1
 """The row of an event that does not exist."""
@@ -97,28 +94,28 @@ def lineage(
     """Read the three tables. Raises UsageError if their columns are not what they should be."""
     if size_ms <= 0:
         raise UsageError(f"a window is longer than nothing; {size_ms} ms is not")
-    outputs = _NO_OUTPUT if outputs is None or not len(outputs) else outputs
-    late = _NO_LATE if late is None or not len(late) else late
+    inputs, outputs, late = as_inputs(inputs), as_outputs(outputs), as_late(late)
     of_event, of_output, of_late, known = _cases((inputs, outputs, late), asked=cases)
     resource, claimed, words = _resources(inputs, outputs)
-    time, opened = _numbers(inputs, "input", "time"), _numbers(outputs, "output", "window")
-    window = time - time % size_ms
+    window = inputs["time"] - inputs["time"] % size_ms
     group = numbered(
         np.concatenate((of_event, of_output)),
         np.concatenate((resource, claimed)),
-        np.concatenate((window, opened)),
+        np.concatenate((window, outputs["window"])),
     )
-    ids, late_ids = _numbers(inputs, "input", "id"), _numbers(late, "late output", "id")
+    ids = inputs["id"]
     row, claim, post, honest = _claims(outputs)
     key = numbered(
-        np.concatenate((of_event, of_output[row], of_late)), np.concatenate((ids, claim, late_ids))
+        np.concatenate((of_event, of_output[row], of_late)),
+        np.concatenate((ids, claim, late["id"])),
     )
     event = _find(key[: len(ids)], key[len(ids) :], ids)
+    group, output_group = group[: len(ids)], group[len(ids) :]
     return Lineage(
-        Events(of_event, ids, resource, window, _posts(inputs), group[: len(ids)]),
-        Outputs(of_output, claimed, opened, _positions(outputs), honest, group[len(ids) :]),
+        Events(of_event, ids, resource, window, inputs["post"], group),
+        Outputs(of_output, claimed, outputs["window"], outputs["position"], honest, output_group),
         Claims(row, claim, post, event[: len(row)]),
-        Late(of_late, late_ids, _positions(late), event[len(row) :]),
+        Late(of_late, late["id"], late["position"], event[len(row) :]),
         known,
         words,
     )
@@ -157,19 +154,12 @@ def _find(known: Ints, wanted: Ints, ids: Ints) -> Ints:
 
 def _claims(outputs: Batch) -> tuple[Ints, Ints, Bools, Bools]:
     """Of every claim its output, id and side; and of every output whether its counts are right."""
-    sides = [("count", "ids")]
-    if not {"count", "ids"} & outputs.columns.keys():
-        sides = [("gets", "get_ids"), ("posts", "post_ids")]
-    honest = np.ones(len(outputs), np.bool_)
-    rows, ids, lengths = [], [], []
-    for count, name in sides:
-        column = _lists(outputs, name).compact()
-        lengths.append(len(column.values))
-        rows.append(np.repeat(np.arange(len(outputs)), np.diff(column.offsets)))
-        ids.append(column.values)
-        honest &= _numbers(outputs, "output", count) == np.diff(column.offsets)
-    posts = np.repeat((False, True)[: len(lengths)], lengths)
-    return np.concatenate(rows), np.concatenate(ids), posts, honest
+    sides = [outputs["get_ids"].compact(), outputs["post_ids"].compact()]
+    lengths = [np.diff(side.offsets) for side in sides]
+    rows = [np.repeat(np.arange(len(outputs)), length) for length in lengths]
+    post = np.repeat((False, True), [len(side.values) for side in sides])
+    honest: Bools = (outputs["gets"] == lengths[0]) & (outputs["posts"] == lengths[1])
+    return np.concatenate(rows), np.concatenate([side.values for side in sides]), post, honest
 
 
 def _cases(tables: Sequence[Batch], *, asked: bool) -> tuple[Ints, Ints, Ints, Ints]:
@@ -177,11 +167,9 @@ def _cases(tables: Sequence[Batch], *, asked: bool) -> tuple[Ints, Ints, Ints, I
     if not asked:
         first, second, third = (np.zeros(len(table), np.int64) for table in tables)
         return first, second, third, np.zeros(1, np.int64)
-    names = ("input", "output", "late output")
-    columns = [
-        _numbers(table, name, "case") if len(table) else np.zeros(0, np.int64)
-        for table, name in zip(tables, names, strict=True)
-    ]
+    if not all("case" in table.columns for table in tables):
+        raise UsageError("many cases are judged by a column 'case' in all three tables")
+    columns = [table["case"] for table in tables]
     known = np.unique(np.concatenate(columns))
     first, second, third = (np.searchsorted(known, column) for column in columns)
     return first, second, third, known
@@ -189,9 +177,9 @@ def _cases(tables: Sequence[Batch], *, asked: bool) -> tuple[Ints, Ints, Ints, I
 
 def _resources(inputs: Batch, outputs: Batch) -> tuple[Ints, Ints, Sequence[str] | None]:
     """The resources of inputs and outputs as numbers, and the words behind them if they are strings."""
-    first, second = _column(inputs, "input", "resource"), _column(outputs, "output", "resource")
+    first, second = inputs["resource"], outputs["resource"]
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
-        return _integers(first, "input", "resource"), _integers(second, "output", "resource"), None
+        return first, second, None
     coded = [_coded(column) for column in (first, second)]
     words = sorted({word for _, values in coded for word in values})
     ranks = {word: rank for rank, word in enumerate(words)}
@@ -205,7 +193,7 @@ def _coded(column: Column) -> tuple[Array, Sequence[str]]:
     """A column of strings as codes into its distinct values."""
     if isinstance(column, Words):
         return column.codes, column.values
-    if isinstance(column, Varlen) and column.kind == "str":
+    if isinstance(column, Varlen):
         column = column.compact()
         buffers = (pa.py_buffer(column.offsets), pa.py_buffer(column.values))
         coded = pa.LargeStringArray.from_buffers(len(column), *buffers).dictionary_encode()
@@ -213,50 +201,3 @@ def _coded(column: Column) -> tuple[Array, Sequence[str]]:
     if len(column):
         raise UsageError("the resources of input and output are of one type: numbers or strings")
     return np.zeros(0, np.int64), ()
-
-
-def _posts(inputs: Batch) -> Bools:
-    if "post" not in inputs.columns:
-        return np.zeros(len(inputs), np.bool_)
-    post = _column(inputs, "input", "post")
-    if not isinstance(post, np.ndarray) or post.dtype.kind not in "bui":
-        raise UsageError("the input's column 'post' is true or false")
-    return post.astype(np.bool_, copy=False)
-
-
-def _positions(table: Batch) -> Ints:
-    if "position" in table.columns:
-        return _numbers(table, "output", "position")
-    return np.arange(len(table), dtype=np.int64)
-
-
-def _lists(outputs: Batch, name: str) -> Varlen:
-    column = _column(outputs, "output", name)
-    if not isinstance(column, Varlen) or column.kind != "list":
-        raise UsageError(f"the output's column {name!r} must hold lists of ids (int64)")
-    return column
-
-
-def _numbers(table: Batch, what: str, name: str) -> Ints:
-    return _integers(_column(table, what, name), what, name)
-
-
-def _integers(column: Column, what: str, name: str) -> Ints:
-    if not isinstance(column, np.ndarray) or column.dtype.kind not in "iu":
-        raise UsageError(f"the {what}'s column {name!r} must hold whole numbers (int64)")
-    return column.astype(np.int64, copy=False)
-
-
-def _column(table: Batch, what: str, name: str) -> Column:
-    if name not in table.columns:
-        raise UsageError(
-            f"the {what} has no column {name!r}, only {', '.join(table.columns) or 'nothing'}"
-        )
-    column: Column = table[name]
-    return column
-
-
-_NO_OUTPUT: Final = Batch.empty(
-    {"resource": "int64", "window": "int64", "count": "int64", "ids": "list"}
-)
-_NO_LATE: Final = Batch.empty({"id": "int64"})

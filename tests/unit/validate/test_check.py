@@ -192,7 +192,7 @@ def test_no_inputs_and_no_outputs_are_fine():
         ),
         (
             {"outputs": output(RIGHT).select("resource", "window")},
-            "the output has no column 'get_ids'",
+            "the output has no column 'gets'",
         ),
         ({"outputs": output(RIGHT, gets=[1.0, 1.0, 1.0])}, "'gets' must hold whole numbers"),
         ({"outputs": output(RIGHT, get_ids=[1, 2, 3])}, "'get_ids' must hold lists of ids"),
