@@ -56,6 +56,7 @@ from snapline.cli_options import (
     SizeOption,
     SlotsOption,
     SparesOption,
+    SystemOption,
     Text,
     WorkloadOption,
 )
@@ -68,10 +69,12 @@ from snapline.cli_request import (
 )
 from snapline.cli_run import diagnose, run_on_spark
 from snapline.cli_simulate import run_again, run_one, run_sweep
+from snapline.cli_systems import given_options, refuse_options, run_system
 from snapline.cli_tables import messages
 from snapline.durations import millis
 from snapline.errors import SnaplineError, UsageError
 from snapline.protocols import DEFAULT
+from snapline.runtime.spec import OWN
 from snapline.workload import settings_of
 from snapline.workload.base import size_of
 from snapline.workload.settings import split_settings
@@ -180,13 +183,18 @@ A fifth of the bids from one bidder, another one every five seconds:
 Another protocol, killed again while it recovers:
 [cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=5s; kill slot=0 on=recovery"[/cyan]
 
+Another system, and what a killed driver does to it:
+[cyan]snapline run sst --system structured-streaming --faults "kill driver at=20s"[/cyan]
+
 Go on after the driver was killed:
 [cyan]snapline run --resume last[/cyan]"""
 
 
 @app.command("run", epilog=RUN_EXAMPLES)
 def run_command(
+    context: typer.Context,
     flow: FlowArgument = None,
+    system: SystemOption = OWN,
     protocol: OneProtocolOption = DEFAULT,
     guarantee: GuaranteeOption = None,
     slots: RealSlotsOption = None,
@@ -218,6 +226,8 @@ def run_command(
     from snapline.runtime.run import default_slots
     from snapline.runtime.spec import Spec
 
+    if system != OWN:
+        refuse_options(system, given_options(context))
     if (flow is None) == (resume is None):
         raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
     spec = None
@@ -245,8 +255,11 @@ def run_command(
             hot=hot,
             hot_ms=millis(hot_moves, "--hot-moves"),
             settings=settings_of(flow, split_settings(settings or ())),
+            system=system,
         )
     with interruptible():
+        if spec is not None and system != OWN:
+            raise typer.Exit(run_system(spec, runs, as_json))
         raise typer.Exit(run_on_spark(spec, resume, runs, timeouts(heartbeat, silence), as_json))
 
 

@@ -12,6 +12,8 @@ from rich.table import Table
 from snapline.chaos.faults import GRAMMAR
 from snapline.cli_tables import print_json, results
 from snapline.protocols import PROTOCOLS
+from snapline.runtime.spec import OWN
+from snapline.systems.registry import OWN_SUMMARY, SYSTEMS
 from snapline.workload import WORKLOADS
 
 Row = Mapping[str, Any]
@@ -54,7 +56,11 @@ def _workloads() -> list[Row]:
 
 
 def _systems() -> list[Row]:
-    return [{"name": "snapline", "summary": "Snapline's own engine, on Spark and in the simulator"}]
+    others = [
+        {"name": name, "summary": entry.summary, "options": list(entry.options.values())}
+        for name, entry in SYSTEMS.items()
+    ]
+    return [{"name": OWN, "summary": OWN_SUMMARY, "options": []}, *others]
 
 
 def _faults() -> list[Row]:

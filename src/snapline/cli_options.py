@@ -90,6 +90,14 @@ RunsOption = Annotated[Path, typer.Option(metavar="DIR", help="Where runs are ke
 FlowArgument = Annotated[
     Text, typer.Argument(metavar="[FLOW]", help="A workload, or [cyan]my_flow.py:flow[/].")
 ]
+SystemOption = Annotated[
+    str,
+    typer.Option(
+        metavar="S",
+        help="Another system to put to the test, with its options: "
+        "[cyan]structured-streaming sink=at-least-once[/]. See [cyan]snapline list systems[/].",
+    ),
+]
 OneProtocolOption = Annotated[str, typer.Option(metavar="P", help="Which protocol.")]
 RealSlotsOption = Annotated[
     Number,

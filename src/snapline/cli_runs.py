@@ -18,6 +18,7 @@ from rich.table import Table
 from snapline.batch import Batch, Schema, concat
 from snapline.cli_tables import messages, print_json, results
 from snapline.errors import UsageError
+from snapline.runtime.spec import OWN
 
 if TYPE_CHECKING:
     from snapline.runtime.rundir import RunDirectory
@@ -102,7 +103,8 @@ def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
     table = Table("run", "flow", "protocol", "faults", "kept", box=None)
     for name, spec, result in rows:
         kept = result["kept"] or "not finished"
-        words = [escape(str(spec.get(key, "?"))) for key in ("flow", "protocol", "faults")]
+        by = spec.get("protocol") or spec.get("system", "?")
+        words = [escape(str(text)) for text in (spec.get("flow", "?"), by, spec.get("faults", "?"))]
         table.add_row(escape(name), *words, kept)
     results().print(table)
 
@@ -160,12 +162,32 @@ def _output(directory: "RunDirectory", wanted: Wanted, as_json: bool) -> None:
     form = "json" if as_json else wanted.form
     if form not in FORMATS:
         raise UsageError(f"--format takes {', '.join(FORMATS)}, not {form!r}")
+    if directory.spec().get("system", OWN) != OWN:
+        _output_of_system(directory, wanted, form)
+        return
     sink = _sink(directory, wanted.sink)
     # Where no line is ever committed, output is public as it is written.
     commits = PROTOCOLS[directory.spec()["protocol"]].checkpoints
     public = commits and not wanted.uncommitted
     batches = walk_output(directory, sink, "committed" if public else "uncommitted")
-    schema = sink_schema(directory, sink)
+    _tell_rows(batches, sink_schema(directory, sink), sink, wanted, form)
+
+
+def _output_of_system(directory: "RunDirectory", wanted: Wanted, form: str) -> None:
+    from snapline.systems.tables import saved_output
+
+    if wanted.sink is not None or wanted.uncommitted:
+        raise UsageError(
+            "--sink and --uncommitted are for runs of Snapline; what another system has written and not "
+            f"committed is in {directory.path / 'system'}"
+        )
+    schema, batches = saved_output(directory.path)
+    _tell_rows(batches, schema, "the sink", wanted, form)
+
+
+def _tell_rows(
+    batches: Iterable[Batch], schema: Schema | None, sink: str, wanted: Wanted, form: str
+) -> None:
     if schema is None:
         messages().print(f"{escape(sink)} has no rows")
         return

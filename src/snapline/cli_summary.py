@@ -51,9 +51,15 @@ def print_summary(finished: Finished) -> None:
     for name, text in summary(finished.metrics, sum(finished.rows.values())):
         table.add_row(name, escape(text))
     out.print(table)
-    out.print(f"[bold]guarantees[/]   {_guarantees(finished.verdict.guarantees)}")
-    colour, word = VERDICTS[finished.verdict.kept]
-    out.print(f"[bold {colour}]{word}[/]: {escape(finished.verdict.because)}", soft_wrap=True)
+    print_verdict(finished.verdict)
+
+
+def print_verdict(verdict: "Verdict") -> None:
+    """Print what became of every guarantee, and why."""
+    out = results()
+    out.print(f"[bold]guarantees[/]   {_guarantees(verdict.guarantees)}")
+    colour, word = VERDICTS[verdict.kept]
+    out.print(f"[bold {colour}]{word}[/]: {escape(verdict.because)}", soft_wrap=True)
 
 
 def _guarantees(answers: Mapping[str, str]) -> str:

@@ -15,7 +15,7 @@ from snapline.protocols import PROTOCOLS
 from snapline.runtime import tables
 from snapline.runtime.judge import Verdict
 from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import Spec
+from snapline.runtime.spec import OWN, Spec
 from snapline.workload.base import Problem
 
 
@@ -83,12 +83,15 @@ def open_run(
 ) -> Run:
     """A run that is over, as it was; UsageError if it is not there, or not over."""
     directory = RunDirectory.open(runs, name)
+    spec = spec_of(directory)
+    if spec.system != OWN:
+        where = directory.path / "output"
+        raise UsageError(f"{directory.name} is a run of {spec.system}: its output is in {where}")
     result = directory.result()
     if result is None:
         raise UsageError(f"{directory.name} is not over: 'snapline run --resume {directory.name}'")
     problems = tuple(Problem(**problem) for problem in result["problems"])
     verdict = Verdict(result["kept"], result["because"], problems, result["guarantees"])
-    spec = spec_of(directory)
     return Run(directory, spec, verdict, result["metrics"], result["rows"], spark, flow)
 
 

@@ -26,7 +26,7 @@ from snapline.runtime.judge import judge
 from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
 from snapline.runtime.spark import own_session
 from snapline.runtime.spark_slots import SparkSlots
-from snapline.runtime.spec import Spec
+from snapline.runtime.spec import OWN, Spec
 from snapline.runtime.timeline import Timeline, Watcher, published_times
 from snapline.workload import WORKLOADS
 
@@ -130,6 +130,8 @@ def _slug(spec: Spec) -> str:
 def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
     """What is resumed: the run as it was, without its faults."""
     spec = replace(spec_of(directory), faults="")
+    if spec.system != OWN:
+        raise UsageError(f"{directory.name} is a run of {spec.system}: only Snapline's own are resumed")
     if flow is None and spec.flow not in WORKLOADS and ".py:" not in spec.flow:
         raise UsageError(
             f"{directory.name} ran the dataflow '{spec.flow}' of a program: that program resumes it, "

@@ -10,6 +10,8 @@ from snapline.workload.generated import records_per_partition
 from snapline.workload.settings import GivenSettings, paired
 
 LOOPBACK = "127.0.0.1"
+OWN = "snapline"
+"""The system that has slots and protocols: this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Spec:
     hot: int = 0  # percent of the records that name the hot key ...
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # those of the workload that were given
-    system: str = "snapline"  # or a system under test, with its options: see `systems.registry`
+    system: str = OWN  # or a system under test, with its options: see `systems.registry`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))  # run.json has lists

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from snapline.chaos.faults import GRAMMAR
 from snapline.cli import app
 from snapline.protocols import PROTOCOLS
+from snapline.systems.registry import SYSTEMS
 from snapline.workload import WORKLOADS
 
 
@@ -27,7 +28,7 @@ def test_without_a_kind_everything_is_listed():
     assert names(listed["protocols"]) == list(PROTOCOLS)
     assert names(listed["workloads"]) == list(WORKLOADS)
     assert names(listed["faults"]) == [example for example, _ in GRAMMAR]
-    assert names(listed["systems"]) == ["snapline"]
+    assert names(listed["systems"]) == ["snapline", *SYSTEMS]
 
 
 @pytest.mark.parametrize("kind", ["protocols", "workloads", "faults", "systems"])

@@ -1,0 +1,62 @@
+"""The systems that can be put to the test, by name, and how one is chosen on the command line.
+
+`structured-streaming`, or with options of its own: `structured-streaming sink=at-least-once`.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from snapline.errors import UsageError
+from snapline.runtime.spec import OWN
+from snapline.systems.base import System
+
+OWN_SUMMARY = "Snapline's own engine, on Spark and in the simulator"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A system by name."""
+
+    summary: str  # one line, for people
+    make: Callable[..., System]
+    options: Mapping[str, str] = field(default_factory=dict)  # name -> how it is written
+
+
+def _structured_streaming(**options: str) -> System:
+    from snapline.systems.structured_streaming import StructuredStreaming  # imports Spark
+
+    return StructuredStreaming(**options)
+
+
+SYSTEMS: Mapping[str, Entry] = MappingProxyType(
+    {
+        "structured-streaming": Entry(
+            "Spark Structured Streaming: micro-batches, its own checkpoint and file sink",
+            _structured_streaming,
+            {"sink": "sink=exactly-once, or at-least-once: a control that has to be caught"},
+        )
+    }
+)
+"""The systems under test."""
+
+
+def system_of(text: str) -> System:
+    """The system that these words mean. Raises UsageError."""
+    name, *words = text.split()
+    if name not in SYSTEMS:
+        near = difflib.get_close_matches(name, [OWN, *SYSTEMS], n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join([OWN, *SYSTEMS])}"
+        raise UsageError(f"there is no system {name!r}; {hint}")
+    known = SYSTEMS[name].options
+    options: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or key not in known:
+            able = ", ".join(f"{option}=" for option in known)
+            raise UsageError(f"{name} has the options {able}: {word!r} is none of them")
+        if key in options:
+            raise UsageError(f"{key}= stands there twice: '{text}'")
+        options[key] = value
+    return SYSTEMS[name].make(**options)

@@ -1,0 +1,110 @@
+"""One run of a system under test: input at its pace, faults at their time, and a verdict on what came out.
+
+A run directory has `run.json` and `result.json` as every run has, and
+
+system/    all that the system wrote: its checkpoint, its sink, what its processes said
+input/     lineage only: the events as Parquet, with `partition`, `offset` and `arrival`
+output/    what a reader of the sink saw, as Parquet, with `position` and `written`
+late/      likewise the late output, if the system has one
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from snapline.chaos.faults import Fault, describe, parse
+from snapline.errors import UsageError
+from snapline.runtime.generate import sources_of
+from snapline.runtime.judge import Verdict
+from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
+from snapline.runtime.spec import Spec
+from snapline.storage.api import Ingress
+from snapline.systems.base import System, Work
+from snapline.systems.course import Course, Tell
+from snapline.systems.inject import check
+from snapline.systems.tables import tables_of
+from snapline.systems.verdict import verdict_on
+from snapline.workload import WORKLOADS
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRun:
+    """A run of a system that is over."""
+
+    directory: RunDirectory
+    spec: Spec
+    verdict: Verdict
+    metrics: Mapping[str, Any]
+    rows: Mapping[str, int]  # of output, per sink
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self.directory.name
+
+
+def check_spec(spec: Spec, system: System) -> tuple[Fault, ...]:
+    """The faults of a spec that this system can run. Raises UsageError; starts nothing."""
+    for name in ("slots", "rate", "duration_ms"):
+        if getattr(spec, name) != "max" and getattr(spec, name) < 1:
+            raise UsageError(f"{name} must be at least 1, not {getattr(spec, name)}")
+    if spec.flow not in system.workloads:
+        able = ", ".join(system.workloads)
+        known = "" if spec.flow in WORKLOADS else "is no workload, and "
+        raise UsageError(f"{spec.flow} {known}cannot be run on {system.name}: it runs {able}")
+    faults = parse(spec.faults)
+    check(system, faults)
+    return faults
+
+
+def run(
+    spec: Spec, system: System, *, runs: Path = RUNS, tell: Tell = lambda happened: None
+) -> SystemRun:
+    """Run a workload on a system to its end, break it as the spec says, and judge what came out."""
+    faults = check_spec(spec, system)
+    spec = replace(spec, faults=describe(faults))
+    sources = sources_of(spec.flow, spec.params)
+    directory = RunDirectory.create(runs, spec.flow, system.name, _described(spec))
+    course = Course(spec, system, faults, sources, tell)
+    try:
+        system.start(_work(spec, sources, directory))
+        course.begin()
+        directory.write("run.json", {"version": VERSION, **_described(spec, course.origin_s)})
+        problem = course.go()
+        tables = tables_of(spec.flow, spec.params, system, course.origin_s)
+    finally:
+        system.stop()
+    tables.save(directory.path)
+    verdict, figures = verdict_on(spec, system, tables, course, problem)
+    metrics = {**course.figures(), **system.figures(), **figures}
+    finished = SystemRun(directory, spec, verdict, metrics, tables.rows)
+    _write_result(finished)
+    return finished
+
+
+def _described(spec: Spec, origin_s: float | None = None) -> dict[str, Any]:
+    """What `run.json` says: a system under test has no protocol of ours."""
+    return asdict(replace(spec, protocol="", origin_s=origin_s))
+
+
+def _work(spec: Spec, sources: Mapping[str, Ingress], directory: RunDirectory) -> Work:
+    home = directory.path / "system"
+    home.mkdir()
+    streams = {name: source.schema for name, source in sources.items()}
+    return Work(spec.flow, spec.params, streams, home, spec.slots)
+
+
+def _write_result(finished: SystemRun) -> None:
+    verdict = finished.verdict
+    finished.directory.write(
+        "result.json",
+        {
+            "kept": verdict.kept,
+            "because": verdict.because,
+            "guarantees": dict(verdict.guarantees),
+            "problems": [asdict(problem) for problem in verdict.problems],
+            "metrics": dict(finished.metrics),
+            "rows": dict(finished.rows),
+        },
+    )

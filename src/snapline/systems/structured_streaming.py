@@ -1,0 +1,304 @@
+"""Spark Structured Streaming as a system under test: micro-batches, its own checkpoint, its own sink.
+
+A driver program (`streaming_driver`) runs the query in a process group of its own, with its Java. When it
+dies, it is started again with the same checkpoint, as `spark-submit --supervise` or Kubernetes would do.
+Input is a directory of Parquet files that appear by rename, whole or not at all; the file source takes
+them in the order of their times. Output is one of two sinks:
+
+- `exactly-once` (what Spark offers): Parquet files with a log of those that count.
+- `at-least-once`, a control that has to be caught: `foreachBatch` appends Parquet files and does not ask
+  whether an earlier life has written the same batch. It waits a moment before it returns, so that a
+  `kill driver on=round` always finds output that is written and not committed.
+
+**The last windows.** Spark closes a window when its watermark has passed the end, and the watermark
+follows the input. So after the last record comes one that is far in the future and no input: it lies in a
+directory of its own, its own window never closes, and nobody sees it.
+
+**Executors.** The session is `local[n]`: driver and executor are one process, and a `kill driver` hits
+both. There is no executor to kill alone, and no connection between processes that could be delayed or
+cut.
+"""
+
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from snapline.batch import Batch, Column, Schema, Varlen
+from snapline.chaos.faults import (
+    At,
+    Cut,
+    Delay,
+    During,
+    Fault,
+    KillDriver,
+    KillExecutor,
+    Partition,
+    PauseDriver,
+)
+from snapline.core.policy import Guarantee
+from snapline.errors import SnaplineError, UsageError
+from snapline.ids import Millis
+from snapline.runtime.arrow import spark_schema, to_spark
+from snapline.systems.base import State, Target, Work, Written
+from snapline.systems.processes import Group, python
+from snapline.systems.streaming_driver import DRIVER, END, FAILED, PROGRESS, Plan, Sink
+from snapline.systems.streaming_files import (
+    Batches,
+    logged_files,
+    present_files,
+    read_files,
+    rows_dropped,
+    rows_in,
+)
+from snapline.systems.streaming_queries import QUERIES
+from snapline.systems.streaming_shapes import flush_ms, shape_of
+from snapline.systems.supervisor import Supervisor
+
+START_S = 120.0
+TRIGGER_MS = 100
+HOLD_MS = 1_500
+POLL_S = 0.05
+SINKS: Final[Mapping[str, Sink]] = {
+    "exactly-once": "exactly-once",
+    "at-least-once": "at-least-once",
+}
+
+
+class StructuredStreaming:
+    """The adapter."""
+
+    name = "structured-streaming"
+
+    def __init__(self, sink: str = "exactly-once") -> None:
+        if sink not in SINKS:
+            raise UsageError(f"{self.name} has the sinks {' and '.join(SINKS)}, not {sink!r}")
+        self.sink: Sink = SINKS[sink]
+        self._work: Work | None = None
+        self._driver = Supervisor(
+            self._launch, self._ready, lambda: self._batches.committed, self._last_words
+        )
+        self._files: dict[str, int] = {}  #: how many there are of each stream
+        self._seen: set[Path] = set()  #: files of the sink that are of no open round
+        self._open: list[int] = []  #: micro-batches that were under way when a driver was killed
+
+    # What it is.
+
+    @property
+    def promise(self) -> Guarantee:
+        """What Spark's documentation says of such a sink."""
+        return Guarantee(self.sink)
+
+    @property
+    def workloads(self) -> Collection[str]:
+        """What it can run."""
+        return tuple(QUERIES)
+
+    # Life.
+
+    def start(self, work: Work) -> None:
+        """Start the first driver, and wait until its query runs."""
+        self._work = work
+        for path in (self._words, *(self._input(name) for name in work.streams)):
+            path.mkdir(parents=True)
+        self._plan(work).save(self._directory / "plan.json")
+        deadline = time.monotonic() + START_S
+        while self.look() is not State.RUNNING:
+            if self.problem is not None or time.monotonic() > deadline:
+                raise SnaplineError(f"{self.name} does not start: {self.problem or 'no answer'}")
+            time.sleep(POLL_S)
+
+    def _plan(self, work: Work) -> Plan:
+        return Plan(
+            work.workload,
+            {
+                # The braces are a pattern of Spark's: input, and what flushes the windows.
+                name: (str(self._directory / "{input,flush}" / name), spark_schema(schema))
+                for name, schema in work.streams.items()
+            },
+            shape_of(work.workload, work.params),
+            self.sink,
+            work.cores,
+            str(self._sink),
+            str(self._batches.checkpoint),
+            str(self._words),
+            TRIGGER_MS,
+            HOLD_MS,
+        )
+
+    def _launch(self) -> Group:
+        for file in (DRIVER, FAILED):
+            (self._words / file).unlink(missing_ok=True)
+        command = python("snapline.systems.streaming_driver", str(self._directory / "plan.json"))
+        return Group(command, self._directory / "driver.log")
+
+    def _ready(self) -> list[int] | None:
+        """The process of Java, once the driver of this life has said it: then its query runs."""
+        try:
+            return [int(json.loads((self._words / DRIVER).read_text())["java"])]
+        except FileNotFoundError:
+            return None
+
+    def _last_words(self) -> str:
+        for file, line in ((self._words / FAILED, 0), (self._directory / "driver.log", -1)):
+            if file.exists() and (lines := file.read_text(errors="replace").strip().splitlines()):
+                return lines[line]
+        return "it said nothing"
+
+    def stop(self) -> None:
+        """Kill what still runs: a query has nothing to say goodbye to."""
+        self._driver.stop()
+
+    def look(self) -> State:
+        """Whether the query runs; a driver that died is started again."""
+        return self._driver.look()
+
+    @property
+    def problem(self) -> str | None:
+        """Why it failed."""
+        why = self._driver.problem
+        return None if why is None else f"the driver of {self.name} does not come back: {why}"
+
+    # Input.
+
+    def input(self, stream: str, batch: Batch) -> None:
+        """Write a file for the file source."""
+        number = self._files.get(stream, 0)
+        self._files[stream] = number + 1
+        _write_parquet(batch, self._input(stream) / f"{number:06}.parquet")
+
+    def end_input(self) -> None:
+        """Close the windows, and let the driver end when all is processed."""
+        work = self._doing
+        if at_ms := flush_ms(work.workload, work.params):
+            for name, schema in work.streams.items():
+                row = _nothing(schema, at_ms)
+                (self._directory / "flush" / name).mkdir(parents=True)
+                _write_parquet(row, self._directory / "flush" / name / "flush.parquet")
+        (self._words / END).touch()
+
+    # Faults.
+
+    def refusal(self, fault: Fault) -> str | None:
+        """What is not done to it, and why."""
+        match fault:
+            case KillDriver(At() | During("round")) | PauseDriver():
+                return None
+            case KillDriver():
+                return "its driver can be killed at a time, or on=round"
+            case KillExecutor():
+                return "it runs as local[n]: the driver is the executor, and there is no other one"
+            case Delay() | Cut() | Partition():
+                return "it runs as local[n]: no connection between processes is there to be hurt"
+            case _:
+                return "it has no slots and no store of ours; its driver can be killed or paused"
+
+    def kill(self, target: Target) -> list[int]:
+        """SIGKILL to the driver and its Java."""
+        hit = self._driver.kill()
+        if hit and self._batches.committed < self._batches.planned:
+            self._open.append(self._batches.planned)
+        return hit
+
+    def pause(self, target: Target) -> list[int]:
+        """SIGSTOP to the driver and its Java."""
+        return self._driver.pause()
+
+    def resume(self) -> None:
+        """SIGCONT to them."""
+        self._driver.resume()
+
+    def in_round(self) -> bool:
+        """Whether a micro-batch has written rows and is not committed."""
+        planned = self._batches.planned
+        there = set(self._sink.glob("*.parquet"))
+        if self._batches.committed >= planned:
+            self._seen = there
+            return False
+        return any(rows_in(file) for file in there - self._seen)
+
+    # Output.
+
+    def output(self) -> Mapping[str, list[Written]]:
+        """What a reader of the sink sees."""
+        exact = self.sink == "exactly-once"
+        files = logged_files(self._sink) if exact else present_files(self._sink)
+        return {shape_of(self._doing.workload, self._doing.params).sink: read_files(files)}
+
+    def late_output(self) -> None:
+        """It has none: what is behind the watermark is dropped."""
+        return None
+
+    def figures(self) -> Mapping[str, Any]:
+        """Micro-batches, rows behind the watermark, restarts."""
+        return {
+            "batches": self._batches.committed + 1,
+            "dropped": rows_dropped(self._words / PROGRESS),
+            "restarts": self._driver.restarts,
+        }
+
+    def account(self) -> Sequence[str]:
+        """What became of the micro-batches that were under way, and of rows behind the watermark."""
+        exact, told = self.sink == "exactly-once", []
+        for number in dict.fromkeys(self._open):
+            again = (
+                f"micro-batch {number} was under way when the driver was killed and was run again"
+            )
+            told.append(
+                again if exact else f"{again}; this sink does not ask whether it was written"
+            )
+        if exact and (unread := len(present_files(self._sink)) - len(logged_files(self._sink))):
+            told.append(f"{unread} files of attempts that never ended are not in the sink's log")
+        if dropped := self.figures()["dropped"]:
+            told.append(
+                f"Spark dropped {dropped:,} rows behind its watermark: it has no late output"
+            )
+        return told
+
+    # Where things are.
+
+    @property
+    def _doing(self) -> Work:
+        if self._work is None:
+            raise SnaplineError(f"{self.name} was not started")
+        return self._work
+
+    @property
+    def _directory(self) -> Path:
+        return self._doing.directory
+
+    @property
+    def _words(self) -> Path:
+        return self._directory / "words"
+
+    @property
+    def _sink(self) -> Path:
+        return self._directory / "sink"
+
+    @property
+    def _batches(self) -> Batches:
+        return Batches(self._directory / "checkpoint")
+
+    def _input(self, stream: str) -> Path:
+        return self._directory / "input" / stream
+
+
+def _write_parquet(batch: Batch, path: Path) -> None:
+    """A file that is there when it is complete; names with a dot the file source does not see."""
+    draft = path.with_name(f".{path.name}")
+    parquet.write_table(pa.Table.from_batches([to_spark(batch)]), draft)
+    draft.replace(path)
+
+
+def _nothing(schema: Schema, at_ms: Millis) -> Batch:
+    """A record that is no input, of this time."""
+    zeros: dict[str, Column] = {
+        name: Varlen.of("str", [""]) if kind == "str" else np.zeros(1, np.dtype(kind))
+        for name, kind in schema.items()
+    }
+    return Batch({**zeros, "id": np.full(1, -1), "time": np.full(1, at_ms)})

@@ -1,0 +1,84 @@
+"""The verdict on a system: by lineage where outputs name their inputs, else by the oracle of the workload.
+
+Every guarantee is answered. What decides is the one that the system is held to: exactly once, unless the
+run says otherwise; that a sink promises less is no excuse, but a reason that the verdict names. After what
+is found comes how the system came to it, in its own words: without them a yes or no is hard to believe.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from snapline.batch import Batch
+from snapline.core.policy import Guarantee
+from snapline.runtime.judge import Verdict, verdict_of
+from snapline.runtime.lineage import judge_lineage
+from snapline.runtime.spec import Spec
+from snapline.systems.base import System
+from snapline.systems.course import Course
+from snapline.systems.tables import Tables
+from snapline.validate.sentences import TimedFault
+from snapline.workload import WORKLOADS
+from snapline.workload.base import Lineage
+from snapline.workload.lineage.oracle import SINK
+
+
+def verdict_on(
+    spec: Spec, system: System, tables: Tables, course: Course, problem: str | None
+) -> tuple[Verdict, dict[str, Any]]:
+    """The verdict, and figures of lineage; `problem` says why the system did not come to its end."""
+    held_to = Guarantee(spec.guarantee or Guarantee.EXACTLY_ONCE)
+    lineage = WORKLOADS[spec.flow].lineage
+    figures: dict[str, Any] = {}
+    if lineage is not None:
+        verdict, figures = _by_lineage(lineage(spec.params), tables, course, problem, held_to)
+    elif problem is not None:
+        verdict = Verdict("unknown", problem)
+    else:
+        verdict = _by_oracle(spec, tables, held_to)
+    because = "; ".join([verdict.because.rstrip("."), *_story(system, course)])
+    return replace(verdict, because=because), figures
+
+
+def _by_oracle(spec: Spec, tables: Tables, held_to: Guarantee) -> Verdict:
+    workload, rows = WORKLOADS[spec.flow], sum(tables.rows.values())
+    return verdict_of(
+        lambda level: workload.judge(spec.params, tables.outputs, {}, level),
+        held_to,
+        f"{rows:,} rows of output are what the oracle expects",
+    )
+
+
+def _by_lineage(
+    lineage: Lineage, tables: Tables, course: Course, problem: str | None, held_to: Guarantee
+) -> tuple[Verdict, dict[str, Any]]:
+    nothing = Batch({}, 0)
+    counts = tables.outputs.get(SINK, nothing)
+    late = nothing if tables.late is None else tables.late
+    faults, end_ms = list(_faults(course)), course.now_ms()
+    report = judge_lineage(lineage, counts, late, faults, end_ms)
+    if problem is not None:  # what is missing may be on its way
+        report = replace(report, judged=replace(report.judged, undecided=problem))
+    return report.verdict(held_to), {"lineage": dict(report.figures)}
+
+
+def _faults(course: Course) -> Iterator[TimedFault]:
+    """The faults as they happened."""
+    for number, happened in enumerate(course.events):
+        at_ms = happened.at_us // 1000
+        if happened.what == "killed":
+            yield TimedFault(happened.detail["fault"], at_ms)
+        elif happened.what == "paused":
+            later = (e for e in course.events[number:] if e.what == "continued")
+            end = next((e.at_us // 1000 for e in later), None)
+            yield TimedFault(happened.detail["fault"], at_ms, end)
+
+
+def _story(system: System, course: Course) -> Iterator[str]:
+    """What led to it: the system's own account, and faults that never came."""
+    yield from system.account()
+    for happened in course.events:
+        if happened.what == "missed":
+            yield f"'{happened.detail['fault']}' found nobody: the system was down already"
+    for fault in course.unstruck:
+        yield f"'{fault}' never found its moment"

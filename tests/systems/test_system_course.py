@@ -1,0 +1,130 @@
+"""A run of a system under test, with a toy in its place: input, faults, verdict, and what it leaves."""
+
+import json
+
+import pytest
+from pyarrow import parquet
+from toy_system import Toy
+
+from snapline.errors import UsageError
+from snapline.runtime.spec import Spec
+from snapline.systems.run import run
+
+SPEC = Spec("sst", slots=2, rate=400, duration_ms=1_000, size="small", system="toy")
+
+
+def ran(tmp_path, toy, faults="", **changes):
+    spec = Spec(**{**{f: getattr(SPEC, f) for f in SPEC.__slots__}, "faults": faults, **changes})
+    return run(spec, toy, runs=tmp_path)
+
+
+def test_a_sound_system_is_kept_and_leaves_tables_that_can_be_judged_again(tmp_path):
+    toy = Toy()
+    finished = ran(tmp_path, toy)
+    assert finished.verdict.kept == "yes"
+    assert set(finished.verdict.guarantees.values()) == {"yes"}
+    assert "400 of 400 events" in finished.verdict.because
+    assert finished.verdict.because.endswith("it is a toy")
+    assert toy.calls == ["start", "end", "stop"]
+    path = finished.directory.path
+    events = parquet.read_table(path / "input")
+    outputs = parquet.read_table(path / "output")
+    assert {"id", "time", "resource", "partition", "offset", "arrival"} <= set(events.column_names)
+    assert {"resource", "window", "count", "ids", "position", "written"} == set(
+        outputs.column_names
+    )
+    assert events.num_rows == 400 == sum(map(len, outputs["ids"].to_pylist()))
+    assert outputs["position"].to_pylist() == list(range(outputs.num_rows))
+    assert min(outputs["written"].to_pylist()) >= 1_000
+    assert not list((path / "late").iterdir())
+    described = json.loads((path / "run.json").read_text())
+    assert (described["system"], described["protocol"]) == ("toy", "")
+    assert described["origin_s"] > 0
+    assert json.loads((path / "result.json").read_text())["kept"] == "yes"
+
+
+def test_input_comes_in_pieces_when_it_is_due(tmp_path):
+    toy = Toy()
+    ran(tmp_path, toy)
+    assert len(toy.taken) == 3
+    latest = [int(piece["time"].max()) for piece in toy.taken]
+    assert latest == sorted(latest)
+    assert latest[0] < latest[-1] - 400
+    assert sum(map(len, toy.taken)) == 400
+
+
+def test_output_that_is_repeated_after_a_kill_is_found_and_the_fault_is_named(tmp_path):
+    toy = Toy(repeats=True)
+    finished = ran(tmp_path, toy, "kill driver on=round")
+    assert finished.verdict.guarantees == {
+        "at-most-once": "no",
+        "at-least-once": "yes",
+        "exactly-once": "no",
+    }
+    assert finished.verdict.kept == "no"
+    assert "duplicate" in finished.verdict.because
+    assert "active: kill driver on=round" in finished.verdict.because
+    assert finished.metrics["lost"] == 1
+    assert len(finished.metrics["restart_s"]) == 1
+
+
+def test_what_it_is_held_to_decides(tmp_path):
+    repeated = ran(tmp_path, Toy(repeats=True), "kill driver on=round", guarantee="at-least-once")
+    assert repeated.verdict.kept == "yes"
+    lost = ran(tmp_path, Toy(loses=True), "kill driver on=round", guarantee="at-most-once")
+    assert lost.verdict.kept == "yes"
+    assert lost.verdict.guarantees["at-least-once"] == "no"
+
+
+def test_a_fault_at_the_end_of_input_or_later_strikes_all_the_same(tmp_path):
+    toy = Toy()
+    ran(tmp_path, toy, "kill driver at=1300ms; pause driver at=1s for=200ms")
+    assert toy.calls == [
+        "start",
+        "pause driver",
+        "resume",
+        "kill driver",
+        "end",
+        "stop",
+    ]
+
+
+def test_a_fault_that_finds_nobody_or_no_moment_is_said(tmp_path):
+    toy = Toy()
+    toy.in_round = lambda: False
+    finished = ran(
+        tmp_path, toy, "kill driver at=200ms; kill driver at=200ms; kill driver on=round"
+    )
+    assert "'kill driver at=200ms' found nobody" in finished.verdict.because
+    assert "'kill driver on=round' never found its moment" in finished.verdict.because
+
+
+def test_a_system_that_does_not_come_back_says_nothing_about_what_is_missing(tmp_path):
+    finished = ran(tmp_path, Toy(fails="its disk is full"))
+    assert finished.verdict.kept == "unknown"
+    assert "its disk is full" in finished.verdict.because
+
+
+def test_it_is_stopped_whatever_happens(tmp_path):
+    toy = Toy()
+    toy.look = lambda: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        ran(tmp_path, toy)
+    assert toy.calls[-1] == "stop"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"faults": "kill slot=1 at=1s"}, "it has no slots"),
+        ({"flow": "q12"}, "it runs sst"),
+        ({"flow": "my.py:flow"}, "no workload"),
+        ({"slots": 0}, "slots must be at least 1"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_before_anything_is_started(tmp_path, changes, said):
+    toy = Toy()
+    with pytest.raises(UsageError, match=said):
+        ran(tmp_path, toy, **changes)
+    assert toy.calls == []
+    assert not list(tmp_path.iterdir())
