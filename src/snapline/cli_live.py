@@ -118,12 +118,29 @@ def describe(happened: Happened, commits: int) -> str | None:
     match happened.what:
         case "killed":
             return f"signal {detail['signal']} to {happened.actor} (process {detail['pid']})"
-        case "missed":
+        case "missed" if "signal" in detail:
             return f"signal {detail['signal']} finds nobody: {happened.actor} is not back yet"
+        case "missed":
+            return f"'{detail['fault']}' finds nobody: {happened.actor} is not back yet"
+        case "paused":
+            return f"{happened.actor} stands still"
+        case "continued":
+            return f"{happened.actor} goes on"
+        case "slowed":
+            return f"{happened.actor} is slower by {detail['delay_ms']} ms"
+        case "failing":
+            return f"the store fails: {detail['percent']} % of all calls"
+        case "healed":
+            return f"over: {detail['fault']}"
+        case "coordinator-killed":
+            return "the driver kills itself"
+        case "coordinator-resumed":
+            return "the run goes on from its last line"
         case "lost":
             return f"slot {detail['slot']} lost; {commits} lines were committed before"
         case "cut":
-            return f"{happened.actor} is cut off from slot {detail['other']}"
+            other = detail["other"]
+            return f"{happened.actor} is cut off from {other if isinstance(other, str) else f'slot {other}'}"
         case "cut off":
             return f"{happened.actor} is given up: it has lost another slot"
         case "outage":

@@ -15,7 +15,7 @@ def test_without_faults_nobody_is_lost(tmp_path):
 def test_of_two_slots_that_lose_each_other_one_is_given_up_and_output_stays_right(
     tmp_path, protocol
 ):
-    outcome = run_processes(tmp_path, protocol, "cut slot=1 from=0 at=1500ms for=1s")
+    outcome = run_processes(tmp_path, protocol, "cut slot=1 from=0 at=1500ms")
     assert (outcome.problem, outcome.problems) == (None, [])
     assert [entry.actor for entry in outcome.what("cut off")] == ["slot/1"]
     assert outcome.lost == [1]

@@ -5,7 +5,6 @@ then it does to the run what a statement such as `kill slot=1` would, through th
 A kill at a time of the clock finds nobody when the slot is still on its way back; a step does not.
 """
 
-import os
 import signal
 from collections import deque
 from collections.abc import Callable
@@ -15,13 +14,14 @@ from functools import partial
 from run_helpers import commits
 from spark_slots import parent_of
 
+from snapline.chaos.faults import KillExecutor
 from snapline.core import effects, events
 from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry, Handled, Happened
 from snapline.recovery.replay import replay_ranges
 from snapline.runtime import run as run_module
 from snapline.runtime.driver import Driver, Timeouts
-from snapline.runtime.inject import Injector
+from snapline.runtime.inject import Injector, executor_of
 
 PATIENT = Timeouts(silence_s=20, lease_s=30)
 """A slow machine is not a dead one: only a broken connection is a loss."""
@@ -80,14 +80,13 @@ def kill(*slots: SlotId) -> Deed:
 
 
 def kill_executor(slot: SlotId) -> Deed:
-    """SIGKILL to the Java that a slot's process works for; both pids are noted."""
+    """SIGKILL to the Java that a slot's process works for."""
 
     def deed(injector: Injector) -> None:
         pid = injector.driver.pid(slot)
         assert pid is not None
-        executor = parent_of(parent_of(pid))
-        injector._note(f"slot/{slot}", "executor killed", pids=(executor, pid))
-        os.kill(executor, signal.SIGKILL)
+        assert executor_of(pid) == parent_of(parent_of(pid))
+        injector._strike(KillExecutor(slot, 0))
 
     return deed
 

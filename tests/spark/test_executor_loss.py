@@ -42,8 +42,9 @@ def test_the_slots_of_a_killed_executor_move_and_every_record_counts_once(
     assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
     found = happenings(finished.directory.path / "journal", "driver-*")
-    (killed,) = only(found, "executor killed")
-    assert_dead(killed.detail["pids"])
+    (killed,) = only(found, "killed")
+    assert killed.detail["fault"] == "kill executor=1 at=0ms"
+    assert_dead([killed.detail["pid"]])
     later = found[found.index(killed) :]
     assert 1 in [loss.detail["slot"] for loss in only(later, "lost")]
     assert only(later, "running")[-1].epoch > killed.epoch

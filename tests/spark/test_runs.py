@@ -146,7 +146,7 @@ def test_a_slot_that_stood_still_too_long_is_replaced_and_publishes_nothing_as_a
     assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
     found = happenings(finished.directory.path / "journal", "driver-*")
-    stopped = only(found, "killed")
+    stopped = only(found, "paused")
     assert [(entry.actor, entry.detail["signal"]) for entry in stopped] == [
         ("slot/1", signal.SIGSTOP),
         ("slot/0", signal.SIGSTOP),

@@ -107,7 +107,7 @@ class Cut:
     for_ms: Millis = 0
 
     def __str__(self) -> str:
-        return f"cut slot={self.slot} from={_peers((self.other,))} {_span(self.at_ms, self.for_ms)}"
+        return f"cut slot={self.slot} from={peers((self.other,))} {_span(self.at_ms, self.for_ms)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Partition:
 
     def __str__(self) -> str:
         slots = ",".join(map(str, self.slots))
-        return f"cut slot={slots} from={_peers(self.others)} {_span(self.at_ms, self.for_ms)}"
+        return f"cut slot={slots} from={peers(self.others)} {_span(self.at_ms, self.for_ms)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,5 +376,6 @@ def _span(at_ms: Millis, for_ms: Millis) -> str:
     return f"{At(at_ms)} for={write_duration(for_ms)}" if for_ms else str(At(at_ms))
 
 
-def _peers(others: Sequence[SlotId | None]) -> str:
+def peers(others: Sequence[SlotId | None]) -> str:
+    """Who is on the other side of a cut, as statements have it."""
     return ",".join("coordinator" if other is None else str(other) for other in others)

@@ -1,11 +1,11 @@
 """Detection, restart, recovery: the three times of a failure.
 
-*Detection* is the time from a fault that was injected until somebody noticed. *Restart* is the time from
-there until all tasks were ready: state loaded, replay readable. *Recovery* is the time from detection to
-the first second from which on backlog and median latency stay within bounds for five seconds; the bounds
-are twice the median of the ten seconds before. A second without output, or with fewer slots than before,
-is not recovered. Twice nothing would be nothing, so the bounds have a floor: records of a tenth of a
-second, and ten milliseconds.
+*Detection* is the time from a fault that was injected into a slot (killed, paused, slowed, cut off) until it
+was given up; a fault that costs no slot is never detected. *Restart* is the time from there until all tasks
+were ready: state loaded, replay readable. *Recovery* is the time from detection to the first second from
+which on backlog and median latency stay within bounds for five seconds; the bounds are twice the median of
+the ten seconds before. A second without output, or with fewer slots than before, is not recovered. Twice
+nothing would be nothing, so the bounds have a floor: records of a tenth of a second, and ten milliseconds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +21,10 @@ HOLD_S = 5
 FACTOR = 2.0
 FLOOR_BACKLOG_S = 0.1
 FLOOR_P50_MS = 10.0
+STRUCK = frozenset({"killed", "paused", "slowed", "cut"})
+OVER = frozenset({"continued", "healed"})
+LATEST_S = 5
+"""What is lost so long after the end of a fault is lost for another reason."""
 _NEVER: Micros = 1 << 62
 
 
@@ -34,15 +38,21 @@ class Failure:
 
 def detections(entries: Iterable[Happened]) -> list[float]:
     """Seconds from each fault to the loss of its slot; a fault that nobody noticed has none."""
-    killed: dict[str, Micros] = {}
+    struck: dict[str, Happened] = {}
+    over: dict[str, Micros] = {}
     found = []
     for entry in entries:
-        if entry.what == "killed":
-            killed[entry.actor] = entry.at_us
+        if entry.what in STRUCK:
+            struck[entry.actor] = entry
+        elif entry.what in OVER:
+            over[entry.detail.get("fault", "")] = entry.at_us
         elif entry.what == "lost":
-            at_us = killed.pop(f"slot/{entry.detail['slot']}", None)
-            if at_us is not None:
-                found.append((entry.at_us - at_us) / SECOND_US)
+            fault = struck.pop(f"slot/{entry.detail['slot']}", None)
+            if fault is None:
+                continue
+            over_us = over.get(fault.detail.get("fault", ""), entry.at_us)
+            if entry.at_us - over_us <= LATEST_S * SECOND_US:
+                found.append((entry.at_us - fault.at_us) / SECOND_US)
     return found
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from snapline.journal.entry import Entry, Happened
 from snapline.metrics.checkpoints import Account
-from snapline.metrics.failures import detections, failures, recoveries, restarts
+from snapline.metrics.failures import OVER, STRUCK, detections, failures, recoveries, restarts
 from snapline.metrics.histogram import Counts
 from snapline.metrics.latency import as_dict, committed, uncommitted
 from snapline.metrics.second import Second, Volume, seconds_of
 
-TOLD = {"killed", "lost", "running", "decided", "line", "published", "finished"}
+TOLD = {"lost", "running", "decided", "line", "published", "finished"} | STRUCK | OVER
 """What figures need of all that happened."""
 
 

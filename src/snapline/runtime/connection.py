@@ -6,17 +6,22 @@ After a loss, and after a `close`, sending does nothing: frames arrive in order,
 
 `lost` is called once, from inside the loop's poll and never from inside `send`, and only for what the
 other side or the network did. Frames that came before the loss are delivered before it.
+
+A connection can be made worse on purpose: `slow` lets all that passes take longer, both ways, and `stall`
+lets nothing pass. Neither loses anything, and the other side knows nothing of it.
 """
 
 import os
 import socket
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, Protocol
 
 from snapline.batch import Buffer, bytes_of
 from snapline.runtime.frame_buffer import BUFFER_BYTES, FrameBuffer
 from snapline.runtime.framing import BODY_BYTES_MAX, Body, Packet, WireError
+from snapline.runtime.late import Late
 from snapline.runtime.loop import READ, WRITE, Action, Loop
 
 _BUFFERS_MAX: Final = min(os.sysconf("SC_IOV_MAX"), 1024)
@@ -66,6 +71,11 @@ class Connection:
         self._blocked = False  #: the kernel takes no more for now
         self._deaf = False  #: the other side takes no more, ever
         self._finishing = False
+        self._watched = 0  #: the events for which the loop watches
+        self._stalled = False  #: nothing passes, on purpose
+        self._ended = False  #: nothing more comes, and what came has not all been delivered
+        self._late_out: Late | None = None  #: what is slow on its way out, once something was
+        self._late_in: Late | None = None  #: ... and on its way in
 
     # Life.
 
@@ -77,7 +87,7 @@ class Connection:
         """Go on with this socket, whose other side is known."""
         self._give_up = None
         self._sock = sock
-        self._loop.watch(sock, READ, self._ready)
+        self._watch()
         self.receiver.opened(self)
         self.flush()
 
@@ -97,10 +107,27 @@ class Connection:
         if give_up is not None:
             give_up()
         if self._sock is not None:
-            self._loop.unwatch(self._sock)
+            self._watch()
             self._sock.close()
             self._sock = None
         self._drop_queue()
+        for late in (self._late_out, self._late_in):
+            if late is not None:
+                late.drop()
+
+    def _watch(self) -> None:
+        """Let the loop watch for what can be used now."""
+        assert self._sock is not None
+        events = READ | WRITE if self._blocked else READ
+        if self.closed or self._stalled or self._ended:
+            events = 0
+        if events and self._watched:
+            self._loop.rewatch(self._sock, events, self._ready)
+        elif events:
+            self._loop.watch(self._sock, events, self._ready)
+        elif self._watched:
+            self._loop.unwatch(self._sock)
+        self._watched = events
 
     def finish(self, limit_s: float) -> None:
         """Say what is queued, take nothing more, and close when the other side has; or at the limit.
@@ -111,6 +138,8 @@ class Connection:
             self.close()
         elif not self._finishing:
             self._finishing = True
+            if self._late_out is not None:
+                self._late_out.release()
             self._loop.after(limit_s, self.close)
             self.flush()
 
@@ -123,18 +152,41 @@ class Connection:
         if not silent:
             self.receiver.lost(self, reason)
 
+    # On purpose.
+
+    def slow(self, delay_s: float) -> None:
+        """From now on every frame takes so much longer, both ways and in order; 0: no longer."""
+        if self._late_out is None or self._late_in is None:
+            self._late_out, self._late_in = Late(self._loop), Late(self._loop)
+        self._late_out.delay_s = self._late_in.delay_s = delay_s
+
+    def stall(self, stalled: bool) -> None:
+        """Let nothing pass, or everything again; what is sent meanwhile, from either side, waits."""
+        self._stalled = stalled
+        if self._sock is not None:
+            self._watch()
+            self.flush()
+
     # Out.
 
     def send(self, packet: Packet, item: Any = None) -> None:
         """Queue a frame. `item` is what `queued` and `overtake` call it."""
         if self.closed or self._deaf or self._finishing:
             return
+        if (
+            self._late_out is not None and self._late_out.slow
+        ):  # it has left, and is long on its way
+            self._late_out.hold(partial(self._enqueue, packet, item))
+        else:
+            self._enqueue(packet, item)
+
+    def _enqueue(self, packet: Packet, item: Any) -> None:
         self._queue.append((packet, item))
         self._enqueued(packet.size)
 
     def _enqueued(self, size: int) -> None:
         self._waiting_bytes += size
-        if self._blocked or self._sock is None:
+        if self._blocked or self._stalled or self._sock is None:
             return
         if self._waiting_bytes >= _FLUSH_BYTES:
             self.flush()
@@ -155,6 +207,9 @@ class Connection:
         """
         if self.closed or self._deaf or self._finishing:
             return []
+        if self._late_out is not None and self._late_out.slow:
+            self.send(packet, item)
+            return []
         places = [k for k, (_, other) in enumerate(self._queue) if passes(other)]
         overtaken = [self._queue[k][1] for k in places]
         self._queue.insert(places[0] if places else len(self._queue), (packet, item))
@@ -169,7 +224,7 @@ class Connection:
     def flush(self) -> None:
         """Give the kernel what it takes."""
         self._unflushed = False
-        if self._sock is None or self._blocked:
+        if self._sock is None or self._blocked or self._stalled:
             return
         while self._waiting_bytes:
             try:
@@ -222,9 +277,8 @@ class Connection:
             count -= len(view)
 
     def _block(self, blocked: bool) -> None:
-        assert self._sock is not None
         self._blocked = blocked
-        self._loop.rewatch(self._sock, READ | WRITE if blocked else READ, self._ready)
+        self._watch()
 
     def _drop_queue(self) -> None:
         self._queue.clear()
@@ -247,7 +301,9 @@ class Connection:
     # In.
 
     def _ready(self, events: int) -> None:
-        if events & READ and not self.closed:
+        if not self._watched:
+            return  # it was stalled or closed since the loop looked
+        if events & READ:
             self._read()
         if events & WRITE and self._blocked and not self.closed:
             self._block(False)
@@ -260,20 +316,41 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self.fail(f"the connection broke: {error.strerror}")
+            self._end(f"the connection broke: {error.strerror}")
             return
         if not count:
             midway = " in the middle of a frame" if self._frames.midway else ""
-            self.fail(f"the other side closed the connection{midway}")
+            self._end(f"the other side closed the connection{midway}")
         elif not self._finishing:
             self._frames.filled(count)
             self._deliver()
 
+    def _end(self, reason: str) -> None:
+        """Nothing more comes; where things are slow, this is noticed as late as all that came before."""
+        if self._late_in is not None and self._late_in.slow:
+            self._ended = True
+            self._watch()
+            self._late_in.hold(partial(self.fail, reason))
+        else:
+            self.fail(reason)
+
     def _deliver(self) -> None:
         try:
             while frame := self._frames.next():
+                if self._late_in is not None and self._late_in.slow:
+                    self._late_in.hold(partial(self._receive, *frame))
+                    continue
                 self.receiver.received(self, *frame)
                 if self.closed or self._finishing:
                     return
+        except WireError as error:
+            self.fail(str(error))
+
+    def _receive(self, kind: int, body: Body) -> None:
+        """Take a frame that was late."""
+        if self.closed or self._finishing:
+            return
+        try:
+            self.receiver.received(self, kind, body)
         except WireError as error:
             self.fail(str(error))

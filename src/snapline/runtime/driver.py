@@ -13,7 +13,6 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +29,7 @@ from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
 from snapline.runtime.launcher import Launcher
 from snapline.runtime.listener import is_here
+from snapline.runtime.registered import Member, Timeouts
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.slot_process import SlotSpec
 from snapline.runtime.timeline import Timeline
@@ -37,31 +37,10 @@ from snapline.runtime.transport import LOOPBACK, Connection, Listener, Loop, new
 from snapline.runtime.wire import Wire
 from snapline.storage.api import Extent
 
+__all__ = ["Driver", "Timeouts"]
+
 SPARE_AGAIN_S = 2.0
 """When a spare that was used is replaced: not at once, while all cores are needed to restore."""
-
-
-@dataclass(slots=True)
-class Timeouts:
-    """How quickly silence is noticed, in seconds."""
-
-    heartbeat_s: float = 0.2
-    silence_s: float = 2.0
-    lease_s: float = 5.0
-    register_s: float = 60.0
-    link_s: float = 0.5  # for a slot's own end to explain why another has lost it
-    restore_s: float = 15.0  # while a slot loads its state it may be silent for longer
-
-
-@dataclass(slots=True, eq=False)
-class Member:
-    """A process that has registered."""
-
-    connection: Connection
-    hello: words.Hello
-    heard_s: float
-    life: tuple[SlotId, Incarnation] | None = None  # None: a spare
-    restoring: bool = False  # it was told to, and has not said that it is done
 
 
 class Driver:
@@ -110,7 +89,7 @@ class Driver:
         self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
         self.finished = False
         self.problem: str | None = None
-        directory.bring_store_back()  # a driver that died in an outage could not
+        directory.mend_store()  # a driver that died in an outage could not
         past = read_last(self.files, job.deployment.fingerprint)
         self.engine = Coordinator(job, self, uuid4().hex, past)
 
@@ -132,7 +111,7 @@ class Driver:
             for _ in range(self.spares):
                 self.launcher.launch()
             self.loop.after(timeouts.register_s, self._check_registered)
-            self._beat(0)
+            self._beat(0, time.monotonic())
             while not self.finished:
                 self.loop.poll(None)
         finally:
@@ -146,7 +125,7 @@ class Driver:
 
     def _close(self) -> None:
         self.finished = True  # whatever has ended it: nobody is missed from now on
-        self.directory.bring_store_back()
+        self.directory.mend_store()
         for member in tuple(self.members.values()):
             self._send_away(member)
         deadline_s = time.monotonic() + 5
@@ -176,18 +155,22 @@ class Driver:
                 )
             )
 
-    def _beat(self, seq: int) -> None:
+    def _beat(self, seq: int, due_s: float) -> None:
         now_s = time.monotonic()
+        away = (
+            now_s - due_s > self.timeouts.silence_s / 2
+        )  # who stood still hears late, not nothing
         for member in tuple(self.members.values()):
             member.connection.send(self.wire.pack(words.Lease(seq)))
-            times = self.timeouts
-            patience_s = times.restore_s if member.restoring else times.silence_s
-            if now_s - member.heard_s > patience_s:
+            if away:
+                member.heard_s = now_s
+            elif member.silent(now_s, self.timeouts):
                 self.launcher.cancel(member.hello.role)
                 self._gone(member)
         self.timeline.tick()
         self.journal_file.flush()
-        self.loop.after(self.timeouts.heartbeat_s, lambda: self._beat(seq + 1))
+        beat_s = self.timeouts.heartbeat_s
+        self.loop.after(beat_s, lambda: self._beat(seq + 1, now_s + beat_s))
 
     # Processes come and go: the receiver of all connections.
 
@@ -256,32 +239,35 @@ class Driver:
             self.launcher.cancel(member.hello.role)
             self._gone(member)
 
-    def sever(self, slot: SlotId, other: SlotId) -> None:
-        """Make a slot break its connections with another, if it lives."""
-        for member in self.members.values():
-            if member.life == (slot, self.engine.members.incarnations[slot]):
-                self.note(f"slot/{slot}", self.engine.epoch, "cut", {"other": other})
-                member.connection.send(self.wire.pack(words.Sever(other)))
+    def member(self, slot: SlotId) -> Member | None:
+        """The process of the present life of a slot, if it is there."""
+        life = (slot, self.engine.members.incarnations[slot])
+        return next((member for member in self.members.values() if member.life == life), None)
 
     def pid(self, slot: SlotId) -> int | None:
-        """The process of the present life of a slot."""
-        life = (slot, self.engine.members.incarnations[slot])
-        hello = next((m.hello for m in self.members.values() if m.life == life), None)
-        if hello is not None and not is_here(hello.host):  # its number may be somebody else's here
-            self.finish(f"slot {slot} runs on {hello.host}: faults only reach this machine")
+        """The number of that process, if it runs on this machine; else nothing can be done to it."""
+        member = self.member(slot)
+        if member is None:
             return None
-        return hello.pid if hello is not None else None
+        host = member.hello.host
+        if not is_here(host):  # its number may be somebody else's here
+            self.finish(f"slot {slot} runs on {host}: faults only reach this machine")
+            return None
+        return member.hello.pid
 
-    def kill(self, slot: SlotId, how: int = signal.SIGKILL) -> None:
+    def kill(self, slot: SlotId, how: int = signal.SIGKILL, **why: str) -> None:
         """Send a signal to a slot, if it lives."""
         pid = self.pid(slot)
+        actor, detail = f"slot/{slot}", {"signal": int(how), **why}
         if pid is None:
-            self.note(f"slot/{slot}", self.engine.epoch, "missed", {"signal": int(how)})
+            self.note(actor, self.engine.epoch, "missed", detail)
             return
         # It may be gone, and its connection does not know it yet.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, how)
-            self.note(f"slot/{slot}", self.engine.epoch, "killed", {"pid": pid, "signal": int(how)})
+            stopped = how == signal.SIGSTOP
+            what = "paused" if stopped else "killed"
+            self.note(actor, self.engine.epoch, what, {"pid": pid, **detail})
 
     def wake(self, pid: int) -> None:
         """Let a process that was stopped go on, if it still exists."""

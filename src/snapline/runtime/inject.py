@@ -1,38 +1,63 @@
 """Faults, done to a real run by real means, at their time or while something is under way.
 
-Processes get signals. The store is away while its directory is renamed: no process is told, every call
-fails by itself. Damage changes the bytes of a stored file. A cut breaks the connections between two slots,
-both of which live on; connections do not heal, so one of the two is given up, however short the cut.
+Processes get signals. A slot makes its own network slow, or cuts it, when the driver tells it to
+(weather.py). The store is away while its directory is renamed, and slow or failing while a file beside it
+says so: no process is told, every call finds out by itself. Damage changes the bytes of a stored file. The
+coordinator lives in the driver: what is done to one is done to the other. Every fault is written down with
+its statement when it begins, and when it ends.
 """
 
+import os
 import random
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
+from typing import assert_never
 
-from snapline.chaos.faults import At, Cut, Damage, During, Fault, Kill, Pause, StoreOutage
+from snapline.chaos.faults import (
+    Cut,
+    Damage,
+    Delay,
+    Fault,
+    Kill,
+    KillCoordinator,
+    KillDriver,
+    KillExecutor,
+    Partition,
+    Pause,
+    PauseCoordinator,
+    PauseDriver,
+    Step,
+    StoreFailing,
+    StoreOutage,
+    StoreSlow,
+    peers,
+    start_ms,
+)
 from snapline.core import effects, events
 from snapline.engine.checkpoints import key_of
 from snapline.errors import UsageError
 from snapline.ids import Millis, SlotId
-from snapline.journal.entry import Entry, Handled, Happened
+from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened
+from snapline.runtime import words
 from snapline.runtime.driver import Driver
+
+NO_EXECUTOR = (
+    "this Spark has no executor of its own: its slots work for the driver's Java; use a cluster, such as "
+    "the master local-cluster[2,2,1024], or 'kill slot='"
+)
 
 
 def check_possible(faults: tuple[Fault, ...]) -> None:
     """Refuse what only the simulator can do."""
     for fault in faults:
-        match fault:
-            case Pause() | StoreOutage() | Damage() | Kill(_, At() | During()):
-                pass
-            case Cut(_, other) if other is not None:
-                pass
-            case _:
-                raise UsageError(
-                    "in a real run slots can be killed (at=, on=recovery, on=round), paused and cut from "
-                    f"each other, the store can be away, and a snapshot damaged, but not this: '{fault}'; "
-                    "'snapline simulate' can do it"
-                )
+        if isinstance(fault, Kill) and isinstance(fault.when, Step):
+            raise UsageError(
+                "in a real run a slot dies at a time (at=), or while a recovery or a round is under way "
+                f"(on=), but not before a certain effect: '{fault}'; 'snapline simulate' can do it"
+            )
 
 
 class Injector:
@@ -41,29 +66,47 @@ class Injector:
     def __init__(self, driver: Driver, faults: tuple[Fault, ...], seed: int) -> None:
         self.driver = driver
         self.rng = random.Random(f"{seed}:inject")
-        self.waiting: list[Kill] = []  #: kills that wait for a recovery or a round
+        self.waiting: list[Kill | KillDriver] = []  #: kills that wait for a recovery or a round
         self.away_until_ms: Millis = 0  #: when the store is to come back
+        self.paused: set[int] = set()  #: processes that stand still
         self.faults = faults
         driver.watch = self.watch
 
     def begin(self) -> None:
         """Input is due from now on: so are the faults."""
         for fault in self.faults:
-            match fault:
-                case Kill(slots, At(ms)):
-                    self._later(ms, partial(self._signal, slots, signal.SIGKILL))
-                case Kill():
-                    self.waiting.append(fault)
-                case Pause():
-                    self._later(fault.at_ms, partial(self._pause, fault))
-                case StoreOutage(at_ms, for_ms):
-                    self._later(at_ms, partial(self._take_store_away, for_ms))
-                case Damage(slot, at_ms):
-                    self._later(at_ms, partial(self._damage, slot))
-                case Cut(slot, other, at_ms) if other is not None:
-                    self._later(at_ms, partial(self.driver.sever, slot, other))
-                case _:
-                    raise UsageError(f"'{fault}' cannot be done to a real run")
+            at_ms = start_ms(fault)
+            if at_ms is not None:
+                self._later(at_ms, partial(self._strike, fault))
+            elif isinstance(fault, Kill | KillDriver):
+                self.waiting.append(fault)
+
+    def _strike(self, fault: Fault) -> None:
+        match fault:
+            case Kill(slots):
+                self._signal(slots, signal.SIGKILL, fault=str(fault))
+            case KillExecutor():
+                self._kill_executor(fault)
+            case KillDriver() | KillCoordinator():
+                self._kill_driver(fault)
+            case Pause():
+                self._pause(fault)
+            case PauseCoordinator() | PauseDriver():
+                self._pause_driver(fault)
+            case Cut(slot, other):
+                self._cut((slot,), (other,), fault)
+            case Partition(slots, others):
+                self._cut(slots, others, fault)
+            case Delay():
+                self._delay(fault)
+            case StoreOutage(_, for_ms):
+                self._take_store_away(for_ms, fault=str(fault))
+            case StoreSlow() | StoreFailing():
+                self._trouble_store(fault)
+            case Damage():
+                self._damage(fault)
+            case _:
+                assert_never(fault)
 
     def _later(self, at_ms: Millis, action: Callable[[], None]) -> None:
         self.driver.loop.after(max(0.0, (at_ms - self.driver.now_ms()) / 1000), action)
@@ -71,40 +114,118 @@ class Injector:
     def _note(self, actor: str, what: str, **detail: object) -> None:
         self.driver.note(actor, self.driver.engine.epoch, what, detail)
 
-    # Slots.
+    def _heal(self, actor: str, for_ms: Millis, fault: Fault) -> None:
+        """Write down when a fault is over."""
+        heal = partial(self._note, actor, "healed", fault=str(fault))
+        self.driver.loop.after(for_ms / 1000, heal)
 
-    def _signal(self, slots: tuple[SlotId, ...], how: signal.Signals) -> None:
+    # Processes.
+
+    def _signal(self, slots: tuple[SlotId, ...], how: signal.Signals, **why: str) -> None:
         for slot in slots:
-            self.driver.kill(slot, how)
+            self.driver.kill(slot, how, **why)
 
     def _pause(self, fault: Pause) -> None:
         pid = self.driver.pid(fault.slot)
-        self.driver.kill(fault.slot, signal.SIGSTOP)
+        self.driver.kill(fault.slot, signal.SIGSTOP, fault=str(fault))
         if pid is not None:
-            self.driver.loop.after(fault.for_ms / 1000, lambda: self.driver.wake(pid))
+            self.paused.add(pid)
+            self.driver.loop.after(fault.for_ms / 1000, partial(self._go_on, fault, pid))
+
+    def _go_on(self, fault: Pause, pid: int) -> None:
+        self.paused.discard(pid)
+        self.driver.wake(pid)
+        self._note(f"slot/{fault.slot}", "continued", fault=str(fault))
+
+    def _kill_executor(self, fault: KillExecutor) -> None:
+        actor, pid = f"slot/{fault.slot}", self.driver.pid(fault.slot)
+        if pid is None:
+            self._note(actor, "missed", signal=int(signal.SIGKILL), fault=str(fault))
+        elif (executor := executor_of(pid)) is None:
+            self.driver.finish(f"'{fault}' cannot be done: {NO_EXECUTOR}")
+        else:
+            os.kill(executor, signal.SIGKILL)
+            detail = {"pid": executor, "signal": int(signal.SIGKILL), "fault": str(fault)}
+            self._note(actor, "killed", **detail)
+
+    def _kill_driver(self, fault: KillDriver | KillCoordinator) -> None:
+        """Die, here and now; whoever resumes the run finds this written down."""
+        self._note(COORDINATOR, "coordinator-killed", fault=str(fault))
+        self.driver.journal_file.flush()
+        for pid in self.paused:
+            self.driver.wake(pid)  # nobody else would
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def _pause_driver(self, fault: PauseCoordinator | PauseDriver) -> None:
+        """The loop stands still; nobody takes over, because a real run has one driver."""
+        self._note(COORDINATOR, "paused", fault=str(fault))
+        self.driver.journal_file.flush()
+        time.sleep(fault.for_ms / 1000)
+        self._note(COORDINATOR, "continued", fault=str(fault))
+
+    # The network.
+
+    def _delay(self, fault: Delay) -> None:
+        actor = f"slot/{fault.slot}"
+        if self._tell(fault.slot, words.Slow(fault.delay_ms, fault.for_ms), fault):
+            self._note(actor, "slowed", delay_ms=fault.delay_ms, fault=str(fault))
+            self._heal(actor, fault.for_ms, fault)
+
+    def _cut(
+        self, slots: Sequence[SlotId], others: Sequence[SlotId | None], fault: Cut | Partition
+    ) -> None:
+        known = self.driver.engine.members.incarnations
+        lives = {other: known[other] for other in others if other is not None}
+        patience_ms = int(self.driver.timeouts.silence_s * 1000)
+        cut = words.Cut(lives, None in others, fault.for_ms, patience_ms)
+        other = others[0] if len(others) == 1 and others[0] is not None else peers(others)
+        for slot in slots:
+            if self._tell(slot, cut, fault):
+                self._note(f"slot/{slot}", "cut", other=other, fault=str(fault))
+        if fault.for_ms:
+            self._heal(f"slot/{slots[0]}", fault.for_ms, fault)
+
+    def _tell(self, slot: SlotId, word: words.Slow | words.Cut, fault: Fault) -> bool:
+        member = self.driver.member(slot)
+        if member is None:
+            self._note(f"slot/{slot}", "missed", fault=str(fault))
+            return False
+        member.connection.send(self.driver.wire.pack(word))
+        return True
 
     # The store.
 
-    def _take_store_away(self, for_ms: Millis) -> None:
+    def _take_store_away(self, for_ms: Millis, **why: str) -> None:
         now_ms = self.driver.now_ms()
         if now_ms >= self.away_until_ms:
             self.driver.directory.take_store_away()
         self.away_until_ms = max(self.away_until_ms, now_ms + for_ms)
-        self._note("store", "outage", for_ms=for_ms)
-        self._later(self.away_until_ms, self._bring_store_back)
+        self._note("store", "outage", for_ms=for_ms, **why)
+        self._later(self.away_until_ms, partial(self._bring_store_back, **why))
 
-    def _bring_store_back(self) -> None:
+    def _bring_store_back(self, **why: str) -> None:
         if self.driver.now_ms() >= self.away_until_ms and self.driver.directory.bring_store_back():
-            self._note("store", "back")
+            self._note("store", "back", **why)
 
-    def _damage(self, slot: SlotId) -> None:
+    def _trouble_store(self, fault: StoreSlow | StoreFailing) -> None:
+        trouble = self.driver.directory.trouble
+        match fault:
+            case StoreSlow(delay_ms, _, for_ms):
+                trouble.slow(delay_ms, for_ms)
+                self._note("store", "slowed", delay_ms=delay_ms, fault=str(fault))
+            case StoreFailing(percent, _, for_ms):
+                trouble.fail(percent, for_ms)
+                self._note("store", "failing", percent=percent, fault=str(fault))
+        self._heal("store", fault.for_ms, fault)
+
+    def _damage(self, fault: Damage) -> None:
         """Of the snapshots that count, damage the newest of one task."""
-        known, hosted = self.driver.engine.registry.metas, self.driver.job.hosted[slot]
+        known, hosted = self.driver.engine.registry.metas, self.driver.job.hosted[fault.slot]
         newest = [known[task][max(known[task])] for task in hosted if known[task]]
         if newest:
             meta = self.rng.choice(newest)
             self.driver.files.damage(key_of(meta))
-            self._note(meta.task, "damaged", checkpoint=meta.checkpoint)
+            self._note(meta.task, "damaged", checkpoint=meta.checkpoint, fault=str(fault))
 
     # While something is under way.
 
@@ -125,5 +246,17 @@ class Injector:
         for fault in due[:1]:
             self.waiting.remove(fault)
             longest_s = 0.5 if what == "recovery" else 0.02
-            action = partial(self._signal, fault.slots, signal.SIGKILL)
-            self.driver.loop.after(self.rng.uniform(0, longest_s), action)
+            self.driver.loop.after(self.rng.uniform(0, longest_s), partial(self._strike, fault))
+
+
+def executor_of(pid: int) -> int | None:
+    """The executor for which a slot's process works: the nearest of its ancestors that is one."""
+    while pid > 1 and pid != os.getpid():
+        try:
+            status = Path(f"/proc/{pid}/stat").read_text()
+            if "CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_text():
+                return pid
+        except OSError:
+            return None
+        pid = int(status.rpartition(")")[2].split()[1])
+    return None

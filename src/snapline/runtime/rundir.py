@@ -1,7 +1,8 @@
 """A run directory: everything that one run leaves behind, in one place, under a readable name.
 
 run.json      what was run: version, dataflow, protocol, options, seed, when it began
-store/        snapshots and decisions; renamed to store.away while it is made to fail on purpose
+store/        snapshots and decisions; renamed to store.away while it is away on purpose, and while it is
+              slow or fails on purpose the file store.trouble says so
 logs/         the senders' message logs
 output/       egress files and manifests
 journal/      what happened, one file per process
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from snapline.errors import StoreUnavailable, UsageError
-from snapline.storage.files import FileLogs, FileOutlet, FileStore
+from snapline.storage.files import FileLogs, FileOutlet, FileStore, Trouble, TroubledStore
 
 VERSION = 3
 RUNS = Path("runs")
@@ -134,9 +135,14 @@ class RunDirectory:
         return content
 
     @property
-    def store(self) -> FileStore:
+    def store(self) -> TroubledStore:
         """Snapshots and decisions."""
-        return FileStore(self.path / "store", must_exist=True)
+        return TroubledStore(FileStore(self.path / "store", must_exist=True), self.trouble)
+
+    @property
+    def trouble(self) -> Trouble:
+        """What goes wrong with the store on purpose, besides being away."""
+        return Trouble(self.path / "store.trouble")
 
     def take_store_away(self) -> None:
         """Let every call to the store fail, in every process, until it is brought back."""
@@ -149,6 +155,11 @@ class RunDirectory:
         except FileNotFoundError:
             return False
         return True
+
+    def mend_store(self) -> None:
+        """Let the store be as it should be, whatever was done to it on purpose, and by whom."""
+        self.trouble.end()
+        self.bring_store_back()
 
     @property
     def logs(self) -> FileLogs:

@@ -10,7 +10,7 @@ import gc
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from snapline.runtime.journal_file import Detail, JournalFile
 from snapline.runtime.meter import Meter
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.transport import Connection, Listener, Loop, dial
+from snapline.runtime.weather import Weather, Who
 from snapline.runtime.wire import Wire
 from snapline.storage.api import Egress, Life, MessageLog
 
@@ -66,6 +67,7 @@ class SlotProcess:
         self.visitors = _Peer(self)  #: the slots that have connected to this one
         self.boss = dial(self.loop, spec.driver, spec.secret, _Boss(self))
         self.links: dict[tuple[SlotId, Incarnation], Connection] = {}
+        self.weather = Weather(self.loop, self._connections)
         self.peers: Mapping[SlotId, words.Peer] = {}
         self.engine: Slot | None = None
         self.journal_file: JournalFile | None = None
@@ -102,8 +104,14 @@ class SlotProcess:
         self._pulse()
         self.loop.poll(0)
 
+    def _connections(self) -> Iterator[tuple[Connection, Who]]:
+        """All of them, and who is at the other end; None is the driver."""
+        yield self.boss, None
+        yield from ((link, life) for life, link in self.links.items())
+        yield from self.visitors.lives.items()
+
     def _close(self) -> None:
-        for connection in (self.boss, *self.links.values(), *self.visitors.lives):
+        for connection, _ in tuple(self._connections()):
             connection.close()
         if self.listener is not None:
             self.listener.close()
@@ -150,8 +158,11 @@ class SlotProcess:
                 self.peers = lives
             case words.Begin(origin_ms):
                 self.origin_s = origin_ms / 1000
-            case words.Sever(slot):
-                self._sever(slot)
+            case words.Slow(delay_ms, for_ms):
+                self.weather.delay(delay_ms / 1000, for_ms / 1000)
+            case words.Cut(lives, coordinator, for_ms, patience_ms):
+                cut: list[Who] = [*lives.items(), *([None] if coordinator else [])]
+                self.weather.cut(cut, for_ms / 1000, patience_ms / 1000)
             case _:
                 if self.engine is None:
                     raise WireError(f"nobody was given {word}")
@@ -253,18 +264,13 @@ class SlotProcess:
             me = self._engine
             link.send(self.wire.pack(words.PeerHello(me.slot, me.incarnation)))
             self.links[slot, incarnation] = link
+            self.weather.met(link, (slot, incarnation))
         return link
 
     def lost_link(self, slot: SlotId, incarnation: Incarnation) -> None:
         """What was on its way to or from this life is gone; why, only the driver can know."""
         if self.engine is not None and self.engine.peers.get(slot) == incarnation:
             self.boss.send(self.wire.pack(words.LinkLost(slot, incarnation)))
-
-    def _sever(self, slot: SlotId) -> None:
-        links = [link for (other, _), link in self.links.items() if other == slot]
-        visits = [visit for visit, life in self.visitors.lives.items() if life[0] == slot]
-        for connection in links + visits:
-            connection.close()
 
     def report(self, report: control.Report) -> None:
         """Over the connection to the driver."""
@@ -343,6 +349,7 @@ class _Peer:
         item = self.process.wire.unpack(kind, body)
         if isinstance(item, words.PeerHello):
             self.lives[connection] = (item.slot, item.incarnation)
+            self.process.weather.met(connection, self.lives[connection])
         elif isinstance(item, control.Frame) and connection in self.lives:
             if self.process.engine is not None:
                 self.process.engine.receive(self.lives[connection][0], item)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from snapline.core.events import AbortRound, Capture, Pause, Paused, Proceed, TriggerRound
 from snapline.core.messages import CheckpointMeta
 from snapline.engine import control
-from snapline.ids import Epoch, Incarnation, Micros, SlotId
+from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.metrics.histogram import Pairs
 from snapline.metrics.second import Volume
 from snapline.recovery.replay import Origin, ReplayPart
@@ -134,10 +134,21 @@ class LinkLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Sever:
-    """Break the connections with another slot: a fault, done on purpose."""
+class Slow:
+    """For so long, all that you send or receive takes longer: a fault, done on purpose."""
 
-    slot: SlotId
+    delay_ms: Millis
+    for_ms: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """For so long, let nothing pass between you and these; 0: break the connections. A fault, too."""
+
+    lives: Mapping[SlotId, Incarnation]
+    coordinator: bool
+    for_ms: Millis
+    patience_ms: Millis  # a connection between slots through which nothing passes for longer breaks
 
 
 Greeting: TypeAlias = (
@@ -152,7 +163,8 @@ Greeting: TypeAlias = (
     | Lease
     | PeerHello
     | LinkLost
-    | Sever
+    | Slow
+    | Cut
 )
 Word: TypeAlias = Greeting | control.Order | control.Report
 
@@ -215,7 +227,8 @@ _WORD: Final[Form] = tagged(
     record(Lease, seq=INT),
     record(PeerHello, slot=INT, incarnation=INT),
     record(LinkLost, slot=INT, incarnation=INT),
-    record(Sever, slot=INT),
+    record(Slow, delay_ms=INT, for_ms=INT),
+    record(Cut, lives=by_number(INT), coordinator=FLAG, for_ms=INT, patience_ms=INT),
     # Orders.
     record(
         control.Restore,

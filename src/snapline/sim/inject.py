@@ -28,6 +28,7 @@ from snapline.chaos.faults import (
     StoreFailing,
     StoreOutage,
     StoreSlow,
+    peers,
 )
 from snapline.engine.checkpoints import key_of
 from snapline.ids import Micros, Millis, SlotId
@@ -158,25 +159,24 @@ class Injector:
             process = self._living(slot)
             if process is None:
                 continue
-            names = ["coordinator" if other is None else other for other in others]
-            other = names[0] if len(names) == 1 else names
+            other = others[0] if len(others) == 1 and others[0] is not None else peers(others)
             self.world.note(f"slot/{slot}", "cut", other=other, fault=str(fault))
-            peers = [peer for peer in known if peer is not None]
+            living = [peer for peer in known if peer is not None]
             if not fault.for_ms:
-                self._break(process, peers, alone=None in others)
+                self._break(process, living, alone=None in others)
                 continue
             if None in others:
                 self.world.weather.alone[process.life] = until
-            for peer in peers:
+            for peer in living:
                 self.world.weather.cut[frozenset((process.life, peer.life))] = until
             self.world.suspect(process, lambda: self.world.now_us < until)
         if fault.for_ms:
             self._heal(f"slot/{slots[0]}", until, fault)
 
-    def _break(self, process: SlotProcess, peers: list[SlotProcess], *, alone: bool) -> None:
+    def _break(self, process: SlotProcess, others: list[SlotProcess], *, alone: bool) -> None:
         """Connections are lost: noticed soon, and a slot without its coordinator leaves."""
-        for peer in peers:
-            self.world.disconnect(process.life, peer.life)
+        for other in others:
+            self.world.disconnect(process.life, other.life)
         if alone:
             self.world.exit(process)
         self.world.at(

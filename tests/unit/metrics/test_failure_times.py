@@ -20,6 +20,16 @@ def test_detection_is_the_time_from_the_kill_of_a_slot_to_its_loss():
     assert detections(entries) == pytest.approx([0.05, 0.5])
 
 
+@pytest.mark.parametrize("what", ["paused", "slowed", "cut"])
+def test_a_fault_that_does_not_kill_is_detected_when_its_slot_is_lost_and_only_then(what):
+    fault = {"fault": "some statement"}
+    begun, over = happened(1, what, "slot/1", **fault), happened(2, "healed", "slot/1", **fault)
+    assert detections([begun, over]) == []
+    assert detections([begun, happened(3.2, "lost", slot=1), over]) == pytest.approx([2.2])
+    assert detections([begun, over, happened(3.2, "lost", slot=1)]) == pytest.approx([2.2])
+    assert detections([begun, over, happened(30, "lost", slot=1)]) == [], "for another reason"
+
+
 def test_a_loss_that_nobody_injected_has_no_detection_time():
     assert detections([happened(1, "killed", "slot/1"), happened(2, "lost", slot=0)]) == []
 

@@ -4,6 +4,7 @@ from snapline.storage.files.ingress import FileIngress, write_ingress
 from snapline.storage.files.log import FileLog, FileLogs
 from snapline.storage.files.outlet import FileEgress, FileOutlet
 from snapline.storage.files.store import FileStore
+from snapline.storage.files.trouble import Trouble, TroubledStore
 
 __all__ = [
     "FileEgress",
@@ -12,5 +13,7 @@ __all__ = [
     "FileLogs",
     "FileOutlet",
     "FileStore",
+    "Trouble",
+    "TroubledStore",
     "write_ingress",
 ]

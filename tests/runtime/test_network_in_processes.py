@@ -1,0 +1,96 @@
+"""Slow and cut networks of real processes: below the time-out nobody is lost, beyond it one is, once."""
+
+import pytest
+from process_slots import run_processes
+
+from snapline.metrics.failures import detections
+from snapline.runtime.driver import Timeouts
+
+QUICK = Timeouts(heartbeat_s=0.1, silence_s=0.8, lease_s=4)
+
+
+def statements(outcome, what):
+    return [entry.detail["fault"] for entry in outcome.what(what)]
+
+
+EACH_WAY = ["aligned", pytest.param("uncoordinated", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("protocol", EACH_WAY)
+def test_a_delay_below_the_time_out_costs_latency_and_no_slot(tmp_path, protocol):
+    fault = "delay slot=1 500ms at=700ms for=1300ms"
+    outcome = run_processes(tmp_path, protocol, fault, duration_ms=2_200)
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
+    assert statements(outcome, "slowed") == statements(outcome, "healed") == [fault]
+    assert detections(outcome.happened) == []
+    [slow], [healed] = outcome.what("slowed"), outcome.what("healed")
+    assert 1.2e6 < healed.at_us - slow.at_us < 1.8e6
+    latency = {second.at_s: second.p99_ms for second in outcome.driver.timeline.seconds}
+    assert latency[1] > 500, latency
+    assert outcome.complaints == []
+
+
+@pytest.mark.parametrize("protocol", EACH_WAY)
+def test_a_delay_beyond_the_time_out_is_noticed_as_silence_once(tmp_path, protocol):
+    """Also if it is shorter than that: what it has held up comes too late."""
+    fault = f"delay slot=1 1500ms at=1s for={'200ms' if protocol == 'aligned' else '6s'}"
+    outcome = run_processes(tmp_path, protocol, fault, duration_ms=2_500, timeouts=QUICK)
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
+    [detected_s] = detections(outcome.happened)
+    assert 0.6 < detected_s < 1.6
+    assert outcome.commits > 0
+
+
+@pytest.mark.parametrize("other", ["0", "coordinator"])
+def test_a_short_cut_holds_everything_up_and_costs_no_slot(tmp_path, other):
+    fault = f"cut slot=1 from={other} at=800ms for=700ms"
+    outcome = run_processes(tmp_path, "uncoordinated", fault, duration_ms=1_800)
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
+    assert statements(outcome, "cut") == statements(outcome, "healed") == [fault]
+
+
+@pytest.mark.parametrize("other", ["0", "coordinator"])
+def test_a_long_cut_is_noticed_after_the_time_out_and_costs_the_slot_once(tmp_path, other):
+    fault = f"cut slot=1 from={other} at=1s for=1800ms"
+    outcome = run_processes(tmp_path, "aligned", fault, duration_ms=3_000, timeouts=QUICK)
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
+    assert len(outcome.what("cut off")) == (other == "0")
+    [detected_s] = detections(outcome.happened)
+    assert 0.6 < detected_s < 2.2
+    assert statements(outcome, "healed") == [fault]
+
+
+def test_a_slot_that_loses_its_connection_to_the_driver_leaves_and_is_replaced(tmp_path):
+    outcome = run_processes(
+        tmp_path, "aligned", "cut slot=1 from=coordinator at=1s", duration_ms=1_500
+    )
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
+    [detected_s] = detections(outcome.happened)
+    assert detected_s < 0.5, "at once, not by its silence"
+    assert outcome.complaints == []
+
+
+def test_who_is_on_the_wrong_side_of_a_partition_is_replaced_on_the_right_one(tmp_path):
+    fault = "cut slot=0,1 from=2,coordinator at=1s for=2s"
+    outcome = run_processes(tmp_path, "aligned", fault, duration_ms=3_200, slots=3, timeouts=QUICK)
+    assert (outcome.problem, outcome.problems) == (None, [])
+    assert sorted(outcome.lost) == [0, 1]
+    assert statements(outcome, "cut") == [fault, fault]
+
+
+def test_a_driver_that_stands_still_for_a_moment_blames_nobody_for_it(tmp_path):
+    fault = "pause coordinator at=800ms for=1500ms"
+    outcome = run_processes(tmp_path, "aligned", fault, duration_ms=2_000, timeouts=QUICK)
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
+    [paused], [again] = outcome.what("paused"), outcome.what("continued")
+    assert 1.5e6 <= again.at_us - paused.at_us < 2e6
+    assert not [entry for entry in outcome.happened if paused.at_us < entry.at_us < again.at_us]
+
+
+def test_a_fault_that_finds_nobody_says_so(tmp_path):
+    faults = (
+        "kill slot=1 at=1s; delay slot=1 100ms at=1050ms for=1s; cut slot=1 from=0 at=1060ms for=1s"
+    )
+    outcome = run_processes(tmp_path, "aligned", faults, duration_ms=1_500)
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
+    assert len(outcome.what("missed")) == 2
