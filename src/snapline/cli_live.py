@@ -140,7 +140,8 @@ def describe(happened: Happened, commits: int) -> str | None:
             return f"slot {detail['slot']} lost; {commits} lines were committed before"
         case "cut":
             other = detail["other"]
-            return f"{happened.actor} is cut off from {other if isinstance(other, str) else f'slot {other}'}"
+            named = other if isinstance(other, str) else f"slot {other}"
+            return f"{happened.actor} is cut off from {named}"
         case "cut off":
             return f"{happened.actor} is given up: it has lost another slot"
         case "outage":
