@@ -1,7 +1,7 @@
 """Detection, restart, recovery: the three times of a failure.
 
-*Detection* is the time from a fault that was injected into a slot (killed, paused, slowed, cut) until it was
-given up; a fault that costs no slot is never detected. *Restart* is the time from there until all tasks
+*Detection* is the time from a fault that struck a slot (killed, paused, slowed, cut off) until it was given
+up; a fault that costs no slot is never detected. *Restart* is the time from there until all tasks
 were ready: state loaded, replay readable. *Recovery* is the time from detection to the first second from
 which on backlog and median latency stay within bounds for five seconds; the bounds are twice the median of
 the ten seconds before. A second without output, or with fewer slots than before, is not recovered. Twice
