@@ -14,15 +14,20 @@ import numpy as np
 from snapline.batch import Batch, Varlen
 from snapline.core.policy import Guarantee
 from snapline.ids import Millis
+from snapline.journal.codec import read
+from snapline.journal.entry import Entry
+from snapline.metrics.fault_spans import fault_spans
 from snapline.metrics.reliability import Events, Results, figures, phases
 from snapline.runtime.judge import Verdict
+from snapline.runtime.output_rows import View, stamped_output
+from snapline.runtime.rundir import RunDirectory
 from snapline.validate.causes import BREAKS, OF_A_LATE_EVENT, Cause
 from snapline.validate.check import judge_each
 from snapline.validate.columns import Ints
 from snapline.validate.judged import PROMISES, Judged, Witness
 from snapline.validate.sentences import TimedFault, active_fault, event_of, life_of, sentence
 from snapline.workload.base import Lineage, Problem
-from snapline.workload.lineage.oracle import KINDS
+from snapline.workload.lineage.oracle import KINDS, LATE, SINK
 
 LISTS = ("ids", "get_ids", "post_ids")
 
@@ -54,6 +59,23 @@ class LineageReport:
         because = f"{judged.reliable:,} of {judged.inputs:,} events were counted once"
         because += f" in {judged.outputs:,} outputs, or late ({judged.late:,})"
         return Verdict(kept, judged.undecided or because, problems, answers)
+
+
+def judge_run(directory: RunDirectory, lineage: Lineage, view: View) -> LineageReport:
+    """Judge what a run has published, or all that it ever wrote, from its files."""
+    entries = driver_entries(directory)
+    faults = [TimedFault(*span) for span in fault_spans(entries)]
+    outputs, late = (stamped_output(directory, sink, view) for sink in (SINK, LATE))
+    return judge_lineage(lineage, outputs, late, faults, max(e.at_us for e in entries) // 1000)
+
+
+def driver_entries(directory: RunDirectory) -> list[Entry]:
+    """What all drivers of a run wrote into their journals, in the order of time."""
+    found: list[Entry] = []
+    for path in (directory.path / "journal").glob("driver-*.jsonl"):
+        with path.open() as lines:
+            found.extend(read(lines))
+    return sorted(found, key=lambda entry: entry.at_us)
 
 
 def judge_lineage(

@@ -11,6 +11,7 @@ import numpy as np
 from snapline.batch import Batch, Schema, concat
 from snapline.errors import UsageError
 from snapline.ids import TaskId
+from snapline.protocols import PROTOCOLS
 from snapline.runtime.rundir import RunDirectory
 
 View: TypeAlias = Literal["committed", "uncommitted"]
@@ -19,6 +20,11 @@ POSITION_BITS = 40
 
 Rows: TypeAlias = tuple[str, int, int | None]
 """A file, and which of its rows: from, to (None: all that are whole)."""
+
+
+def public_view(protocol: str) -> View:
+    """The view that everybody has: where no line is ever committed, output is public as it is written."""
+    return "committed" if PROTOCOLS[protocol].checkpoints else "uncommitted"
 
 
 def sinks_of(directory: RunDirectory) -> dict[str, list[TaskId]]:

@@ -11,18 +11,21 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from snapline.chaos.faults import Fault, check, describe, parse
+from snapline.chaos.faults import Fault, check, describe, parse, start_ms
 from snapline.core.protocol import Options
 from snapline.dataflow.graph import Dataflow, deploy
 from snapline.engine.job import Job, Settings
 from snapline.errors import UsageError
+from snapline.ids import Millis
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.runtime.driver import Driver, Timeouts
 from snapline.runtime.finished import Run, read_output, spec_of
 from snapline.runtime.flows import Program, find_program
-from snapline.runtime.inject import Injector, check_possible
+from snapline.runtime.inject import Injector, check_executors, check_possible
 from snapline.runtime.interrupt import Interruption
 from snapline.runtime.judge import judge
+from snapline.runtime.lineage import judge_run
+from snapline.runtime.output_rows import public_view
 from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
 from snapline.runtime.spark import own_session
 from snapline.runtime.spark_slots import SparkSlots
@@ -68,7 +71,13 @@ def check_spec(spec: Spec, flow: Dataflow | None = None) -> None:
 
 def check_resume(runs: Path, name: str) -> None:
     """Raise UsageError if a run cannot be resumed; starts and writes nothing."""
-    check_spec(_read_spec(RunDirectory.open(runs, name), None))
+    check_spec(replace(_read_spec(RunDirectory.open(runs, name), None), faults=""))
+
+
+def create_run(spec: Spec, runs: Path) -> RunDirectory:
+    """The directory of a run that has not begun; whoever resumes it begins it."""
+    said = replace(spec, faults=describe(faults_of(spec)))
+    return RunDirectory.create(runs, _slug(spec), spec.protocol, asdict(said))
 
 
 def run(
@@ -78,28 +87,30 @@ def run(
     flow: Dataflow | None = None,
     runs: Path = RUNS,
     resume: str | None = None,
+    after_ms: Millis | None = None,
     timeouts: Timeouts | None = None,
     watcher: Watcher | None = None,
 ) -> Run:
     """Run a dataflow on Spark to its end, break it as the spec says, and judge the output.
 
     `flow` is the dataflow of the spec where a program holds it. With `resume`, the spec is that of the
-    run with this name, without its faults.
+    run with this name; of its faults, those after `after_ms` happen (-1: all; None: none).
     """
     if resume is not None:
         directory = RunDirectory.open(runs, resume)
         spec = _read_spec(directory, flow)
     program = find_program(spec, flow)
     job = build_job(spec, program)
-    faults = faults_of(spec)
+    faults = faults_of(spec) if resume is None else _later_faults(spec, after_ms)
+    check_executors(faults, spark)
     if resume is not None:
         (directory.path / "result.json").unlink(missing_ok=True)  # it is not over any more
     with Interruption() as interruption:
         session = spark or own_session(spec.slots, spec.spares)
         try:
             if resume is None:
-                spec = replace(spec, faults=describe(faults))
-                directory = RunDirectory.create(runs, _slug(spec), spec.protocol, asdict(spec))
+                directory = create_run(spec, runs)
+                spec = spec_of(directory)
             interruption.run = directory.name
             timeline = Timeline(watcher)
             problem = _drive(
@@ -112,10 +123,15 @@ def run(
         sink: read_output(directory, spec.protocol, tasks)
         for sink, tasks in job.deployment.sinks.items()
     }
-    verdict = judge(program, job, outputs, reference=spec.reference, problem=problem)
     rows = {sink: len(batch) for sink, batch in outputs.items()}
     sinks = [task for tasks in job.deployment.sinks.values() for task in tasks]
     metrics = timeline.metrics(published_times(directory.outlet, sinks))
+    if program.lineage is not None and problem is None and not spec.reference:
+        report = judge_run(directory, program.lineage, public_view(spec.protocol))
+        verdict = report.verdict(job.guarantee)
+        metrics["lineage"] = dict(report.figures)
+    else:
+        verdict = judge(program, job, outputs, reference=spec.reference, problem=problem)
     finished = Run(directory, spec, verdict, metrics, rows, spark, flow)
     _write_result(finished)
     return finished
@@ -128,16 +144,30 @@ def _slug(spec: Spec) -> str:
 
 
 def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
-    """What is resumed: the run as it was, without its faults."""
-    spec = replace(spec_of(directory), faults="")
+    """What is resumed: the run as it was."""
+    spec = spec_of(directory)
     if spec.system != OWN:
-        raise UsageError(f"{directory.name} is a run of {spec.system}: only Snapline's own are resumed")
+        raise UsageError(
+            f"{directory.name} is a run of {spec.system}: only Snapline's own are resumed"
+        )
     if flow is None and spec.flow not in WORKLOADS and ".py:" not in spec.flow:
         raise UsageError(
             f"{directory.name} ran the dataflow '{spec.flow}' of a program: that program resumes it, "
             f"with snapline.run(flow, resume={directory.name!r})"
         )
     return spec
+
+
+def _later_faults(spec: Spec, after_ms: Millis | None) -> tuple[Fault, ...]:
+    """The faults of a run that are still to come; who waits for something else than a time has waited."""
+    if after_ms is None:
+        return ()
+    times = {fault: start_ms(fault) for fault in faults_of(spec)}
+    return tuple(
+        fault
+        for fault, at_ms in times.items()
+        if (at_ms is not None and at_ms > after_ms) or after_ms < 0
+    )
 
 
 def _drive(
