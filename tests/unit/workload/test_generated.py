@@ -10,11 +10,13 @@ from snapline.core.messages import END_OF_TIME
 from snapline.workload.base import Params
 from snapline.workload.counting.model import records
 from snapline.workload.generated import draw, label
+from snapline.workload.lineage.model import gets, posts
 from snapline.workload.nexmark import model as nexmark
 from snapline.workload.nhop.model import edges
 from snapline.workload.reachability import model as reachability
 
 PARAMS = Params(seed=7)
+PATIENT = replace(PARAMS, settings=(("bound", 300),))  # nothing comes behind its watermark
 DISORDERED = nexmark.auctions(PARAMS, disorder_ms=100)
 SOURCES = [
     records(PARAMS),
@@ -24,6 +26,8 @@ SOURCES = [
     reachability.events(PARAMS),
     edges(PARAMS),
     DISORDERED,
+    gets(PATIENT),
+    posts(PATIENT),
 ]
 every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 
