@@ -1,0 +1,148 @@
+"""Three DataFrames with lineage, brought into one form, and refused with a word where they have another.
+
+The columns are those of `judged`'s tables: `input`, `output`, `late`. An output with `count` and `ids` is
+one whose POST side is empty. A `case` column, if there is one, stands in all three tables and separates
+judgements from each other; `by` holds its name, or nothing.
+
+`row` is a number of our own for every row of output and late output: it tells rows with the same position
+apart, and it is the position where there is none.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from snapline.errors import UsageError
+from snapline.ids import Millis
+
+CASE: Final = "case"
+ROW: Final = "row"
+_WHOLE: Final = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_KINDS: Final[Mapping[str, tuple[str, tuple[type[T.DataType], ...]]]] = {
+    "whole number": ("bigint", _WHOLE),
+    "true or false": ("boolean", (T.BooleanType,)),
+    "list of whole numbers": ("array<bigint>", (T.ArrayType,)),
+    "whole number or string": ("", (*_WHOLE, T.StringType)),
+}
+_NUMBER, _FLAG, _IDS, _NAME = _KINDS
+_PARTITION_BITS: Final = 33  # of `monotonically_increasing_id`: row numbers below them
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What is judged: every event with its window, every output with both sides, every late row."""
+
+    inputs: DataFrame  # by, id, resource, window, post
+    outputs: DataFrame  # by, resource, window, gets, posts, get_ids, post_ids, position, row
+    late: DataFrame | None  # by, id, position, row; None: there is no late output
+    by: tuple[str, ...]
+
+    @property
+    def place(self) -> list[str]:
+        """The columns that say to which output an event belongs."""
+        return [*self.by, "resource", "window"]
+
+
+def tables_of(
+    inputs: DataFrame, outputs: DataFrame, late: DataFrame | None, size_ms: Millis
+) -> Tables:
+    """The tables in one form. Raises UsageError for columns that lack or have another type."""
+    if size_ms <= 0:
+        raise UsageError(f"a window is longer than nothing, not {size_ms} ms")
+    named = {"input": inputs, "output": outputs} | ({"late output": late} if late else {})
+    with_case = [name for name, frame in named.items() if CASE in frame.columns]
+    if with_case and len(with_case) != len(named):
+        lacking = next(name for name in named if name not in with_case)
+        raise UsageError(f"the {lacking} has no column '{CASE}', which the {with_case[0]} has")
+    by = (CASE,) if with_case else ()
+    events, results = inputs_of(inputs, by, size_ms), outputs_of(outputs, by)
+    if events.schema["resource"].dataType != results.schema["resource"].dataType:
+        raise UsageError(
+            "the resources of the input and of the output must be of one type: numbers or strings"
+        )
+    return Tables(events, results, None if late is None else late_of(late, by), by)
+
+
+def inputs_of(inputs: DataFrame, by: tuple[str, ...], size_ms: Millis) -> DataFrame:
+    """Every event with its window and its side."""
+    time = _column(inputs, "input", "time", _NUMBER)
+    columns = [_column(inputs, "input", name, _NUMBER) for name in (*by, "id")]
+    columns.append(_column(inputs, "input", "resource", _NAME))
+    columns.append((time - F.pmod(time, F.lit(size_ms))).alias("window"))
+    side = "post" in inputs.columns
+    columns.append(_column(inputs, "input", "post", _FLAG) if side else F.lit(False).alias("post"))
+    return inputs.select(*columns)
+
+
+def outputs_of(outputs: DataFrame, by: tuple[str, ...]) -> DataFrame:
+    """Every output with both of its sides."""
+    has_sides = {"gets", "posts", "get_ids", "post_ids"} & {*outputs.columns}
+    nobody = F.array().cast("array<bigint>")
+    if has_sides:
+        sides = [_column(outputs, "output", name, _NUMBER) for name in ("gets", "posts")]
+        sides += [_column(outputs, "output", name, _IDS) for name in ("get_ids", "post_ids")]
+    else:
+        sides = [
+            _column(outputs, "output", "count", _NUMBER).alias("gets"),
+            F.lit(0).cast("bigint").alias("posts"),
+            _column(outputs, "output", "ids", _IDS).alias("get_ids"),
+            nobody.alias("post_ids"),
+        ]
+    numbered = _numbered(outputs, "output")
+    columns = [_column(outputs, "output", name, _NUMBER) for name in (*by, "window")]
+    columns.append(_column(outputs, "output", "resource", _NAME))
+    return numbered.select(*columns, *sides, F.col("position").cast("bigint"), ROW)
+
+
+def late_of(late: DataFrame, by: tuple[str, ...]) -> DataFrame:
+    """Every row of the late output."""
+    columns = [_column(late, "late output", name, _NUMBER) for name in (*by, "id")]
+    return _numbered(late, "late output").select(*columns, F.col("position").cast("bigint"), ROW)
+
+
+def _column(frame: DataFrame, table: str, name: str, kind: str) -> Column:
+    """A column in its type, or a word about it."""
+    if name not in frame.columns:
+        there = ", ".join(frame.columns) or "nothing"
+        raise UsageError(f"the {table} has no column '{name}' ({kind}): its columns are {there}")
+    found = frame.schema[name].dataType
+    spelled, allowed = _KINDS[kind]
+    fits = isinstance(found, allowed)
+    if isinstance(found, T.ArrayType):
+        fits = fits and isinstance(found.elementType, _WHOLE)
+    if not fits:
+        raise UsageError(
+            f"column '{name}' of the {table} is {found.simpleString()}, but has to be a {kind}: cast it"
+        )
+    if kind == _NAME:
+        spelled = "string" if isinstance(found, T.StringType) else "bigint"
+    return F.col(name).cast(spelled).alias(name)
+
+
+def _numbered(frame: DataFrame, table: str) -> DataFrame:
+    """With `row`, unique and in order, and with a `position`: the number of the row, if it has none."""
+    if ROW not in frame.columns:
+        frame = frame.withColumn(ROW, F.monotonically_increasing_id())
+    if "position" in frame.columns:
+        _column(frame, table, "position", _NUMBER)
+        return frame
+    partition = F.shiftright(ROW, _PARTITION_BITS)
+    rows = frame.groupBy(partition.alias("partition")).count().collect()
+    ends = list(_running(sorted((row["partition"], row["count"]) for row in rows)))
+    if not ends:
+        return frame.withColumn("position", F.col(ROW))
+    firsts = F.create_map(*(F.lit(value) for pair in ends for value in pair))
+    within = F.col(ROW) - F.shiftleft(partition, _PARTITION_BITS)
+    return frame.withColumn("position", firsts[partition] + within)
+
+
+def _running(counts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """(partition, number of rows in those before it)"""
+    before = 0
+    for partition, count in counts:
+        yield partition, before
+        before += count

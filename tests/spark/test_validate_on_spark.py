@@ -1,0 +1,156 @@
+"""The judge on Spark says what the judge in process says, field by field."""
+
+from collections import Counter
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from snapline.batch import Batch, Varlen
+from snapline.errors import UsageError
+from snapline.runtime.arrow import to_arrow
+from snapline.validate import check, mutants, on_spark, spark_causes
+from snapline.validate.causes import Cause
+from snapline.validate.judged import Judged, Witness
+
+pytestmark = pytest.mark.spark
+NUMBERS = count()
+
+
+@pytest.fixture
+def frame(spark, tmp_path):
+    """Makes a DataFrame of a batch, as Spark meets them: from a file."""
+
+    def make(batch: Batch):
+        path = tmp_path / f"{next(NUMBERS)}.parquet"
+        parquet.write_table(pa.Table.from_batches([to_arrow(batch)]), path)
+        return spark.read.parquet(str(path))
+
+    return make
+
+
+def test_ten_thousand_mutants_are_judged_alike_in_one_job(frame):
+    cases = mutants.cases(10_000, seed=6)
+    found = on_spark.judge_cases(
+        frame(cases.inputs), frame(cases.outputs), frame(cases.late), cases.size_ms
+    )
+    right = check.judge_cases(cases.inputs, cases.outputs, cases.late, cases.size_ms)
+    assert found == right
+    assert {n for n, judged in found.items() if judged.leading != cases.expected(n)} == set()
+
+
+def scramble(seed: int) -> tuple[Batch, Batch, Batch]:
+    """Outputs that are wrong in many ways at once, and some whose positions are not unique."""
+    dice = np.random.default_rng(seed)
+    case, id = np.divmod(np.arange(3_000), 10)
+    words = np.array(["ab", "a", "\u00e9", "z"])
+    resource = words[dice.integers(0, 4, 3_000)]
+    time = dice.integers(-20, 20, 3_000)
+    inputs = Batch.of(
+        case=case, id=id, time=time, resource=list(resource), post=dice.random(3_000) < 0.3
+    )
+    outputs = [
+        (
+            n // 3,
+            str(words[dice.integers(4)]),
+            int(dice.integers(-2, 2)) * 10,
+            int(dice.integers(5)),
+        )
+        for n in range(900)
+    ]
+    lists = [[dice.integers(-1, 11, dice.integers(4)).tolist() for _ in outputs] for _ in range(2)]
+    for n in range(0, 900, 2):  # half of them claim what is theirs
+        number, name, window, _ = outputs[n]
+        mine = (case == number) & (resource == name) & (time // 10 * 10 == window)
+        lists[0][n] = id[mine & ~inputs["post"]].tolist() * (1 + (n % 9 == 0))
+        lists[1][n] = id[mine & inputs["post"]].tolist()
+    late = dice.integers(-1, 11, 300).tolist()
+    return (
+        inputs,
+        Batch.of(
+            case=[n for n, *_ in outputs],
+            resource=[name for _, name, *_ in outputs],
+            window=[window for *_, window, _ in outputs],
+            position=[position for *_, position in outputs],
+            gets=[len(ids) - (n % 7 == 0) for n, ids in enumerate(lists[0])],
+            posts=[len(ids) for ids in lists[1]],
+            get_ids=Varlen.of("list", lists[0]),
+            post_ids=Varlen.of("list", lists[1]),
+        ),
+        Batch.of(case=dice.integers(0, 300, 300), id=late, position=list(range(300))),
+    )
+
+
+def test_so_are_outputs_that_are_wrong_in_many_ways_without_a_broadcast(frame, monkeypatch):
+    monkeypatch.setattr(spark_causes, "BROADCAST_ROWS_MAX", 0)
+    inputs, outputs, late = scramble(7)
+    right = check.judge_cases(inputs, outputs, late, 10)
+    kinds = Counter(cause for judged in right.values() for cause in judged.causes)
+    assert kinds.keys() == {*Cause}
+    assert on_spark.judge_cases(frame(inputs), frame(outputs), frame(late), 10) == right
+
+
+def test_one_stream_without_positions_or_late_output(frame):
+    inputs = Batch.of(id=[1, 2, 3, 4], time=[0, 5, 12, 25], resource=[7, 7, 7, 7])
+    outputs = Batch.of(
+        resource=[7, 7, 7], window=[0, 10, 0], count=[2, 1, 1], ids=[[2, 1], [3], [2]]
+    )
+    judged = on_spark.judge_frames(frame(inputs), frame(outputs), None, 10)
+    assert judged == check.judge(inputs, outputs, None, 10)
+    assert judged == Judged(
+        inputs=4,
+        outputs=3,
+        late=0,
+        lost=1,
+        repeated=1,
+        reliable=2,
+        causes={Cause.DUPLICATE: 1, Cause.TRUNCATED: 1},
+        witnesses={
+            Cause.DUPLICATE: Witness(Cause.DUPLICATE, 7, 0, 2, 2, 0),
+            Cause.TRUNCATED: Witness(Cause.TRUNCATED, 7, 20, 4, None),
+        },
+    )
+    oracle = on_spark.expected(frame(inputs), None, 10).orderBy("window").collect()
+    assert [tuple(row) for row in oracle] == [
+        (7, 0, 2, 0, [1, 2], []),
+        (7, 10, 1, 0, [3], []),
+        (7, 20, 1, 0, [4], []),
+    ]
+
+
+def test_what_cannot_be_judged_is_refused_with_a_word(frame):
+    inputs = Batch.of(id=[1, 2, 1 << 40], time=[0, 5, 7], resource=[7, 7, 7])
+    outputs = Batch.of(resource=[7], window=[0], count=[3], ids=[[2, 1, 1 << 40]])
+    late = Batch.of(id=[1])
+
+    def told(inputs=inputs, outputs=outputs, late=late, size_ms=10):
+        with pytest.raises(UsageError) as error:
+            on_spark.judge_frames(frame(inputs), frame(outputs), frame(late), size_ms)
+        return str(error.value)
+
+    assert "no column 'time'" in told(inputs=inputs.select("id", "resource"))
+    assert "no column 'ids'" in told(outputs=outputs.select("resource", "window", "count"))
+    assert "no column 'id'" in told(late=late.rename({"id": "event"}))
+    assert "'ids' of the output is bigint" in told(outputs=outputs.with_columns(ids=outputs["count"]))
+    assert "longer than nothing" in told(size_ms=0)
+    case = np.zeros(3, np.int64)
+    assert "output has no column 'case'" in told(inputs=inputs.with_columns(case=case))
+    assert "resources" in told(inputs=inputs.with_columns(**Batch.of(resource=["a"] * 3).columns))
+    twice = inputs.with_columns(id=np.array([1, 5, 1]))
+    assert "the id 1 stands twice in the input" in told(inputs=twice)
+
+
+def test_nulls_are_refused_with_the_column(spark):
+    inputs = spark.createDataFrame([(1, None, 7)], "id long, time long, resource long")
+    outputs = spark.createDataFrame(
+        [(7, 0, 1, [1])], "resource long, window long, count long, ids array<long>"
+    )
+    with pytest.raises(UsageError, match="the input has nulls in 'time'"):
+        on_spark.judge_frames(inputs, outputs, None, 10)
+    empty = spark.createDataFrame(
+        [(7, 0, 1, [None])], "resource long, window long, count long, ids array<long>"
+    )
+    with pytest.raises(UsageError, match="lists of ids in the output hold nulls"):
+        on_spark.judge_frames(inputs.fillna(0, "time"), empty, None, 10)
