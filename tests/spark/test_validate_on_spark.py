@@ -133,7 +133,9 @@ def test_what_cannot_be_judged_is_refused_with_a_word(frame):
     assert "no column 'time'" in told(inputs=inputs.select("id", "resource"))
     assert "no column 'ids'" in told(outputs=outputs.select("resource", "window", "count"))
     assert "no column 'id'" in told(late=late.rename({"id": "event"}))
-    assert "'ids' of the output is bigint" in told(outputs=outputs.with_columns(ids=outputs["count"]))
+    assert "'ids' of the output is bigint" in told(
+        outputs=outputs.with_columns(ids=outputs["count"])
+    )
     assert "longer than nothing" in told(size_ms=0)
     case = np.zeros(3, np.int64)
     assert "output has no column 'case'" in told(inputs=inputs.with_columns(case=case))
