@@ -117,7 +117,8 @@ def _show(directory: "RunDirectory", as_json: bool) -> None:
     out = results()
     out.print(f"[bold]{escape(directory.name)}[/]: {escape(str(directory.path))}", soft_wrap=True)
     kept = KEPT.get(result["kept"], "[yellow]not finished[/]")
-    because = result.get("because") or "'snapline run --resume' goes on with it"
+    unfinished = "'snapline run --resume' goes on with it" if spec.get("protocol") else "given up"
+    because = result.get("because") or unfinished
     out.print(f"{kept}: {escape(because)}", soft_wrap=True)
     for problem in result.get("problems", ())[1:4]:
         text = f"{problem['kind']} {problem['record']}: {problem['because']}"

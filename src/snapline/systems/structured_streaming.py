@@ -253,7 +253,8 @@ class StructuredStreaming:
                 again if exact else f"{again}; this sink does not ask whether it was written"
             )
         if exact and (unread := len(present_files(self._sink)) - len(logged_files(self._sink))):
-            told.append(f"{unread} files of attempts that never ended are not in the sink's log")
+            files = f"{unread} files" if unread > 1 else "1 file"
+            told.append(f"{files} of attempts that never ended are in no entry of the sink's log")
         if dropped := self.figures()["dropped"]:
             told.append(
                 f"Spark dropped {dropped:,} rows behind its watermark: it has no late output"
