@@ -11,6 +11,7 @@ from rich.markup import escape
 from snapline.cli_live import watching_run
 from snapline.cli_summary import print_summary
 from snapline.cli_tables import messages, print_json, results
+from snapline.errors import UsageError
 from snapline.runtime.interrupt import Interrupted
 
 if TYPE_CHECKING:
@@ -27,15 +28,52 @@ def run_on_spark(
 ) -> int:
     """Run a flow, or resume a run, and tell how it went."""
     from snapline.runtime import run as runtime
+    from snapline.runtime.supervise import kills_driver
+
+    if spec is not None:  # bad input is said before Spark is started
+        runtime.check_spec(spec)
+        if kills_driver(spec.faults):
+            return _run_in_children(spec, runs, timeouts, as_json)
+    elif resume is not None:
+        runtime.check_resume(runs, resume)
+    return _run(spec, resume, None, runs, timeouts, as_json)
+
+
+def _run_in_children(spec: "Spec", runs: Path, timeouts: "Timeouts", as_json: bool) -> int:
+    """Run a flow whose driver is to die, as often as it takes."""
+    from snapline.runtime.run import create_run
+    from snapline.runtime.spark import submitted_session
+    from snapline.runtime.supervise import Death, in_children
+
+    if submitted_session() is not None:
+        raise UsageError("under spark-submit the driver is not ours to start again: do not kill it")
+    directory = create_run(spec, runs)
+
+    def tell(death: Death) -> None:
+        when = f"{death.at_ms / 1000:.1f} s"
+        again = f"its driver is dead since {when}, as asked; {directory.name} is resumed"
+        messages().print(escape(again), soft_wrap=True)
+
+    return in_children(
+        directory,
+        lambda after_ms: _run(None, directory.name, after_ms, runs, timeouts, as_json),
+        tell,
+    )
+
+
+def _run(
+    spec: "Spec | None",
+    resume: str | None,
+    after_ms: int | None,
+    runs: Path,
+    timeouts: "Timeouts",
+    as_json: bool,
+) -> int:
+    from snapline.runtime import run as runtime
     from snapline.runtime.spark import submitted_session
     from snapline.runtime.spec import Spec
 
-    out = messages()
-    if spec is not None:  # bad input is said before Spark is started
-        runtime.check_spec(spec)
-    elif resume is not None:
-        runtime.check_resume(runs, resume)
-    out.print("starting Spark ...")
+    messages().print("starting Spark ...")
     asked = spec if spec is not None else Spec("")
     try:
         with watching_run() as told:
@@ -44,6 +82,7 @@ def run_on_spark(
                 submitted_session(),
                 runs=runs,
                 resume=resume,
+                after_ms=after_ms,
                 timeouts=timeouts,
                 watcher=told,
             )

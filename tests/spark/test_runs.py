@@ -195,6 +195,21 @@ def test_a_killed_driver_leaves_no_slot_behind_and_its_run_is_resumed(session, t
     assert any(restored.detail["line"].values()), "it did not begin anew"
 
 
+def test_a_run_that_kills_its_driver_is_resumed_by_itself_and_judged(tmp_path):
+    faults = "kill driver on=round; kill slot=1 at=4s"
+    command = [*SNAPLINE, "run", "q12", *LONG_RUN, "--runs", str(tmp_path), "--json"]
+    done = subprocess.run([*command, "--faults", faults], stdout=subprocess.PIPE, check=False)
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["kept"]) == (0, "yes")
+    found = happenings(tmp_path, "*/journal/driver-*")
+    (died,), (resumed,) = only(found, "coordinator-killed"), only(found, "coordinator-resumed")
+    (killed,) = only(found, "killed")
+    assert died.detail["fault"] == "kill driver on=round"
+    assert died.at_us < resumed.at_us < killed.at_us, "what was still to come has come"
+    assert only(found, "running")[-1].epoch > killed.epoch
+    assert json.loads((tmp_path / result["run"] / "run.json").read_text())["faults"] == faults
+
+
 def test_input_that_was_generated_is_run_and_its_output_is_shown_by_the_commands(
     session, tmp_path, monkeypatch, capsys
 ):

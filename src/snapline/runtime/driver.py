@@ -67,14 +67,15 @@ class Driver:
         self.directory = directory
         self.launcher = launcher
         self.spares = spares
-        self.begun = origin_s is not None  #: whether input is due already; a resumed run goes on
+        self.resumed = origin_s is not None  #: whether input is due already
+        self.begun = False  #: whether all slots have run
         self.origin_s = time.time() if origin_s is None else origin_s
         self.timeouts = timeouts or Timeouts()
         self.detail: Detail = journal
         self.on_event = on_event
         self.timeline = timeline or Timeline()
         self.timeline.attach(self)
-        self.on_begin: Callable[[float], None] = lambda origin_s: None
+        self.on_begin: Callable[[float], None] = lambda origin_s: None  #: all slots run
         self.watch: Callable[[Entry], None] = lambda entry: None  #: sees all that is written down
         self.loop = Loop()
         self.wire = Wire([channel.id for channel in job.topology.channels])
@@ -106,6 +107,8 @@ class Driver:
             self.detail,
         )
         self.launcher.start(spec)
+        if self.resumed:
+            self.note(COORDINATOR, self.engine.epoch, "coordinator-resumed", {})
         try:
             self.engine.start()
             for _ in range(self.spares):
@@ -312,6 +315,9 @@ class Driver:
                     member.connection.send(self.wire.pack(self._peers()))
                 if isinstance(order, control.Go):
                     member.connection.send(self.wire.pack(self._begin()))
+                elif isinstance(order, control.Restore) and (self.begun or self.resumed):
+                    # Whoever restores in the middle of a run has to know what time it is.
+                    member.connection.send(self.wire.pack(self._origin()))
                 member.restoring |= isinstance(order, control.Restore)
                 member.connection.send(self.wire.pack(order))
 
@@ -319,8 +325,12 @@ class Driver:
         """Input is due from the moment on at which all slots run for the first time."""
         if not self.begun:
             self.begun = True
-            self.origin_s = time.time()
+            if not self.resumed:
+                self.origin_s = time.time()
             self.on_begin(self.origin_s)
+        return self._origin()
+
+    def _origin(self) -> words.Begin:
         return words.Begin(int(self.origin_s * 1000))
 
     def _peers(self) -> words.Peers:

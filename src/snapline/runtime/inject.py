@@ -9,12 +9,15 @@ its statement when it begins, and when it ends.
 
 import os
 import random
+import re
 import signal
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import assert_never
+
+from pyspark.sql import SparkSession
 
 from snapline.chaos.faults import (
     Cut,
@@ -58,6 +61,15 @@ def check_possible(faults: tuple[Fault, ...]) -> None:
                 "in a real run a slot dies at a time (at=), or while a recovery or a round is under way "
                 f"(on=), but not before a certain effect: '{fault}'; 'snapline simulate' can do it"
             )
+
+
+def check_executors(faults: tuple[Fault, ...], spark: SparkSession | None) -> None:
+    """Refuse to kill an executor where there is none: on a local master, or without a session."""
+    master = "local" if spark is None else str(spark.sparkContext.master)
+    local = re.match(r"local(\[|$)", master)
+    for fault in faults:
+        if isinstance(fault, KillExecutor) and local:
+            raise UsageError(f"'{fault}' cannot be done: {NO_EXECUTOR}")
 
 
 class Injector:
