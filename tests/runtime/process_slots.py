@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from snapline.batch import Batch, concat
+from snapline.batch import Batch
 from snapline.chaos.faults import parse
 from snapline.core.protocol import Options
 from snapline.dataflow.graph import deploy
@@ -13,6 +13,7 @@ from snapline.journal.codec import read
 from snapline.journal.entry import Happened
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.driver import Driver, Timeouts
+from snapline.runtime.finished import read_output
 from snapline.runtime.inject import Injector, check_possible
 from snapline.runtime.process_slots import PROGRAM, ProcessSlots
 from snapline.runtime.rundir import RunDirectory
@@ -92,19 +93,17 @@ def run_processes(
     driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
     problem = driver.run()
     complaints = launcher.complaints()
-    outputs = committed(directory, job)
+    outputs = public(directory, job)
     problems = list(WORKLOADS[workload].judge(params, outputs, {}, job.guarantee))
     return Outcome(problem, problems, outputs, happened, driver, complaints)
 
 
-def committed(directory: RunDirectory, job: Job) -> dict[str, Batch]:
+def public(directory: RunDirectory, job: Job) -> dict[str, Batch]:
     """What is public of each sink."""
-    outlet = directory.outlet
-    batches = {
-        sink: [batch for task in tasks for batch in outlet.committed(task)]
+    return {
+        sink: read_output(directory, job.protocol.name, tasks)
         for sink, tasks in job.deployment.sinks.items()
     }
-    return {sink: concat(found) if found else Batch({}, 0) for sink, found in batches.items()}
 
 
 def slot_journals(directory: RunDirectory) -> list[Happened]:
