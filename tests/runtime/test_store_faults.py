@@ -1,5 +1,7 @@
 """A store that is away, and snapshots that are damaged: what a whole run makes of them."""
 
+from itertools import pairwise
+
 import pytest
 from process_slots import run_processes
 
@@ -89,3 +91,23 @@ def test_damage_that_nobody_reads_is_never_noticed(tmp_path, protocol):
     outcome = run_processes(tmp_path, protocol, "damage slot=1 at=1500ms", duration_ms=2_500)
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
     assert len(outcome.what("damaged")) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [
+        ("store slow 150ms at=500ms for=1200ms", "slowed"),
+        ("store failing 30% at=500ms for=1200ms", "failing"),
+    ],
+)
+def test_a_slow_or_failing_store_costs_time_and_no_slot(tmp_path, fault, what):
+    outcome = run_processes(tmp_path, "uncoordinated", fault, duration_ms=2_000)
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
+    [begun], [over] = outcome.what(what), outcome.what("healed")
+    assert begun.detail["fault"] == over.detail["fault"] == fault
+    during = [e for e in outcome.what("decided") if begun.at_us < e.at_us < over.at_us]
+    assert during, "some calls succeed"
+    if what == "slowed":
+        gaps = [b.at_us - a.at_us for a, b in pairwise(during)]
+        assert all(gap >= 0.14e6 for gap in gaps), "one decision at a time, each slow"
+    assert outcome.complaints == []

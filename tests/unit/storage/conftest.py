@@ -3,15 +3,20 @@
 import pytest
 from storage_harness import FileHarness, MemoryHarness
 
-from snapline.storage.files import FileLogs, FileOutlet, FileStore
+from snapline.storage.files import FileLogs, FileOutlet, FileStore, Trouble, TroubledStore
 from snapline.storage.memory import MemoryLogs, MemoryOutlet, MemoryStore
 
 FORMS = ("memory", "files", "tiny-segments")
 
 
-@pytest.fixture(params=FORMS[:2])
+@pytest.fixture(params=("memory", "files", "troubled"))
 def store(request, tmp_path):
-    return MemoryStore() if request.param == "memory" else FileStore(tmp_path / "store")
+    if request.param == "memory":
+        return MemoryStore()
+    files = FileStore(tmp_path / "store")
+    return (
+        files if request.param == "files" else TroubledStore(files, Trouble(tmp_path / "trouble"))
+    )
 
 
 @pytest.fixture(params=FORMS)
