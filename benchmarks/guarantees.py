@@ -103,7 +103,7 @@ def row(case: Case, run: Run) -> Sequence[object]:
 
 
 def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    return "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
 HEAD = (

@@ -51,7 +51,38 @@ def print_summary(finished: Finished) -> None:
     for name, text in summary(finished.metrics, sum(finished.rows.values())):
         table.add_row(name, escape(text))
     out.print(table)
+    if "lineage" in finished.metrics:
+        print_phases(finished.metrics["lineage"])
     print_verdict(finished.verdict)
+
+
+def print_phases(figures: Mapping[str, Any]) -> None:
+    """Print PGVal's figures: before the fault, while it was active, and after it."""
+    table = Table(
+        "phase", "from", "events", "reliable", "throughput", "latency p50", "max", box=None
+    )
+    for name, part in {**figures["phases"], "run": figures}.items():
+        latency_ms = part["latency_ms"] or {"p50": None, "max": None}
+        reliable = part["reliability"]
+        table.add_row(
+            name,
+            f"{part['from_ms'] / 1000:.1f} s" if "from_ms" in part else "",
+            f"{part['events']:,}",
+            "" if reliable is None else f"{percent(reliable)} %",
+            f"{part['reliable_throughput']:,.0f}/s",
+            latency(latency_ms["p50"]),
+            latency(latency_ms["max"]),
+        )
+    out = results()
+    out.print(table)
+    if figures["failure_cost_ms"] is not None:
+        cost = latency(figures["failure_cost_ms"])
+        out.print(f"[bold]failure cost[/] {cost} above the mean latency before the fault")
+
+
+def percent(value: float) -> str:
+    """A share that was rounded down: what is shown as 100 is 100."""
+    return f"{value:.4f}".rstrip("0").rstrip(".")
 
 
 def print_verdict(verdict: "Verdict") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.markup import escape
 
-from snapline.cli_summary import print_verdict
+from snapline.cli_summary import print_phases, print_verdict
 from snapline.cli_tables import messages, print_json, results
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
@@ -117,7 +117,7 @@ def _print_summary(finished: "SystemRun") -> None:
         took = ", ".join(f"{seconds:.1f} s" for seconds in metrics["restart_s"]) or "never"
         out.print(f"[bold]failures[/]     {metrics['lost']} kills; running again after {took}")
     if lineage := metrics.get("lineage"):
-        out.print(f"[bold]reliability[/]  {lineage['reliability']:.4g} % of {lineage['events']:,}")
+        print_phases(lineage)
     print_verdict(finished.verdict)
 
 

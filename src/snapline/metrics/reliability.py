@@ -144,10 +144,15 @@ def _figures(
     seconds = max(phase.stop_ms - phase.start_ms, 1) / 1000
     return {
         "events": len(reliable),
-        "reliability": round(100.0 * float(reliable.mean()), 4) if len(reliable) else None,
+        "reliability": percent(int(reliable.sum()), len(reliable)),
         "reliable_throughput": round(int(within(processed).sum()) / seconds, 1),
         "latency_ms": _latency(shown),
     }
+
+
+def percent(part: int, whole: int) -> float | None:
+    """A share in percent, rounded down: 100 means all of them; None of nothing."""
+    return part * 1_000_000 // whole / 10_000 if whole else None
 
 
 def _latency(values: npt.NDArray[np.float64]) -> dict[str, float] | None:

@@ -9,7 +9,7 @@ from metric_runs import happened, second
 from rich.console import Console
 
 from snapline.cli_live import describe, latency, size, sparkline, watching_run
-from snapline.cli_summary import print_summary, summary
+from snapline.cli_summary import print_phases, print_summary, summary
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.metrics.figures import figures_of
 from snapline.metrics.second import Volume
@@ -189,3 +189,23 @@ def test_a_summary_ends_with_the_verdict(capsys, kept, word):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("q12-aligned-calm-otter: ")
     assert lines[-1] == f"{word}: a [reason]"
+
+
+def test_a_summary_of_lineage_shows_each_phase_and_never_rounds_up(capsys):
+    part = {"events": 3, "reliable_throughput": 20.0, "latency_ms": None}
+    control = {**part, "reliability": 100.0, "from_ms": 0, "to_ms": 5_000}
+    failure = {**part, "reliability": 99.9999, "from_ms": 5_000, "to_ms": 9_000}
+    lineage = {
+        **{**part, "reliability": 99.9999, "latency_ms": {"p50": 12.0, "max": 40.0}},
+        "failure_cost_ms": 31.0,
+        "phases": {"control": control, "failure": failure},
+    }
+    print_phases(lineage)
+    told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert told == [
+        "phase from events reliable throughput latency p50 max",
+        "control 0.0 s 3 100 % 20/s - -",
+        "failure 5.0 s 3 99.9999 % 20/s - -",
+        "run 3 99.9999 % 20/s 12 ms 40 ms",
+        "failure cost 31 ms above the mean latency before the fault",
+    ]

@@ -10,6 +10,7 @@ from snapline.metrics.reliability import (
     failure_cost,
     figures,
     latencies,
+    percent,
     phases,
 )
 
@@ -67,6 +68,11 @@ def test_an_event_counts_once_for_throughput_when_it_was_processed_first():
     assert [parts[name]["reliable_throughput"] for name in parts] == [2.0, 0.0, 4.0]
     assert [parts[name]["reliability"] for name in parts] == [50.0, 100.0, None]
     assert [parts[name]["events"] for name in parts] == [2, 2, 0]
+
+
+def test_only_all_of_them_are_a_hundred_percent():
+    assert percent(99_999_999, 100_000_000) == 99.9999
+    assert (percent(7, 7), percent(0, 7), percent(0, 0)) == (100.0, 0.0, None)
 
 
 def test_without_events_or_outputs_there_are_figures_all_the_same():
