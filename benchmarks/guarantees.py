@@ -26,10 +26,10 @@ from snapline.runtime.spark import own_session
 
 SILENCE = "2s"
 FAULTS = {
-    "kill": "kill slot=1 at=3s",
-    "pause": "pause slot=1 at=3s for=4s",
-    "delay-short": "delay slot=1 500ms at=3s for=2s",
-    "delay-long": "delay slot=1 3s at=3s for=4s",
+    "kill": "kill slot=1 at=2s",
+    "pause": "pause slot=1 at=2s for=3s",
+    "delay-short": "delay slot=1 500ms at=2s for=2s",
+    "delay-long": "delay slot=1 3s at=2s for=3s",
 }
 UNNOTICED = "delay-short"
 TOPOLOGIES = ("sst", "mst")
@@ -73,7 +73,7 @@ def measure(case: Case, session: SparkSession, runs: Path) -> Run:
         session,
         protocol=case.protocol,
         slots=2,
-        duration="8s",
+        duration="6s",
         interval="500ms",
         size="small",
         faults=FAULTS[case.fault],
