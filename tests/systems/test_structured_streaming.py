@@ -72,6 +72,14 @@ def test_two_kills_at_a_time_and_a_pause_change_nothing(tmp_path):
 
 
 @pytest.mark.slow
+def test_an_executor_that_dies_changes_nothing(tmp_path):
+    faults = "kill executor=1 at=3s; kill executor=0 at=9s"
+    code, told, _ = ran(tmp_path, "mst", faults, "structured-streaming executors=2", rate="200")
+    assert (code, told["metrics"]["lost"], told["metrics"]["restarts"]) == (0, 2, 0)
+    assert "others did again" in told["because"]
+
+
+@pytest.mark.slow
 def test_what_is_behind_the_watermark_is_dropped_and_the_verdict_says_so(tmp_path, monkeypatch):
     import snapline.systems.structured_streaming as adapter
     from snapline.systems.streaming_shapes import Shape

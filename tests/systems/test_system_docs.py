@@ -65,6 +65,8 @@ def test_a_system_runs_workloads_that_exist_and_is_called_as_it_is_listed(name):
         ("structured", "did you mean structured-streaming"),
         ("structured-streaming sunk=x", "'sunk=x' is none of them"),
         ("structured-streaming sink=x", "exactly-once and at-least-once"),
+        ("structured-streaming executors=some", "a number from 0"),
+        ("structured-streaming executors=99", "a number from 0"),
         ("structured-streaming sink=exactly-once sink=exactly-once", "twice"),
     ],
 )
@@ -73,18 +75,25 @@ def test_a_system_that_is_not_there_is_bad_input(text, said):
         system_of(text)
 
 
-@pytest.mark.parametrize(
-    ("fault", "because"),
-    [
-        ("kill executor=0 at=1s", "there is no other one"),
-        ("delay slot=0 1s at=1s for=1s", "no connection"),
-        ("cut slot=0 from=1 at=1s", "no connection"),
-        ("cut slot=0 from=1,2 at=1s for=2s", "no connection"),
-        ("kill driver on=recovery", "on=round"),
-        ("kill slot=0 at=1s", "no slots"),
-        ("store outage at=1s for=1s", "no slots and no store"),
-    ],
-)
+REFUSED = [
+    ("kill executor=0 at=1s", "unless it has executors"),
+    ("delay slot=0 1s at=1s for=1s", "no slots whose connections"),
+    ("cut slot=0 from=1 at=1s", "no slots whose connections"),
+    ("cut slot=0 from=1,2 at=1s for=2s", "no slots whose connections"),
+    ("kill driver on=recovery", "on=round"),
+    ("kill slot=0 at=1s", "no slots"),
+    ("store outage at=1s for=1s", "no slots and no store"),
+]
+
+
+def test_an_executor_can_be_killed_where_there_is_one():
+    system = system_of("structured-streaming executors=2")
+    there, beyond = parse("kill executor=1 at=1s; kill executor=2 at=1s")
+    assert system.refusal(there) is None
+    assert "0 to 1" in (system.refusal(beyond) or "")
+
+
+@pytest.mark.parametrize(("fault", "because"), REFUSED)
 def test_what_structured_streaming_cannot_take_is_refused_with_a_reason(fault, because):
     (parsed,) = parse(fault)
     assert because in (system_of("structured-streaming").refusal(parsed) or "")

@@ -104,16 +104,16 @@ class System(Protocol):
         """There is no more input: what is open, such as a last window, is to come out."""
         ...
 
-    def kill(self, target: Target) -> list[int]:
-        """SIGKILL; returns the processes that it hit, none if there was nobody to kill."""
+    def kill(self, target: Target, number: int = 0) -> list[int]:
+        """SIGKILL to the driver, or to an executor by its number; returns whom it hit, if anybody."""
         ...
 
-    def pause(self, target: Target) -> list[int]:
-        """SIGSTOP, likewise."""
+    def pause(self) -> list[int]:
+        """SIGSTOP to the driver, likewise."""
         ...
 
     def resume(self) -> None:
-        """SIGCONT for whatever stands still."""
+        """SIGCONT to it."""
         ...
 
     def in_round(self) -> bool:

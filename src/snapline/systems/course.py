@@ -116,12 +116,12 @@ class Course:
         }
 
     def _restarts_s(self) -> list[float]:
-        """From each kill until the system ran again."""
-        found, killed_us = [], None
+        """How long the system was down each time."""
+        found, down_us = [], None
         for happened in self.events:
-            if happened.what == "killed":
-                killed_us = happened.at_us
-            elif happened.what == "running" and killed_us is not None:
-                found.append(round((happened.at_us - killed_us) / 1e6, 3))
-                killed_us = None
+            if happened.what == "down":
+                down_us = happened.at_us
+            elif happened.what == "running" and down_us is not None:
+                found.append(round((happened.at_us - down_us) / 1e6, 3))
+                down_us = None
         return found

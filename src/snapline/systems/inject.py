@@ -8,7 +8,7 @@ affair.
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from snapline.chaos.faults import At, During, Fault, KillDriver, PauseDriver
+from snapline.chaos.faults import At, During, Fault, KillDriver, KillExecutor, PauseDriver
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.systems.base import System
@@ -39,7 +39,7 @@ class Injector:
                     self._timed.append((ms, fault))
                 case KillDriver(During("round")):
                     self._waiting.append(fault)
-                case PauseDriver(at_ms):
+                case PauseDriver(at_ms) | KillExecutor(_, at_ms):
                     self._timed.append((at_ms, fault))
                 case _:
                     raise UsageError(f"'{fault}' cannot be done to {system.name}")
@@ -72,10 +72,13 @@ class Injector:
             self._do(self._waiting.pop(0), now_ms)
 
     def _do(self, fault: Fault, now_ms: Millis) -> None:
-        if isinstance(fault, PauseDriver):
-            hit = self._system.pause("driver")
-            self._resume_ms = now_ms + fault.for_ms
-            self._note("paused" if hit else "missed", {"fault": str(fault), "pids": hit})
-        else:
-            hit = self._system.kill("driver")
-            self._note("killed" if hit else "missed", {"fault": str(fault), "pids": hit})
+        what = "killed"
+        match fault:
+            case PauseDriver():
+                what, hit = "paused", self._system.pause()
+                self._resume_ms = now_ms + fault.for_ms
+            case KillExecutor(number):
+                hit = self._system.kill("executor", number)
+            case _:
+                hit = self._system.kill("driver")
+        self._note(what if hit else "missed", {"fault": str(fault), "pids": hit})

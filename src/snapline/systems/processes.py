@@ -24,6 +24,7 @@ from snapline.errors import SnaplineError
 
 END_S = 20.0
 POLL_S = 0.01
+DEAD = ("Z", "X")
 
 
 class Group:
@@ -79,7 +80,18 @@ def lives(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return False
-    return state not in ("Z", "X")
+    return state not in DEAD
+
+
+def children(pid: int) -> dict[int, list[str]]:
+    """The processes that a process has started and that live: id -> the words of its command."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError):
+            state, parent = (path / "stat").read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == pid and state not in DEAD:
+                found[int(path.name)] = (path / "cmdline").read_text().split("\0")
+    return found
 
 
 def die_with_parent() -> None:

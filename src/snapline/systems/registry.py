@@ -35,7 +35,10 @@ SYSTEMS: Mapping[str, Entry] = MappingProxyType(
         "structured-streaming": Entry(
             "Spark Structured Streaming: micro-batches, its own checkpoint and file sink",
             _structured_streaming,
-            {"sink": "sink=exactly-once, or at-least-once: a control that has to be caught"},
+            {
+                "sink": "sink=exactly-once, or at-least-once: a control that has to be caught",
+                "executors": "executors=N: so many processes of their own that can be killed",
+            },
         )
     }
 )

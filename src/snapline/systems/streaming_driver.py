@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -48,6 +49,7 @@ class Plan:
     shape: Shape
     sink: Sink
     cores: int
+    executors: int  # processes of their own, of one core each; 0: the driver works itself
     output: str
     checkpoint: str
     words: str  # the directory for what the driver says
@@ -68,7 +70,9 @@ class Plan:
 def main(plan: Plan) -> int:
     """Run the query until all input is processed."""
     words = Path(plan.words)
-    spark = own_session(plan.cores)
+    # A local cluster has Spark's master and workers as threads of the driver; executors are processes.
+    cluster = f"local-cluster[{plan.executors},1,1024]" if plan.executors else None
+    spark = own_session(plan.cores, master=cluster)
     try:
         spark.conf.set("spark.sql.shuffle.partitions", str(plan.cores))
         query = start_query(spark, plan)
@@ -133,9 +137,11 @@ def _progresses(query: StreamingQuery) -> Iterator[dict[str, Any]]:
         yield json.loads(progress.json)
 
 
-def _processes(spark: SparkSession) -> dict[str, int]:
+def _processes(spark: SparkSession) -> dict[str, Any]:
+    """Who this life is, and where a local cluster keeps the logs of its executors: with Spark itself."""
     gateway: Any = spark.sparkContext._gateway  # nothing public says which process Java is
-    return {"python": os.getpid(), "java": gateway.proc.pid}
+    logs = Path(pyspark.__file__).parent / "work" / str(spark.sparkContext.applicationId)
+    return {"python": os.getpid(), "java": gateway.proc.pid, "logs": str(logs)}
 
 
 def _write(path: Path, text: str) -> None:

@@ -12,24 +12,23 @@ them in the order of their times. Output is one of two sinks:
 
 **The last windows.** Spark closes a window when its watermark has passed the end, and the watermark
 follows the input. So after the last record comes one that is far in the future and no input: it lies in a
-directory of its own, its own window never closes, and nobody sees it.
+directory of its own (`file_input`), its own window never closes, and nobody sees it.
 
-**Executors.** The session is `local[n]`: driver and executor are one process, and a `kill driver` hits
-both. There is no executor to kill alone, and no connection between processes that could be delayed or
-cut.
+**Executors.** Unless asked for, there are none: the session is `local[n]`, one process that does all.
+With `executors=2` it is a local cluster, whose executors are processes of the driver's group: they can be
+killed alone, and die with the driver.
 """
 
 import json
+import os
+import shutil
+import signal
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-import pyarrow as pa
-from pyarrow import parquet
-
-from snapline.batch import Batch, Column, Schema, Varlen
+from snapline.batch import Batch
 from snapline.chaos.faults import (
     At,
     Cut,
@@ -43,10 +42,10 @@ from snapline.chaos.faults import (
 )
 from snapline.core.policy import Guarantee
 from snapline.errors import SnaplineError, UsageError
-from snapline.ids import Millis
-from snapline.runtime.arrow import spark_schema, to_spark
+from snapline.runtime.arrow import spark_schema
 from snapline.systems.base import State, Target, Work, Written
-from snapline.systems.processes import Group, python
+from snapline.systems.file_input import FileInput
+from snapline.systems.processes import Group, children, python
 from snapline.systems.streaming_driver import DRIVER, END, FAILED, PROGRESS, Plan, Sink
 from snapline.systems.streaming_files import (
     Batches,
@@ -64,6 +63,7 @@ START_S = 120.0
 TRIGGER_MS = 100
 HOLD_MS = 1_500
 POLL_S = 0.05
+EXECUTORS_MAX = 16
 SINKS: Final[Mapping[str, Sink]] = {
     "exactly-once": "exactly-once",
     "at-least-once": "at-least-once",
@@ -75,15 +75,20 @@ class StructuredStreaming:
 
     name = "structured-streaming"
 
-    def __init__(self, sink: str = "exactly-once") -> None:
+    def __init__(self, sink: str = "exactly-once", executors: str = "0") -> None:
         if sink not in SINKS:
             raise UsageError(f"{self.name} has the sinks {' and '.join(SINKS)}, not {sink!r}")
+        if not (executors.isascii() and executors.isdigit()) or int(executors) > EXECUTORS_MAX:
+            raise UsageError(f"executors= takes a number from 0 to {EXECUTORS_MAX}: {executors!r}")
         self.sink: Sink = SINKS[sink]
+        self.executors = int(executors)
+        self._executors_killed = 0
+        self._logs: set[Path] = set()  #: what a local cluster keeps elsewhere
         self._work: Work | None = None
+        self._fed: FileInput
         self._driver = Supervisor(
             self._launch, self._ready, lambda: self._batches.committed, self._last_words
         )
-        self._files: dict[str, int] = {}  #: how many there are of each stream
         self._seen: set[Path] = set()  #: files of the sink that are of no open round
         self._open: list[int] = []  #: micro-batches that were under way when a driver was killed
 
@@ -104,8 +109,8 @@ class StructuredStreaming:
     def start(self, work: Work) -> None:
         """Start the first driver, and wait until its query runs."""
         self._work = work
-        for path in (self._words, *(self._input(name) for name in work.streams)):
-            path.mkdir(parents=True)
+        self._fed = FileInput(work.directory, tuple(work.streams))
+        self._words.mkdir()
         self._plan(work).save(self._directory / "plan.json")
         deadline = time.monotonic() + START_S
         while self.look() is not State.RUNNING:
@@ -117,13 +122,13 @@ class StructuredStreaming:
         return Plan(
             work.workload,
             {
-                # The braces are a pattern of Spark's: input, and what flushes the windows.
-                name: (str(self._directory / "{input,flush}" / name), spark_schema(schema))
+                name: (self._fed.pattern(name), spark_schema(schema))
                 for name, schema in work.streams.items()
             },
             shape_of(work.workload, work.params),
             self.sink,
             work.cores,
+            self.executors,
             str(self._sink),
             str(self._batches.checkpoint),
             str(self._words),
@@ -140,9 +145,11 @@ class StructuredStreaming:
     def _ready(self) -> list[int] | None:
         """The process of Java, once the driver of this life has said it: then its query runs."""
         try:
-            return [int(json.loads((self._words / DRIVER).read_text())["java"])]
+            said = json.loads((self._words / DRIVER).read_text())
         except FileNotFoundError:
             return None
+        self._logs.add(Path(said["logs"]))
+        return [int(said["java"])]
 
     def _last_words(self) -> str:
         for file, line in ((self._words / FAILED, 0), (self._directory / "driver.log", -1)):
@@ -153,6 +160,8 @@ class StructuredStreaming:
     def stop(self) -> None:
         """Kill what still runs: a query has nothing to say goodbye to."""
         self._driver.stop()
+        for path in self._logs:
+            shutil.rmtree(path, ignore_errors=True)
 
     def look(self) -> State:
         """Whether the query runs; a driver that died is started again."""
@@ -168,18 +177,14 @@ class StructuredStreaming:
 
     def input(self, stream: str, batch: Batch) -> None:
         """Write a file for the file source."""
-        number = self._files.get(stream, 0)
-        self._files[stream] = number + 1
-        _write_parquet(batch, self._input(stream) / f"{number:06}.parquet")
+        self._fed.give(stream, batch)
 
     def end_input(self) -> None:
         """Close the windows, and let the driver end when all is processed."""
         work = self._doing
         if at_ms := flush_ms(work.workload, work.params):
             for name, schema in work.streams.items():
-                row = _nothing(schema, at_ms)
-                (self._directory / "flush" / name).mkdir(parents=True)
-                _write_parquet(row, self._directory / "flush" / name / "flush.parquet")
+                self._fed.flush(name, schema, at_ms)
         (self._words / END).touch()
 
     # Faults.
@@ -191,22 +196,47 @@ class StructuredStreaming:
                 return None
             case KillDriver():
                 return "its driver can be killed at a time, or on=round"
+            case KillExecutor(number) if number < self.executors:
+                return None
+            case KillExecutor() if self.executors:
+                return f"it has the executors 0 to {self.executors - 1}"
             case KillExecutor():
-                return "it runs as local[n]: the driver is the executor, and there is no other one"
+                return "its driver does all the work, unless it has executors: executors=2"
             case Delay() | Cut() | Partition():
-                return "it runs as local[n]: no connection between processes is there to be hurt"
+                return "it has no slots whose connections could be hurt"
             case _:
                 return "it has no slots and no store of ours; its driver can be killed or paused"
 
-    def kill(self, target: Target) -> list[int]:
-        """SIGKILL to the driver and its Java."""
+    def kill(self, target: Target, number: int = 0) -> list[int]:
+        """SIGKILL to an executor, or to the driver and its Java, and so to all."""
+        if target == "executor":
+            return self._kill_executor(number)
         hit = self._driver.kill()
         if hit and self._batches.committed < self._batches.planned:
             self._open.append(self._batches.planned)
         return hit
 
-    def pause(self, target: Target) -> list[int]:
-        """SIGSTOP to the driver and its Java."""
+    def _kill_executor(self, number: int) -> list[int]:
+        executors = self._executors()
+        if number >= len(executors):
+            return []
+        os.kill(executors[number], signal.SIGKILL)
+        self._executors_killed += 1
+        return [executors[number]]
+
+    def _executors(self) -> list[int]:
+        """The executors of this life that live, the oldest first."""
+        _, *java = self._driver.pids() or [0]
+        found = children(java[0]) if java else {}
+        numbers = {
+            pid: int(command[command.index("--executor-id") + 1])
+            for pid, command in found.items()
+            if "--executor-id" in command
+        }
+        return sorted(numbers, key=numbers.__getitem__)
+
+    def pause(self) -> list[int]:
+        """SIGSTOP to the driver and its Java, and to executors."""
         return self._driver.pause()
 
     def resume(self) -> None:
@@ -252,6 +282,8 @@ class StructuredStreaming:
             told.append(
                 again if exact else f"{again}; this sink does not ask whether it was written"
             )
+        if self._executors_killed:
+            told.append("what an executor was doing when it was killed, others did again")
         if exact and (unread := len(present_files(self._sink)) - len(logged_files(self._sink))):
             files = f"{unread} files" if unread > 1 else "1 file"
             told.append(f"{files} of attempts that never ended are in no entry of the sink's log")
@@ -284,22 +316,3 @@ class StructuredStreaming:
     @property
     def _batches(self) -> Batches:
         return Batches(self._directory / "checkpoint")
-
-    def _input(self, stream: str) -> Path:
-        return self._directory / "input" / stream
-
-
-def _write_parquet(batch: Batch, path: Path) -> None:
-    """A file that is there when it is complete; names with a dot the file source does not see."""
-    draft = path.with_name(f".{path.name}")
-    parquet.write_table(pa.Table.from_batches([to_spark(batch)]), draft)
-    draft.replace(path)
-
-
-def _nothing(schema: Schema, at_ms: Millis) -> Batch:
-    """A record that is no input, of this time."""
-    zeros: dict[str, Column] = {
-        name: Varlen.of("str", [""]) if kind == "str" else np.zeros(1, np.dtype(kind))
-        for name, kind in schema.items()
-    }
-    return Batch({**zeros, "id": np.full(1, -1), "time": np.full(1, at_ms)})

@@ -36,7 +36,9 @@ def verdict_on(
         verdict = Verdict("unknown", problem)
     else:
         verdict = _by_oracle(spec, tables, held_to)
-    because = "; ".join([verdict.because.rstrip("."), *_story(system, course)])
+    because = "; ".join(
+        [verdict.because.rstrip("."), *_story(system, course, verdict.kept == "yes")]
+    )
     return replace(verdict, because=because), figures
 
 
@@ -74,9 +76,11 @@ def _faults(course: Course) -> Iterator[TimedFault]:
             yield TimedFault(happened.detail["fault"], at_ms, end)
 
 
-def _story(system: System, course: Course) -> Iterator[str]:
+def _story(system: System, course: Course, kept: bool) -> Iterator[str]:
     """What led to it: the system's own account, and faults that never came."""
     yield from system.account()
+    if not kept and system.promise is not Guarantee.EXACTLY_ONCE:
+        yield f"it promises no more than {system.promise.value}"
     for happened in course.events:
         if happened.what == "missed":
             yield f"'{happened.detail['fault']}' found nobody: the system was down already"
