@@ -27,15 +27,13 @@ class Facts:
 
     right: Bools  # of a claim
     shows: Bools  # of a claim: it shows the cause of its output
-    first: (
-        Ints  # of a claim: the row of the first output of the (resource, window) that claims the id
-    )
+    #: of a claim: the row of the first output of the (resource, window) that claims the id, or NOBODY
+    first: Ints
     cause: Ints  # of an output
     occurs: Ints  # of an event: how often in outputs
     rightly: Ints  # of an event: how often rightly
-    soundly: (
-        Ints  # of an event: how often rightly in an output whose counts are the numbers of its ids
-    )
+    #: of an event: how often rightly in an output whose counts are the numbers of its ids
+    soundly: Ints
     late: Ints  # of an event: how often in the late output
 
     @property
@@ -53,13 +51,13 @@ def facts(tables: Lineage) -> Facts:
     right = sided & (of_event(events.group, claims.event) == outputs.group[claims.output])
     twice, again, first = _repeats(tables)
     rules = {
-        Cause.INVENTED: (~known, _any(tables, ~known) | ~_any(tables, everyone)),
+        Cause.INVENTED: (~known, any_claim(tables, ~known) | ~any_claim(tables, everyone)),
         Cause.WRONG_WINDOW: (~right, _wrong_window(tables, sided)),
         Cause.WRONG_PAIR: (~right, _wrong_pair(tables, sided, right)),
-        Cause.MISPLACED: (~right, _any(tables, ~right)),
-        Cause.TWICE_INSIDE: (twice, _any(tables, twice)),
+        Cause.MISPLACED: (~right, any_claim(tables, ~right)),
+        Cause.TWICE_INSIDE: (twice, any_claim(tables, twice)),
         Cause.WRONG_VALUE: (everyone, ~outputs.honest),
-        Cause.DUPLICATE: (again, _any(tables, again)),
+        Cause.DUPLICATE: (again, any_claim(tables, again)),
     }
     cause = np.select(
         [rules[cause][1] for cause in OF_AN_OUTPUT], [NUMBER[cause] for cause in OF_AN_OUTPUT], FINE
@@ -90,7 +88,7 @@ def of_event(values: Array, event: Ints) -> Array:
     return np.append(values, values.dtype.type(0))[event]
 
 
-def _any(tables: Lineage, hit: Bools) -> Bools:
+def any_claim(tables: Lineage, hit: Bools) -> Bools:
     """Whether an output has a claim that is hit."""
     return np.bincount(tables.claims.output[hit], minlength=len(tables.outputs.group)) > 0
 
@@ -101,7 +99,7 @@ def _one(tables: Lineage, among: Bools, value: Ints) -> tuple[Bools, Ints]:
     chosen = np.zeros(len(tables.outputs.group), np.int64)
     chosen[rows] = values
     several = np.bincount(rows[values != chosen[rows]], minlength=len(chosen)) > 0
-    return _any(tables, among) & ~several, chosen
+    return any_claim(tables, among) & ~several, chosen
 
 
 def _wrong_window(tables: Lineage, sided: Bools) -> Bools:
@@ -110,7 +108,7 @@ def _wrong_window(tables: Lineage, sided: Bools) -> Bools:
     same = sided & (resource == outputs.resource[claims.output])
     one, window = _one(tables, np.ones_like(sided), of_event(events.window, claims.event))
     elsewhere: Bools = window != outputs.window
-    return one & ~_any(tables, ~same) & elsewhere
+    return one & ~any_claim(tables, ~same) & elsewhere
 
 
 def _wrong_pair(tables: Lineage, sided: Bools, right: Bools) -> Bools:
@@ -121,8 +119,8 @@ def _wrong_pair(tables: Lineage, sided: Bools, right: Bools) -> Bools:
     group = of_event(events.group, claims.event)
     for side in (claims.post, ~claims.post):
         one, place = _one(tables, side, group)
-        elsewhere = one & ~_any(tables, side & ~sided) & (place != outputs.group)
-        wrong |= elsewhere & _any(tables, ~side) & ~_any(tables, ~side & ~right)
+        elsewhere = one & ~any_claim(tables, side & ~sided) & (place != outputs.group)
+        wrong |= elsewhere & any_claim(tables, ~side) & ~any_claim(tables, ~side & ~right)
     return wrong
 
 

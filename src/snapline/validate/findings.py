@@ -15,17 +15,7 @@ from snapline.validate.facts import CAUSES, FINE, NUMBER, Facts, of_event
 from snapline.validate.judged import Judged, Witness
 from snapline.validate.lineage import NOBODY, Lineage
 
-_WITH_OTHER: Final = frozenset(
-    {
-        Cause.WRONG_WINDOW,
-        Cause.WRONG_PAIR,
-        Cause.MISPLACED,
-        Cause.DUPLICATE,
-        Cause.LATE_AND_WINDOWED,
-        Cause.LATE_TWICE,
-        Cause.INCOMPLETE,
-    }
-)
+_MISPLACED: Final = (Cause.WRONG_WINDOW, Cause.WRONG_PAIR, Cause.MISPLACED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +30,7 @@ class Findings:
     position: Ints
     named: Bools  # an id is known
     id: Ints
+    told: Bools  # there is an `other`
     other: Ints
 
     def __len__(self) -> int:
@@ -55,12 +46,12 @@ class Findings:
             int(self.window[row]) if placed else None,
             int(self.id[row]) if self.named[row] else None,
             None if cause in OF_A_WINDOW else int(self.position[row]),
-            int(self.other[row]) if cause in _WITH_OTHER else None,
+            int(self.other[row]) if self.told[row] else None,
         )
 
     def order(self) -> Ints:
         """The rows by case, by cause, and the lowest of each first."""
-        keys = (self.id, self.position, self.resource, self.window, ~self.placed)
+        keys = (self.id, ~self.named, self.position, self.resource, self.window, ~self.placed)
         return np.lexsort((*keys, self.cause, self.case))
 
 
@@ -78,15 +69,18 @@ def of_outputs(tables: Lineage, known: Facts) -> Findings:
     rows = np.flatnonzero(known.cause != FINE)
     shown = np.flatnonzero(known.shows)
     shown = shown[np.lexsort((claims.id[shown], claims.output[shown]))]
-    shown = shown[_starts(claims.output[shown])]  # the lowest id of each output
+    shown = shown[starts_of(claims.output[shown])]  # the lowest id of each output
     at = np.searchsorted(rows, claims.output[shown])
     named = np.zeros(len(rows), np.bool_)
     named[at] = True
     id, window, first = (np.zeros(len(rows), np.int64) for _ in range(3))
     id[at] = claims.id[shown]
     window[at] = of_event(tables.events.window, claims.event[shown])
-    first[at] = outputs.position[known.first[shown]]
+    first[at] = np.append(outputs.position, 0)[known.first[shown]]
     cause = known.cause[rows]
+    duplicate = cause == NUMBER[Cause.DUPLICATE]
+    told = np.isin(cause, [NUMBER[cause] for cause in _MISPLACED]) | duplicate
+    told[at] &= known.first[shown] != NOBODY
     return Findings(
         outputs.case[rows],
         cause,
@@ -96,7 +90,8 @@ def of_outputs(tables: Lineage, known: Facts) -> Findings:
         outputs.position[rows],
         named,
         id,
-        np.where(cause == NUMBER[Cause.DUPLICATE], first, window),
+        told,
+        np.where(duplicate, first, window),
     )
 
 
@@ -107,7 +102,7 @@ def of_late(tables: Lineage, known: Facts) -> Findings:
     row = late.event[order]
     invented, order = order[row == NOBODY], order[row != NOBODY]
     event = late.event[order]
-    starts = _starts(event)
+    starts = starts_of(event)
     second = late.position[order[np.minimum(starts + 1, len(order) - 1)]]
     bad = (known.rightly[event[starts]] > 0) | (known.late[event[starts]] > 1)
     starts, second = starts[bad], second[bad]
@@ -127,6 +122,7 @@ def of_late(tables: Lineage, known: Facts) -> Findings:
         late.position[np.concatenate((order[starts], invented))],
         np.ones(len(event) + len(invented), np.bool_),
         late.id[np.concatenate((order[starts], invented))],
+        np.repeat((True, False), (len(event), len(invented))),
         np.concatenate(
             (
                 np.where(windowed, _right_positions(tables, known, event), second),
@@ -151,9 +147,9 @@ def of_lost(tables: Lineage, known: Facts) -> Findings:
     events, outputs = tables.events, tables.outputs
     lost = np.flatnonzero((known.occurs == 0) & (known.late == 0))
     lost = lost[np.lexsort((events.id[lost], events.group[lost]))]
-    lost = lost[_starts(events.group[lost])]  # the lowest id of each
+    lost = lost[starts_of(events.group[lost])]  # the lowest id of each
     firsts = np.lexsort((outputs.position, outputs.group))
-    firsts = firsts[_starts(outputs.group[firsts])]
+    firsts = firsts[starts_of(outputs.group[firsts])]
     at = np.searchsorted(outputs.group[firsts], events.group[lost])
     there = np.append(outputs.group[firsts], -1)[at] == events.group[lost]
     last = np.full(len(tables.cases), np.iinfo(np.int64).min)
@@ -171,11 +167,12 @@ def of_lost(tables: Lineage, known: Facts) -> Findings:
         np.zeros(len(lost), np.int64),
         np.ones(len(lost), np.bool_),
         events.id[lost],
+        there,
         np.append(outputs.position[firsts], 0)[at],
     )
 
 
-def _starts(ordered: Ints) -> Ints:
+def starts_of(ordered: Ints) -> Ints:
     """Where each run of equal values begins."""
     new = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
@@ -186,7 +183,7 @@ def judgements(tables: Lineage, known: Facts, undecided: str | None = None) -> l
     """What is to be said of each case."""
     found = findings(tables, known)
     order = found.order()
-    starts = _starts(found.case[order] * FINE + found.cause[order])
+    starts = starts_of(found.case[order] * FINE + found.cause[order])
     causes: list[dict[Cause, int]] = [{} for _ in tables.cases]
     witnesses: list[dict[Cause, Witness]] = [{} for _ in tables.cases]
     for start, count in zip(starts, np.diff(starts, append=len(order)), strict=True):

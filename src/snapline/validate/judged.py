@@ -35,9 +35,9 @@ class Witness:
     #: of the output; of a late event the lowest in the late output; None if events are lost
     position: int | None
     #: wrong window, wrong pair, misplaced: the window of the event. Duplicate: the lowest position of an
-    #: output of the same (resource, window) that claims the id. Incomplete: the lowest one of an output
-    #: of the (resource, window). Late and windowed: the lowest position of an output in which the event
-    #: occurs rightly. Late twice: its second position in the late output.
+    #: output of the same (resource, window) that claims the id (None if it is forgotten: see incremental).
+    #: Incomplete: the lowest one of an output of the (resource, window). Late and windowed: the lowest
+    #: position of an output in which the event occurs rightly. Late twice: its second in the late output.
     other: int | None = None
 
 

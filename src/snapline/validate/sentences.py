@@ -142,6 +142,8 @@ def _told(witness: Witness, words: _Words, size_ms: Millis) -> str:
             text = f"{words.output} counts {words.who} more than once: the state took it in twice"
         case Cause.WRONG_VALUE:
             text = f"{words.output} has a count that is not the number of its ids, {words.who} among them"
+        case Cause.DUPLICATE if other is None:
+            text = f"{words.output} counts {words.who}, although its window was complete already"
         case Cause.DUPLICATE:
             text = (
                 f"{words.output} counts {words.who}, which is counted at position {other} already"

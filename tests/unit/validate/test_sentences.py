@@ -90,6 +90,11 @@ def told(cause, *values, event=None, resource=7, window=10_000, **options):
             "which is counted at position 4 already.",
         ),
         (
+            told(Cause.DUPLICATE, 17, 9),
+            "The output at position 9 for resource 7, window 10 s to 20 s counts event 17, "
+            "although its window was complete already.",
+        ),
+        (
             told(Cause.LATE_AND_WINDOWED, 17, 2, 9, event=GET),
             "GET 0:16 (id 17) is in the late output at position 2, and was counted for resource 7, "
             "window 10 s to 20 s at position 9.",
