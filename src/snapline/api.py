@@ -16,6 +16,7 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 from snapline.chaos.faults import describe
+from snapline.chaos.plan_file import read_plan
 from snapline.chaos.soak import soak
 from snapline.dataflow.graph import Dataflow
 from snapline.durations import millis
@@ -82,8 +83,9 @@ def run(
         rate: records per second, for workloads; inputs of your own say it themselves. `"max"`: all records
             are due at once, and the flow takes them as fast as it can.
         records: how many there are at rate `"max"`.
-        faults: what goes wrong, and when: `["kill slot=1 at=12s"]`; see `snapline list faults`.
-        chaos: faults at random, all the time: `"seed=7"`.
+        faults: what goes wrong, and when: `["kill slot=1 at=12s"]`, or a file of it: `"@plan.txt"`; see
+            `snapline list faults`. `kill driver` kills this very process: `resume="last"` goes on.
+        chaos: faults at random, all the time: `"seed=7"`, `"seed=7 intensity=low"` or `high`.
         spares: processes that wait, ready, to replace a lost slot at once.
         seed: of generated input and of chance.
         size: of a workload's input: `"full"` as in the papers, or `"small"`, where few records do.
@@ -104,7 +106,7 @@ def run(
     if slots is None:
         slots = available_slots(spark) if spark is not None else runtime.default_slots()
     duration_ms = millis(duration)
-    named = faults if isinstance(faults, str) else "; ".join(faults)
+    named = read_plan(faults) if isinstance(faults, str) else "; ".join(map(read_plan, faults))
     spec = Spec(
         flow if isinstance(flow, str) else flow.name,
         protocol,

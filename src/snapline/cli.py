@@ -16,6 +16,8 @@ from rich.markup import escape
 
 from snapline import cli_generate as generating
 from snapline import cli_runs as left
+from snapline import cli_validate as validating
+from snapline.chaos.plan_file import read_plan
 from snapline.cli_list import Kind, print_catalogue
 from snapline.cli_options import (
     ChaosOption,
@@ -153,7 +155,7 @@ def simulate_command(
         slots,
         records,
         guarantee,
-        faults,
+        None if faults is None else read_plan(faults),
         size_of(size or "small"),
         hot or 0,
         millis(hot_moves or 0, "--hot-moves"),
@@ -174,8 +176,11 @@ A run of twenty seconds on Spark, with a slot killed for real:
 A dataflow of your own, judged by runs without failures:
 [cyan]snapline run my_flow.py:flow --reference --faults "kill slot=0 at=5s"[/cyan]
 
-Ten minutes in which slots keep dying:
-[cyan]snapline run q12 --chaos seed=7 --duration 10m[/cyan]
+Ten minutes in which everything keeps breaking:
+[cyan]snapline run q12 --chaos "seed=7 intensity=high" --duration 10m[/cyan]
+
+Faults from a file:
+[cyan]snapline run q12 --faults @plan.txt[/cyan]
 
 A fifth of the bids from one bidder, another one every five seconds:
 [cyan]snapline run q12 --hot 20 --hot-moves 5s[/cyan]
@@ -242,7 +247,7 @@ def run_command(
             rate_of(rate),
             duration_ms,
             millis(interval, "--interval"),
-            named_or_drawn(faults, chaos, slots, duration_ms),
+            named_or_drawn(read_plan(faults), chaos, slots, duration_ms),
             spares,
             seed,
             str(source.resolve()) if source is not None else None,
@@ -261,6 +266,29 @@ def run_command(
         if spec is not None and system != OWN:
             raise typer.Exit(run_system(spec, runs, as_json))
         raise typer.Exit(run_on_spark(spec, resume, runs, timeouts(heartbeat, silence), as_json))
+
+
+@app.command("validate", epilog=validating.EXAMPLES)
+def validate_command(
+    name: validating.NameArgument = None,
+    source: validating.InputOption = None,
+    output: validating.OutputOption = None,
+    late: validating.LateOption = None,
+    window: validating.WindowOption = None,
+    promise: validating.PromiseOption = None,
+    engine: validating.EngineOption = validating.AUTO,
+    uncommitted: validating.UncommittedOption = False,
+    reference: validating.ReferenceOption = False,
+    junit: validating.JUnitOption = None,
+    runs: RunsOption = Path("runs"),
+    as_json: JsonOption = False,
+) -> None:
+    """Judge only: a run that is over, or what another system took in and put out."""
+    asked = validating.Asked(
+        *(name, source, output, late, window, promise, engine, uncommitted, reference, junit, runs)
+    )
+    with interruptible():
+        raise typer.Exit(validating.validate(asked, as_json))
 
 
 @app.command("runs", epilog=left.EXAMPLES)

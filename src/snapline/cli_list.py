@@ -9,7 +9,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from snapline.chaos.faults import GRAMMAR
+from snapline.chaos.faults import GRAMMAR, parse, where
 from snapline.cli_tables import print_json, results
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.spec import OWN
@@ -64,7 +64,10 @@ def _systems() -> list[Row]:
 
 
 def _faults() -> list[Row]:
-    return [{"name": example, "summary": meaning} for example, meaning in GRAMMAR]
+    return [
+        {"name": example, "summary": meaning, "where": where(parse(example)[0])}
+        for example, meaning in GRAMMAR
+    ]
 
 
 LISTS: dict[Kind, Callable[[], list[Row]]] = {

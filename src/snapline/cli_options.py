@@ -40,7 +40,8 @@ FaultsOption = Annotated[
     Text,
     typer.Option(
         metavar="TEXT",
-        help="What goes wrong, as [cyan]snapline list faults[/] shows it; an empty text: nothing.  "
+        help="What goes wrong, as [cyan]snapline list faults[/] shows it, or [cyan]@FILE[/] with it; an "
+        "empty text: nothing.  "
         "[dim]default: drawn from the seed[/]",
     ),
 ]
@@ -114,15 +115,16 @@ IntervalOption = Annotated[str, typer.Option(metavar="I", help="Between checkpoi
 RealFaultsOption = Annotated[
     str,
     typer.Option(
-        metavar="TEXT", help="What goes wrong, as [cyan]snapline list faults[/] shows it."
+        metavar="TEXT",
+        help="What goes wrong, as [cyan]snapline list faults[/] shows it, or [cyan]@FILE[/] with it.",
     ),
 ]
 ChaosOption = Annotated[
     Text,
     typer.Option(
         metavar="TEXT",
-        help="Slots die at random, all the time: [cyan]seed=7[/], or "
-        "[cyan]seed=7 intensity=low|high[/].",
+        help="Faults at random, all the time: [cyan]seed=7[/] kills and pauses slots, with "
+        "[cyan]intensity=low[/] little is slow, with [cyan]intensity=high[/] everything breaks.",
     ),
 ]
 SparesOption = Annotated[

@@ -1,11 +1,14 @@
 """Delays around the time-out, lost connections, partitions, dead drivers, a store that fails at times."""
 
+from dataclasses import replace
+
 import pytest
 from sim_runs import FRESH, Case, can_run, happened, kept
 from test_faults_happen import each_protocol, journeys, notes, saw, shown
 
-from snapline.chaos.faults import KINDS, describe
+from snapline.chaos.faults import KINDS, At, Kill, describe
 from snapline.chaos.plan import draw
+from snapline.chaos.soak import soak
 from snapline.ids import slot_of
 from snapline.journal.entry import Handled
 from snapline.protocols import PROTOCOLS
@@ -149,6 +152,27 @@ def test_plans_of_all_kinds_leave_every_promise_kept(protocol, seed):
     workload = "reachability" if can_run(protocol, "reachability") and seed % 2 else "counting"
     faults = describe(draw(seed, 3, DURATION_MS, kinds=KINDS))
     kept(Case(protocol, workload, seed, records=20, faults=faults))
+
+
+SCALE = 8
+"""A simulated slot may be silent for an eighth of the time that a real one may."""
+
+
+def scaled(fault):
+    """What chaos draws for a real run, in the time of the simulator."""
+    if isinstance(fault, Kill):
+        return Kill(fault.slots, At(fault.when.ms // SCALE))
+    names = [name for name in ("at_ms", "for_ms", "delay_ms") if hasattr(fault, name)]
+    return replace(fault, **{name: getattr(fault, name) // SCALE for name in names})
+
+
+@pytest.mark.parametrize("intensity", ["low", "high"])
+@each_protocol
+def test_chaos_as_in_real_runs_leaves_every_promise_kept(protocol, intensity):
+    for seed in (1, 2, FRESH):
+        plan = soak(f"seed={seed} intensity={intensity}", 3, DURATION_MS * SCALE)
+        faults = describe(tuple(map(scaled, plan)))
+        kept(Case(protocol, "counting", seed, records=20, faults=faults))
 
 
 @pytest.mark.parametrize(

@@ -326,8 +326,10 @@ def where(fault: Fault) -> str:
             return "simulator"
         case KillExecutor():
             return "simulator, clusters"  # on a local master there is no executor of its own
+        case KillDriver() | PauseDriver():
+            return "everywhere"  # also in systems that are not ours
         case _:
-            return "everywhere"
+            return "simulator, real runs"
 
 
 def parse(text: str) -> tuple[Fault, ...]:

@@ -1,70 +1,185 @@
-"""A long run in which slots keep dying: faults for the whole of it, drawn from a seed.
+"""A long run in which things keep breaking: faults for the whole of it, drawn from a seed.
 
-`seed=7 intensity=high` is all that has to be said. Faults come one after the other at random intervals:
-mostly one slot is killed, sometimes several at once, sometimes another one while the job recovers, and
-sometimes a slot stands still for so long that it is given up and comes back as a zombie. The beginning
-is left in peace, so that something is committed, and the end, so that the run can be seen to recover.
+`seed=7 intensity=high` is all that has to be said. Moments come one after the other at random intervals,
+and at each something breaks. Three intensities differ in how often, and in what:
+
+- *low*: what a good day brings: networks and stores that are slow, pauses, all shorter than a slot may be
+  silent, so that nobody is given up; and one kill.
+- *medium*: processes. Mostly one slot is killed, sometimes several at once, sometimes another one while
+  the job recovers, and sometimes a slot stands still for so long that it is given up, and comes back as a
+  zombie.
+- *high*: everything, often, up to three things at once: processes, the network (delays and cuts below and
+  beyond the time-out, lost connections, partitions), the store (slow, failing, away), the coordinator.
+
+The beginning is left in peace, so that something is committed, and the end, so that the run can be seen to
+recover. Nothing is drawn that ends a run: no damage, and nothing that kills the driver.
 
 A kill in a recovery has a time here, shortly after the kill before it. `on=recovery` would not do: those
 that wait all take the first recovery that comes, and then the recoveries of each other.
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-from snapline.chaos.faults import At, Fault, Kill, Pause
+from snapline.chaos.faults import (
+    At,
+    Cut,
+    Delay,
+    Fault,
+    Kill,
+    Pause,
+    PauseCoordinator,
+    StoreFailing,
+    StoreOutage,
+    StoreSlow,
+    cut,
+)
 from snapline.errors import FaultSyntaxError
 from snapline.ids import Millis, SlotId
 
-#: the mean time between two faults
+#: the mean time between two moments
 INTERVALS_MS: Mapping[str, Millis] = {"low": 20_000, "medium": 12_000, "high": 6_000}
 PEACE_MS = 3_000  # at the beginning
 PEACE_PERCENT = 10  # at the end
-PAUSE_MS = (3_000, 6_000)  # longer than a slot may be silent in a real run
+AT_ONCE_MAX = 3  # so much breaks at one moment of a run with a high intensity
+TIMEOUT_MS = 2_000  # a slot may be silent for so long in a real run
+PAUSE_MS = (3_000, 6_000)  # longer than that
+SHORT_MS = (100, 1_200)  # shorter than that
 RECOVERY_MS = (10, 800)  # after a loss: real slots need about so long to run again
-#: what happens, in proportion
-WEIGHTS: Mapping[str, int] = {"one": 6, "several": 2, "recovery": 2, "pause": 1}
+FOR_MS = (1_000, 4_000)  # how long a slow network or a slow store lasts
+STORE_MS = (10, 200)  # how much slower a store becomes
+FAILING_PERCENT = (5, 40)
+#: what happens at a moment, in proportion
+MILD: Mapping[str, int] = {"slow network": 4, "short pause": 2, "slow store": 2}
+PROCESSES: Mapping[str, int] = {"one": 6, "several": 2, "recovery": 2, "pause": 1}
+EVERYTHING: Mapping[str, int] = {
+    **PROCESSES,
+    **MILD,
+    "too slow a network": 2,
+    "short cut": 2,
+    "long cut": 2,
+    "lost connection": 2,
+    "partition": 2,
+    "failing store": 2,
+    "outage": 1,
+    "pause of the coordinator": 1,
+}
 
 
 def soak(text: str, slots: int, duration_ms: Millis) -> tuple[Fault, ...]:
     """The faults that a text such as `seed=7 intensity=high` means for a run of this size."""
-    seed, mean_ms = _read(text)
+    seed, intensity = _read(text)
+    mean_ms = INTERVALS_MS[intensity]
     rng = random.Random(f"{seed}:soak")
     end_ms = duration_ms * (100 - PEACE_PERCENT) // 100
+    moments: list[Millis] = []
     faults: list[Fault] = []
     at_ms = PEACE_MS + rng.randint(0, mean_ms)
     while at_ms < end_ms:
-        faults += _draw(rng, slots, at_ms, end_ms)
+        moments.append(at_ms)
+        dice = _Dice(rng, slots, at_ms, end_ms)
+        if intensity == "high":
+            for _ in range(rng.randint(1, AT_ONCE_MAX)):
+                faults += dice.draw(EVERYTHING)
+        else:
+            faults += dice.draw(PROCESSES if intensity == "medium" else MILD)
         at_ms += rng.randint(mean_ms // 2, mean_ms * 3 // 2)
+    if intensity == "low" and moments:
+        faults.append(Kill((rng.randrange(slots),), At(rng.choice(moments))))
     return tuple(faults)
 
 
-def _draw(rng: random.Random, slots: int, at_ms: Millis, end_ms: Millis) -> list[Fault]:
-    """What happens at one moment."""
-    (what,) = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
-    slot = rng.randrange(slots)
-    match what:
-        case "several" if slots > 1:
-            return [Kill(_several(rng, slots), At(at_ms))]
-        case "recovery" if slots > 1:
-            other = (
-                slot + rng.randrange(1, slots)
-            ) % slots  # the same one is not there to be killed
-            then_ms = min(at_ms + rng.randint(*RECOVERY_MS), end_ms - 1)
-            return [Kill((slot,), At(at_ms)), Kill((other,), At(then_ms))]
-        case "pause":
-            span_ms = rng.randint(*PAUSE_MS)
-            if at_ms + span_ms < end_ms:
-                return [Pause(slot, at_ms, span_ms)]
-    return [Kill((slot,), At(at_ms))]
+class _Dice:
+    """What happens at one moment of a run."""
+
+    def __init__(self, rng: random.Random, slots: int, at_ms: Millis, end_ms: Millis) -> None:
+        self.rng = rng
+        self.slots = slots
+        self.at_ms = at_ms
+        self.end_ms = end_ms
+        self.slot: SlotId = 0
+
+    def draw(self, weights: Mapping[str, int]) -> list[Fault]:
+        (what,) = self.rng.choices(list(weights), list(weights.values()))
+        self.slot = self.rng.randrange(self.slots)
+        match what:
+            case "several" if self.slots > 1:
+                return [Kill(self._several(), At(self.at_ms))]
+            case "recovery" if self.slots > 1:
+                return self._kill_twice()
+            case "pause":
+                return self._pause()
+            case _ if what in _MAKE:
+                return [_MAKE[what](self)]
+        return [Kill((self.slot,), At(self.at_ms))]
+
+    def _kill_twice(self) -> list[Fault]:
+        other = self._other()  # the same one is not there to be killed
+        then_ms = min(self.at_ms + self.rng.randint(*RECOVERY_MS), self.end_ms - 1)
+        return [Kill((self.slot,), At(self.at_ms)), Kill((other,), At(then_ms))]
+
+    def _pause(self) -> list[Fault]:
+        span_ms = self.rng.randint(*PAUSE_MS)
+        if self.at_ms + span_ms < self.end_ms:
+            return [Pause(self.slot, self.at_ms, span_ms)]
+        return [Kill((self.slot,), At(self.at_ms))]
+
+    def _several(self) -> tuple[SlotId, ...]:
+        count = self.rng.randint(2, self.slots)
+        return tuple(sorted(self.rng.sample(range(self.slots), count)))
+
+    def _other(self) -> SlotId:
+        return (self.slot + self.rng.randrange(1, self.slots)) % self.slots
+
+    def _peer(self) -> SlotId | None:
+        """Another slot, or the coordinator."""
+        alone = self.slots == 1 or self.rng.randrange(2) == 0
+        return None if alone else self._other()
+
+    def span(self, between: tuple[Millis, Millis]) -> tuple[Millis, Millis]:
+        """When something begins, and how long it lasts; it is over before the end is left in peace."""
+        return self.at_ms, max(1, min(self.rng.randint(*between), self.end_ms - self.at_ms - 1))
+
+    def delay(self, between: tuple[Millis, Millis]) -> Fault:
+        """A slow network."""
+        return Delay(self.slot, self.rng.randint(*between), *self.span(FOR_MS))
+
+    def cut(self, between: tuple[Millis, Millis]) -> Fault:
+        """Nothing passes for a while."""
+        return Cut(self.slot, self._peer(), *self.span(between))
+
+    def lost_connection(self) -> Fault:
+        """A connection that breaks."""
+        return Cut(self.slot, self._peer(), self.at_ms)
+
+    def partition(self) -> Fault:
+        """Some slots without the others and the coordinator."""
+        here = self._several() if self.slots > 2 else (self.slot,)
+        there: list[SlotId | None] = [slot for slot in range(self.slots) if slot not in here]
+        return cut(here, (*there, None), *self.span(PAUSE_MS))
 
 
-def _several(rng: random.Random, slots: int) -> tuple[SlotId, ...]:
-    return tuple(sorted(rng.sample(range(slots), rng.randint(2, slots))))
+_Make: TypeAlias = Callable[[_Dice], Fault]
+_MAKE: Mapping[str, _Make] = {
+    "slow network": lambda dice: dice.delay((50, 800)),
+    "too slow a network": lambda dice: dice.delay((TIMEOUT_MS + 500, 2 * TIMEOUT_MS)),
+    "short pause": lambda dice: Pause(dice.slot, *dice.span(SHORT_MS)),
+    "short cut": lambda dice: dice.cut(SHORT_MS),
+    "long cut": lambda dice: dice.cut(PAUSE_MS),
+    "lost connection": _Dice.lost_connection,
+    "partition": _Dice.partition,
+    "slow store": lambda dice: StoreSlow(dice.rng.randint(*STORE_MS), *dice.span(FOR_MS)),
+    "failing store": lambda dice: StoreFailing(
+        dice.rng.randint(*FAILING_PERCENT), *dice.span(FOR_MS)
+    ),
+    "outage": lambda dice: StoreOutage(*dice.span(FOR_MS)),
+    "pause of the coordinator": lambda dice: PauseCoordinator(*dice.span(SHORT_MS)),
+}
 
 
-def _read(text: str) -> tuple[int, Millis]:
-    """The seed, and the mean time between two faults."""
+def _read(text: str) -> tuple[int, str]:
+    """The seed, and the intensity."""
     said: dict[str, str] = {}
     for word in text.split():
         key, equals, value = word.partition("=")
@@ -76,7 +191,7 @@ def _read(text: str) -> tuple[int, Millis]:
         raise _unclear(text, f"there is no intensity {intensity!r}")
     if not (said.get("seed", "").isascii() and said.get("seed", "").isdigit()):
         raise _unclear(text, "a seed is a whole number from 0 on")
-    return int(said["seed"]), INTERVALS_MS[intensity]
+    return int(said["seed"]), intensity
 
 
 def _unclear(text: str, problem: str) -> FaultSyntaxError:

@@ -232,7 +232,10 @@ def test_every_form_says_where_it_works_and_when_it_strikes():
     wheres = {statement: where(fault) for statement, fault in MEANINGS.items()}
     assert wheres.pop("kill slot=1 step=137") == "simulator"
     assert wheres.pop("kill executor=1 at=1s") == "simulator, clusters"
-    assert set(wheres.values()) == {"everywhere"}
+    assert [s for s, there in wheres.items() if there == "everywhere"] == [
+        s for s in MEANINGS if "driver" in s
+    ]
+    assert set(wheres.values()) == {"everywhere", "simulator, real runs"}
     timed = {statement: start_ms(fault) for statement, fault in MEANINGS.items()}
     assert {statement for statement, ms in timed.items() if ms is None} == {
         statement for statement in MEANINGS if "at=" not in statement

@@ -28,6 +28,12 @@ def test_without_a_kind_everything_is_listed():
     assert names(listed["protocols"]) == list(PROTOCOLS)
     assert names(listed["workloads"]) == list(WORKLOADS)
     assert names(listed["faults"]) == [example for example, _ in GRAMMAR]
+    assert {row["where"] for row in listed["faults"]} == {
+        "everywhere",
+        "simulator",
+        "simulator, clusters",
+        "simulator, real runs",
+    }
     assert names(listed["systems"]) == ["snapline", *SYSTEMS]
 
 
