@@ -46,14 +46,19 @@ class Outcome:
         return [entry.detail["slot"] for entry in self.what("lost")]
 
 
-def a_job(workload: str, protocol: str, params: Params, publish_lag: int = 0) -> Job:
+BATCH = Settings().batch_max_records
+
+
+def a_job(
+    workload: str, protocol: str, params: Params, publish_lag: int = 0, batch: int = BATCH
+) -> Job:
     return Job(
         workload,
         deploy(WORKLOADS[workload].build(params), params.partitions, lean=True),
         PROTOCOLS[protocol],
         Options(interval_ms=300),
         PROTOCOLS[protocol].guarantees[0],
-        Settings(linger_ms=2, publish_lag=publish_lag),
+        Settings(linger_ms=2, publish_lag=publish_lag, batch_max_records=batch),
     )
 
 
@@ -66,15 +71,18 @@ def run_processes(
     duration_ms: int = 3_000,
     slots: int = 2,
     hot: int = 0,
+    settings: tuple[tuple[str, int], ...] = (),
     publish_lag: int = 0,
+    batch: int = BATCH,
     spares: int = 0,
     timeouts: Timeouts | None = None,
     program: str = PROGRAM,
     on_event: Callable[[Driver, Happened], None] = lambda driver, happened: None,
 ) -> Outcome:
     """Run a workload to its end, and judge the output."""
-    params = Params(1, slots, 300 * duration_ms // 1000, duration_ms, hot=hot)
-    job = a_job(workload, protocol, params, publish_lag)
+    records = 300 * duration_ms // 1000
+    params = Params(1, slots, records, duration_ms, hot=hot, settings=settings)
+    job = a_job(workload, protocol, params, publish_lag, batch)
     directory = RunDirectory.create(tmp_path, workload, protocol, {})
     happened: list[Happened] = []
 
