@@ -71,11 +71,22 @@ logger.task.level = off
 
 def own_session(slots: int, spares: int = 0, master: str | None = None) -> SparkSession:
     """A quiet local session with a core for every slot and spare, and one more for everything else."""
+    cores = slots + spares + 1
+    settings = {"spark.sql.shuffle.partitions": str(cores)}
+    return _session(master or f"local[{cores}]", QUICK_START, settings)
+
+
+def batch_session(memory_mb: int, settings: Mapping[str, str]) -> SparkSession:
+    """A quiet local session for a job over much data: all cores, so much memory, Java at full speed."""
+    memory = {"spark.driver.memory": f"{memory_mb}m"}
+    return _session(f"local[{len(os.sched_getaffinity(0))}]", "", {**memory, **settings})
+
+
+def _session(master: str, java_options: str, more: Mapping[str, str]) -> SparkSession:
     if SparkContext._active_spark_context is not None:
         raise UsageError("this process has a Spark session already: pass it, or stop it first")
-    cores = slots + spares + 1
     logging = keep("log4j2.properties", QUIET_LOGGING)
-    options = f"-Dlog4j2.configurationFile={logging.as_uri()} {QUICK_START}"
+    options = f"-Dlog4j2.configurationFile={logging.as_uri()} {java_options}"
     settings: dict[str, Any] = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -84,11 +95,11 @@ def own_session(slots: int, spares: int = 0, master: str | None = None) -> Spark
         "spark.python.daemon.module": "snapline.runtime.daemon",
         "spark.python.task.killTimeout": "200ms",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.shuffle.partitions": str(cores),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **more,
     }
-    builder = SparkSession.builder.appName("snapline").master(master or f"local[{cores}]")
+    builder = SparkSession.builder.appName("snapline").master(master)
     with _environment(_launch_environment()):
         return builder.config(map=settings).getOrCreate()
 
