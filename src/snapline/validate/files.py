@@ -1,0 +1,214 @@
+"""A verdict as files: JSON for programs, JUnit XML for build servers.
+
+*JSON*, one object; keys are only ever added:
+
+- `judged` (what: a run, an output), `view` (`committed`: what readers see; `uncommitted`: all that was
+  written, of an exactly-once system with what it took back), `by` (who judged);
+- `promise`, `kept` (`yes`, `no`, `unknown`), `because` (one sentence), `guarantees` (each with its answer);
+- of outputs with lineage: `inputs`, `outputs`, `late`, `lost`, `repeated`, `reliable`, `reliability` (in
+  percent), `undecided` (why something is unknown, or null), and `causes`: a list of `cause`, `count`, `breaks`
+  (guarantees), the fields of its `Witness`, and `sentence`; of others: `problems`, a list of sentences;
+- `metrics`: whatever was measured, by name.
+
+*JUnit*, one testcase for each guarantee. The promised one fails with the sentence of the witness if it is
+broken, and is an error if nobody knows: servers take a skipped test for a passed one, and a promise that
+could not be judged must not turn a build green. A guarantee that nobody promised is skipped unless it was
+kept.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from xml.etree import ElementTree
+
+from snapline.core.policy import Guarantee
+from snapline.errors import UsageError
+from snapline.validate.causes import BREAKS, Cause
+from snapline.validate.judged import PROMISES, Answer, Judged
+
+_FIGURES: Final = (
+    *("inputs", "outputs", "late", "lost", "repeated", "reliable", "reliability"),
+    "undecided",
+)
+_NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What there is to say about one output. Who promises nothing is held to exactly once."""
+
+    name: str  # the run, or the output
+    promised: Guarantee
+    because: str
+    guarantees: Mapping[Guarantee, Answer]
+    judged: Judged | None = None  # where outputs name the inputs behind them
+    sentences: Mapping[Cause, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()  # where they do not
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    view: str = "committed"
+    by: str = "in process"
+
+    @property
+    def kept(self) -> Answer:
+        """Whether the promise was kept."""
+        return self.guarantees[held_to(self.promised)]
+
+
+def held_to(promised: Guarantee) -> Guarantee:
+    """The guarantee that decides."""
+    return Guarantee.EXACTLY_ONCE if promised is Guarantee.NOTHING else promised
+
+
+def report_of(
+    name: str,
+    judged: Judged,
+    sentences: Mapping[Cause, str],
+    promised: Guarantee,
+    *,
+    metrics: Mapping[str, Any] | None = None,
+    view: str = "committed",
+    by: str = "in process",
+) -> Report:
+    """The report of a judgement; `sentences` has one for each of its causes."""
+    level = held_to(promised)
+    kept = judged.kept(level)
+    broken = [c for c in Cause if c in sentences and c in judged.causes and level in BREAKS[c]]
+    if kept == "no":
+        because = f"{broken[0]}: {sentences[broken[0]]}" if broken else str(judged.leading)
+        if promised is Guarantee.NOTHING:
+            because = f"nothing was promised, and the output is wrong: {because}"
+    else:
+        because = judged.undecided or (
+            f"{judged.reliable:,} of {judged.inputs:,} events were counted once in "
+            f"{judged.outputs:,} outputs, or late ({judged.late:,})"
+        )
+    answers = {guarantee: judged.kept(guarantee) for guarantee in PROMISES}
+    return Report(name, promised, because, answers, judged, sentences, (), metrics or {}, view, by)
+
+
+# JSON.
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """A report as plain values."""
+    document: dict[str, Any] = {
+        "judged": report.name,
+        "view": report.view,
+        "by": report.by,
+        "promise": report.promised.value,
+        "kept": report.kept,
+        "because": report.because,
+        "guarantees": {level.value: report.guarantees[level] for level in PROMISES},
+    }
+    if report.judged is None:
+        document["problems"] = list(report.problems)
+    else:
+        document |= {name: getattr(report.judged, name) for name in _FIGURES}
+        document["causes"] = [
+            _cause(report, cause) for cause in Cause if cause in report.judged.causes
+        ]
+    return document | {"metrics": _plain(report.metrics)}
+
+
+def _cause(report: Report, cause: Cause) -> dict[str, Any]:
+    assert report.judged is not None
+    return {
+        **asdict(report.judged.witnesses[cause]),
+        "count": report.judged.causes[cause],
+        "breaks": [level.value for level in PROMISES if level in BREAKS[cause]],
+        "sentence": report.sentences.get(cause),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON knows: what is not a number is null."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):  # a number of numpy
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_json(report: Report, file: Path) -> None:
+    """Write a report. Raises UsageError if it cannot be."""
+    text = json.dumps(to_json(report), indent=2, ensure_ascii=False, allow_nan=False)
+    _write(file, f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+# JUnit.
+
+
+def write_junit(report: Report, file: Path) -> None:
+    """Write a report. Raises UsageError if it cannot be."""
+    _write(file, to_junit(report))
+
+
+def to_junit(report: Report) -> bytes:
+    """A report as JUnit XML."""
+    suites = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(suites, "testsuite", name=_xml(f"snapline {report.name}"))
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in _properties(report).items():
+        ElementTree.SubElement(properties, "property", name=name, value=_xml(str(value)))
+    for level in PROMISES:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=_xml(f"snapline.{report.name}"), name=level.value
+        )
+        _add_result(report, level, case)
+    results = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = {name: len(suite.findall(f"testcase/{tag}")) for name, tag in results.items()}
+    for element in (suites, suite):
+        element.set("tests", str(len(PROMISES)))
+        for name, count in counts.items():
+            element.set(name, str(count))
+    text: bytes = ElementTree.tostring(suites, "utf-8", xml_declaration=True)
+    return text
+
+
+def _add_result(report: Report, level: Guarantee, case: ElementTree.Element) -> None:
+    answer = report.guarantees[level]
+    if answer == "yes":
+        return
+    if level is not held_to(report.promised):
+        why = f"not promised; whether it was kept: {answer}"
+        ElementTree.SubElement(case, "skipped", message=why)
+        return
+    tag = "failure" if answer == "no" else "error"
+    result = ElementTree.SubElement(case, tag, message=_xml(report.because), type=answer)
+    result.text = _xml(_story(report, level))
+
+
+def _properties(report: Report) -> dict[str, Any]:
+    known = {"view": report.view, "promise": report.promised.value, "by": report.by}
+    if report.judged is not None:
+        known |= {name: getattr(report.judged, name) for name in _FIGURES[:-1]}
+    return known
+
+
+def _story(report: Report, level: Guarantee) -> str:
+    """All that speaks against a guarantee, a line each."""
+    if report.judged is None:
+        return "\n".join(report.problems)
+    found = [cause for cause in Cause if cause in report.judged.causes and level in BREAKS[cause]]
+    return "\n".join(
+        f"{cause} ({report.judged.causes[cause]}): {report.sentences.get(cause, '')}"
+        for cause in found
+    )
+
+
+def _xml(text: str) -> str:
+    """A text without the characters that XML cannot hold."""
+    return _NO_XML.sub("\ufffd", text)
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}") from error

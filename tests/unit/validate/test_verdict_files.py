@@ -1,0 +1,154 @@
+"""A verdict as JSON and as JUnit XML: complete, stable, and accepted by parsers."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from snapline.core.policy import Guarantee
+from snapline.errors import UsageError
+from snapline.validate.causes import Cause
+from snapline.validate.files import Report, report_of, to_json, to_junit, write_json, write_junit
+from snapline.validate.judged import PROMISES, Judged, Witness
+from snapline.validate.sentences import sentence
+
+EXACTLY, LEAST, MOST = Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE
+FINE = Judged(100, 9, 3, 0, 0, 100)
+DUPLICATE = Witness(Cause.DUPLICATE, "/a\0", 10_000, 17, 9, 4)
+LOST = Witness(Cause.TRUNCATED, "/a\0", 20_000, 18, None)
+BROKEN = Judged(
+    *(100, 9, 3, 1, 2, 97),
+    {Cause.DUPLICATE: 2, Cause.TRUNCATED: 1},
+    {Cause.DUPLICATE: DUPLICATE, Cause.TRUNCATED: LOST},
+)
+SENTENCES = {w.cause: sentence(w, 10_000, fault="active: kill") for w in BROKEN.witnesses.values()}
+
+
+def broken(promised=EXACTLY, **options):
+    return report_of("run-1", BROKEN, SENTENCES, promised, **options)
+
+
+def junit(report):
+    suites = ElementTree.fromstring(to_junit(report))
+    suite = suites.find("testsuite")
+    assert [case.get("name") for case in suite.iter("testcase")] == [g.value for g in PROMISES]
+    for tag, name in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        count = len(suite.findall(f"testcase/{tag}"))
+        assert suite.get(name) == suites.get(name) == str(count)
+    assert suite.get("tests") == "3"
+    return {case.get("name"): next(iter(case), None) for case in suite.iter("testcase")}
+
+
+def test_json_has_all_that_was_found():
+    report = broken(
+        metrics={"p99": np.float64("nan"), "phases": [{"n": np.int64(3)}]}, view="uncommitted"
+    )
+    assert to_json(report) == {
+        "judged": "run-1",
+        "view": "uncommitted",
+        "by": "in process",
+        "promise": "exactly-once",
+        "kept": "no",
+        "because": f"duplicate: {SENTENCES[Cause.DUPLICATE]}",
+        "guarantees": {"at-most-once": "no", "at-least-once": "no", "exactly-once": "no"},
+        "inputs": 100,
+        "outputs": 9,
+        "late": 3,
+        "lost": 1,
+        "repeated": 2,
+        "reliable": 97,
+        "reliability": 97.0,
+        "undecided": None,
+        "causes": [
+            {
+                "cause": "duplicate",
+                "resource": "/a\0",
+                "window": 10_000,
+                "id": 17,
+                "position": 9,
+                "other": 4,
+                "count": 2,
+                "breaks": ["at-most-once", "exactly-once"],
+                "sentence": SENTENCES[Cause.DUPLICATE],
+            },
+            {
+                "cause": "truncated",
+                "resource": "/a\0",
+                "window": 20_000,
+                "id": 18,
+                "position": None,
+                "other": None,
+                "count": 1,
+                "breaks": ["at-least-once", "exactly-once"],
+                "sentence": SENTENCES[Cause.TRUNCATED],
+            },
+        ],
+        "metrics": {"p99": None, "phases": [{"n": 3}]},
+    }
+
+
+def test_json_on_disk_is_what_was_meant(tmp_path):
+    write_json(broken(), tmp_path / "verdict.json")
+    assert json.loads((tmp_path / "verdict.json").read_text()) == to_json(broken())
+
+
+def test_the_promise_decides_and_names_the_cause_that_breaks_it():
+    assert broken(LEAST).because == f"truncated: {SENTENCES[Cause.TRUNCATED]}"
+    assert broken(MOST).because == f"duplicate: {SENTENCES[Cause.DUPLICATE]}"
+    nothing = broken(Guarantee.NOTHING)
+    assert nothing.kept == "no"
+    assert nothing.because.startswith("nothing was promised, and the output is wrong: duplicate: ")
+    fine = report_of("run-1", FINE, {}, EXACTLY)
+    assert (fine.kept, fine.because) == (
+        "yes",
+        "100 of 100 events were counted once in 9 outputs, or late (3)",
+    )
+
+
+def test_a_kept_promise_is_three_passed_tests():
+    assert set(junit(report_of("run-1", FINE, {}, EXACTLY)).values()) == {None}
+
+
+@pytest.mark.parametrize("promised", [EXACTLY, Guarantee.NOTHING])
+def test_a_broken_promise_fails_with_the_witness(promised):
+    results = junit(broken(promised))
+    failure = results.pop("exactly-once")
+    assert failure.tag == "failure"
+    assert SENTENCES[Cause.DUPLICATE] in failure.get("message")
+    assert failure.text.splitlines() == [
+        f"duplicate (2): {SENTENCES[Cause.DUPLICATE]}",
+        f"truncated (1): {SENTENCES[Cause.TRUNCATED]}",
+    ]
+    assert {result.tag for result in results.values()} == {"skipped"}
+    assert results["at-most-once"].get("message") == "not promised; whether it was kept: no"
+
+
+def test_a_promise_that_nobody_can_judge_is_an_error():
+    unsure = Judged(
+        *(100, 9, 3, 1, 0, 99), {Cause.TRUNCATED: 1}, {Cause.TRUNCATED: LOST}, "cut short"
+    )
+    results = junit(report_of("run-1", unsure, SENTENCES, LEAST))
+    assert results["at-least-once"].tag == "error"
+    assert results["at-least-once"].get("message") == "cut short"
+    assert results["exactly-once"].tag == "skipped"
+
+
+def test_what_xml_cannot_hold_does_not_spoil_the_file(tmp_path):
+    answers = dict.fromkeys(PROMISES, "no")
+    report = Report(
+        "a<b>&\x01", EXACTLY, 'bad "\ud800" \x00', answers, problems=("one \x02", "two")
+    )
+    write_junit(report, tmp_path / "report.xml")
+    suite = ElementTree.parse(tmp_path / "report.xml").getroot().find("testsuite")
+    assert suite.get("name") == "snapline a<b>&\ufffd"
+    assert suite.find("testcase/failure").get("message") == 'bad "\ufffd" \ufffd'
+    assert suite.find("testcase/failure").text == "one \ufffd\ntwo"
+    write_json(report, tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text())["problems"] == ["one \x02", "two"]
+
+
+def test_a_file_that_cannot_be_written_is_bad_input(tmp_path):
+    for write in (write_json, write_junit):
+        with pytest.raises(UsageError, match=r"cannot write .*none/x: No such file or directory"):
+            write(broken(), tmp_path / "none" / "x")
