@@ -124,6 +124,11 @@ def test_a_broken_promise_fails_with_the_witness(promised):
     assert results["at-most-once"].get("message") == "not promised; whether it was kept: no"
 
 
+def test_only_what_breaks_the_promise_is_told_of_it():
+    failure = junit(broken(LEAST))["at-least-once"]
+    assert failure.text == f"truncated (1): {SENTENCES[Cause.TRUNCATED]}"
+
+
 def test_a_promise_that_nobody_can_judge_is_an_error():
     unsure = Judged(
         *(100, 9, 3, 1, 0, 99), {Cause.TRUNCATED: 1}, {Cause.TRUNCATED: LOST}, "cut short"
