@@ -165,12 +165,12 @@ def test_what_no_network_does_is_refused(proxy):
 
 
 def test_without_a_target_a_client_is_sent_away():
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        nobody = taken.getsockname()[:2]
-    with Proxy(nobody) as proxy, closing(connect(proxy)) as client:
-        with pytest.raises(ConnectionResetError):
-            client.recv(1)
-        assert proxy.connections == 0
+    with closing(socket.socket()) as nobody:
+        nobody.bind(("127.0.0.1", 0))  # taken, so that nobody else gets it, and nobody listens
+        with Proxy(nobody.getsockname()[:2]) as proxy, closing(connect(proxy)) as client:
+            with pytest.raises(ConnectionResetError):
+                client.recv(1)
+            assert proxy.connections == 0
 
 
 def test_a_closed_proxy_breaks_its_connections_and_listens_no_more(echo):
