@@ -6,7 +6,7 @@
   written, of an exactly-once system with what it took back), `by` (who judged);
 - `promise`, `kept` (`yes`, `no`, `unknown`), `because` (one sentence), `guarantees` (each with its answer);
 - of outputs with lineage: `inputs`, `outputs`, `late`, `lost`, `repeated`, `reliable`, `reliability` (in
-  percent), `undecided` (why something is unknown, or null), and `causes`: a list, each with `cause`, `count`,
+  percent), `undecided` (why something is unknown, or null), `causes`: a list, each with `cause`, `count`,
   `breaks` (guarantees), the fields of its `Witness`, and `sentence`; of others `problems`, a list of texts;
 - `metrics`: whatever was measured, by name.
 
