@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
-from xml.etree import ElementTree
+from typing import Annotated, Final
 
 import typer
 from rich import box
@@ -16,7 +15,8 @@ from snapline.cli_tables import messages, print_json, results
 from snapline.core.policy import Guarantee
 from snapline.durations import millis
 from snapline.errors import UsageError
-from snapline.validate.causes import BREAKS, Cause
+from snapline.validate.causes import Cause
+from snapline.validate.files import Report, held_to, report_of, to_json, write_junit
 from snapline.validate.judged import PROMISES, Judged
 
 EXIT: Final = {"yes": 0, "no": 1, "unknown": 3}
@@ -108,60 +108,15 @@ class Asked:
     runs: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The answer, whoever gave it."""
-
-    what: str  # the run, or the output
-    kept: str
-    because: str
-    guarantees: Mapping[str, str]
-    promise: Guarantee
-    by: str  # who judged, and why there
-    judged: Judged | None = None
-    sentences: Mapping[Cause, str] | None = None
-    problems: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        document: dict[str, Any] = {
-            "judged": self.what,
-            "kept": self.kept,
-            "promise": self.promise.value,
-            "because": self.because,
-            "guarantees": dict(self.guarantees),
-            "by": self.by,
-        }
-        if self.judged is not None:
-            document |= _figures(self.judged)
-            document["causes"] = [
-                {
-                    **asdict(self.judged.witnesses[cause]),
-                    "count": self.judged.causes[cause],
-                    "sentence": (self.sentences or {}).get(cause),
-                }
-                for cause in Cause
-                if cause in self.judged.causes
-            ]
-        else:
-            document["problems"] = list(self.problems)
-        return document
-
-
-def _figures(judged: Judged) -> dict[str, Any]:
-    names = ("inputs", "outputs", "late", "lost", "repeated", "reliable", "reliability")
-    return {name: getattr(judged, name) for name in names}
-
-
 def validate(asked: Asked, as_json: bool) -> int:
     """Judge, tell, and return the exit code. Raises UsageError."""
     if asked.junit is not None:
         _check_writable(asked.junit)
     found = _recorded(asked) if asked.name is None else _run(asked, asked.name)
     if asked.junit is not None:
-        _write_junit(found, asked.junit)
+        write_junit(found, asked.junit)
     if as_json:
-        print_json(found.to_json())
+        print_json(to_json(found))
     else:
         _print(found)
     return EXIT[found.kept]
@@ -170,7 +125,7 @@ def validate(asked: Asked, as_json: bool) -> int:
 # Who judges.
 
 
-def _run(asked: Asked, name: str) -> Found:
+def _run(asked: Asked, name: str) -> Report:
     """Judge a run from its files."""
     from snapline.runtime.rundir import RunDirectory
     from snapline.systems.judge_again import judge_again
@@ -193,20 +148,20 @@ def _run(asked: Asked, name: str) -> Found:
     verdict = again.verdict
     by = f"in process, from the {again.view} output of the run"
     texts = tuple(f"{p.kind} {p.record}: {p.because}" for p in verdict.problems)
-    return Found(
+    return Report(
         directory.name,
-        verdict.kept,
-        verdict.because,
-        verdict.guarantees,
         again.promise,
-        by,
+        verdict.because,
+        {level: verdict.guarantees[level.value] for level in PROMISES},
         again.judged,
         again.sentences,
         texts,
+        view=again.view,
+        by=by,
     )
 
 
-def _recorded(asked: Asked) -> Found:
+def _recorded(asked: Asked) -> Report:
     """Judge what another system took in and put out."""
     from snapline.systems.judge_recorded import ENGINES, PROCESS_VALUES_MAX, engine_for
     from snapline.systems.judge_recorded import judge_recorded as judge
@@ -233,22 +188,8 @@ def _recorded(asked: Asked) -> Found:
     if asked.engine == AUTO:
         why += f"; Spark judges more than {PROCESS_VALUES_MAX:,}"
     promise = _promise(asked) or Guarantee.EXACTLY_ONCE
-    judged = report.judged
-    leading = next((c for c in report.sentences if promise in BREAKS[c]), None)
-    if leading is None:
-        because = f"{judged.reliable:,} of {judged.inputs:,} events were counted once, or are late"
-    else:
-        because = f"{leading}: {report.sentences[leading]}"
-    return Found(
-        str(asked.output),
-        judged.kept(promise),
-        because,
-        {level.value: judged.kept(level) for level in PROMISES},
-        promise,
-        f"{where} ({why})",
-        judged,
-        report.sentences,
-    )
+    name, by = str(asked.output), f"{where} ({why})"
+    return report_of(name, report.judged, report.sentences, promise, by=by)
 
 
 def _promise(asked: Asked) -> Guarantee | None:
@@ -272,12 +213,12 @@ def _telling() -> Iterator[Callable[[str], None]]:
 # What is said.
 
 
-def _print(found: Found) -> None:
+def _print(found: Report) -> None:
     out = results()
-    out.print(f"[bold]{escape(found.what)}[/], judged {escape(found.by)}", soft_wrap=True)
+    out.print(f"[bold]{escape(found.name)}[/], judged {escape(found.by)}", soft_wrap=True)
     out.print(_guarantees(found))
     if found.judged is not None:
-        _print_causes(found.judged, found.sentences or {})
+        _print_causes(found.judged, found.sentences)
     elif len(found.problems) > 1:
         for problem in found.problems[:5]:
             out.print(f"  {escape(problem)}", soft_wrap=True)
@@ -285,11 +226,11 @@ def _print(found: Found) -> None:
     out.print(f"[bold {colour}]{word}[/]: {escape(found.because)}", soft_wrap=True)
 
 
-def _guarantees(found: Found) -> Table:
+def _guarantees(found: Report) -> Table:
     table = Table("guarantee", "kept", "", box=box.SIMPLE_HEAD, show_edge=False)
     for level in PROMISES:
-        answer = found.guarantees[level.value]
-        decides = "decides" if level is found.promise else ""
+        answer = found.guarantees[level]
+        decides = "decides" if level is held_to(found.promised) else ""
         table.add_row(level.value, f"[{COLOURS[answer]}]{answer}[/]", f"[dim]{decides}[/]")
     return table
 
@@ -313,36 +254,6 @@ def percent(judged: Judged) -> str:
     return f"{min(judged.reliability, 99.9999):.4f} %"
 
 
-# JUnit.
-
-
 def _check_writable(file: Path) -> None:
     if not file.parent.is_dir():
         raise UsageError(f"cannot write {file}: there is no directory {file.parent}")
-
-
-def _write_junit(found: Found, file: Path) -> None:
-    """One test for each guarantee; those that nobody promised are told, but do not fail."""
-    suite = ElementTree.Element("testsuite", name=f"snapline validate {found.what}")
-    counts = {"tests": len(PROMISES), "failures": int(found.kept == "no"), "errors": 0}
-    suite.attrib.update({name: str(count) for name, count in counts.items()})
-    for level in PROMISES:
-        case = ElementTree.SubElement(suite, "testcase", classname="snapline", name=level.value)
-        answer = found.guarantees[level.value]
-        if level is found.promise and answer == "no":
-            ElementTree.SubElement(case, "failure", message=found.because).text = _story(found)
-        elif answer != "yes":
-            why = found.because if answer == "unknown" else "not promised, and not kept"
-            ElementTree.SubElement(case, "skipped", message=why)
-    suite.set("skipped", str(len(suite.findall("testcase/skipped"))))
-    try:
-        ElementTree.ElementTree(suite).write(file, "utf-8", xml_declaration=True)
-    except OSError as error:
-        raise UsageError(f"cannot write {file}: {error.strerror}") from error
-
-
-def _story(found: Found) -> str:
-    if found.judged is None or not found.sentences:
-        return "\n".join(found.problems)
-    counts = found.judged.causes
-    return "\n".join(f"{c} ({counts[c]}): {text}" for c, text in found.sentences.items())
