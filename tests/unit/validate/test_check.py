@@ -125,6 +125,13 @@ def test_a_duplicate_names_both_outputs():
     assert verdict.kept(Guarantee.AT_MOST_ONCE) == "no"
 
 
+def test_where_positions_are_the_same_the_row_that_comes_first_is_the_earlier_one():
+    partial = [(7, 0, [1, 2], [11]), (7, 0, [1], [])]
+    verdict = judged([*partial, *RIGHT[1:]], position=[5, 5, 5, 5])
+    only(verdict, Cause.DUPLICATE, resource=7, window=0, id=1, position=5, other=5)
+    assert judged([*partial[::-1], *RIGHT[1:]], position=[5] * 4).causes == {Cause.DUPLICATE: 1}
+
+
 def test_an_event_that_is_late_and_windowed_is_no_duplicate():
     verdict = judged(RIGHT, late=[3, 3])
     only(verdict, Cause.LATE_AND_WINDOWED, resource=7, window=100, id=3, position=0, other=1)
