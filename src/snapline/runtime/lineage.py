@@ -5,7 +5,7 @@ held against the events that went in. Each thing that is wrong has a witness; it
 was active in the time between the arrival of the event and the output.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,24 +112,29 @@ def _sentence(
     faults: Sequence[TimedFault],
 ) -> str:
     event = event_of(events, witness.id)
-    is_late = witness.cause in OF_A_LATE_EVENT or witness.window is None
     life = life_of(
         witness,
         lineage.window_ms,
         lateness_ms=lineage.lateness_ms,
         event=event,
-        written_ms=_written_ms(late if is_late else outputs, witness.position),
+        written_ms=max(_written(witness, outputs, late), default=None),
     )
     fault = active_fault(faults, *life)
     return sentence(witness, lineage.window_ms, event=event, label=lineage.label, fault=fault)
 
 
-def _written_ms(table: Batch, position: int | None) -> Millis | None:
-    """When the row at a position was written."""
-    if position is None:
-        return None
-    at = np.flatnonzero(table["position"] == position)
-    return int(table["written"][at[0]])
+def _written(witness: Witness, outputs: Batch, late: Batch) -> Iterator[Millis]:
+    """When the rows were written that a witness names: it is their coming together that is wrong."""
+    named_late = witness.cause in OF_A_LATE_EVENT or witness.window is None
+    rows = [(late if named_late else outputs, witness.position)]
+    if witness.cause in (Cause.DUPLICATE, Cause.LATE_AND_WINDOWED):
+        rows.append((outputs, witness.other))
+    elif witness.cause is Cause.LATE_TWICE:
+        rows.append((late, witness.other))
+    for table, position in rows:
+        if position is not None:
+            at = np.flatnonzero(table["position"] == position)
+            yield int(table["written"][at[0]])
 
 
 def _results(outputs: Batch, late: Batch) -> Results:

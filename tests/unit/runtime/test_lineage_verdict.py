@@ -96,6 +96,14 @@ def test_a_duplicate_breaks_at_most_once_alone():
     assert twice.figures["reliability"] == pytest.approx(100 * 5 / 6, abs=1e-3)
 
 
+def test_an_event_that_is_late_and_counted_is_blamed_on_what_happened_before_the_later_of_both():
+    late = Batch.of(id=np.array([0]), position=np.array([0]), written=np.array([15]))
+    rows = [(1, 0, [0], 29), *RIGHT[1:]]
+    verdict = report(rows, late).verdict(Guarantee.EXACTLY_ONCE)
+    assert verdict.because.startswith("late and windowed: Event 0")
+    assert "active: kill slot=1 at=25ms" in verdict.because
+
+
 def test_where_nothing_was_promised_the_witness_is_told_all_the_same():
     verdict = report(RIGHT[:5]).verdict(Guarantee.NOTHING)
     assert verdict.kept == "no"
