@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_judge import SIZE_MS, nonsense, plain_judge, tables
 
@@ -18,6 +18,7 @@ EXTREME = (-(2**63), 2**63 - 1, 0)  # their distance is no int64
 WORDS = ("é", "b", "")
 
 
+@settings(max_examples=100)
 @given(st.randoms(use_true_random=False), st.sampled_from([SMALL, EXTREME, WORDS]), st.booleans())
 def test_nonsense_is_judged_alike(dice, names, posts):
     rows = nonsense(dice, names, posts)
