@@ -11,6 +11,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from snapline.cli_summary import print_phases
 from snapline.cli_tables import messages, print_json, results
 from snapline.core.policy import Guarantee
 from snapline.durations import millis
@@ -156,6 +157,7 @@ def _run(asked: Asked, name: str) -> Report:
         again.judged,
         again.sentences,
         texts,
+        again.figures,
         view=again.view,
         by=by,
     )
@@ -217,6 +219,8 @@ def _print(found: Report) -> None:
     out = results()
     out.print(f"[bold]{escape(found.name)}[/], judged {escape(found.by)}", soft_wrap=True)
     out.print(_guarantees(found))
+    if found.metrics:
+        print_phases(found.metrics)
     if found.judged is not None:
         _print_causes(found.judged, found.sentences)
     elif len(found.problems) > 1:

@@ -5,7 +5,7 @@ held against the events that went in. Each thing that is wrong has a witness; it
 was active in the time between the arrival of the event and the output.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,13 @@ from snapline.journal.entry import Entry
 from snapline.metrics.fault_spans import fault_spans
 from snapline.metrics.reliability import Events, Results, figures, phases
 from snapline.runtime.judge import Verdict
-from snapline.runtime.output_rows import View, stamped_output
+from snapline.runtime.output_rows import View, position_label, stamped_output
 from snapline.runtime.rundir import RunDirectory
 from snapline.validate.causes import BREAKS, OF_A_LATE_EVENT, Cause
 from snapline.validate.check import judge_each
 from snapline.validate.columns import Ints
-from snapline.validate.judged import PROMISES, Judged, Witness
+from snapline.validate.files import held_to, report_of
+from snapline.validate.judged import Judged, Witness
 from snapline.validate.sentences import TimedFault, active_fault, event_of, life_of, sentence
 from snapline.workload.base import Lineage, Problem
 from snapline.workload.lineage.oracle import KINDS, LATE, SINK
@@ -42,23 +43,14 @@ class LineageReport:
 
     def verdict(self, promised: Guarantee) -> Verdict:
         """Whether the promise was kept, and what of the other guarantees."""
-        judged = self.judged
-        answers = {level.value: judged.kept(level) for level in PROMISES}
-        level = Guarantee.EXACTLY_ONCE if promised is Guarantee.NOTHING else promised
+        told = report_of("", self.judged, self.sentences, promised)
         problems = tuple(
             Problem(KINDS[cause], cause.value, text)
             for cause, text in self.sentences.items()
-            if level in BREAKS[cause]
+            if held_to(promised) in BREAKS[cause]
         )
-        kept = judged.kept(level)
-        if kept == "no":
-            because = f"{problems[0].record}: {problems[0].because}"
-            if promised is Guarantee.NOTHING:
-                because = f"nothing was promised, and the output is wrong: {because}"
-            return Verdict("no", because, problems, answers)
-        because = f"{judged.reliable:,} of {judged.inputs:,} events were counted once"
-        because += f" in {judged.outputs:,} outputs, or late ({judged.late:,})"
-        return Verdict(kept, judged.undecided or because, problems, answers)
+        answers = {level.value: answer for level, answer in told.guarantees.items()}
+        return Verdict(told.kept, told.because, problems, answers)
 
 
 def judge_run(directory: RunDirectory, lineage: Lineage, view: View) -> LineageReport:
@@ -66,7 +58,8 @@ def judge_run(directory: RunDirectory, lineage: Lineage, view: View) -> LineageR
     entries = driver_entries(directory)
     faults = [TimedFault(*span) for span in fault_spans(entries)]
     outputs, late = (stamped_output(directory, sink, view) for sink in (SINK, LATE))
-    return judge_lineage(lineage, outputs, late, faults, max(e.at_us for e in entries) // 1000)
+    end_ms = max(entry.at_us for entry in entries) // 1000
+    return judge_lineage(lineage, outputs, late, faults, end_ms, position_label)
 
 
 def driver_entries(directory: RunDirectory) -> list[Entry]:
@@ -84,12 +77,16 @@ def judge_lineage(
     late: Batch,
     faults: Sequence[TimedFault],
     end_ms: Millis,
+    position: Callable[[int], str] = str,
 ) -> LineageReport:
-    """Judge outputs that have `position` and `written`; `faults` is what happened until `end_ms`."""
+    """Judge outputs that have `position` and `written`; `faults` is what happened until `end_ms`.
+
+    `position` puts a position into words.
+    """
     events = lineage.events()
     judged, reliable = judge_each(events, outputs, late, lineage.window_ms)
     sentences = {
-        cause: _sentence(judged.witnesses[cause], lineage, events, outputs, late, faults)
+        cause: _sentence(judged.witnesses[cause], lineage, events, outputs, late, faults, position)
         for cause in Cause
         if cause in judged.witnesses
     }
@@ -110,6 +107,7 @@ def _sentence(
     outputs: Batch,
     late: Batch,
     faults: Sequence[TimedFault],
+    position: Callable[[int], str],
 ) -> str:
     event = event_of(events, witness.id)
     life = life_of(
@@ -119,8 +117,14 @@ def _sentence(
         event=event,
         written_ms=max(_written(witness, outputs, late), default=None),
     )
-    fault = active_fault(faults, *life)
-    return sentence(witness, lineage.window_ms, event=event, label=lineage.label, fault=fault)
+    return sentence(
+        witness,
+        lineage.window_ms,
+        event=event,
+        label=lineage.label,
+        position=position,
+        fault=active_fault(faults, *life),
+    )
 
 
 def _written(witness: Witness, outputs: Batch, late: Batch) -> Iterator[Millis]:

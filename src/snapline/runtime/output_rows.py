@@ -63,6 +63,11 @@ def walk_output(directory: RunDirectory, sink: str, view: View) -> Iterator[Batc
         yield from directory.outlet.walk(*piece)
 
 
+def position_label(position: int) -> str:
+    """A position as people read it: `1:17` is row 17 of what sink task 1 has written."""
+    return f"{position >> POSITION_BITS}:{position & ((1 << POSITION_BITS) - 1)}"
+
+
 def stamped_output(directory: RunDirectory, sink: str, view: View) -> Batch:
     """The output of a sink as a judge reads it: with `position`, and `written` in ms since input was due.
 

@@ -42,6 +42,7 @@ class Again:
     view: View
     judged: Judged | None = None  # where outputs name the inputs behind them
     sentences: Mapping[Cause, str] = field(default_factory=dict)
+    figures: Mapping[str, Any] = field(default_factory=dict)  # PGVal's, likewise
 
 
 def judge_again(
@@ -90,7 +91,8 @@ def _whole(directory: RunDirectory, sink: str, view: View) -> Batch:
 def _again(report: LineageReport, problem: str | None, promise: Guarantee, view: View) -> Again:
     if problem is not None:  # what is missing might have come
         report = replace(report, judged=replace(report.judged, undecided=problem))
-    return Again(report.verdict(promise), promise, view, report.judged, report.sentences)
+    verdict = report.verdict(promise)
+    return Again(verdict, promise, view, report.judged, report.sentences, report.figures)
 
 
 def _of_system(

@@ -66,10 +66,13 @@ def sentence(
     *,
     event: Event | None = None,
     label: Callable[[int], str] | None = None,
+    position: Callable[[int], str] = str,
     fault: str | None = None,
 ) -> str:
-    """What a witness shows. `label` names an id; `fault` is what `active_fault` says."""
-    told = _told(witness, _Words(witness, size_ms, event, label), size_ms)
+    """What a witness shows. `label` names an id, `position` a position of output in the words of whoever
+    numbered it; `fault` is what `active_fault` says.
+    """
+    told = _told(witness, _Words(witness, size_ms, event, label, position), size_ms)
     return f"{told}; {fault}." if fault else f"{told}."
 
 
@@ -81,6 +84,17 @@ class _Words:
     size_ms: Millis
     event: Event | None
     label: Callable[[int], str] | None
+    position: Callable[[int], str]
+
+    @property
+    def at(self) -> str:
+        """Where the output stands."""
+        return "" if self.witness.position is None else self.position(self.witness.position)
+
+    @property
+    def beside(self) -> str:
+        """Where the other output stands, if there are two."""
+        return "" if self.witness.other is None else self.position(self.witness.other)
 
     @property
     def who(self) -> str:
@@ -101,7 +115,7 @@ class _Words:
     @property
     def output(self) -> str:
         """The output that is wrong, and what it says it is."""
-        return f"the output at position {self.witness.position} for {self.place}"
+        return f"the output at position {self.at} for {self.place}"
 
     @property
     def place(self) -> str:
@@ -124,7 +138,7 @@ class _Words:
 
 
 def _told(witness: Witness, words: _Words, size_ms: Millis) -> str:
-    at, other = witness.position, witness.other
+    at, beside, other = words.at, words.beside, witness.other
     match witness.cause:
         case Cause.INVENTED if witness.window is None:
             text = f"the late output at position {at} names {words.who}, which is no input"
@@ -146,19 +160,19 @@ def _told(witness: Witness, words: _Words, size_ms: Millis) -> str:
             text = f"{words.output} counts {words.who}, although its window was complete already"
         case Cause.DUPLICATE:
             text = (
-                f"{words.output} counts {words.who}, which is counted at position {other} already"
+                f"{words.output} counts {words.who}, which is counted at position {beside} already"
             )
         case Cause.LATE_AND_WINDOWED:
             text = f"{words.who} is in the late output at position {at}, and was counted for {words.place}"
-            text += f" at position {other}"
+            text += f" at position {beside}"
         case Cause.LATE_TWICE:
-            text = f"{words.who} of {words.place} is late twice, at positions {at} and {other}"
+            text = f"{words.who} of {words.place} is late twice, at positions {at} and {beside}"
         case Cause.TRUNCATED:
             text = f"{words.who} is lost: {words.place} never came out, and no later window did"
         case Cause.MISSING:
             text = f"{words.who} is lost: {words.place} never came out, although the output goes on"
         case Cause.INCOMPLETE:
-            text = f"{words.who} is lost: the output at position {other} for {words.place} is without it"
+            text = f"{words.who} is lost: the output at position {beside} for {words.place} is without it"
         case never:
             assert_never(never)
     return text[0].upper() + text[1:]

@@ -7,7 +7,7 @@ import pytest
 
 from snapline.batch import Batch
 from snapline.ids import TaskId
-from snapline.runtime.output_rows import POSITION_BITS, stamped_output
+from snapline.runtime.output_rows import POSITION_BITS, position_label, stamped_output
 from snapline.runtime.rundir import RunDirectory
 from snapline.storage.api import Extent, Life
 
@@ -38,6 +38,7 @@ def test_rows_are_numbered_per_task_and_stamped_with_the_time_of_their_run(direc
     assert public["n"].tolist() == [*range(7), 0, 1]
     task_1 = 1 << POSITION_BITS
     assert public["position"].tolist() == [*range(7), task_1, task_1 + 1]
+    assert [position_label(p) for p in public["position"][-3:].tolist()] == ["0:6", "1:0", "1:1"]
     assert np.all(abs(public["written"] - 100_000) < 60_000)
 
 

@@ -139,6 +139,15 @@ def test_a_window_is_a_span_of_readable_time(window, size_ms, span):
     assert f"window {span} never" in text
 
 
+def test_positions_are_said_in_the_words_of_whoever_numbered_them():
+    position = "row {}".format
+    twice = Witness(Cause.DUPLICATE, 1, 0, 5, 7, 3)
+    assert "position row 7 for" in sentence(twice, 10, position=position)
+    assert "counted at position row 3 already" in sentence(twice, 10, position=position)
+    moved = Witness(Cause.WRONG_WINDOW, 1, 0, 5, 7, 20_000)
+    assert "whose window is 20 s to 30 s" in sentence(moved, 10_000, position=position)
+
+
 def test_seconds_are_exact():
     assert [seconds(ms) for ms in (0, 7, 8_250, 100_000)] == ["0 s", "0.007 s", "8.25 s", "100 s"]
 
