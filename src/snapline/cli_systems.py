@@ -88,6 +88,8 @@ def describe(happened: Happened) -> str:
         case "killed" | "paused":
             pids = ", ".join(map(str, detail["pids"]))
             return f"{detail['fault']}: {happened.what} (processes {pids})"
+        case "disturbed":
+            return f"{detail['fault']}: {detail['connections']} connections"
         case "missed":
             return f"{detail['fault']} finds nobody: it is not back yet"
         case "input ended":

@@ -5,9 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import snapline.systems.structured_streaming as adapter
 from snapline.cli import app
 from snapline.systems.processes import lives
 from snapline.systems.streaming_files import logged_files, present_files
+from snapline.systems.streaming_shapes import Shape
 
 pytestmark = pytest.mark.spark
 
@@ -80,16 +82,27 @@ def test_an_executor_that_dies_changes_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_behind_the_watermark_is_dropped_and_the_verdict_says_so(tmp_path, monkeypatch):
-    import snapline.systems.structured_streaming as adapter
-    from snapline.systems.streaming_shapes import Shape
+def test_a_network_that_is_slow_gone_or_broken_changes_nothing(tmp_path):
+    faults = (
+        "delay slot=0 300ms at=2s for=3s; cut slot=0 from=coordinator at=6s for=3s; "
+        "cut slot=0 from=coordinator at=12s"
+    )
+    code, told, _ = ran(tmp_path, "sst", faults, "structured-streaming executors=2", rate="200")
+    assert code == 0
+    met = [e["connections"] for e in told["metrics"]["events"] if e["what"] == "disturbed"]
+    assert len(met) == 3
+    assert min(met) >= 1
 
+
+@pytest.mark.slow
+def test_what_is_behind_the_watermark_is_dropped_and_the_verdict_says_so(tmp_path, monkeypatch):
     right = adapter.shape_of
     monkeypatch.setattr(
         adapter,
         "shape_of",
         lambda *work: Shape(right(*work).sink, right(*work).window_ms, delay_ms=0),
     )
+    monkeypatch.setattr(adapter, "FILES_PER_BATCH", 1)
     code, told, _ = ran(tmp_path, "sst", "", rate="400", duration="4s")
     assert (code, told["guarantees"]["at-least-once"]) == (1, "no")
     assert "rows behind its watermark: it has no late output" in told["because"]

@@ -77,9 +77,9 @@ def test_a_system_that_is_not_there_is_bad_input(text, said):
 
 REFUSED = [
     ("kill executor=0 at=1s", "unless it has executors"),
-    ("delay slot=0 1s at=1s for=1s", "no slots whose connections"),
-    ("cut slot=0 from=1 at=1s", "no slots whose connections"),
-    ("cut slot=0 from=1,2 at=1s for=2s", "no slots whose connections"),
+    ("delay slot=0 1s at=1s for=1s", "unless it has executors"),
+    ("cut slot=0 from=1 at=1s", "unless it has executors"),
+    ("cut slot=0 from=1,2 at=1s for=2s", "unless it has executors"),
     ("kill driver on=recovery", "on=round"),
     ("kill slot=0 at=1s", "no slots"),
     ("store outage at=1s for=1s", "no slots and no store"),

@@ -83,6 +83,10 @@ class Toy:
     def resume(self):
         self.calls.append("resume")
 
+    def disturb(self, fault):
+        self.calls.append(str(fault))
+        return 1
+
     def in_round(self):
         return self.halves == 1
 

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -69,11 +70,16 @@ logger.task.level = off
 """
 
 
-def own_session(slots: int, spares: int = 0, master: str | None = None) -> SparkSession:
+def own_session(
+    slots: int,
+    spares: int = 0,
+    master: str | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> SparkSession:
     """A quiet local session with a core for every slot and spare, and one more for everything else."""
     cores = slots + spares + 1
-    settings = {"spark.sql.shuffle.partitions": str(cores)}
-    return _session(master or f"local[{cores}]", QUICK_START, settings)
+    more = {"spark.sql.shuffle.partitions": str(cores), **settings}
+    return _session(master or f"local[{cores}]", QUICK_START, more)
 
 
 def batch_session(memory_mb: int, settings: Mapping[str, str]) -> SparkSession:

@@ -6,7 +6,7 @@ records, hurt, and read. `run` drives it from one loop and one thread:
     start(work)                      returns when records may come
     input(stream, batch) ...         in order of time, as they become due; end_input() after the last
     look() ...                       all the time: notices deaths, restarts what died, says how it stands
-    kill / pause / resume            in between, when a fault says so
+    kill, pause, resume, disturb     in between, when a fault says so
     output(), late_output()          when it has finished, as any reader of its sink would see it
     stop()                           always, whatever happened: no process may be left behind
 
@@ -21,12 +21,16 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from snapline.batch import Batch, Schema
-from snapline.chaos.faults import Fault
+from snapline.chaos.faults import Cut, Delay, Fault, Partition
 from snapline.core.policy import Guarantee
 from snapline.workload.base import Params
 
 Target: TypeAlias = Literal["driver", "executor"]
 """Which of a system's processes a fault is for: the one that decides, or one that works for it."""
+
+
+Network: TypeAlias = Delay | Cut | Partition
+"""What a fault can do to connections between processes."""
 
 
 class State(StrEnum):
@@ -114,6 +118,10 @@ class System(Protocol):
 
     def resume(self) -> None:
         """SIGCONT to it."""
+        ...
+
+    def disturb(self, fault: Network) -> int:
+        """Make its network worse as a fault says, from now on; returns how many connections there are."""
         ...
 
     def in_round(self) -> bool:

@@ -8,10 +8,20 @@ affair.
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from snapline.chaos.faults import At, During, Fault, KillDriver, KillExecutor, PauseDriver
+from snapline.chaos.faults import (
+    At,
+    Cut,
+    Delay,
+    During,
+    Fault,
+    KillDriver,
+    KillExecutor,
+    Partition,
+    PauseDriver,
+)
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.systems.base import System
+from snapline.systems.base import System, Target
 
 Note: TypeAlias = Callable[[str, dict[str, Any]], None]
 """(what happened, its details)"""
@@ -39,8 +49,8 @@ class Injector:
                     self._timed.append((ms, fault))
                 case KillDriver(During("round")):
                     self._waiting.append(fault)
-                case PauseDriver(at_ms) | KillExecutor(_, at_ms):
-                    self._timed.append((at_ms, fault))
+                case PauseDriver() | KillExecutor() | Delay() | Cut() | Partition():
+                    self._timed.append((fault.at_ms, fault))
                 case _:
                     raise UsageError(f"'{fault}' cannot be done to {system.name}")
         self._timed.sort(key=lambda planned: planned[0])
@@ -72,13 +82,17 @@ class Injector:
             self._do(self._waiting.pop(0), now_ms)
 
     def _do(self, fault: Fault, now_ms: Millis) -> None:
-        what = "killed"
+        said = {"fault": str(fault)}
         match fault:
+            case Delay() | Cut() | Partition():
+                met = self._system.disturb(fault)
+                self._note("disturbed", {**said, "connections": met, "for_ms": fault.for_ms})
             case PauseDriver():
-                what, hit = "paused", self._system.pause()
+                hit = self._system.pause()
                 self._resume_ms = now_ms + fault.for_ms
-            case KillExecutor(number):
-                hit = self._system.kill("executor", number)
+                self._note("paused" if hit else "missed", {**said, "pids": hit})
             case _:
-                hit = self._system.kill("driver")
-        self._note(what if hit else "missed", {"fault": str(fault), "pids": hit})
+                number = fault.slot if isinstance(fault, KillExecutor) else 0
+                target: Target = "executor" if isinstance(fault, KillExecutor) else "driver"
+                hit = self._system.kill(target, number)
+                self._note("killed" if hit else "missed", {**said, "pids": hit})

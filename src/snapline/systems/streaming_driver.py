@@ -34,8 +34,6 @@ from snapline.systems.streaming_shapes import Shape
 
 DRIVER, PROGRESS, FAILED, END = "driver.json", "progress.jsonl", "failed.txt", "end"
 POLL_S = 0.1
-FILES_PER_BATCH = 8
-"""So many files of a stream become one micro-batch: after an outage, input is caught up in steps."""
 
 Sink = Literal["exactly-once", "at-least-once"]
 
@@ -49,11 +47,13 @@ class Plan:
     shape: Shape
     sink: Sink
     cores: int
-    executors: int  # processes of their own, of one core each; 0: the driver works itself
+    master: str | None  # None: the driver works itself
+    settings: dict[str, str]  # of Spark
     output: str
     checkpoint: str
     words: str  # the directory for what the driver says
     trigger_ms: int
+    files_per_batch: int  # of each stream, at most
     hold_ms: int  # how long the at-least-once sink waits between its write and its return
 
     def save(self, path: Path) -> None:
@@ -70,11 +70,9 @@ class Plan:
 def main(plan: Plan) -> int:
     """Run the query until all input is processed."""
     words = Path(plan.words)
-    # A local cluster has Spark's master and workers as threads of the driver; executors are processes.
-    cluster = f"local-cluster[{plan.executors},1,1024]" if plan.executors else None
-    spark = own_session(plan.cores, master=cluster)
+    parallel = {"spark.sql.shuffle.partitions": str(plan.cores)}
+    spark = own_session(plan.cores, master=plan.master, settings={**parallel, **plan.settings})
     try:
-        spark.conf.set("spark.sql.shuffle.partitions", str(plan.cores))
         query = start_query(spark, plan)
         _write(words / DRIVER, json.dumps(_processes(spark)))
         _watch(query, words)
@@ -91,7 +89,7 @@ def start_query(spark: SparkSession, plan: Plan) -> StreamingQuery:
     """The query of a plan, running."""
     streams = {
         name: spark.readStream.schema(schema)
-        .option("maxFilesPerTrigger", FILES_PER_BATCH)
+        .option("maxFilesPerTrigger", plan.files_per_batch)
         .parquet(files)
         for name, (files, schema) in plan.streams.items()
     }

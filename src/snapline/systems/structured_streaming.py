@@ -15,14 +15,10 @@ follows the input. So after the last record comes one that is far in the future 
 directory of its own (`file_input`), its own window never closes, and nobody sees it.
 
 **Executors.** Unless asked for, there are none: the session is `local[n]`, one process that does all.
-With `executors=2` it is a local cluster, whose executors are processes of the driver's group: they can be
-killed alone, and die with the driver.
+With `executors=2` it is a local cluster (`streaming_cluster`).
 """
 
 import json
-import os
-import shutil
-import signal
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -43,9 +39,10 @@ from snapline.chaos.faults import (
 from snapline.core.policy import Guarantee
 from snapline.errors import SnaplineError, UsageError
 from snapline.runtime.arrow import spark_schema
-from snapline.systems.base import State, Target, Work, Written
+from snapline.systems.base import Network, State, Target, Work, Written
 from snapline.systems.file_input import FileInput
-from snapline.systems.processes import Group, children, python
+from snapline.systems.processes import Group, python
+from snapline.systems.streaming_cluster import LocalCluster
 from snapline.systems.streaming_driver import DRIVER, END, FAILED, PROGRESS, Plan, Sink
 from snapline.systems.streaming_files import (
     Batches,
@@ -62,6 +59,9 @@ from snapline.systems.supervisor import Supervisor
 START_S = 120.0
 TRIGGER_MS = 100
 HOLD_MS = 1_500
+FILES_PER_BATCH = 8
+"""So many files of a stream become one micro-batch: after an outage, input is caught up in steps."""
+
 POLL_S = 0.05
 EXECUTORS_MAX = 16
 SINKS: Final[Mapping[str, Sink]] = {
@@ -82,10 +82,9 @@ class StructuredStreaming:
             raise UsageError(f"executors= takes a number from 0 to {EXECUTORS_MAX}: {executors!r}")
         self.sink: Sink = SINKS[sink]
         self.executors = int(executors)
-        self._executors_killed = 0
-        self._logs: set[Path] = set()  #: what a local cluster keeps elsewhere
         self._work: Work | None = None
         self._fed: FileInput
+        self._cluster: LocalCluster | None = None
         self._driver = Supervisor(
             self._launch, self._ready, lambda: self._batches.committed, self._last_words
         )
@@ -110,6 +109,7 @@ class StructuredStreaming:
         """Start the first driver, and wait until its query runs."""
         self._work = work
         self._fed = FileInput(work.directory, tuple(work.streams))
+        self._cluster = LocalCluster(self.executors) if self.executors else None
         self._words.mkdir()
         self._plan(work).save(self._directory / "plan.json")
         deadline = time.monotonic() + START_S
@@ -128,11 +128,13 @@ class StructuredStreaming:
             shape_of(work.workload, work.params),
             self.sink,
             work.cores,
-            self.executors,
+            self._cluster.master if self._cluster is not None else None,
+            self._cluster.settings if self._cluster is not None else {},
             str(self._sink),
             str(self._batches.checkpoint),
             str(self._words),
             TRIGGER_MS,
+            FILES_PER_BATCH,
             HOLD_MS,
         )
 
@@ -148,7 +150,8 @@ class StructuredStreaming:
             said = json.loads((self._words / DRIVER).read_text())
         except FileNotFoundError:
             return None
-        self._logs.add(Path(said["logs"]))
+        if self._cluster is not None:
+            self._cluster.logs_at(Path(said["logs"]))
         return [int(said["java"])]
 
     def _last_words(self) -> str:
@@ -160,8 +163,8 @@ class StructuredStreaming:
     def stop(self) -> None:
         """Kill what still runs: a query has nothing to say goodbye to."""
         self._driver.stop()
-        for path in self._logs:
-            shutil.rmtree(path, ignore_errors=True)
+        if self._cluster is not None:
+            self._cluster.close()
 
     def look(self) -> State:
         """Whether the query runs; a driver that died is started again."""
@@ -202,38 +205,22 @@ class StructuredStreaming:
                 return f"it has the executors 0 to {self.executors - 1}"
             case KillExecutor():
                 return "its driver does all the work, unless it has executors: executors=2"
+            case Delay() | Cut() | Partition() if self.executors:
+                return None
             case Delay() | Cut() | Partition():
-                return "it has no slots whose connections could be hurt"
+                return "its driver talks to nobody, unless it has executors: executors=2"
             case _:
                 return "it has no slots and no store of ours; its driver can be killed or paused"
 
     def kill(self, target: Target, number: int = 0) -> list[int]:
         """SIGKILL to an executor, or to the driver and its Java, and so to all."""
         if target == "executor":
-            return self._kill_executor(number)
+            _, *java = self._driver.pids() or [0]
+            return self._cluster.kill(java[0], number) if self._cluster and java else []
         hit = self._driver.kill()
         if hit and self._batches.committed < self._batches.planned:
             self._open.append(self._batches.planned)
         return hit
-
-    def _kill_executor(self, number: int) -> list[int]:
-        executors = self._executors()
-        if number >= len(executors):
-            return []
-        os.kill(executors[number], signal.SIGKILL)
-        self._executors_killed += 1
-        return [executors[number]]
-
-    def _executors(self) -> list[int]:
-        """The executors of this life that live, the oldest first."""
-        _, *java = self._driver.pids() or [0]
-        found = children(java[0]) if java else {}
-        numbers = {
-            pid: int(command[command.index("--executor-id") + 1])
-            for pid, command in found.items()
-            if "--executor-id" in command
-        }
-        return sorted(numbers, key=numbers.__getitem__)
 
     def pause(self) -> list[int]:
         """SIGSTOP to the driver and its Java, and to executors."""
@@ -242,6 +229,10 @@ class StructuredStreaming:
     def resume(self) -> None:
         """SIGCONT to them."""
         self._driver.resume()
+
+    def disturb(self, fault: Network) -> int:
+        """Do something to the network between the driver and all its executors."""
+        return self._cluster.disturb(fault) if self._cluster is not None else 0
 
     def in_round(self) -> bool:
         """Whether a micro-batch has written rows and is not committed."""
@@ -282,7 +273,7 @@ class StructuredStreaming:
             told.append(
                 again if exact else f"{again}; this sink does not ask whether it was written"
             )
-        if self._executors_killed:
+        if self._cluster is not None and self._cluster.killed:
             told.append("what an executor was doing when it was killed, others did again")
         if exact and (unread := len(present_files(self._sink)) - len(logged_files(self._sink))):
             files = f"{unread} files" if unread > 1 else "1 file"

@@ -70,6 +70,8 @@ def _faults(course: Course) -> Iterator[TimedFault]:
         at_ms = happened.at_us // 1000
         if happened.what == "killed":
             yield TimedFault(happened.detail["fault"], at_ms)
+        elif happened.what == "disturbed":
+            yield TimedFault(happened.detail["fault"], at_ms, at_ms + happened.detail["for_ms"])
         elif happened.what == "paused":
             later = (e for e in course.events[number:] if e.what == "continued")
             end = next((e.at_us // 1000 for e in later), None)
