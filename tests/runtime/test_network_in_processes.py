@@ -1,5 +1,7 @@
 """Slow and cut networks of real processes: below the time-out nobody is lost, beyond it one is, once."""
 
+import time
+
 import pytest
 from process_slots import run_processes
 
@@ -85,6 +87,19 @@ def test_a_driver_that_stands_still_for_a_moment_blames_nobody_for_it(tmp_path):
     [paused], [again] = outcome.what("paused"), outcome.what("continued")
     assert 1.5e6 <= again.at_us - paused.at_us < 2e6
     assert not [entry for entry in outcome.happened if paused.at_us < entry.at_us < again.at_us]
+
+
+def test_a_driver_that_was_busy_hears_the_others_before_it_judges_their_silence(tmp_path):
+    """In the middle of what a slot has told it: what the others say meanwhile waits in their sockets."""
+
+    def be_busy(driver, entry):
+        if entry.what == "running":
+            time.sleep(1.5)
+
+    outcome = run_processes(
+        tmp_path, "aligned", duration_ms=1_000, slots=3, timeouts=QUICK, on_event=be_busy
+    )
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
 
 
 def test_a_fault_that_finds_nobody_says_so(tmp_path):

@@ -1,6 +1,7 @@
 """Delays around the time-out, lost connections, partitions, dead drivers, a store that fails at times."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 from sim_runs import FRESH, Case, can_run, happened, kept
@@ -13,7 +14,9 @@ from snapline.ids import slot_of
 from snapline.journal.entry import Handled
 from snapline.protocols import PROTOCOLS
 from snapline.sim.costs import Costs
+from snapline.sim.network import Link
 from snapline.sim.run import DURATION_MS
+from snapline.sim.world import World
 
 TIMEOUT_MS = Costs().timeout_us // 1000
 
@@ -58,6 +61,22 @@ def test_a_lost_connection_is_noticed_at_once_and_nothing_is_lost_with_it(protoc
     outcome = shown(protocol, f"cut slot=1 from={other} at=1s", saw("cut", "lost"))
     [loss] = notes(outcome, "lost")
     assert (loss.detail["slot"], loss.at_us) == (1, 1_000_000 + Costs().detect_us)
+
+
+def test_what_is_sent_on_a_connection_that_broke_goes_nowhere():
+    """Or a message would come behind one that was lost."""
+    arrived: list[int] = []
+    clock = World.__new__(World)
+    clock.now_us, clock.heap, clock.planned, clock.finished = 0, [], 0, False
+    link = Link(clock, Random(1), 100, arrived.append, lambda: 0, lambda: 0)
+    for number in range(10):
+        link.send(number, 1)
+    link.disconnect()
+    link.send(10, 1)
+    assert link.overtake(11, 1, lambda item: True) == []
+    clock.run(1_000_000)
+    assert arrived == list(range(len(arrived)))
+    assert len(arrived) < 10
 
 
 @each_protocol

@@ -15,7 +15,7 @@ class Late:
     def __init__(self, loop: Loop) -> None:
         self.delay_s = 0.0  #: how much longer everything takes from now on
         self._loop = loop
-        self._queue: deque[tuple[float, Action]] = deque()  #: (when, what), in order
+        self._queue: deque[tuple[float, Action]] = deque()  #: (not before, what), in order
         self._waiting = False  #: an alarm is set
 
     @property
@@ -25,10 +25,7 @@ class Late:
 
     def hold(self, action: Action) -> None:
         """Do something when its time has come, behind all that was held before."""
-        due_s = time.monotonic() + self.delay_s
-        if self._queue:
-            due_s = max(due_s, self._queue[-1][0])
-        self._queue.append((due_s, action))
+        self._queue.append((time.monotonic() + self.delay_s, action))
         self._wait()
 
     def _wait(self) -> None:
