@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from snapline import nexmark
-    from snapline.api import open_run, run, stored
+    from snapline.api import open_run, run, run_on, stored
     from snapline.batch import Batch, Varlen, Words
     from snapline.core.policy import FaultTolerance
     from snapline.dataflow.graph import Dataflow
@@ -33,11 +33,12 @@ __all__ = [
     "open_run",
     "records",
     "run",
+    "run_on",
     "stored",
 ]
 
 _HOMES = {
-    "snapline.api": ("open_run", "run", "stored"),
+    "snapline.api": ("open_run", "run", "run_on", "stored"),
     "snapline.batch": ("Batch", "Varlen", "Words"),
     "snapline.core.policy": ("FaultTolerance",),
     "snapline.dataflow.graph": ("Dataflow",),

@@ -33,6 +33,10 @@ from snapline.runtime.spark import available_slots
 from snapline.runtime.spec import LOOPBACK, Spec
 from snapline.runtime.timeline import Watcher
 from snapline.storage.api import Ingress
+from snapline.systems import run as systems
+from snapline.systems.base import System
+from snapline.systems.registry import system_of
+from snapline.systems.run import SystemRun
 from snapline.workload import settings_of
 from snapline.workload.base import Size, size_of
 
@@ -138,6 +142,47 @@ def run(
         timeouts=timeouts(heartbeat, silence),
         watcher=watcher,
     )
+
+
+def run_on(
+    system: System | str,
+    flow: str,
+    *,
+    guarantee: str | None = None,
+    slots: int | None = None,
+    duration: Duration = "20s",
+    rate: int | Literal["max"] = 2_000,
+    records: int = 1_000_000,
+    faults: str | Sequence[str] = (),
+    seed: int = 1,
+    size: Size = "full",
+    hot: int = 0,
+    hot_moves: Duration = 0,
+    settings: Mapping[str, str | int] | None = None,
+    runs: str | Path = RUNS,
+) -> SystemRun:
+    """Put another system to the test: `sl.run_on("structured-streaming", "sst", faults=...)`.
+
+    `system` may be an adapter of your own (`docs/systems.md`). `guarantee` is what it is held to, exactly
+    once unless given; `slots` how many cores it has; all else is as for `run`.
+    """
+    adapter = system_of(system) if isinstance(system, str) else system
+    spec = Spec(
+        flow,
+        guarantee=guarantee,
+        slots=slots if slots is not None else runtime.default_slots(),
+        rate=rate_of(str(rate)),
+        duration_ms=millis(duration),
+        faults=read_plan(faults) if isinstance(faults, str) else "; ".join(map(read_plan, faults)),
+        seed=seed,
+        records=records,
+        size=size_of(size),
+        hot=hot,
+        hot_ms=millis(hot_moves, "hot_moves"),
+        settings=settings_of(flow, settings or {}),
+        system=system if isinstance(system, str) else adapter.name,
+    )
+    return systems.run(spec, adapter, runs=Path(runs))
 
 
 def open_run(name: str = "last", spark: SparkSession | None = None, runs: str | Path = RUNS) -> Run:

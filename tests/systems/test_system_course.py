@@ -6,6 +6,7 @@ import pytest
 from pyarrow import parquet
 from toy_system import Toy
 
+import snapline as sl
 from snapline.errors import UsageError
 from snapline.runtime.spec import Spec
 from snapline.systems.run import run
@@ -111,6 +112,25 @@ def test_it_is_stopped_whatever_happens(tmp_path):
     with pytest.raises(ZeroDivisionError):
         ran(tmp_path, toy)
     assert toy.calls[-1] == "stop"
+
+
+def test_a_program_can_bring_a_system_of_its_own(tmp_path):
+    toy = Toy()
+    finished = sl.run_on(
+        toy,
+        "sst",
+        slots=2,
+        duration="1s",
+        rate="max",
+        records=300,
+        size="small",
+        settings={"resources": 2},
+        faults=["kill driver at=100ms"],
+        runs=tmp_path,
+    )
+    assert (finished.verdict.kept, finished.rows["counts"]) == ("yes", 6)
+    assert finished.spec.system == "toy"
+    assert "kill driver" in toy.calls
 
 
 @pytest.mark.parametrize(
