@@ -63,7 +63,7 @@ def tell(entries: Sequence[Entry], topology: Topology) -> Story:
     return teller.finish()
 
 
-_OTHER_FAULTS = ("cut", "outage", "slowed", "damaged")
+_OTHER_FAULTS = ("cut", "outage", "slowed", "failing", "damaged")
 
 
 class _Teller:
@@ -246,7 +246,8 @@ class _Teller:
                 message: Message = entry.detail["message"]
                 self._send(Travel.REPLAYED, message.channel, message.seq, message.epoch, at)
             case _ if what in _OTHER_FAULTS:
-                told = ", ".join(f"{key} {value}" for key, value in entry.detail.items())
+                details = ", ".join(f"{key} {value}" for key, value in entry.detail.items())
+                told = entry.detail.get("fault", details)
                 label = f"{entry.actor} {what}{': ' + told if told else ''}"
                 self.story.events += [Event(Instant.FAULT, lane, at, label) for lane in lanes[:1]]
 

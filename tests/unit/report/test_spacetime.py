@@ -307,7 +307,7 @@ def test_the_coordinator_may_die_and_resume():
     assert len(marks(drawn, "resumed")) == 1
 
 
-@pytest.mark.parametrize("what", ["cut", "outage", "slowed", "damaged"])
+@pytest.mark.parametrize("what", ["cut", "outage", "slowed", "failing", "damaged"])
 def test_other_faults_are_warnings(what):
     drawn = picture([happened(1, "slot/1", what, factor=3)])
     assert tips(drawn, "fault") == [f"slot/1 {what}: factor 3 at 1.0 ms"]
