@@ -116,8 +116,9 @@ def _print_summary(finished: "SystemRun") -> None:
     rows = ", ".join(f"{sink} {count:,}" for sink, count in finished.rows.items())
     out.print(f"[bold]records[/]      {metrics['records_read']:,} given; rows of output: {rows}")
     if metrics["lost"]:
-        took = ", ".join(f"{seconds:.1f} s" for seconds in metrics["restart_s"]) or "never"
-        out.print(f"[bold]failures[/]     {metrics['lost']} kills; running again after {took}")
+        took = ", ".join(f"{seconds:.1f} s" for seconds in metrics["restart_s"])
+        kills = "1 kill" if metrics["lost"] == 1 else f"{metrics['lost']} kills"
+        out.print(f"[bold]failures[/]     {kills}{took and f'; running again after {took}'}")
     if lineage := metrics.get("lineage"):
         print_phases(lineage)
     print_verdict(finished.verdict)
