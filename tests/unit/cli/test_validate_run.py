@@ -1,0 +1,215 @@
+"""`snapline validate RUN` over run directories that were made by hand: nothing here runs a flow."""
+
+import json
+import sys
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from snapline.batch import Batch, concat
+from snapline.cli import main
+from snapline.dataflow.graph import deploy
+from snapline.engine.reference import reference_output
+from snapline.ids import Epoch, TaskId
+from snapline.journal.entry import COORDINATOR, Happened
+from snapline.runtime.flows import find_program
+from snapline.runtime.journal_file import JournalFile
+from snapline.runtime.rundir import RunDirectory
+from snapline.runtime.spec import Spec
+from snapline.storage.api import Extent, Life
+from snapline.systems.tables import Tables
+from snapline.workload import WORKLOADS
+
+FLOW = """import snapline as sl
+flow = sl.Dataflow("mine")
+flow.source(sl.nexmark.bids(rate=50, seed=1)).key_by("bidder").count().sink("counts")
+"""
+RESULT = {"kept": "yes", "because": "all is well", "problems": [], "metrics": {}, "rows": {}}
+
+
+@pytest.fixture
+def snapline(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["snapline", "validate", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        return left.value.code, told.out, told.err
+
+    return run
+
+
+def spec_of(flow, **given):
+    return Spec(flow, slots=1, rate=100, duration_ms=4_000, size="small", origin_s=1_000.0, **given)
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """Makes a run that is over: what was written to each sink, and how many rows of it are public."""
+
+    def make(flow, spoil=lambda sink, rows: (rows, len(rows)), result=RESULT, **given):
+        spec = spec_of(flow, **given)
+        runs = tmp_path / "runs"
+        directory = RunDirectory.create(runs, "x", spec.protocol, asdict(spec))
+        right = reference_output(deploy(find_program(spec).flow, spec.slots), 0)
+        extents = {}
+        for sink, rows in right.items():
+            task, (written, public) = TaskId(f"{sink}/0"), spoil(sink, rows)
+            egress = directory.outlet.open(Life(task, 1, 1), 0)
+            egress.append(written)
+            egress.sync()
+            extents[task] = Extent(egress.file, 0, public)
+        directory.outlet.publish(1, extents)
+        journal = JournalFile(directory.path / "journal" / "driver-1.jsonl")
+        for at_us, what, detail in (
+            (2_000_000, "killed", {"fault": "kill slot=0 at=2s"}),
+            (2_500_000, "running", {}),
+            (5_000_000, "finished", {}),
+        ):
+            actor = "slot/0" if what == "killed" else COORDINATOR
+            journal.add(Happened(at_us, actor, Epoch(1), what, detail))
+        journal.close()
+        if result is not None:
+            directory.write("result.json", result)
+        return directory
+
+    return make
+
+
+def without_last(sink, rows):
+    """The last row of the counts was written, and never published."""
+    return rows, len(rows) - (sink == "counts")
+
+
+def again(sink, rows):
+    """The first row was written once more, by a life that was rolled back."""
+    more = [rows] if sink == "late" else [rows, rows.slice(0, 1)]
+    return concat(more), len(rows)
+
+
+@pytest.mark.parametrize("flow", ["sst", "mst", "q12"])
+def test_a_run_that_was_right_is_right_again(snapline, finished, flow):
+    directory = finished(flow)
+    before = {path: path.stat().st_mtime_ns for path in directory.path.rglob("*")}
+    code, out, _ = snapline("last")
+    assert code == 0
+    assert "judged in process, from the committed output of the run" in out
+    assert "KEPT" in out
+    assert {path: path.stat().st_mtime_ns for path in directory.path.rglob("*")} == before
+
+
+def test_output_that_never_became_public_is_missing_from_it(snapline, finished):
+    finished("sst", without_last)
+    code, out, _ = snapline("last")
+    assert code == 1
+    assert "is lost: resource" in out
+    assert "kill slot=0 at=2s" in out
+    assert snapline("last", "--promise", "at-most-once")[0] == 0
+    code, out, _ = snapline("last", "--uncommitted")
+    assert (code, "from the uncommitted output" in out) == (0, True)
+
+
+@pytest.mark.parametrize("flow", ["sst", "q12"])
+def test_what_was_written_twice_shows_in_the_uncommitted_view_only(snapline, finished, flow):
+    finished(flow, again)
+    assert snapline("last")[0] == 0
+    code, out, _ = snapline("last", "--uncommitted", "--json")
+    document = json.loads(out)
+    assert (code, document["kept"]) == (1, "no")
+    assert document["view"] == "uncommitted"
+    assert "duplicate" in document["because"]
+    assert document["guarantees"]["at-least-once"] == "yes"
+
+
+def test_a_weaker_promise_of_the_run_decides(snapline, finished):
+    finished("sst", without_last, guarantee="at-least-once")
+    assert snapline("last")[0] == 1
+    finished("mst", lambda sink, rows: (rows, 0), protocol="unaligned", guarantee="at-most-once")
+    code, out, _ = snapline("last")
+    assert code == 0
+    assert ["at-most-once", "yes", "decides"] in [line.split() for line in out.splitlines()]
+
+
+def test_of_a_run_that_did_not_come_to_its_end_nobody_knows_what_is_missing(snapline, finished):
+    result = {**RESULT, "kept": "unknown", "because": "the store was away for too long"}
+    finished("sst", without_last, result)
+    code, out, _ = snapline("last")
+    assert (code, "UNKNOWN: the store was away for too long" in out) == (3, True)
+    finished("q12", result=result)
+    assert snapline("last")[0] == 3
+
+
+def test_a_flow_of_ones_own_is_unknown_without_a_reference(snapline, finished, tmp_path):
+    (tmp_path / "mine.py").write_text(FLOW)
+    finished("mine.py:flow")
+    code, out, _ = snapline("last")
+    assert (code, "UNKNOWN: nobody knows what this dataflow should put out" in out) == (3, True)
+    assert snapline("last", "--reference")[0] == 0
+    finished("mine.py:flow", without_last)
+    code, out, _ = snapline("last", "--reference")
+    assert (code, "missing" in out) == (1, True)
+
+
+def test_a_flow_that_only_a_program_holds_is_unknown(snapline, finished, tmp_path):
+    directory = RunDirectory.create(tmp_path / "runs", "x", "aligned", asdict(spec_of("mine")))
+    directory.write("result.json", RESULT)
+    code, out, _ = snapline("last")
+    assert (code, "'mine' is that of a program" in out) == (3, True)
+
+
+def test_a_run_that_is_not_over_is_bad_input(snapline, finished):
+    directory = finished("sst", result=None)
+    code, out, err = snapline("last")
+    assert (code, out) == (2, "")
+    assert f"{directory.name} is not over: 'snapline run --resume {directory.name}'" in err
+
+
+# Runs of other systems.
+
+
+@pytest.fixture
+def of_system(tmp_path):
+    """Makes a run of another system, from the tables that were recorded of it."""
+
+    def make(flow, rows, inputs=None, late=None, sink="counts", **result):
+        spec = spec_of(flow, protocol="", system="structured-streaming")
+        directory = RunDirectory.create(tmp_path / "runs", "x", "s", asdict(spec))
+        Tables(inputs, {sink: rows}, late).save(directory.path)
+        directory.write("result.json", {**RESULT, "rows": {sink: len(rows)}, **result})
+        return directory
+
+    return make
+
+
+def numbered(rows):
+    count = np.arange(len(rows), dtype=np.int64)
+    return rows.with_columns(position=count, written=count)
+
+
+def test_a_run_of_another_system_is_judged_by_what_was_recorded(snapline, of_system):
+    spec = spec_of("sst")
+    events = WORKLOADS["sst"].lineage(spec.params).events()
+    right = reference_output(deploy(find_program(spec).flow, 1), 0)
+    counts, late = numbered(right["counts"]), numbered(right["late"])
+    of_system("sst", counts, events, late)
+    assert snapline("last")[0] == 0
+    code, _, err = snapline("last", "--uncommitted")
+    assert (code, "--uncommitted is for Snapline's own runs" in err) == (2, True)
+    of_system("sst", counts.slice(1, len(counts)), events, late)
+    code, out, _ = snapline("last")
+    assert (code, "missing 1" in out) == (1, True)
+    of_system("sst", Batch({}, 0), events, late, kept="unknown", because="it died")
+    code, out, _ = snapline("last")
+    assert (code, "UNKNOWN: it died" in out) == (3, True)
+
+
+def test_so_is_one_of_a_workload_without_lineage(snapline, of_system):
+    spec = spec_of("q12")
+    ((sink, rows),) = reference_output(deploy(find_program(spec).flow, 1), 0).items()
+    of_system("q12", rows, sink=sink)
+    assert snapline("last")[0] == 0
+    of_system("q12", rows.slice(1, len(rows)), sink=sink)
+    assert snapline("last")[0] == 1
