@@ -77,6 +77,7 @@ def run_processes(
     spares: int = 0,
     timeouts: Timeouts | None = None,
     program: str = PROGRAM,
+    launches_max: int = 12,
     on_event: Callable[[Driver, Happened], None] = lambda driver, happened: None,
 ) -> Outcome:
     """Run a workload to its end, and judge the output."""
@@ -91,7 +92,9 @@ def run_processes(
         on_event(driver, entry)
 
     launcher = ProcessSlots(
-        lambda why: driver.loop.post(lambda: driver.finish(why)), program=program
+        lambda why: driver.loop.post(lambda: driver.finish(why)),
+        program=program,
+        launches_max=launches_max,
     )
     driver = Driver(job, directory, launcher, spares=spares, timeouts=timeouts, on_event=see)
     planned = parse(faults)

@@ -42,6 +42,7 @@ from snapline.ids import Millis, SlotId
 INTERVALS_MS: Mapping[str, Millis] = {"low": 20_000, "medium": 12_000, "high": 6_000}
 PEACE_MS = 3_000  # at the beginning
 PEACE_PERCENT = 10  # at the end
+SHORT_RUN_PARTS = 5
 AT_ONCE_MAX = 3  # so much breaks at one moment of a run with a high intensity
 TIMEOUT_MS = 2_000  # a slot may be silent for so long in a real run
 PAUSE_MS = (3_000, 6_000)  # longer than that
@@ -71,6 +72,8 @@ def soak(text: str, slots: int, duration_ms: Millis) -> tuple[Fault, ...]:
     """The faults that a text such as `seed=7 intensity=high` means for a run of this size."""
     seed, intensity = _read(text)
     mean_ms = INTERVALS_MS[intensity]
+    if intensity == "low":  # also a short run has something of it
+        mean_ms = min(mean_ms, duration_ms // SHORT_RUN_PARTS)
     rng = random.Random(f"{seed}:soak")
     end_ms = duration_ms * (100 - PEACE_PERCENT) // 100
     moments: list[Millis] = []

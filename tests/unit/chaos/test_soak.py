@@ -76,6 +76,13 @@ def test_a_low_intensity_costs_one_slot_and_all_else_is_below_the_time_out(seed)
     assert {f.kind for f in faults} == {"kill", "pause", "delay", "store-slow"}
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_low_intensity_shows_also_in_a_short_run(seed):
+    faults = soak(f"seed={seed} intensity=low", 2, 20_000)
+    assert 2 <= len(faults) <= 8
+    assert sum(isinstance(fault, Kill) for fault in faults) == 1
+
+
 def test_a_high_intensity_breaks_everything_several_things_at_once():
     faults = soak("seed=7 intensity=high", 3, 2 * TEN_MINUTES)
     fatal = {"damage", "kill-coordinator", "kill-driver", "kill-executor", "pause-driver"}
