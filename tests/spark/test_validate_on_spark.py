@@ -1,5 +1,7 @@
 """The judge on Spark says what the judge in process says, field by field."""
 
+import json
+import sys
 from collections import Counter
 from itertools import count
 
@@ -9,8 +11,10 @@ import pyarrow.parquet as parquet
 import pytest
 
 from snapline.batch import Batch, Varlen
+from snapline.cli import main
 from snapline.errors import UsageError
 from snapline.runtime.arrow import to_arrow
+from snapline.systems import recorded_frames
 from snapline.validate import check, mutants, on_spark, spark_causes
 from snapline.validate.causes import Cause
 from snapline.validate.judged import Judged, Witness
@@ -156,3 +160,97 @@ def test_nulls_are_refused_with_the_column(spark):
     )
     with pytest.raises(UsageError, match="lists of ids in the output hold nulls"):
         on_spark.judge_frames(inputs.fillna(0, "time"), empty, None, 10)
+
+
+# The command, on Spark.
+
+
+@pytest.fixture
+def snapline(spark, monkeypatch, capsys, tmp_path):
+    """`snapline validate` of recorded tables, in the session of these tests, which is not to be stopped."""
+    for name, value in recorded_frames.settings_for(0).items():
+        spark.conf.set(name, value)
+    monkeypatch.setattr(recorded_frames, "session_for", lambda recorded: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        given = ["--input", "in", "--output", "out", "--late", "late", "--window", "10s"]
+        monkeypatch.setattr(sys, "argv", ["snapline", "validate", *given, *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        return left.value.code, told.out, told.err
+
+    return run
+
+
+def save(path, **columns):
+    path.parent.mkdir(exist_ok=True)
+    parquet.write_table(pa.table(columns), path)
+
+
+def moments(*seconds, unit="ns"):
+    return pa.array(seconds, pa.timestamp("s")).cast(pa.timestamp(unit))
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Times in nanoseconds, without a zone; one output twice; names that a URL has to quote."""
+    times = moments(-7, 5, 12, 25)
+    save(tmp_path / "in" / "a.parquet", id=[1, 2, 3, 4], time=times, resource=list("aaba"))
+    save(tmp_path / "late" / "a.parquet", id=[4])
+    out = {"resource": ["a", "b"], "window": moments(0, 10, unit="us"), "count": [1, 1]}
+    save(tmp_path / "out" / "b \u00e9+%.parquet", **out, ids=[[2], [3]])
+    out = {"resource": ["a", "a"], "window": moments(-10, 0, unit="us"), "count": [1, 1]}
+    save(tmp_path / "out" / "c.parquet", **out, ids=[[1], [2]])
+    return tmp_path
+
+
+def test_the_command_says_the_same_wherever_it_judges(snapline, recorded):
+    code, here, _ = snapline("--engine", "process", "--json")
+    assert code == 1
+    code, there, err = snapline("--engine", "spark", "--json")
+    assert code == 1
+    here, there = json.loads(here), json.loads(there)
+    assert (here.pop("by"), there.pop("by")) == (
+        "in process (9 events and claims)",
+        "on Spark (9 events and claims)",
+    )
+    assert here == there
+    assert here["because"].startswith("duplicate: The output at position 3 for resource 'a'")
+    assert err.splitlines() == ["starting Spark ...", "judging on Spark ..."]
+
+
+def scribble(file):
+    whole = bytearray(file.read_bytes())
+    whole[4:60] = b"\xff" * 56
+    file.write_bytes(bytes(whole))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "word"),
+    [
+        (lambda d: scribble(d / "in/a.parquet"), "in/a.parquet is damaged or cut short"),
+        (lambda d: scribble(d / "out/c.parquet"), "out/c.parquet is damaged or cut short"),
+        (
+            lambda d: save(d / "in/a.parquet", id=[1, 1], time=[0, 0], resource=list("ab")),
+            "the id 1 stands twice in the input",
+        ),
+        (
+            lambda d: save(d / "in/a.parquet", id=[1, 2], time=[0, None], resource=list("ab")),
+            "the input has nulls in 'time'",
+        ),
+        (
+            lambda d: save(d / "in/a.parquet", id=[8, 9], time=[0, 0], resource=list("ab")),
+            "none of the ids in the output (such as 1) is an id of the input",
+        ),
+    ],
+)
+def test_bad_input_is_one_message_on_spark_too(snapline, recorded, spoil, word):
+    spoil(recorded)
+    code, out, err = snapline("--engine", "spark")
+    assert (code, out) == (2, "")
+    said = [line for line in err.splitlines() if not line.endswith("...")]
+    assert len(said) == 1
+    assert word in said[0]
