@@ -5,7 +5,7 @@ held against the events that went in. Each thing that is wrong has a witness; it
 was active in the time between the arrival of the event and the output.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,14 @@ from snapline.validate.check import judge_each
 from snapline.validate.columns import Ints
 from snapline.validate.files import held_to, report_of
 from snapline.validate.judged import Judged, Witness
-from snapline.validate.sentences import TimedFault, active_fault, event_of, life_of, sentence
+from snapline.validate.sentences import (
+    Event,
+    TimedFault,
+    active_fault,
+    event_of,
+    life_of,
+    sentence,
+)
 from snapline.workload.base import Lineage, Problem
 from snapline.workload.lineage.oracle import KINDS, LATE, SINK
 
@@ -86,7 +93,14 @@ def judge_lineage(
     events = lineage.events()
     judged, reliable = judge_each(events, outputs, late, lineage.window_ms)
     sentences = {
-        cause: _sentence(judged.witnesses[cause], lineage, events, outputs, late, faults, position)
+        cause: sentence_of(
+            witness := judged.witnesses[cause],
+            lineage,
+            event_of(events, witness.id),
+            _written(witness, {SINK: outputs, LATE: late}),
+            faults,
+            position,
+        )
         for cause in Cause
         if cause in judged.witnesses
     }
@@ -100,45 +114,47 @@ def judge_lineage(
     return LineageReport(judged, sentences, found)
 
 
-def _sentence(
+def sentence_of(
     witness: Witness,
     lineage: Lineage,
-    events: Batch,
-    outputs: Batch,
-    late: Batch,
+    event: Event | None,
+    written: Iterable[Millis],
     faults: Sequence[TimedFault],
     position: Callable[[int], str],
 ) -> str:
-    event = event_of(events, witness.id)
+    """What a witness shows, and the fault behind it; `written` is when its rows were (`named_rows`)."""
     life = life_of(
         witness,
         lineage.window_ms,
         lateness_ms=lineage.lateness_ms,
         event=event,
-        written_ms=max(_written(witness, outputs, late), default=None),
+        written_ms=max(written, default=None),
     )
+    fault = active_fault(faults, *life)
     return sentence(
         witness,
         lineage.window_ms,
         event=event,
         label=lineage.label,
         position=position,
-        fault=active_fault(faults, *life),
+        fault=fault,
     )
 
 
-def _written(witness: Witness, outputs: Batch, late: Batch) -> Iterator[Millis]:
-    """When the rows were written that a witness names: it is their coming together that is wrong."""
+def named_rows(witness: Witness) -> Iterator[tuple[str, int]]:
+    """The rows that a witness names, by sink and position: it is their coming together that is wrong."""
     named_late = witness.cause in OF_A_LATE_EVENT or witness.window is None
-    rows = [(late if named_late else outputs, witness.position)]
-    if witness.cause in (Cause.DUPLICATE, Cause.LATE_AND_WINDOWED):
-        rows.append((outputs, witness.other))
-    elif witness.cause is Cause.LATE_TWICE:
-        rows.append((late, witness.other))
-    for table, position in rows:
-        if position is not None:
-            at = np.flatnonzero(table["position"] == position)
-            yield int(table["written"][at[0]])
+    if witness.position is not None:
+        yield LATE if named_late else SINK, witness.position
+    others = {Cause.DUPLICATE: SINK, Cause.LATE_AND_WINDOWED: SINK, Cause.LATE_TWICE: LATE}
+    if witness.cause in others and witness.other is not None:
+        yield others[witness.cause], witness.other
+
+
+def _written(witness: Witness, tables: Mapping[str, Batch]) -> Iterator[Millis]:
+    for sink, position in named_rows(witness):
+        at = np.flatnonzero(tables[sink]["position"] == position)
+        yield int(tables[sink]["written"][at[0]])
 
 
 def _results(outputs: Batch, late: Batch) -> Results:

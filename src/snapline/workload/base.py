@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
@@ -12,6 +12,7 @@ from snapline.workload.settings import GivenSettings, Setting, paired
 
 if TYPE_CHECKING:
     from snapline.dataflow.graph import Dataflow
+    from snapline.validate.columns import Ints
 
 
 Size: TypeAlias = Literal["full", "small"]
@@ -61,6 +62,36 @@ class Problem:
     because: str  # one sentence
 
 
+class Ranges(Protocol):
+    """The events of a run by their places: streams of numbered events, of which any range can be made."""
+
+    @property
+    def streams(self) -> int:
+        """How many streams there are: one for each partition of each source."""
+        ...
+
+    @property
+    def disorder_ms(self) -> Millis:
+        """How far the times of events that stand side by side may differ at most."""
+        ...
+
+    def end(self, stream: int) -> int:
+        """How many events a stream has."""
+        ...
+
+    def through(self, stream: int, time_ms: Millis) -> int:
+        """The first offset from which on all events are later than this."""
+        ...
+
+    def make(self, stream: int, start: int, stop: int) -> Batch:
+        """The events start <= n < stop of a stream, as a judge takes them."""
+        ...
+
+    def places(self, ids: "Ints") -> tuple["Ints", "Ints"]:
+        """Stream and offset of each id; the stream is -1 if there is no such event."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """What a judge needs to know of a run whose outputs name the events behind them."""
@@ -70,6 +101,7 @@ class Lineage:
     window_ms: Millis
     lateness_ms: Millis  # how long a window waits behind its end
     label: Callable[[int], str]  # an event by its id, as people read it
+    ranges: Ranges | None = None  # the same events, some at a time
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,9 +229,15 @@ def scan(path: Path, start: int = 0) -> Scan:
 
 def walk(path: Path) -> Iterator[memoryview]:
     """The frames of a file, one at a time, up to the first that is not whole: however large the file."""
+    return (payload for _, payload in walk_from(path, 0))
+
+
+def walk_from(path: Path, start: int) -> Iterator[tuple[int, memoryview]]:
+    """The same from the frame at `start` on, each with the place behind it."""
     with unavailable_on_os_error(f"read {path}"), path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        at = 0
+        file.seek(start)
+        at = start
         while len(head := file.read(FRAME_OVERHEAD)) == FRAME_OVERHEAD:
             length = payload_size(head)
             if at + FRAME_OVERHEAD + length > size:
@@ -239,9 +245,9 @@ def walk(path: Path) -> Iterator[memoryview]:
             payload = unframe(head + file.read(length))
             if payload is None:
                 return
-            if _synced_through(payload, at) is None:
-                yield payload
-            at += FRAME_OVERHEAD + length
+            place, at = at, at + FRAME_OVERHEAD + length
+            if _synced_through(payload, place) is None:
+                yield at, payload
 
 
 def _synced_through(payload: memoryview, place: int) -> int | None:

@@ -15,7 +15,14 @@ from snapline.errors import ObjectMissing, StorageError
 from snapline.ids import TaskId, task_id
 from snapline.storage.api import Extent, Life, PendingSync
 from snapline.storage.files.frames import sync_directory, unavailable_on_os_error
-from snapline.storage.files.rows import RowReader, RowWriter, Written, walk_rows, walk_written
+from snapline.storage.files.rows import (
+    RowReader,
+    RowTail,
+    RowWriter,
+    Written,
+    walk_rows,
+    walk_written,
+)
 from snapline.storage.files.store import FileStore
 from snapline.storage.manifest import Chain
 
@@ -112,6 +119,17 @@ class FileOutlet:
     def walk_written(self, file: str, start: int = 0, stop: int | None = None) -> Iterator[Written]:
         """The same, with the number of the first of them, and when they were written."""
         return walk_written(self._path(file), start, stop)
+
+    def tail(self, file: str) -> RowTail:
+        """Whoever reads the rows of an egress file as they come."""
+        return RowTail(self._path(file))
+
+    def manifest(self, place: int) -> Mapping[TaskId, Extent] | None:
+        """What was published together as the first, the second, ...; None if that is yet to come."""
+        try:
+            return _decode(self._manifests.get(str(place)))[1]
+        except ObjectMissing:
+            return None
 
     def _refresh(self) -> None:
         """Learn what others published since."""

@@ -11,7 +11,14 @@ from typing import NamedTuple
 from snapline.batch import Batch, decode, pieces_of
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.storage.codec import FRAME_OVERHEAD, unframe
-from snapline.storage.files.frames import Appender, FileSync, scan, unavailable_on_os_error, walk
+from snapline.storage.files.frames import (
+    Appender,
+    FileSync,
+    scan,
+    unavailable_on_os_error,
+    walk,
+    walk_from,
+)
 
 _FIRST = struct.Struct("<QIQ")  # number of the first row, number of rows, when: Unix time in ms
 
@@ -148,3 +155,32 @@ def walk_written(path: Path, start: int = 0, stop: int | None = None) -> Iterato
             at = max(start, first) + len(part)
     if stop is not None and at < stop:
         raise ObjectDamaged(f"{path} has no whole rows behind row {at}, and {stop} were written")
+
+
+class RowTail:
+    """Reads a file of rows while it grows: every row at most once, every byte about once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._place = 0  #: of the first frame that was not wholly read
+        self._next = 0  #: the first row that was not read
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Written]:
+        """The rows from `start` on that were not read before, up to `stop`, or all that are whole by now.
+
+        Raises ObjectDamaged at the end if rows before `stop` are not there.
+        """
+        self._next = max(self._next, start)
+        for behind, payload in walk_from(self._path, self._place):
+            first, count, at_ms = _FIRST.unpack_from(payload)
+            until = first + count if stop is None else min(first + count, stop)
+            if until > self._next:
+                begin, self._next = max(self._next, first), until
+                rows = decode(payload[_FIRST.size :]).slice(begin - first, until - first)
+                yield Written(begin, at_ms, rows)
+            if until < first + count:
+                break
+            self._place = behind
+        if stop is not None and self._next < stop:
+            told = f"{self._path} has no whole rows behind row {self._next}"
+            raise ObjectDamaged(f"{told}, and {stop} were published")

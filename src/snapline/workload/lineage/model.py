@@ -19,6 +19,7 @@ from snapline.batch import Batch, Column, concat
 from snapline.ids import Millis
 from snapline.workload.base import Params
 from snapline.workload.generated import (
+    PARTITION_BITS,
     Generated,
     Ints,
     draw,
@@ -141,17 +142,71 @@ def event_label(event_id: int) -> str:
     return label(kind, event_id & ~POST_BIT)
 
 
+@dataclass(frozen=True, slots=True)
+class EventRanges:
+    """The events by their places (`Ranges`): the partitions of the first source, then of the next."""
+
+    sources: tuple[Generated, ...]
+
+    @property
+    def streams(self) -> int:
+        """How many streams there are."""
+        return sum(source.partitions for source in self.sources)
+
+    @property
+    def disorder_ms(self) -> Millis:
+        """The largest lag of a producer."""
+        return shape_of(self.sources[0].params).disorder_ms
+
+    def end(self, stream: int) -> int:
+        """How many events a stream has."""
+        return self._source(stream)[0].records
+
+    def through(self, stream: int, time_ms: Millis) -> int:
+        """The first offset from which on all events are later than this."""
+        source, _ = self._source(stream)
+        last_ms = time_ms + self.disorder_ms
+        # Offset n stands for the time n * duration // records, from which its event may lag.
+        through = -((last_ms + 1) * source.records // -source.params.duration_ms)
+        return min(max(through, 0), source.records)
+
+    def make(self, stream: int, start: int, stop: int) -> Batch:
+        """The events start <= n < stop of a stream: see `lineage_pieces`."""
+        source, partition = self._source(stream)
+        return _placed(source, partition, start, min(stop, source.records))
+
+    def places(self, ids: Ints) -> tuple[Ints, Ints]:
+        """Stream and offset of each id; the stream is -1 if there is no such event."""
+        kind, rest = np.divmod(ids, POST_BIT)
+        partition, offset = np.divmod(rest, 1 << PARTITION_BITS)
+        partitions = self.sources[0].partitions
+        known = (kind >= 0) & (kind < len(self.sources)) & (partition < partitions)
+        ends = np.array([source.records for source in self.sources])
+        known[known] = offset[known] < ends[kind[known]]
+        return np.where(known, kind * partitions + partition, -1), offset
+
+    def _source(self, stream: int) -> tuple[Generated, int]:
+        kind, partition = divmod(stream, self.sources[0].partitions)
+        return self.sources[kind], partition
+
+
+def event_ranges(params: Params, *, with_posts: bool) -> EventRanges:
+    """The events of MST, or without POSTs those of SST."""
+    if with_posts:
+        return EventRanges((gets_beside_posts(params), posts(params)))
+    return EventRanges((gets(params),))
+
+
 def lineage_pieces(params: Params, *, with_posts: bool) -> Iterator[Batch]:
     """All events as a judge takes them, so many at a time that memory hardly grows.
 
     Columns: `id`, `time`, `resource`, `post`, where it stands (`partition`, `offset`), and `arrival`, when
     it was due. `with_posts`: those of MST; otherwise those of SST.
     """
-    sources = (gets_beside_posts(params), posts(params)) if with_posts else (gets(params),)
-    for source in sources:
-        for partition in range(source.partitions):
-            for start in range(0, source.records, _PIECE):
-                yield _placed(source, partition, start, min(start + _PIECE, source.records))
+    ranges = event_ranges(params, with_posts=with_posts)
+    for stream in range(ranges.streams):
+        for start in range(0, ranges.end(stream), _PIECE):
+            yield ranges.make(stream, start, start + _PIECE)
 
 
 def _placed(source: Generated, partition: int, start: int, stop: int) -> Batch:

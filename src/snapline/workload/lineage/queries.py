@@ -28,6 +28,7 @@ from snapline.workload.lineage.model import (
     MST_SETTINGS,
     SST_SETTINGS,
     event_label,
+    event_ranges,
     lineage_of,
     shape_of,
 )
@@ -103,7 +104,8 @@ def _events(flow: Dataflow, name: str, params: Params) -> Stream:
 def _lineage(params: Params, *, with_posts: bool) -> Lineage:
     shape = shape_of(params)
     events = partial(lineage_of, params, with_posts=with_posts)
-    return Lineage(events, shape.window_ms, shape.lateness_ms, event_label)
+    ranges = event_ranges(params, with_posts=with_posts)
+    return Lineage(events, shape.window_ms, shape.lateness_ms, event_label, ranges)
 
 
 SST = Workload(

@@ -1,0 +1,128 @@
+"""The public output of a run as it becomes public: every row once, in steps that do not grow with the run.
+
+Where lines are committed, a step is what one manifest has published. Rows that a rollback took back are in
+no manifest, and are never seen. Where nothing is ever committed, output is public as it is written, and a
+step is what was written within a second. Both are the same whether the run goes on or was over long ago, so
+whoever takes steps needs no more memory for a run that is over.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from snapline.batch import Batch, concat
+from snapline.ids import Millis, TaskId
+from snapline.runtime.output_rows import POSITION_BITS, View
+from snapline.runtime.rundir import RunDirectory
+from snapline.storage.files.rows import RowTail, Written
+from snapline.workload.lineage.oracle import LATE, SINK
+
+_SECOND_MS: Final = 1_000
+
+_Part: TypeAlias = tuple[Millis, TaskId, str, Written]  # when, whose, in which file, what
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Rows that have become public, with their `position`, as in `stamped_output`."""
+
+    outputs: Batch
+    late: Batch
+    written_ms: Millis  # when the newest of them was written, since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Rows of one file that follow each other in the output of their task."""
+
+    file: str
+    row: int  # the number of the first in the file
+    position: int  # and in the output
+    count: int
+
+
+class Following:
+    """Reads the sinks `counts` and `late` of a run directory, which may still be written."""
+
+    def __init__(self, directory: RunDirectory, view: View) -> None:
+        self._outlet: Final = directory.outlet
+        self._steps: Final = self._manifests if view == "committed" else self._seconds
+        self._manifest = 0  #: how many were read
+        self._tails: dict[str, RowTail] = {}
+        self._stretches: dict[TaskId, list[_Stretch]] = {}
+
+    def steps(self) -> Iterator[Step]:
+        """What has become public since the last call."""
+        return self._steps()
+
+    def _manifests(self) -> Iterator[Step]:
+        while (extents := self._outlet.manifest(self._manifest + 1)) is not None:
+            self._manifest += 1
+            parts = [
+                (written.at_ms, task, extent.file, written)
+                for task, extent in extents.items()
+                if _sink(task) in (SINK, LATE)
+                for written in self._tail(extent.file).read(extent.start, extent.stop)
+            ]
+            if parts:
+                yield self._step(parts)
+
+    def _seconds(self) -> Iterator[Step]:
+        tasks = [
+            self._parts(task, files)
+            for task, files in self._outlet.files().items()
+            if _sink(task) in (SINK, LATE)
+        ]
+        merged = heapq.merge(*tasks, key=itemgetter(0))
+        for _, parts in groupby(merged, lambda part: part[0] // _SECOND_MS):
+            yield self._step(parts)
+
+    def _parts(self, task: TaskId, files: list[str]) -> Iterator[_Part]:
+        for file in files:
+            for written in self._tail(file).read():
+                yield written.at_ms, task, file, written
+
+    def _tail(self, file: str) -> RowTail:
+        return self._tails.setdefault(file, self._outlet.tail(file))
+
+    def _step(self, parts: Iterable[_Part]) -> Step:
+        rows: dict[str, list[Batch]] = {SINK: [], LATE: []}
+        newest = 0
+        for at_ms, task, file, written in parts:
+            newest = max(newest, at_ms)
+            rows[_sink(task)].append(self._placed(task, file, written))
+        whole = {sink: concat(each) if each else Batch({}, 0) for sink, each in rows.items()}
+        return Step(whole[SINK], whole[LATE], newest)
+
+    def _placed(self, task: TaskId, file: str, written: Written) -> Batch:
+        """Number the rows of a task as they come."""
+        count, stretches = len(written.rows), self._stretches.setdefault(task, [])
+        first = int(task.rpartition("/")[2]) << POSITION_BITS
+        if stretches:
+            last = stretches[-1]
+            first = last.position + last.count
+            if (last.file, last.row + last.count) == (file, written.first):
+                stretches[-1] = _Stretch(file, last.row, last.position, last.count + count)
+            else:
+                stretches.append(_Stretch(file, written.first, first, count))
+        else:
+            stretches.append(_Stretch(file, written.first, first, count))
+        return written.rows.with_columns(position=np.arange(first, first + count, dtype=np.int64))
+
+    def written_ms(self, sink: str, position: int) -> Millis:
+        """When the row at a position was written, since 1970."""
+        task = TaskId(f"{sink}/{position >> POSITION_BITS}")
+        for stretch in self._stretches[task]:
+            row = stretch.row + position - stretch.position
+            if 0 <= position - stretch.position < stretch.count:
+                return next(self._outlet.walk_written(stretch.file, row, row + 1)).at_ms
+        raise LookupError(f"{sink} has no row at {position}")
+
+
+def _sink(task: TaskId) -> str:
+    return task.rpartition("/")[0]
