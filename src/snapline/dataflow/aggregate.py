@@ -111,7 +111,7 @@ class _Window:
         if not self._plan.collected:
             return {}
         rows = self._collected.view()
-        groups = Groups(state.locate([rows[name] for name in self._plan.keys]))
+        groups = Groups(state.find([rows[name] for name in self._plan.keys]))
         bounds = np.concatenate((np.zeros(1, np.int64), groups.ends))
         columns = rows.columns
         return {n: gathered(columns[n], groups.order, bounds) for n in self._plan.collected}

@@ -118,13 +118,15 @@ class _Window:
         return {**dict.fromkeys(side.counts, counts), **lists}
 
     def _locate(self, state: KeyedState) -> dict[str, Int64s]:
-        """The slots of every row's key, of both sides at once: they hold only until the next call."""
+        """The slots of every row's key."""
         keys = [
             [self._rows[name].view()[key] for key in side.keys]
             for name, side in self._pairing.sides.items()
             if self._rows[name].length
         ]
-        slots = state.locate([_joined(columns) for columns in zip(*keys, strict=True)])
+        joined = [_joined(columns) for columns in zip(*keys, strict=True)]
+        state.add(joined)
+        slots = state.find(joined)
         left = self._rows[LEFT].length
         return {LEFT: slots[:left], RIGHT: slots[left:]}
 

@@ -19,6 +19,7 @@ from snapline.dataflow.table import Int64s, SlotTable
 
 _ROW: Final = "(row)"
 _DIRTY: Final = "(dirty)"
+_PIECE: Final = 4_096
 _STEP: Final = np.uint64(0x5851F42D4C957F2D)
 
 
@@ -87,6 +88,21 @@ class KeyedState:
         for name, column in zip(self._names, columns, strict=True):
             same &= _equal(there[name], column)
         return slots, same
+
+    def find(self, columns: Sequence[Column]) -> Int64s:
+        """The slots of keys that are all there.
+
+        As `locate`, but many keys do not make the table grow, as they would if each were a new one.
+        """
+        canonical = _canonical(columns[0])
+        if self._direct and isinstance(canonical, np.ndarray):
+            return self._table.find(canonical)
+        return self.locate(columns)
+
+    def add(self, columns: Sequence[Column]) -> None:
+        """Take in any number of keys, of which only some may be new: in pieces, for the same reason."""
+        for start in range(0, len(columns[0]), _PIECE):
+            self.locate([_slice(column, start, start + _PIECE) for column in columns])
 
     def touch(self, slots: Int64s) -> None:
         """These keys have changed: they belong into the next capture."""
@@ -158,6 +174,12 @@ def _as_kind(column: Column, kind: Kind) -> Column:
             column = column.view(np.float64)
         return column.astype(kind, copy=False)
     return column
+
+
+def _slice(column: Column, start: int, stop: int) -> Column:
+    if isinstance(column, np.ndarray):
+        return column[start:stop]
+    return column.slice(start, min(stop, len(column)))
 
 
 def _take(column: Column, rows: Array) -> Column:

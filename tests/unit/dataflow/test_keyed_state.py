@@ -79,3 +79,23 @@ def test_what_was_restored_is_not_in_the_next_delta():
     state.restore([Batch.of(k=[1, 2], n=[5, 6])])
     assert state.capture(full=False).length == 0
     assert sorted(state.capture(full=True).rows()) == [(1, 5), (2, 6)]
+
+
+@pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
+def test_many_rows_of_few_keys_are_added_and_found_like_any(texts):
+    numbers = np.random.default_rng(3).integers(0, 300, 20_000)
+    column = Varlen.of("str", [f"k{n}" for n in numbers]) if texts else numbers - 150
+    state = KeyedState(("k",), {})
+    state.add([column])
+    assert len(state) == len(np.unique(numbers))
+    back = state.keys_at(state.find([column]))["k"]
+    same = back.to_list() == column.to_list() if texts else np.array_equal(back, column)
+    assert same  # one word: pytest would compare long lists for minutes
+
+
+def test_to_find_keys_does_not_make_the_table_grow():
+    state = KeyedState(("k",), {"n": 0})
+    state.locate([np.arange(10)])
+    before = state["n"]
+    state.find([np.zeros(50_000, np.int64)])
+    assert state["n"] is before
