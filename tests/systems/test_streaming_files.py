@@ -99,6 +99,16 @@ def test_a_checkpoint_says_which_micro_batches_were_begun_and_ended(tmp_path):
     assert (batches.planned, batches.committed) == (10, 9)
 
 
+def test_what_a_micro_batch_has_written_is_younger_than_its_beginning(sink):
+    batches = Batches(sink.parent)
+    assert batches.younger(3, sink) == []
+    begun = sink.parent / "offsets" / "3"
+    begun.parent.mkdir()
+    begun.touch()
+    os.utime(begun, (1_002, 1_002))
+    assert sorted(short(batches.younger(3, sink))) == ["a3", "torn"]
+
+
 def progress(number, *dropped):
     operators = [{"numRowsDroppedByWatermark": rows} for rows in dropped]
     return json.dumps({"batchId": number, "stateOperators": operators}) + "\n"

@@ -34,6 +34,7 @@ from snapline.systems.streaming_shapes import Shape
 
 DRIVER, PROGRESS, FAILED, END = "driver.json", "progress.jsonl", "failed.txt", "end"
 POLL_S = 0.1
+EXECUTORS_S = 60.0
 
 Sink = Literal["exactly-once", "at-least-once"]
 
@@ -47,7 +48,8 @@ class Plan:
     shape: Shape
     sink: Sink
     cores: int
-    master: str | None  # None: the driver works itself
+    executors: int  # 0: the driver works itself
+    master: str | None  # where executors are; None: there are none
     settings: dict[str, str]  # of Spark
     output: str
     checkpoint: str
@@ -73,6 +75,7 @@ def main(plan: Plan) -> int:
     parallel = {"spark.sql.shuffle.partitions": str(plan.cores)}
     spark = own_session(plan.cores, master=plan.master, settings={**parallel, **plan.settings})
     try:
+        _await_executors(spark, plan.executors)
         query = start_query(spark, plan)
         _write(words / DRIVER, json.dumps(_processes(spark)))
         _watch(query, words)
@@ -83,6 +86,14 @@ def main(plan: Plan) -> int:
     finally:
         spark.stop()
     return 0
+
+
+def _await_executors(spark: SparkSession, count: int) -> None:
+    """Wait until the executors are there, or for as long as they may take."""
+    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()  # Python's own does not know them
+    deadline = time.monotonic() + EXECUTORS_S
+    while len(tracker.getExecutorInfos()) <= count and time.monotonic() < deadline:
+        time.sleep(POLL_S)  # the driver counts as one of them
 
 
 def start_query(spark: SparkSession, plan: Plan) -> StreamingQuery:

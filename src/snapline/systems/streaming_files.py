@@ -23,6 +23,7 @@ from snapline.systems.base import Written
 
 LOG = "_spark_metadata"
 COMPACT = ".compact"
+PARTS = "[!._]*.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,14 @@ class Batches:
     def committed(self) -> int:
         """The last batch that was ended; -1 if none was."""
         return _last(self.checkpoint / "commits")
+
+    def younger(self, number: int, sink: Path) -> list[Path]:
+        """The files of a sink that were written after this batch was begun."""
+        try:
+            begun_ns = (self.checkpoint / "offsets" / str(number)).stat().st_mtime_ns
+            return [file for file in sink.glob(PARTS) if file.stat().st_mtime_ns > begun_ns]
+        except FileNotFoundError:  # it is gone by now: another time
+            return []
 
 
 def _last(directory: Path) -> int:
@@ -75,9 +84,7 @@ def _entry(path: Path) -> Iterator[Path]:
 
 def present_files(sink: Path) -> list[Path]:
     """All files of a directory of Parquet, in the order in which they were written."""
-    return sorted(
-        sink.glob("[!._]*.parquet"), key=lambda path: (path.stat().st_mtime_ns, path.name)
-    )
+    return sorted(sink.glob(PARTS), key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 
 def read_files(files: list[Path]) -> list[Written]:

@@ -88,7 +88,6 @@ class StructuredStreaming:
         self._driver = Supervisor(
             self._launch, self._ready, lambda: self._batches.committed, self._last_words
         )
-        self._seen: set[Path] = set()  #: files of the sink that are of no open round
         self._open: list[int] = []  #: micro-batches that were under way when a driver was killed
 
     # What it is.
@@ -128,6 +127,7 @@ class StructuredStreaming:
             shape_of(work.workload, work.params),
             self.sink,
             work.cores,
+            self.executors,
             self._cluster.master if self._cluster is not None else None,
             self._cluster.settings if self._cluster is not None else {},
             str(self._sink),
@@ -236,12 +236,11 @@ class StructuredStreaming:
 
     def in_round(self) -> bool:
         """Whether a micro-batch has written rows and is not committed."""
-        planned = self._batches.planned
-        there = set(self._sink.glob("*.parquet"))
-        if self._batches.committed >= planned:
-            self._seen = there
+        number = self._batches.planned
+        if number < 0:
             return False
-        return any(rows_in(file) for file in there - self._seen)
+        wrote = any(rows_in(file) for file in self._batches.younger(number, self._sink))
+        return wrote and self._batches.committed < number
 
     # Output.
 
