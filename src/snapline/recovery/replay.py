@@ -56,14 +56,17 @@ def replay_ranges(topology: Topology, line: LineMetas) -> dict[ChannelId, tuple[
 
 def replay_plan(topology: Topology, line: LineMetas) -> tuple[ReplayPart, ...]:
     """All messages under way across a line, channel by channel, in order, with their origins."""
-    ranges = replay_ranges(topology, line)
+    metas = {task: _at(line, task) for task in topology.tasks}
     plan: list[ReplayPart] = []
     for channel in topology.channels:
-        recorded = _at(line, channel.target).channel_state.get(channel.id)
-        overtaken = _at(line, channel.source).channel_state.get(channel.id)
-        if recorded or overtaken or channel.id in ranges:
+        target, source = metas[channel.target], metas[channel.source]
+        after, through = target.received.get(channel.id, 0), source.sent.get(channel.id, 0)
+        recorded = target.channel_state.get(channel.id)
+        overtaken = source.channel_state.get(channel.id)
+        if recorded or overtaken or after < through:
             stored = ((Origin.RECEIVER, recorded or (0, 0)), (Origin.SENDER, overtaken or (0, 0)))
-            plan.extend(_parts(channel, ranges.get(channel.id, (0, 0)), stored))
+            wanted = (after, through) if after < through else (0, 0)
+            plan.extend(_parts(channel, wanted, stored))
     return tuple(plan)
 
 
