@@ -96,7 +96,7 @@ def test_damage_that_nobody_reads_is_never_noticed(tmp_path, protocol):
 @pytest.mark.parametrize(
     ("fault", "what"),
     [
-        ("store slow 150ms at=500ms for=1200ms", "slowed"),
+        pytest.param("store slow 150ms at=500ms for=1200ms", "slowed", marks=pytest.mark.slow),
         ("store failing 30% at=500ms for=1200ms", "failing"),
     ],
 )

@@ -166,7 +166,7 @@ def test_a_store_that_always_fails_is_an_outage_for_snapshots_and_decisions():
 
 
 @pytest.mark.parametrize("protocol", [name for name, p in PROTOCOLS.items() if p.checkpoints])
-@pytest.mark.parametrize("seed", [*range(1, 5), FRESH])
+@pytest.mark.parametrize("seed", [1, 2, FRESH])
 def test_plans_of_all_kinds_leave_every_promise_kept(protocol, seed):
     workload = "reachability" if can_run(protocol, "reachability") and seed % 2 else "counting"
     faults = describe(draw(seed, 3, DURATION_MS, kinds=KINDS))
@@ -188,7 +188,7 @@ def scaled(fault):
 @pytest.mark.parametrize("intensity", ["low", "high"])
 @each_protocol
 def test_chaos_as_in_real_runs_leaves_every_promise_kept(protocol, intensity):
-    for seed in (1, 2, FRESH):
+    for seed in (7, FRESH):
         plan = soak(f"seed={seed} intensity={intensity}", 3, DURATION_MS * SCALE)
         faults = describe(tuple(map(scaled, plan)))
         kept(Case(protocol, "counting", seed, records=20, faults=faults))

@@ -162,7 +162,9 @@ SNAPLINE = [sys.executable, "-c", "from snapline.cli import main; main()"]
 LONG_RUN = ["--slots", "2", "--rate", "1000", "--duration", "8s", "--interval", "400ms"]
 
 
-@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+@pytest.mark.parametrize(
+    "protocol", ["aligned", pytest.param("uncoordinated", marks=pytest.mark.slow)]
+)
 def test_a_killed_driver_leaves_no_slot_behind_and_its_run_is_resumed(session, tmp_path, protocol):
     def has_committed() -> bool:
         return any(map(commits, happenings(tmp_path, "*/journal/driver-*")))
@@ -197,7 +199,8 @@ def test_a_killed_driver_leaves_no_slot_behind_and_its_run_is_resumed(session, t
 
 def test_a_run_that_kills_its_driver_is_resumed_by_itself_and_judged(tmp_path):
     faults = "kill driver on=round; kill slot=1 at=4s"
-    command = [*SNAPLINE, "run", "q12", *LONG_RUN, "--runs", str(tmp_path), "--json"]
+    command = [*SNAPLINE, "run", "q12", "--protocol", "uncoordinated", *LONG_RUN, "--json"]
+    command += ["--runs", str(tmp_path)]
     done = subprocess.run([*command, "--faults", faults], stdout=subprocess.PIPE, check=False)
     result = json.loads(done.stdout)
     assert (done.returncode, result["kept"]) == (0, "yes")

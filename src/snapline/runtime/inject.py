@@ -186,8 +186,8 @@ class Injector:
     def _cut(
         self, slots: Sequence[SlotId], others: Sequence[SlotId | None], fault: Cut | Partition
     ) -> None:
-        known = self.driver.engine.members.incarnations
-        lives = {other: known[other] for other in others if other is not None}
+        known = [self.driver.member(other) for other in others if other is not None]
+        lives = dict(member.life for member in known if member is not None and member.life)
         patience_ms = int(self.driver.timeouts.silence_s * 1000)
         cut = words.Cut(lives, None in others, fault.for_ms, patience_ms)
         other = others[0] if len(others) == 1 and others[0] is not None else peers(others)
