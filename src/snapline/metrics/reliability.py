@@ -104,7 +104,10 @@ def latencies(events: Events, results: Results, size_ms: Millis) -> npt.NDArray[
 def failure_cost(
     results: Results, latency: npt.NDArray[np.float64], parts: Sequence[Phase]
 ) -> float | None:
-    """How much the greatest latency from the fault on exceeds the mean before it; None without either."""
+    """How much the greatest latency from the fault on exceeds the mean before it, if it does at all.
+
+    None where no output before, or none after, has a latency.
+    """
     if len(parts) < 2 or parts[0].name != "control":
         return None
     known = ~np.isnan(latency)
@@ -112,7 +115,7 @@ def failure_cost(
     after = latency[known & (results.written >= parts[0].stop_ms)]
     if not len(before) or not len(after):
         return None
-    return round(float(after.max() - before.mean()), 3)
+    return round(max(0.0, float(after.max() - before.mean())), 3)
 
 
 def _first_times(results: Results) -> Ints:

@@ -52,6 +52,7 @@ def test_the_failure_cost_is_the_greatest_latency_above_the_mean_before():
     results = Results(ints(0, 0, 0, 0), ints(10, 20, 110, 200), ints(), ints())
     parts = phases([(100, 150)], 300)
     assert failure_cost(results, np.array([2.0, 4.0, 50.0, 9.0]), parts) == 47.0
+    assert failure_cost(results, np.array([20.0, 40.0, 5.0, 9.0]), parts) == 0.0
     assert failure_cost(results, np.array([np.nan, np.nan, 50.0, 9.0]), parts) is None
     assert failure_cost(results, np.array([2.0, 4.0, 50.0, 9.0]), phases([], 300)) is None
 
