@@ -118,6 +118,7 @@ class LiveJudge:
             window += size_ms
             self._give_through(window)
             self._judge.advance(window + self._hold_ms)
+        self._told.clear()  # all faults are known now, and when they were over
         return self.report(self._judge.finish())
 
     @property

@@ -8,7 +8,7 @@ from snapline.errors import ObjectDamaged
 from snapline.ids import TaskId
 from snapline.storage.api import Extent, Life
 from snapline.storage.files.outlet import FileOutlet
-from snapline.storage.files.rows import RowWriter, walk_rows
+from snapline.storage.files.rows import RowTail, RowWriter, walk_rows
 
 SINK = TaskId("my-sink/0")
 
@@ -69,3 +69,36 @@ def test_the_extents_of_a_task_are_one_per_file(tmp_path):
     assert concat(walked) == concat(again.committed(SINK)) == rows(0, 11)
     assert again.files() == {SINK: [first.file, second.file]}
     assert (again.extents(TaskId("other/0")), again.uncommitted(TaskId("other/0"))) == ([], [])
+
+
+def test_a_tail_reads_every_row_once_while_the_file_grows(tmp_path):
+    path = tmp_path / "x.egress"
+    writer, tail = RowWriter(path, 10), RowTail(path)
+
+    def read(*cut):
+        return [(w.first, *w.rows["n"].tolist()) for w in tail.read(*cut)]
+
+    assert read() == []
+    for start in (10, 20):
+        writer.append(rows(start, start + 4))
+        writer.sync()
+        writer.position += 6
+    assert read(10, 12) == [(10, 10, 11)]
+    assert read(12, 14) == [(12, 12, 13)]
+    assert read(21, 22) == [(21, 21)]
+    assert read() == [(22, 22, 23)]
+    writer.append(rows(30, 33))
+    assert read() == []
+    writer.flush()
+    assert read() == [(30, 30, 31, 32)]
+    assert read() == []
+    with pytest.raises(ObjectDamaged, match=r"no whole rows behind row 33, and 40 were published"):
+        read(33, 40)
+
+
+def test_a_tail_does_not_read_again_what_stands_before_it(path):
+    tail = RowTail(path)
+    assert len(list(tail.read(10, 30))) == 2
+    data = path.read_bytes()
+    path.write_bytes(bytes(100) + data[100:])  # the first frame
+    assert [written.first for written in tail.read()] == [30]

@@ -125,3 +125,29 @@ def test_a_judge_gets_what_the_sources_read_and_when_it_was_due(monkeypatch):
 def test_what_is_not_given_is_as_the_size_says():
     assert shape_of(FULL) == model.Shape(1_000, 4, 5, 1_000, 500, 200, 2_000)
     assert shape_of(given(SMALL, window=70, bound=9)) == model.Shape(6, 3, 200, 300, 9, 20, 70)
+
+
+@pytest.mark.parametrize("params", [FULL, SMALL, replace(SMALL, at_once=True)])
+@pytest.mark.parametrize("with_posts", [False, True])
+def test_any_range_of_events_is_that_of_all_events(params, with_posts):
+    ranges = model.event_ranges(params, with_posts=with_posts)
+    events = lineage_of(params, with_posts=with_posts)
+    streams, offsets = ranges.places(events["id"])
+    assert ranges.streams == len(np.unique(streams)) == params.partitions * (1 + with_posts)
+    for stream in range(ranges.streams):
+        mine = events.take(streams == stream)
+        assert offsets[streams == stream].tolist() == list(range(ranges.end(stream)))
+        assert ranges.make(stream, 3, 9).rows() == mine.slice(3, 9).rows()
+        for time_ms in (0, 137, 1_000, 100_000):
+            through = ranges.through(stream, time_ms)
+            assert (mine["time"][through:] > time_ms).all()
+            behind = np.arange(through) * params.duration_ms // ranges.end(stream)
+            assert (behind <= time_ms + ranges.disorder_ms).all()
+
+
+def test_ids_of_nobody_have_no_place():
+    nobody = [-1, -POST_BIT, 60, 3 << 40, POST_BIT, POST_BIT | 12, 2 * POST_BIT]
+    streams, _ = model.event_ranges(SMALL, with_posts=False).places(np.array(nobody))
+    assert set(streams.tolist()) == {-1}
+    streams, _ = model.event_ranges(SMALL, with_posts=True).places(np.array(nobody))
+    assert streams.tolist() == [-1, -1, -1, -1, 3, -1, -1]
