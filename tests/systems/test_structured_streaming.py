@@ -36,8 +36,9 @@ def test_under_a_driver_kill_the_file_sink_is_exactly_once(tmp_path):
     assert told["because"].startswith("600 of 600 events were counted once")
     assert "was under way when the driver was killed and was run again" in told["because"]
     assert told["metrics"]["lost"] == told["metrics"]["restarts"] == 1
-    # The first attempt has written what its log does not name: listed, it would count twice.
-    assert set(logged_files(sink)) < set(present_files(sink))
+    # What the first attempt wrote, the log does not name: who lists the directory counts it twice.
+    unread = set(present_files(sink)) - set(logged_files(sink))
+    assert ("in no entry of the sink's log" in told["because"]) == bool(unread)
 
 
 def test_an_at_least_once_sink_is_caught(tmp_path):
@@ -91,7 +92,7 @@ def test_a_network_that_is_slow_gone_or_broken_changes_nothing(tmp_path):
     assert code == 0
     met = [e["connections"] for e in told["metrics"]["events"] if e["what"] == "disturbed"]
     assert len(met) == 3
-    assert min(met) >= 1
+    assert min(met) >= 2
 
 
 @pytest.mark.slow
@@ -103,6 +104,6 @@ def test_what_is_behind_the_watermark_is_dropped_and_the_verdict_says_so(tmp_pat
         lambda *work: Shape(right(*work).sink, right(*work).window_ms, delay_ms=0),
     )
     monkeypatch.setattr(adapter, "FILES_PER_BATCH", 1)
-    code, told, _ = ran(tmp_path, "sst", "", rate="400", duration="4s")
+    code, told, _ = ran(tmp_path, "sst", "", rate="400", duration="4s", set="disorder=2s")
     assert (code, told["guarantees"]["at-least-once"]) == (1, "no")
     assert "rows behind its watermark: it has no late output" in told["because"]

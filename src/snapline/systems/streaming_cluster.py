@@ -60,10 +60,11 @@ class LocalCluster:
         return living[number : number + 1]
 
     def disturb(self, fault: Network) -> int:
-        """Do what a fault says, from now on; returns how many connections there are."""
+        """Do what a fault says, from now on; returns how many connections it meets."""
+        met = self._messages.connections + self._blocks.connections
         for proxy in (self._messages, self._blocks):
             proxy.plan([replace(fault, at_ms=0)])
-        return self._messages.connections + self._blocks.connections
+        return met
 
     def logs_at(self, path: Path) -> None:
         """Spark keeps the logs of a local cluster with itself: they are to go with it."""
