@@ -45,10 +45,10 @@ class RollbackDistance:
 
 def replay_ranges(topology: Topology, line: LineMetas) -> dict[ChannelId, tuple[Seq, Seq]]:
     """The messages (after, through] that are under way across a line, where there are any."""
-    ranges = {}
+    ranges, metas = {}, {task: _at(line, task) for task in topology.tasks}
     for channel in topology.channels:
-        after = _at(line, channel.target).received.get(channel.id, 0)
-        through = _at(line, channel.source).sent.get(channel.id, 0)
+        after = metas[channel.target].received.get(channel.id, 0)
+        through = metas[channel.source].sent.get(channel.id, 0)
         if after < through:
             ranges[channel.id] = (after, through)
     return ranges
@@ -56,17 +56,15 @@ def replay_ranges(topology: Topology, line: LineMetas) -> dict[ChannelId, tuple[
 
 def replay_plan(topology: Topology, line: LineMetas) -> tuple[ReplayPart, ...]:
     """All messages under way across a line, channel by channel, in order, with their origins."""
-    metas = {task: _at(line, task) for task in topology.tasks}
+    ranges = replay_ranges(topology, line)
+    states = {task: _at(line, task).channel_state for task in topology.tasks}
     plan: list[ReplayPart] = []
     for channel in topology.channels:
-        target, source = metas[channel.target], metas[channel.source]
-        after, through = target.received.get(channel.id, 0), source.sent.get(channel.id, 0)
-        recorded = target.channel_state.get(channel.id)
-        overtaken = source.channel_state.get(channel.id)
-        if recorded or overtaken or after < through:
+        recorded = states[channel.target].get(channel.id)
+        overtaken = states[channel.source].get(channel.id)
+        if recorded or overtaken or channel.id in ranges:
             stored = ((Origin.RECEIVER, recorded or (0, 0)), (Origin.SENDER, overtaken or (0, 0)))
-            wanted = (after, through) if after < through else (0, 0)
-            plan.extend(_parts(channel, wanted, stored))
+            plan.extend(_parts(channel, ranges.get(channel.id, (0, 0)), stored))
     return tuple(plan)
 
 
