@@ -241,10 +241,6 @@ def scribble(file):
             lambda d: save(d / "in/a.parquet", id=[1, 2], time=[0, None], resource=list("ab")),
             "the input has nulls in 'time'",
         ),
-        (
-            lambda d: save(d / "in/a.parquet", id=[8, 9], time=[0, 0], resource=list("ab")),
-            "none of the ids in the output (such as 1) is an id of the input",
-        ),
     ],
 )
 def test_bad_input_is_one_message_on_spark_too(snapline, recorded, spoil, word):
