@@ -106,7 +106,7 @@ def test_a_driver_that_was_busy_hears_the_others_before_it_judges_their_silence(
 @pytest.mark.slow
 def test_a_fault_that_finds_nobody_says_so(tmp_path):
     faults = (
-        "kill slot=1 at=1s; delay slot=1 100ms at=1050ms for=1s; cut slot=1 from=0 at=1060ms for=1s"
+        "kill slot=1 at=1s; delay slot=1 100ms at=1200ms for=1s; cut slot=1 from=0 at=1210ms for=1s"
     )
     outcome = run_processes(tmp_path, "aligned", faults, duration_ms=1_500)
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])

@@ -1,5 +1,8 @@
 """The grammar of faults: what it means, that it comes back, and that nothing passes in silence."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -241,3 +244,11 @@ def test_every_form_says_where_it_works_and_when_it_strikes():
         statement for statement in MEANINGS if "at=" not in statement
     }
     assert timed["kill slot=1 at=800ms"] == 800
+
+
+def test_the_page_about_faults_explains_every_form():
+    page = (Path(__file__).parents[3] / "docs" / "faults.md").read_text()
+    explained = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    assert sorted(explained) == sorted(MEANINGS)
+    for example in re.findall(r'(?:--faults |parse\()"([^"]+)"', page):
+        assert parse(example)
