@@ -69,6 +69,13 @@ def test_output_that_is_repeated_after_a_kill_is_found_and_the_fault_is_named(tm
     assert len(finished.metrics["restart_s"]) == 1
 
 
+def test_a_kill_lasts_until_the_system_runs_again(tmp_path):
+    phases = ran(tmp_path, Toy(), "kill driver at=300ms").metrics["lineage"]["phases"]
+    assert list(phases) == ["control", "failure", "recovery"]
+    assert phases["failure"]["from_ms"] >= 300
+    assert phases["failure"]["to_ms"] - phases["failure"]["from_ms"] >= 50  # two looks
+
+
 def test_what_it_is_held_to_decides(tmp_path):
     repeated = ran(tmp_path, Toy(repeats=True), "kill driver on=round", guarantee="at-least-once")
     assert repeated.verdict.kept == "yes"

@@ -5,12 +5,15 @@ run says otherwise; that a sink promises less is no excuse, but a reason that th
 is found comes how the system came to it, in its own words: without them a yes or no is hard to believe.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
+from snapline.ids import Millis
+from snapline.journal.entry import Happened
 from snapline.runtime.judge import Verdict, verdict_of
 from snapline.runtime.lineage import judge_lineage
 from snapline.runtime.spec import Spec
@@ -65,17 +68,26 @@ def _by_lineage(
 
 
 def _faults(course: Course) -> Iterator[TimedFault]:
-    """The faults as they happened."""
+    """The faults as they happened. A kill is over when the system runs again, if it ever was down."""
     for number, happened in enumerate(course.events):
-        at_ms = happened.at_us // 1000
-        if happened.what == "killed":
-            yield TimedFault(happened.detail["fault"], at_ms)
-        elif happened.what == "disturbed":
-            yield TimedFault(happened.detail["fault"], at_ms, at_ms + happened.detail["for_ms"])
-        elif happened.what == "paused":
-            later = (e for e in course.events[number:] if e.what == "continued")
-            end = next((e.at_us // 1000 for e in later), None)
-            yield TimedFault(happened.detail["fault"], at_ms, end)
+        at_ms, later = happened.at_us // 1000, course.events[number + 1 :]
+        end_ms: Millis | None = None
+        match happened.what:
+            case "killed":
+                soon = list(takewhile(lambda other: other.what != "killed", later))
+                down = _first(soon, "down") is not None
+                end_ms = _first(later, "running") if down else None
+            case "paused":
+                end_ms = _first(later, "continued")
+            case "disturbed":
+                end_ms = at_ms + happened.detail["for_ms"]
+            case _:
+                continue
+        yield TimedFault(happened.detail["fault"], at_ms, end_ms)
+
+
+def _first(events: Sequence[Happened], what: str) -> Millis | None:
+    return next((happened.at_us // 1000 for happened in events if happened.what == what), None)
 
 
 def _story(system: System, course: Course, kept: bool) -> Iterator[str]:
