@@ -96,6 +96,26 @@ def test_what_only_figures_need_is_not_said():
     assert describe(happened(1, "collected", snapshots=3), 0) is None
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (happened(1, "paused", "slot/1", pid=7, signal=19), "slot/1 stands still"),
+        (happened(1, "continued", "slot/1"), "slot/1 goes on"),
+        (happened(1, "slowed", "slot/1", delay_ms=500), "slot/1 is slower by 500 ms"),
+        (happened(1, "cut", "slot/1", other=2), "slot/1 is cut off from slot 2"),
+        (happened(1, "cut", "slot/1", other="0,coordinator"), "is cut off from 0,coordinator"),
+        (happened(1, "healed", fault="cut slot=1 ..."), "over: cut slot=1 ..."),
+        (happened(1, "failing", "store", percent=30), "the store fails: 30 % of all calls"),
+        (happened(1, "missed", "slot/1", signal=9, fault="x"), "signal 9 finds nobody"),
+        (happened(1, "missed", "slot/1", fault="delay ..."), "'delay ...' finds nobody"),
+        (happened(1, "coordinator-killed", fault="kill driver at=1s"), "the driver kills itself"),
+        (happened(1, "coordinator-resumed"), "goes on from its last line"),
+    ],
+)
+def test_faults_and_their_ends_are_told(entry, said):
+    assert said in describe(entry, 0)
+
+
 def test_a_slot_that_comes_back_alone_is_told_apart():
     assert describe(happened(1, "running"), 0) == "all slots run (epoch 1)"
     assert "slot/1 runs again" in describe(happened(1, "running", "slot/1"), 0)
@@ -196,7 +216,9 @@ def test_a_summary_of_lineage_shows_each_phase_and_never_rounds_up(capsys):
     control = {**part, "reliability": 100.0, "from_ms": 0, "to_ms": 5_000}
     failure = {**part, "reliability": 99.9999, "from_ms": 5_000, "to_ms": 9_000}
     lineage = {
-        **{**part, "reliability": 99.9999, "latency_ms": {"p50": 12.0, "max": 40.0}},
+        **part,
+        "reliability": 99.9999,
+        "latency_ms": {"p50": 12.0, "max": 40.0},
         "failure_cost_ms": 31.0,
         "phases": {"control": control, "failure": failure},
     }
