@@ -279,13 +279,15 @@ def validate_command(
     engine: validating.EngineOption = validating.AUTO,
     uncommitted: validating.UncommittedOption = False,
     reference: validating.ReferenceOption = False,
+    follow: validating.FollowOption = False,
     junit: validating.JUnitOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
     """Judge only: a run that is over, or what another system took in and put out."""
     asked = validating.Asked(
-        *(name, source, output, late, window, promise, engine, uncommitted, reference, junit, runs)
+        *(name, source, output, late, window, promise, engine, uncommitted, reference),
+        *(follow, junit, runs),
     )
     with interruptible():
         raise typer.Exit(validating.validate(asked, as_json))

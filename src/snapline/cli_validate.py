@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich import box
@@ -20,6 +20,10 @@ from snapline.validate.causes import Cause
 from snapline.validate.files import Report, held_to, report_of, to_json, write_junit
 from snapline.validate.judged import PROMISES, Judged
 
+if TYPE_CHECKING:
+    from snapline.runtime.rundir import RunDirectory
+    from snapline.systems.judge_again import Again
+
 EXIT: Final = {"yes": 0, "no": 1, "unknown": 3}
 COLOURS: Final = {"yes": "green", "no": "red", "unknown": "yellow"}
 VERDICTS: Final = {"yes": "KEPT", "no": "BROKEN", "unknown": "UNKNOWN"}
@@ -33,6 +37,9 @@ The last run once more, from its files:
 All that it ever wrote, published or not:
 [cyan]snapline validate last --uncommitted[/cyan]
 
+A run that is going on (sst, mst), until it is over:
+[cyan]snapline validate last --follow[/cyan]
+
 What another system took in and put out, as Parquet (columns: docs/validate.md):
 [cyan]snapline validate --input in/ --output out/ --late late/ --window 10s[/cyan]
 
@@ -42,7 +49,7 @@ Hold it to at least once only, and write a report that a build server reads:
 Exit codes: 0 kept, 1 broken, 2 bad input, 3 unknown."""
 
 NameArgument = Annotated[
-    str | None, typer.Argument(metavar="[RUN|last]", help="A run that is over.")
+    str | None, typer.Argument(metavar="[RUN|last]", help="A run that is over, or --follow.")
 ]
 InputOption = Annotated[
     Path | None,
@@ -87,6 +94,12 @@ ReferenceOption = Annotated[
         "--reference", metavar=" ", help="RUN: compare with runs of the flow without failures."
     ),
 ]
+FollowOption = Annotated[
+    bool,
+    typer.Option(
+        "--follow", metavar=" ", help="RUN: judge it while it runs (workloads with lineage)."
+    ),
+]
 JUnitOption = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE", help="Write a report as JUnit XML, too.")
 ]
@@ -105,6 +118,7 @@ class Asked:
     engine: str
     uncommitted: bool
     reference: bool
+    follow: bool
     junit: Path | None
     runs: Path
 
@@ -138,14 +152,17 @@ def _run(asked: Asked, name: str) -> Report:
     if asked.engine != AUTO:
         raise UsageError("--engine is for --input and --output: runs are judged in process")
     directory = RunDirectory.open(asked.runs, name)
-    with _telling() as tell:
-        tell(f"judging {directory.name}")
-        again = judge_again(
-            directory,
-            _promise(asked),
-            uncommitted=asked.uncommitted,
-            reference=asked.reference,
-        )
+    if asked.follow:
+        again = _followed(asked, directory)
+    else:
+        with _telling() as tell:
+            tell(f"judging {directory.name}")
+            again = judge_again(
+                directory,
+                _promise(asked),
+                uncommitted=asked.uncommitted,
+                reference=asked.reference,
+            )
     verdict = again.verdict
     by = f"in process, from the {again.view} output of the run"
     texts = tuple(f"{p.kind} {p.record}: {p.because}" for p in verdict.problems)
@@ -163,6 +180,16 @@ def _run(asked: Asked, name: str) -> Report:
     )
 
 
+def _followed(asked: Asked, directory: "RunDirectory") -> "Again":
+    """Judge a run while it goes on."""
+    from snapline.cli_follow import follow
+
+    if asked.uncommitted or asked.reference:
+        option = "--uncommitted" if asked.uncommitted else "--reference"
+        raise UsageError(f"{option} is for a run that is over: leave it or --follow out")
+    return follow(directory, _promise(asked))
+
+
 def _recorded(asked: Asked) -> Report:
     """Judge what another system took in and put out."""
     from snapline.systems.judge_recorded import ENGINES, PROCESS_VALUES_MAX, engine_for
@@ -175,8 +202,12 @@ def _recorded(asked: Asked) -> Report:
         )
     if asked.window is None:
         raise UsageError("--window is missing: the size of the windows of the output, as in 10s")
-    if asked.uncommitted or asked.reference:
-        option = "--uncommitted" if asked.uncommitted else "--reference"
+    for_runs = {
+        "--follow": asked.follow,
+        "--uncommitted": asked.uncommitted,
+        "--reference": asked.reference,
+    }
+    for option in (option for option, given in for_runs.items() if given):
         raise UsageError(f"{option} is for a RUN: of other systems only what they put out is known")
     if asked.engine not in (AUTO, *ENGINES):
         raise UsageError(f"--engine takes {AUTO}, {' or '.join(ENGINES)}, not {asked.engine!r}")

@@ -42,12 +42,12 @@ from snapline.dataflow.partition import targets_of
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.metrics.fault_spans import fault_spans
+from snapline.protocols import PROTOCOLS
 from snapline.runtime.finished import spec_of
 from snapline.runtime.flows import find_program
 from snapline.runtime.following import Following, Step
 from snapline.runtime.lineage import LineageReport, driver_entries, named_rows, sentence_of
 from snapline.runtime.output_rows import POSITION_BITS, View, position_label, public_view
-from snapline.runtime.run import build_job
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import OWN
 from snapline.validate.causes import Cause
@@ -55,6 +55,7 @@ from snapline.validate.columns import Ints, as_outputs
 from snapline.validate.incremental import Incremental
 from snapline.validate.judged import Judged, Witness
 from snapline.validate.sentences import TimedFault, event_of
+from snapline.workload import WORKLOADS
 from snapline.workload.base import Lineage, Ranges
 
 PATIENCE_INTERVALS: Final = 3
@@ -89,6 +90,7 @@ class LiveJudge:
         patience_ms: Millis,
     ) -> None:
         self.directory: Final = directory
+        self.view: Final = view
         self._lineage: Final = lineage
         self._ranges: Final = ranges
         self._following: Final = Following(directory, view)
@@ -263,18 +265,20 @@ def live_judge(directory: RunDirectory) -> tuple[LiveJudge, Guarantee]:
     spec = spec_of(directory)
     if spec.system != OWN:
         raise UsageError(f"only Snapline's own runs can be followed, not those of {spec.system}")
-    program = find_program(spec)
-    if program.lineage is None or program.lineage.ranges is None:
+    workload = WORKLOADS.get(spec.flow)
+    lineage = find_program(spec).lineage if workload and workload.lineage else None
+    if lineage is None or lineage.ranges is None:
+        known = " and ".join(name for name, each in WORKLOADS.items() if each.lineage)
         raise UsageError(
             f"{spec.flow} cannot be followed: its outputs do not name the events behind them, as those "
-            f"of sst and mst do; 'snapline validate {directory.name}' judges it when it is over"
+            f"of {known} do; without --follow it is judged when it is over"
         )
     judge = LiveJudge(
         directory,
-        program.lineage,
-        program.lineage.ranges,
+        lineage,
+        lineage.ranges,
         public_view(spec.protocol),
         slots=spec.slots,
         patience_ms=PATIENCE_INTERVALS * spec.interval_ms,
     )
-    return judge, build_job(spec, program).guarantee
+    return judge, Guarantee(spec.guarantee or PROTOCOLS[spec.protocol].guarantees[0])

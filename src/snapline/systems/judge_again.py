@@ -55,7 +55,9 @@ def judge_again(
     """Judge a run from its files: what was published, or all that was written. Raises UsageError."""
     spec, result = spec_of(directory), directory.result()
     if result is None:
-        again = f"'snapline run --resume {directory.name}' goes on with it"
+        again = (
+            f"'snapline run --resume {directory.name}' goes on with it; --follow judges meanwhile"
+        )
         raise UsageError(f"{directory.name} is not over: {again}")
     if spec.system != OWN:
         if uncommitted or reference:
@@ -73,7 +75,7 @@ def judge_again(
     can_judge = reference or program.judge is not None
     problem = result["because"] if result["kept"] == "unknown" and can_judge else None
     if program.lineage is not None and not reference:
-        return _again(judge_run(directory, program.lineage, view), problem, job.guarantee, view)
+        return again_of(judge_run(directory, program.lineage, view), problem, job.guarantee, view)
     there = sinks_of(directory)
     outputs = {
         sink: _whole(directory, sink, view) if sink in there else Batch({}, 0)
@@ -88,7 +90,8 @@ def _whole(directory: RunDirectory, sink: str, view: View) -> Batch:
     return concat(parts) if parts else Batch({}, 0)
 
 
-def _again(report: LineageReport, problem: str | None, promise: Guarantee, view: View) -> Again:
+def again_of(report: LineageReport, problem: str | None, promise: Guarantee, view: View) -> Again:
+    """What a report says of a run that ended early because of `problem`, or well."""
     if problem is not None:  # what is missing might have come
         report = replace(report, judged=replace(report.judged, undecided=problem))
     verdict = report.verdict(promise)
@@ -112,7 +115,7 @@ def _of_system(
             cause: sentence(witness, size_ms, event=event_of(inputs, witness.id))
             for cause, witness in judged.witnesses.items()
         }
-        return _again(LineageReport(judged, sentences, {}), problem, held_to, "committed")
+        return again_of(LineageReport(judged, sentences, {}), problem, held_to, "committed")
     if problem is not None:
         return Again(Verdict("unknown", problem), held_to, "committed")
     sink = next(name for name in result["rows"] if name != "late")

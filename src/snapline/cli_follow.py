@@ -1,0 +1,108 @@
+"""`snapline validate RUN --follow`: the verdict on a run while it goes on.
+
+On a terminal one line is kept up to date; elsewhere there is a line every few seconds, as long as something
+changes. What is found wrong is said at once, a line for each cause. All of that goes to standard error; the
+verdict follows when the run is over.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+from snapline.cli_tables import messages
+from snapline.cli_validate import percent
+from snapline.core.policy import Guarantee
+from snapline.runtime.lineage import LineageReport
+from snapline.runtime.live_judge import LiveJudge, Progress, live_judge
+from snapline.runtime.rundir import RunDirectory
+from snapline.systems.judge_again import Again, again_of, judge_again
+from snapline.validate.causes import Cause
+
+POLL_S: Final = 1.0
+LINE_EVERY_S: Final = 5.0
+QUIET_S: Final = 15.0
+"""After so long without news it is said: perhaps nobody writes to the run any more."""
+
+
+def follow(directory: RunDirectory, promise: Guarantee | None) -> Again:
+    """Judge a run while it goes on, and say how far it is; the verdict when it is over."""
+    judge, promised = live_judge(directory)
+    held_to = promise or promised
+    with _telling() as teller:
+        while (result := directory.result()) is None:
+            teller.tell(judge.poll(), judge)
+            time.sleep(POLL_S)
+        teller.tell(judge.poll(), judge)
+        report = judge.finish()
+    if report.judged.undecided is not None:
+        messages().print(
+            "what came after its window was judged: judging the whole run", style="dim"
+        )
+        return judge_again(directory, promise)
+    problem = result["because"] if result["kept"] == "unknown" else None
+    return again_of(report, problem, held_to, judge.view)
+
+
+@contextmanager
+def _telling() -> Iterator["Teller"]:
+    console = messages()
+    if not console.is_terminal:
+        yield Teller(console)
+        return
+    with console.status("waiting for output") as status:
+        yield Teller(console, status)
+
+
+class Teller:
+    """Says how far the judge has come, and what it has found."""
+
+    def __init__(self, console: Console, status: Status | None = None) -> None:
+        self._console: Final = console
+        self._status: Final = status
+        self._found: set[Cause] = set()
+        self._last: Progress | None = None
+        self._changed_s = self._now_s()
+        self._said_s = -LINE_EVERY_S
+        self._said = ""
+
+    def tell(self, progress: Progress, judge: LiveJudge) -> None:
+        """Say what is new."""
+        if progress != self._last:
+            self._last, self._changed_s = progress, self._now_s()
+        if new := progress.judged.causes.keys() - self._found:
+            self._witnesses(judge.report(progress.judged), new)
+        text = described(progress)
+        quiet_s = self._now_s() - self._changed_s
+        if quiet_s >= QUIET_S:
+            text += f"; nothing new for {quiet_s // QUIET_S * QUIET_S:.0f} s"
+        if self._status is not None:
+            self._status.update(text)
+        elif text != self._said and self._now_s() - self._said_s >= LINE_EVERY_S:
+            self._console.print(text, soft_wrap=True)
+            self._said, self._said_s = text, self._now_s()
+
+    def _witnesses(self, report: LineageReport, new: set[Cause]) -> None:
+        for cause in Cause:
+            if cause in new:
+                told = f"[red]{cause}[/]: {escape(report.sentences[cause])}"
+                self._console.print(told, soft_wrap=True)
+        self._found |= new
+
+    def _now_s(self) -> float:
+        return time.monotonic()
+
+
+def described(progress: Progress) -> str:
+    """How far the judge has come, in one line."""
+    held = f"holding {progress.held_events:,} events, {progress.held_bytes / 1024:,.0f} KB"
+    held += f" of at most {progress.bound_bytes / 1024:,.0f}"
+    if progress.through_ms is None:
+        return f"nothing to judge yet; {held}"
+    judged = progress.judged
+    through = f"judged through {progress.through_ms / 1000:,.1f} s: {judged.inputs:,} events"
+    return f"{through}, reliability {percent(judged)}; {held}"
