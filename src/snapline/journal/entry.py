@@ -69,12 +69,12 @@ class Stamped:
 class Happened:
     """Something that no protocol object was told in this form: a fault, a step of the engine.
 
-    `what` is one of: killed, missed, paused, continued, cut, slowed, healed, outage, back, failing, damaged,
-    coordinator-killed, coordinator-resumed (faults and their ends, with the statement as `fault` among the
-    details); lost, launched, restored, running (a slot, or the job); line (found for a rollback, and what it
-    costs), decided, published, collected, waiting (for a store that fails), finished, stopped, interrupted,
-    deposed (the coordinator); replayed, fenced, overtaken (messages); second (what all slots did in one, see
-    `metrics.second`), recovered (backlog and latency are as before a loss).
+    `what` is one of: killed, missed, paused, continued, cut, slowed, healed, outage, back, failing,
+    damaged, coordinator-killed, coordinator-resumed (faults and their ends, with the statement as `fault`
+    among the details); lost, launched, restored, running (a slot, or the job); line (found for a rollback,
+    and what it costs), decided, published, collected, waiting (for a store that fails), finished, stopped,
+    interrupted, deposed (the coordinator); replayed, fenced, overtaken (messages); second (what all slots
+    did in one, see `metrics.second`), recovered (backlog and latency are as before a loss).
     """
 
     at_us: Micros
