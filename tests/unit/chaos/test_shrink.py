@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.chaos.faults import Cut, Kill, StoreSlow, describe, parse
+from snapline.chaos.faults import KINDS, Cut, Kill, StoreSlow, describe, parse, slots_of
 from snapline.chaos.plan import draw
 from snapline.chaos.shrink import shrink, smaller_faults
 
@@ -50,6 +50,15 @@ def test_a_kill_of_many_shrinks_to_those_that_matter():
     )
 
 
+def test_a_partition_shrinks_to_the_two_that_matter():
+    plan = parse("cut slot=0,1 from=2,3,coordinator at=1s for=8ms")
+
+    def fails(plan):
+        return any(1 in slots_of(f) and 3 in slots_of(f) for f in plan)
+
+    assert describe(shrink(plan, smaller_faults, fails, 100)) == "cut slot=1 from=3 at=1s for=1ms"
+
+
 def test_delays_and_durations_are_halved_apart():
     plan = parse("store slow 64ms at=1s for=64ms")
 
@@ -61,12 +70,13 @@ def test_delays_and_durations_are_halved_apart():
 
 @given(st.integers(0, 10_000))
 def test_every_plan_shrinks_to_nothing_when_everything_fails(seed):
-    assert shrink(draw(seed, 4, 5_000), smaller_faults, lambda plan: True, 1_000) == ()
+    plan = draw(seed, 4, 5_000, kinds=KINDS)
+    assert shrink(plan, smaller_faults, lambda plan: True, 1_000) == ()
 
 
 @given(st.integers(0, 10_000))
 def test_smaller_plans_are_plans_and_other_plans(seed):
-    plan = draw(seed, 4, 5_000)
+    plan = draw(seed, 4, 5_000, kinds=KINDS)
     candidates = list(smaller_faults(plan))
     assert plan not in candidates
     for candidate in candidates:
