@@ -171,7 +171,7 @@ class Ingress(Protocol):
         ...
 
     def watermark(self, partition: int, offset: int) -> Millis:
-        """No record at `offset` or later has a time below this."""
+        """No record at `offset` or later has a time below this; one that has may be late."""
         ...
 
 
