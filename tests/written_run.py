@@ -36,6 +36,7 @@ class WrittenRun:
             origin_s=clock[0] / 1000,
         )
         self.directory = RunDirectory.create(tmp_path, flow, protocol, asdict(spec))
+        self.outlet = self.directory.outlet
         self.lineage = find_program(spec).lineage
         events = self.lineage.events()
         windows = events["time"] - events["time"] % WINDOW_MS
@@ -50,7 +51,7 @@ class WrittenRun:
         """New lives, which go on behind what is public."""
         self.epoch += 1
         lives = {task: Life(task, self.epoch, 1) for task in self.tasks}
-        self.egress = {t: self.directory.outlet.open(lives[t], self.public[t]) for t in self.tasks}
+        self.egress = {t: self.outlet.open(lives[t], self.public[t]) for t in self.tasks}
 
     def rows(self, window, task, without=()):
         """What is right for a window, but for some ids."""
@@ -94,7 +95,7 @@ class WrittenRun:
                 extents[task] = Extent(egress.file, self.public[task], egress.position)
                 self.public[task] = egress.position
         self.number += 1
-        assert self.directory.outlet.publish(self.number, extents)
+        assert self.outlet.publish(self.number, extents)
 
     def flush(self):
         for egress in self.egress.values():
