@@ -56,7 +56,7 @@ from snapline.systems.streaming_queries import QUERIES
 from snapline.systems.streaming_shapes import flush_ms, shape_of
 from snapline.systems.supervisor import Supervisor
 
-START_S = 120.0
+START_S = 240.0
 TRIGGER_MS = 100
 HOLD_MS = 1_500
 FILES_PER_BATCH = 8
