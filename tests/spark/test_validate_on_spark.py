@@ -190,19 +190,20 @@ def save(path, **columns):
     parquet.write_table(pa.table(columns), path)
 
 
-def moments(*seconds, unit="ns"):
-    return pa.array(seconds, pa.timestamp("s")).cast(pa.timestamp(unit))
+def micros(*seconds):
+    return pa.array(seconds, pa.timestamp("s")).cast(pa.timestamp("us"))
 
 
 @pytest.fixture
 def recorded(tmp_path):
     """Times in nanoseconds, without a zone; one output twice; names that a URL has to quote."""
-    times = moments(-7, 5, 12, 25)
+    nanos = [-1, 5 * 10**9, 12 * 10**9, 25 * 10**9]
+    times = pa.array(nanos, pa.timestamp("ns"))
     save(tmp_path / "in" / "a.parquet", id=[1, 2, 3, 4], time=times, resource=list("aaba"))
     save(tmp_path / "late" / "a.parquet", id=[4])
-    out = {"resource": ["a", "b"], "window": moments(0, 10, unit="us"), "count": [1, 1]}
+    out = {"resource": ["a", "b"], "window": micros(0, 10), "count": [1, 1]}
     save(tmp_path / "out" / "b \u00e9+%.parquet", **out, ids=[[2], [3]])
-    out = {"resource": ["a", "a"], "window": moments(-10, 0, unit="us"), "count": [1, 1]}
+    out = {"resource": ["a", "a"], "window": micros(-10, 0), "count": [1, 1]}
     save(tmp_path / "out" / "c.parquet", **out, ids=[[1], [2]])
     return tmp_path
 

@@ -147,6 +147,16 @@ def test_times_may_be_timestamps(snapline, recorded, unit):
     assert (code, "misplaced" in out or "wrong window" in out) == (1, True)
 
 
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_times_are_cut_to_milliseconds_downwards(snapline, recorded, unit):
+    times = pa.array([-1, 9_999, 10_001], pa.timestamp("us")).cast(pa.timestamp(unit))
+    save(recorded / "in" / "a.parquet", id=[1, 2, 3], time=times, resource=list("aaa"))
+    windows, ids = [-10, 0, 10], [[1], [2], [3]]
+    (recorded / "out" / "b.parquet").unlink()
+    save(recorded / "out/a.parquet", resource=list("aaa"), window=windows, count=[1] * 3, ids=ids)
+    assert snapline(*WHAT)[0] == 0
+
+
 def test_two_streams_are_judged_by_both_sides(snapline, recorded):
     save(
         recorded / "in" / "a.parquet",
