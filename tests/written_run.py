@@ -87,7 +87,7 @@ class WrittenRun:
             self.write("late", task, self.events.take(mine).select("id", "time", "resource"))
 
     def publish(self, *sinks):
-        """All that was written, or only that of some sinks."""
+        """All that was written, or only that of some sinks; under `none` all is public anyway."""
         extents = {}
         for task, egress in self.egress.items():
             egress.sync()

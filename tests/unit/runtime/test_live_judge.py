@@ -253,8 +253,9 @@ def test_where_nothing_is_committed_output_is_public_as_it_is_written(make):
     assert_ends_like_the_whole(run, judge)
 
 
+@pytest.mark.parametrize("protocol", ["aligned", "none"])
 @pytest.mark.parametrize("poll_while_it_runs", [True, False])
-def test_memory_does_not_grow_with_the_run(make, monkeypatch, poll_while_it_runs):
+def test_memory_does_not_grow_with_the_run(make, monkeypatch, protocol, poll_while_it_runs):
     held = []
     take = LiveJudge._take
 
@@ -263,7 +264,7 @@ def test_memory_does_not_grow_with_the_run(make, monkeypatch, poll_while_it_runs
         held.append(judge.progress)
 
     monkeypatch.setattr(LiveJudge, "_take", taking)
-    run = make(seconds=30)
+    run = make(protocol=protocol, seconds=24)
     judge = judge_of(run)
     for window in run.windows:
         run.write_window(window)
@@ -272,9 +273,10 @@ def test_memory_does_not_grow_with_the_run(make, monkeypatch, poll_while_it_runs
             judge.poll()
     run.end()
     assert judge.finish().judged.inputs == len(run.events)
-    assert len(held) == len(run.windows)
+    if protocol == "aligned":
+        assert len(held) == len(run.windows)  # manifests
     per_window = len(run.events) / len(run.windows)
-    assert max(progress.held_events for progress in held) < 5 * per_window
+    assert max(progress.held_events for progress in held) < 7 * per_window
     assert all(0 < progress.held_bytes <= progress.bound_bytes for progress in held)
 
 
