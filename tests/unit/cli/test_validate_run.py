@@ -164,8 +164,8 @@ def test_a_run_that_is_not_over_is_bad_input(snapline, finished):
     directory = finished("sst", result=None)
     code, out, err = snapline("last")
     assert (code, out) == (2, "")
-    assert f"{directory.name} is not over: --follow judges it while it runs" in err
-    assert f"'snapline run --resume {directory.name}' goes on with it" in err
+    assert f"{directory.name} is not over: 'snapline run --resume {directory.name}'" in err
+    assert "--follow" in err
 
 
 # Runs of other systems.
