@@ -15,13 +15,18 @@ behind the one after it (at least once), a row may come too late all the same: i
 that none is lost on the way.
 """
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 import numpy as np
 
 from snapline.batch import Batch
+from snapline.dataflow.aggregate import Aggregate, Plan, WindowAggregate
 from snapline.dataflow.graph import Dataflow
+from snapline.dataflow.operator import Outputs
 from snapline.dataflow.stream import Stream
+from snapline.dataflow.window import Tumbling
 from snapline.workload.base import Lineage, Params, Workload
 from snapline.workload.lineage import model
 from snapline.workload.lineage.model import (
@@ -55,6 +60,23 @@ def parted(joined: Batch) -> Batch:
     )
 
 
+class Recount(WindowAggregate):
+    """The counts of what the join puts out; of a row that is late, it puts out the events."""
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Take the rows in time in; pass the events of late ones on."""
+        outputs = super().process(port, batch)
+        return [(name, parted(rows) if name == "late" else rows) for name, rows in outputs]
+
+
+COUNTED: Final[Mapping[str, Aggregate]] = {
+    "gets": ("sum", "gets"),
+    "posts": ("sum", "posts"),
+    "get_ids": ("collect", "get_ids"),
+    "post_ids": ("collect", "post_ids"),
+}
+
+
 def build_sst(params: Params) -> Dataflow:
     """How often a resource is asked for in a window, and by which events."""
     shape = shape_of(params)
@@ -81,17 +103,12 @@ def build_mst(params: Params) -> Dataflow:
         lateness=shape.lateness_ms,
         name="join",
     )
-    windows = joined.key_by("resource").tumbling(shape.window_ms, lateness=shape.lateness_ms)
-    counts = windows.aggregate(
-        name="count",
-        gets=("sum", "gets"),
-        posts=("sum", "posts"),
-        get_ids=("collect", "get_ids"),
-        post_ids=("collect", "post_ids"),
-    )
+    windows = Tumbling(shape.window_ms, lateness_ms=shape.lateness_ms)
+    recount = partial(Recount, Plan.of(("resource",), windows, COUNTED), windows)
+    counts = joined.key_by("resource").apply(recount, name="count")
     counts.sink(SINK)
-    overdue = counts.output("late").flat_map(parted, name="part")
-    joined.output("late-left").union(joined.output("late-right"), overdue).sink(LATE)
+    late = (joined.output("late-left"), joined.output("late-right"), counts.output("late"))
+    late[0].union(*late[1:]).sink(LATE)
     return flow
 
 
