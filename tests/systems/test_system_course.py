@@ -97,6 +97,20 @@ def test_a_fault_at_the_end_of_input_or_later_strikes_all_the_same(tmp_path):
     ]
 
 
+def test_executors_and_the_network_are_hurt_without_the_system_being_down(tmp_path):
+    toy = Toy()
+    faults = (
+        "kill executor=1 at=100ms; cut slot=0 from=1 at=300ms; delay slot=0 20ms at=400ms for=1s"
+    )
+    metrics = ran(tmp_path, toy, faults).metrics
+    assert toy.calls[1:4] == faults.replace("=1 at=100ms", " 1").split("; ")
+    assert (metrics["lost"], metrics["restart_s"]) == (1, [])
+    met = [event for event in metrics["events"] if event["what"] == "disturbed"]
+    assert [(event["connections"], event["for_ms"]) for event in met] == [(1, 0), (1, 1_000)]
+    assert metrics["lineage"]["phases"]["failure"]["from_ms"] >= 100
+    assert metrics["lineage"]["phases"]["failure"]["to_ms"] >= 1_000
+
+
 def test_a_fault_that_finds_nobody_or_no_moment_is_said(tmp_path):
     toy = Toy()
     toy.in_round = lambda: False

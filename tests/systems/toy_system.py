@@ -35,7 +35,7 @@ class Toy:
     problem: str | None = None
 
     def refusal(self, fault):
-        return "it has no slots" if "slot" in str(fault) else None
+        return "it has no slots" if fault.kind == "kill" else None
 
     def start(self, work):
         self.calls.append("start")
@@ -66,7 +66,9 @@ class Toy:
         return State.FINISHED if self.halves == 2 and self.ended else State.RUNNING
 
     def kill(self, target, number=0):
-        self.calls.append(f"kill {target}")
+        self.calls.append(f"kill {target}" if target == "driver" else f"kill {target} {number}")
+        if target == "executor":
+            return [3]
         if self.down:
             return []
         self.down = 2
