@@ -12,6 +12,7 @@ they start) is sampled ten times a second.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ EVENTS_PER_S = 100_000
 PIECE = 1 << 18
 LATE_EVERY = 10_007
 SAMPLE_S = 0.1
+TICKS = os.sysconf("SC_CLK_TCK")
 KINDS = {"id": "int64", "time": "int64", "resource": "int64", "post": "bool"}
 
 #: what is planted -> how many of the places 0, 1, 2, ... and the cause by which the judge has to call it
@@ -136,36 +138,46 @@ def _planted(right: DataFrame, size_ms: int) -> DataFrame:
 
 
 @dataclass
-class Peaks:
-    """The most memory that processes took, sampled by a thread."""
+class Watched:
+    """The most memory that processes took together, and their CPU time, sampled by a thread."""
 
     root: int
-    total: int = 0
-    java: int = 0
+    rss: int = 0
+    java_rss: int = 0
     ended: bool = False
+    cpu: dict[int, float] = field(default_factory=dict)  # by process, also of those that have ended
 
     def watch(self) -> None:
         while not self.ended:
-            sizes = [(name, rss) for name, rss in _tree(self.root)]
-            self.total = max(self.total, sum(rss for _, rss in sizes))
-            self.java = max(self.java, sum(rss for name, rss in sizes if name == "java"))
+            found = _tree(self.root)
+            self.rss = max(self.rss, sum(rss for _, rss, _ in found.values()))
+            java = (rss for name, rss, _ in found.values() if name == "java")
+            self.java_rss = max(self.java_rss, sum(java))
+            self.cpu.update({pid: seconds for pid, (*_, seconds) in found.items()})
             time.sleep(SAMPLE_S)
 
+    @property
+    def cpu_s(self) -> float:
+        """The CPU time of all of them."""
+        return sum(self.cpu.values())
 
-def _tree(root: int) -> list[tuple[str, int]]:
-    """Name and RSS of a process and all below it."""
-    parents: dict[int, tuple[int, str, int]] = {}
+
+def _tree(root: int) -> dict[int, tuple[str, int, float]]:
+    """Name, RSS and CPU time of a process and of all below it."""
+    found: dict[int, tuple[int, tuple[str, int, float]]] = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
             before, _, after = (path / "stat").read_text().rpartition(")")
             rss = int((path / "statm").read_text().split()[1]) * PAGE
         except (OSError, IndexError):
             continue  # it has ended
-        parents[int(path.name)] = int(after.split()[1]), before.partition("(")[2], rss
+        words = after.split()
+        cpu = (int(words[11]) + int(words[12])) / TICKS
+        found[int(path.name)] = int(words[1]), (before.partition("(")[2], rss, cpu)
     mine = {root}
-    while more := {pid for pid, (parent, *_) in parents.items() if parent in mine} - mine:
+    while more := {pid for pid, (parent, _) in found.items() if parent in mine} - mine:
         mine |= more
-    return [parents[pid][1:] for pid in mine if pid in parents]
+    return {pid: found[pid][1] for pid in mine if pid in found}
 
 
 def judge(spark: SparkSession, recorded: Recorded, size_ms: int) -> dict[str, Any]:
@@ -223,13 +235,13 @@ def stage(name: str, events: int, memory_mb: int, home: Path) -> dict[str, Any]:
 
 def in_process_of_its_own(
     name: str, events: int, memory_mb: int, home: Path
-) -> tuple[dict[str, Any], Peaks]:
+) -> tuple[dict[str, Any], Watched]:
     """Do one stage in a new process, and watch its memory."""
     command = [sys.executable, __file__, "--stage", name, "--events", str(events)]
     command += ["--memory-mb", str(memory_mb), "--home", str(home)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    peaks = Peaks(process.pid)
-    watcher = threading.Thread(target=peaks.watch)
+    watched = Watched(process.pid)
+    watcher = threading.Thread(target=watched.watch)
     watcher.start()
     try:
         answer, _ = process.communicate()
@@ -238,11 +250,11 @@ def in_process_of_its_own(
         process.wait()
         raise
     finally:
-        peaks.ended = True
+        watched.ended = True
         watcher.join()
     if process.returncode:
         sys.exit(f"stage {name} has failed")
-    return json.loads(answer.splitlines()[-1]), peaks
+    return json.loads(answer.splitlines()[-1]), watched
 
 
 def _bytes(directory: Path) -> int:
@@ -281,7 +293,7 @@ def report(session: pages.Session, events: int, memory_mb: int, home: Path, to: 
     session.say(f"made in {made['seconds']:.0f} s; judging {AGREE_ON:,} events in both ways")
     agreed, _ = in_process_of_its_own("agree", AGREE_ON, memory_mb, small)
     session.say(f"the same: {agreed['same']}; judging {events:,} events")
-    found, peaks = in_process_of_its_own("judge", events, memory_mb, large)
+    found, watched = in_process_of_its_own("judge", events, memory_mb, large)
     wanted = {cause: count for count, cause in PLANTED.values()}
     rows = [
         ("events, outputs, late events", _numbers(found, "inputs", "outputs", "late")),
@@ -289,8 +301,9 @@ def report(session: pages.Session, events: int, memory_mb: int, home: Path, to: 
         ("Parquet: input, output", f"{_mb(_bytes(large / 'in'))}, {_mb(_bytes(large / 'out'))}"),
         ("made in", f"{made['seconds']:.0f} s"),
         ("judged in", f"**{found['seconds']:.0f} s**, {_rate(found):.2f} million events/s"),
+        ("CPU time of all its processes", f"{watched.cpu_s:.0f} s, start included"),
         ("memory given to Java", _mb(memory_mb << 20)),
-        ("peak RSS: all processes, Java alone", f"**{_mb(peaks.total)}**, {_mb(peaks.java)}"),
+        ("peak RSS: all processes, Java alone", f"**{_mb(watched.rss)}**, {_mb(watched.java_rss)}"),
         ("shuffled, spilled to disk", f"{_mb(found['shuffled'])}, {_mb(found['spilled'])}"),
         ("lost, repeated, reliable events", _numbers(found, "lost", "repeated", "reliable")),
         ("planted faults found, and nothing else", _yes(found["causes"] == wanted)),
