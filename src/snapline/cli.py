@@ -185,6 +185,9 @@ Faults from a file:
 A fifth of the bids from one bidder, another one every five seconds:
 [cyan]snapline run q12 --hot 20 --hot-moves 5s[/cyan]
 
+Outputs that name the events behind them, and more events that come late:
+[cyan]snapline run sst --set disorder=3s --set resources=100 --faults "kill slot=1 at=8s"[/cyan]
+
 Another protocol, killed again while it recovers:
 [cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=5s; kill slot=0 on=recovery"[/cyan]
 
