@@ -121,6 +121,19 @@ def test_a_run_of_a_system_is_listed_shown_and_read(toy, snapline):
     assert snapline("runs", "output", "last", "--uncommitted")[0] == 2
 
 
+def test_judged_again_it_is_the_same_with_the_fault_that_was_active(toy, snapline, tmp_path):
+    toy.repeats = True
+    told = json.loads(run(snapline, "--json", "--faults", "kill driver on=round")[1])
+    code, out, _ = snapline("validate", "last", "--json")
+    again = json.loads(out)
+    assert (code, again["kept"]) == (1, "no")
+    assert told["because"].startswith(again["because"].rstrip("."))
+    assert "active: kill driver on=round" in again["because"]
+    (tmp_path / told["run"] / "output" / "000000.parquet").write_bytes(b"PAR1")
+    code, _, err = snapline("validate", "last")
+    assert (code, "000000.parquet cannot be read" in err) == (2, True)
+
+
 def test_a_run_of_a_system_is_not_resumed_and_not_opened_as_one_of_ours(toy, snapline, tmp_path):
     run(snapline)
     code, _, err = snapline("run", "--resume", "last")

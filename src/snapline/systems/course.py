@@ -112,8 +112,12 @@ class Course:
             "duration_s": round(self.now_ms() / 1000, 3),
             "lost": sum(happened.what == "killed" for happened in self.events),
             "restart_s": self._restarts_s(),
-            "events": [{"at_ms": h.at_us // 1000, "what": h.what, **h.detail} for h in self.events],
+            "events": self.told(),
         }
+
+    def told(self) -> list[dict[str, Any]]:
+        """What happened, as `result.json` has it."""
+        return [{"at_ms": h.at_us // 1000, "what": h.what, **h.detail} for h in self.events]
 
     def _restarts_s(self) -> list[float]:
         """How long the system was down each time."""

@@ -20,13 +20,12 @@ from snapline.runtime.output_rows import View, public_view, sinks_of, walk_outpu
 from snapline.runtime.run import build_job
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import OWN, Spec
-from snapline.systems.recorded import recorded_batch
-from snapline.systems.tables import saved_output
-from snapline.validate import check
+from snapline.systems.tables import saved_output, saved_tables
+from snapline.systems.verdict import report_on
 from snapline.validate.causes import Cause
 from snapline.validate.judged import Judged
-from snapline.validate.sentences import event_of, sentence
 from snapline.workload import WORKLOADS
+from snapline.workload.lineage.oracle import SINK
 
 NO_PROGRAM = (
     "the dataflow '{flow}' is that of a program, which nobody but that program can build again"
@@ -105,17 +104,14 @@ def _of_system(
     problem = result["because"] if result["kept"] == "unknown" else None
     workload = WORKLOADS[spec.flow]
     if workload.lineage is not None:
-        size_ms = workload.lineage(spec.params).window_ms
-        tables = {name: recorded_batch(name, directory.path / name) for name in _TABLES}
-        inputs = tables["input"]
+        tables, metrics = saved_tables(directory.path, SINK), result["metrics"]
+        inputs = tables.inputs
         if inputs is None:
             raise UsageError(f"{directory.path / 'input'} is gone: the run cannot be judged again")
-        judged = check.judge(inputs, tables["output"], tables["late"], size_ms)
-        sentences = {
-            cause: sentence(witness, size_ms, event=event_of(inputs, witness.id))
-            for cause, witness in judged.witnesses.items()
-        }
-        return again_of(LineageReport(judged, sentences, {}), problem, held_to, "committed")
+        lineage = replace(workload.lineage(spec.params), events=lambda: inputs)
+        end_ms = int(metrics.get("duration_s", 0) * 1000)
+        report = report_on(lineage, tables, metrics.get("events", ()), end_ms)
+        return again_of(report, problem, held_to, "committed")
     if problem is not None:
         return Again(Verdict("unknown", problem), held_to, "committed")
     sink = next(name for name in result["rows"] if name != "late")
@@ -128,6 +124,3 @@ def _of_system(
         f"{len(output):,} rows of output are what the oracle expects",
     )
     return Again(verdict, held_to, "committed")
-
-
-_TABLES = ("input", "output", "late")

@@ -229,13 +229,6 @@ def batch_of(table: Table) -> Batch:
     return from_arrow(empty.empty_table())
 
 
-def recorded_batch(name: str, path: Path) -> Batch | None:
-    """One table that Snapline recorded itself, in memory; None if nothing was ever written."""
-    if not any(path.glob("*.parquet")):
-        return None
-    return batch_of(_open(name, path))
-
-
 def _batches(table: Table, file: Path) -> Iterator[Batch]:
     try:
         with parquet.ParquetFile(file) as opened:

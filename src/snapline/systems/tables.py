@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from snapline.batch import Batch, Schema, concat
+from snapline.errors import UsageError
 from snapline.runtime.arrow import from_arrow, kinds, to_spark
 from snapline.systems.base import System, Written
 from snapline.workload import WORKLOADS
@@ -68,13 +69,31 @@ def _stamped(parts: Sequence[Written], origin_s: float) -> Batch:
     return rows.with_columns(position=position, written=np.repeat(written, lengths))
 
 
+def saved_tables(directory: Path, sink: str) -> Tables:
+    """What `Tables.save` wrote of a workload with one sink. Raises UsageError."""
+    inputs, outputs, late = (_whole(directory / name) for name in ("input", "output", "late"))
+    return Tables(inputs, {sink: outputs or Batch({}, 0)}, late)
+
+
+def _whole(directory: Path) -> Batch | None:
+    parts = [from_arrow(part) for file in _files(directory) for part in _pieces(file)]
+    return concat(parts) if parts else None
+
+
 def saved_output(directory: Path) -> tuple[Schema | None, Iterator[Batch]]:
     """The output that `Tables.save` wrote: its schema, None if there are no rows, and batches."""
-    files = sorted((directory / "output").glob("*.parquet"))
+    files = _files(directory / "output")
     schema = kinds(parquet.read_schema(files[0])) if files else None
     return schema, (from_arrow(part) for file in files for part in _pieces(file))
 
 
+def _files(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.parquet"))
+
+
 def _pieces(file: Path) -> Iterator[pa.RecordBatch]:
-    with parquet.ParquetFile(file) as opened:
-        yield from opened.iter_batches()
+    try:
+        with parquet.ParquetFile(file) as opened:
+            yield from opened.iter_batches()
+    except (OSError, pa.ArrowException) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error

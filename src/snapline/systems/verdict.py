@@ -5,17 +5,16 @@ run says otherwise; that a sink promises less is no excuse, but a reason that th
 is found comes how the system came to it, in its own words: without them a yes or no is hard to believe.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeAlias
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.ids import Millis
-from snapline.journal.entry import Happened
 from snapline.runtime.judge import Verdict, verdict_of
-from snapline.runtime.lineage import judge_lineage
+from snapline.runtime.lineage import LineageReport, judge_lineage
 from snapline.runtime.spec import Spec
 from snapline.systems.base import System
 from snapline.systems.course import Course
@@ -24,6 +23,9 @@ from snapline.validate.sentences import TimedFault
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Lineage
 from snapline.workload.lineage.oracle import SINK
+
+Told: TypeAlias = Mapping[str, Any]
+"""Something that happened, as `result.json` has it: `at_ms`, `what`, and details."""
 
 
 def verdict_on(
@@ -57,37 +59,43 @@ def _by_oracle(spec: Spec, tables: Tables, held_to: Guarantee) -> Verdict:
 def _by_lineage(
     lineage: Lineage, tables: Tables, course: Course, problem: str | None, held_to: Guarantee
 ) -> tuple[Verdict, dict[str, Any]]:
-    nothing = Batch({}, 0)
-    counts = tables.outputs.get(SINK, nothing)
-    late = nothing if tables.late is None else tables.late
-    faults, end_ms = list(_faults(course)), course.now_ms()
-    report = judge_lineage(lineage, counts, late, faults, end_ms)
+    report = report_on(lineage, tables, course.told(), course.now_ms())
     if problem is not None:  # what is missing may be on its way
         report = replace(report, judged=replace(report.judged, undecided=problem))
     return report.verdict(held_to), {"lineage": dict(report.figures)}
 
 
-def _faults(course: Course) -> Iterator[TimedFault]:
+def report_on(
+    lineage: Lineage, tables: Tables, events: Sequence[Told], end_ms: Millis
+) -> LineageReport:
+    """Judge the tables of a run by lineage; `events` is what happened until `end_ms`."""
+    nothing = Batch({}, 0)
+    counts = tables.outputs.get(SINK, nothing)
+    late = nothing if tables.late is None else tables.late
+    return judge_lineage(lineage, counts, late, list(faults_in(events)), end_ms)
+
+
+def faults_in(events: Sequence[Told]) -> Iterator[TimedFault]:
     """The faults as they happened. A kill is over when the system runs again, if it ever was down."""
-    for number, happened in enumerate(course.events):
-        at_ms, later = happened.at_us // 1000, course.events[number + 1 :]
+    for number, event in enumerate(events):
+        later = events[number + 1 :]
         end_ms: Millis | None = None
-        match happened.what:
+        match event["what"]:
             case "killed":
-                soon = list(takewhile(lambda other: other.what != "killed", later))
+                soon = list(takewhile(lambda other: other["what"] != "killed", later))
                 down = _first(soon, "down") is not None
                 end_ms = _first(later, "running") if down else None
             case "paused":
                 end_ms = _first(later, "continued")
             case "disturbed":
-                end_ms = at_ms + happened.detail["for_ms"]
+                end_ms = event["at_ms"] + event["for_ms"]
             case _:
                 continue
-        yield TimedFault(happened.detail["fault"], at_ms, end_ms)
+        yield TimedFault(event["fault"], event["at_ms"], end_ms)
 
 
-def _first(events: Sequence[Happened], what: str) -> Millis | None:
-    return next((happened.at_us // 1000 for happened in events if happened.what == what), None)
+def _first(events: Sequence[Told], what: str) -> Millis | None:
+    return next((event["at_ms"] for event in events if event["what"] == what), None)
 
 
 def _story(system: System, course: Course, kept: bool) -> Iterator[str]:
