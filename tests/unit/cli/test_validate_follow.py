@@ -8,12 +8,12 @@ from dataclasses import asdict
 
 import pytest
 from rich.console import Console
-from written_run import WrittenRun
 
 from snapline import cli_follow
 from snapline.cli import main
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import Spec
+from written_run import WrittenRun
 
 
 @pytest.fixture
@@ -87,6 +87,7 @@ def test_what_is_wrong_is_said_before_the_run_is_over(snapline, run):
     assert (document["kept"], document["guarantees"]["at-most-once"]) == ("no", "yes")
     assert "is lost: resource" in document["because"]
     assert "kill slot=0 at=1s" in document["because"]
+    assert snapline("last", "--follow", "--promise", "at-most-once")[0] == 0
     # The same as from the whole, later.
     assert json.loads(snapline("last", "--json")[1])["causes"] == document["causes"]
 

@@ -5,15 +5,16 @@ import time
 
 import numpy as np
 import pytest
-from written_run import INTERVAL_MS, WINDOW_MS, WrittenRun
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
+from snapline.runtime.following import Following
 from snapline.runtime.lineage import judge_run
 from snapline.runtime.live_judge import PATIENCE_INTERVALS, LiveJudge, live_judge
-from snapline.runtime.output_rows import public_view
+from snapline.runtime.output_rows import public_view, stamped_output
 from snapline.validate.causes import Cause
 from snapline.validate.incremental import Incremental
+from written_run import INTERVAL_MS, WINDOW_MS, WrittenRun
 
 SETTLED = 2
 """So many windows behind the newest one are settled: a window and the disorder of 300 ms."""
@@ -223,15 +224,33 @@ def test_an_event_that_was_given_up_and_comes_all_the_same_leaves_it_undecided(m
 def test_a_row_of_a_window_to_come_does_not_end_the_windows_before_it(make):
     run = make(seconds=12)
     judge = judge_of(run)
-    for number, window in enumerate(run.windows):
+    row = run.rows(run.windows[2], 0).slice(0, 1)
+    for window in run.windows[:3]:
         run.write_window(window)
-        if number == 2:
-            row = run.rows(window, 0).slice(0, 1)
-            run.write("counts", 0, row.with_columns(window=np.array([40 * WINDOW_MS])))
+    run.write("counts", 0, row.with_columns(window=np.array([40 * WINDOW_MS])))
+    for window in run.windows[3:-1]:  # task 0 is slow
+        run.write_window(window, (1,))
         run.publish()
         assert judge.poll().judged.lost == 0
+    for window in run.windows[3:-1]:
+        run.write_window(window, (0,))
+    run.write_window(run.windows[-1])
+    run.publish()
     report = assert_ends_like_the_whole(run, judge)
     assert report.judged.causes == {Cause.WRONG_WINDOW: 1}
+
+
+def test_events_that_no_output_claims_are_expected_all_the_same(make):
+    run = make(seconds=12)
+    judge = judge_of(run)
+    gone = run.events["id"][(run.events["partition"] == 1) & (run.events["window"] > WINDOW_MS)]
+    for window in run.windows:
+        run.write_window(window, without=gone)
+        run.publish()
+        now = judge.poll()
+    assert now.judged.inputs == np.sum(run.events["time"] < now.through_ms)
+    assert now.judged.lost > 500
+    assert_ends_like_the_whole(run, judge)
 
 
 def test_without_any_output_everything_is_lost(make):
@@ -256,12 +275,13 @@ def test_where_nothing_is_committed_output_is_public_as_it_is_written(make):
 @pytest.mark.parametrize("protocol", ["aligned", "none"])
 @pytest.mark.parametrize("poll_while_it_runs", [True, False])
 def test_memory_does_not_grow_with_the_run(make, monkeypatch, protocol, poll_while_it_runs):
-    held = []
+    held, taken = [], []
     take = LiveJudge._take
 
     def taking(judge, step):
         take(judge, step)
         held.append(judge.progress)
+        taken.append(len(step.outputs))
 
     monkeypatch.setattr(LiveJudge, "_take", taking)
     run = make(protocol=protocol, seconds=24)
@@ -277,6 +297,7 @@ def test_memory_does_not_grow_with_the_run(make, monkeypatch, protocol, poll_whi
         assert len(held) == len(run.windows)  # manifests
     per_window = len(run.events) / len(run.windows)
     assert max(progress.held_events for progress in held) < 7 * per_window
+    assert max(taken) < sum(taken) / 10
     assert all(0 < progress.held_bytes <= progress.bound_bytes for progress in held)
 
 
@@ -309,3 +330,23 @@ def test_rows_of_nobody_are_told(make):
     run.publish()
     report = assert_ends_like_the_whole(run, judge)
     assert report.judged.causes == {Cause.INVENTED: 1}
+
+
+@pytest.mark.parametrize("protocol", ["aligned", "none"])
+def test_a_position_leads_to_when_its_row_was_written(make, clock, protocol):
+    run = make(protocol=protocol)
+    following = Following(run.directory, public_view(protocol))
+    for number, window in enumerate(run.windows):
+        for task in (0, 1):
+            clock[0] += 7
+            run.write_window(window, (task,))
+        run.publish()
+        if number % 5 == 4:
+            run.roll_back()
+    run.write_late(run.events["id"][:9])
+    run.publish()
+    assert sum(len(step.outputs) for step in following.steps()) == 90
+    for sink in ("counts", "late"):
+        rows = stamped_output(run.directory, sink, public_view(protocol))
+        found = [following.written_ms(sink, position) for position in rows["position"].tolist()]
+        assert found == (rows["written"] + run.origin_ms).tolist()
