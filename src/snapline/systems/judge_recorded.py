@@ -16,7 +16,7 @@ Engine: TypeAlias = Literal["process", "spark"]
 ENGINES: Final[tuple[Engine, ...]] = ("process", "spark")
 
 PROCESS_VALUES_MAX: Final = 20_000_000
-"""Up to so many events and claims together are judged in process: some 3 GB."""
+"""Up to so many events and claims together are judged in process: some 1.6 GB."""
 
 Tell: TypeAlias = Callable[[str], None]
 
