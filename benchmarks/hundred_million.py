@@ -3,10 +3,10 @@
     python benchmarks/hundred_million.py --events 100000000 --memory-mb 6144
 
 Both tables are made by Spark jobs and stored as Parquet, the events as a pure function of their offset;
-every ten million are the same again, with other ids and at a later time. One event of 10,007 is late. Of
-the right outputs a few are dropped, doubled, moved to the next window, given another count, or made to count
-an event twice; the judge has to find each of them, and nothing else. A million events are judged in process
-as well: both judgements have to be the same in every field.
+every ten million are the same again, with other ids and at a later time. One event of 10,007 is late.
+Of the right outputs a few are dropped, doubled, moved to the next window, given another count, or made
+to count an event twice; the judge has to find each of them, and nothing else. A million events are
+judged in process as well: both judgements have to be the same in every field.
 
 Each stage is a process of its own. While the judge runs, the memory of its processes (Python, Java and what
 they start) is sampled ten times a second.
