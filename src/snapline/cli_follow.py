@@ -33,11 +33,11 @@ def follow(directory: RunDirectory, promise: Guarantee | None) -> Again:
     """Judge a run while it goes on, and say how far it is; the verdict when it is over."""
     judge, promised = live_judge(directory)
     held_to = promise or promised
-    with _telling() as teller:
+    with _telling(judge) as teller:
         while (result := directory.result()) is None:
-            teller.tell(judge.poll(), judge)
+            teller.tell(judge.poll(teller.tell))
             time.sleep(POLL_S)
-        teller.tell(judge.poll(), judge)
+        judge.poll(teller.tell)
         report = judge.finish()
     if report.judged.undecided is not None:
         messages().print(
@@ -49,19 +49,20 @@ def follow(directory: RunDirectory, promise: Guarantee | None) -> Again:
 
 
 @contextmanager
-def _telling() -> Iterator["Teller"]:
+def _telling(judge: LiveJudge) -> Iterator["Teller"]:
     console = messages()
     if not console.is_terminal:
-        yield Teller(console)
+        yield Teller(judge, console)
         return
     with console.status("waiting for output") as status:
-        yield Teller(console, status)
+        yield Teller(judge, console, status)
 
 
 class Teller:
     """Says how far the judge has come, and what it has found."""
 
-    def __init__(self, console: Console, status: Status | None = None) -> None:
+    def __init__(self, judge: LiveJudge, console: Console, status: Status | None = None) -> None:
+        self._judge: Final = judge
         self._console: Final = console
         self._status: Final = status
         self._found: set[Cause] = set()
@@ -70,12 +71,12 @@ class Teller:
         self._said_s = -LINE_EVERY_S
         self._said = ""
 
-    def tell(self, progress: Progress, judge: LiveJudge) -> None:
+    def tell(self, progress: Progress) -> None:
         """Say what is new."""
         if progress != self._last:
             self._last, self._changed_s = progress, self._now_s()
         if new := progress.judged.causes.keys() - self._found:
-            self._witnesses(judge.report(progress.judged), new)
+            self._witnesses(self._judge.report(progress.judged), new)
         text = described(progress)
         quiet_s = self._now_s() - self._changed_s
         if quiet_s >= QUIET_S:

@@ -30,7 +30,7 @@ that is silent, a recovery, a store that is away) makes it grow until it goes on
 those of the patience come on top.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -104,10 +104,14 @@ class LiveJudge:
         self._newest = _EVER  #: the latest event that was given
         self._told: dict[Cause, tuple[Witness, str]] = {}
 
-    def poll(self) -> Progress:
-        """Take in what was published since, judge what can be judged, and say how far it has come."""
+    def poll(self, tell: Callable[[Progress], None] = lambda progress: None) -> Progress:
+        """Take in what was published since, judge what can be judged, and say how far it has come.
+
+        That may be much: `tell` hears of every step on the way.
+        """
         for step in self._following.steps():
             self._take(step)
+            tell(self.progress)
         return self.progress
 
     def finish(self) -> LineageReport:

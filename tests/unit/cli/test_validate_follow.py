@@ -142,7 +142,7 @@ def test_on_a_terminal_one_line_is_kept_up_to_date(snapline, run, monkeypatch):
     monkeypatch.setattr("rich.status.Status.update", lambda status, text: shown.append(text))
     code, _, err = snapline("last", "--follow", go_on=course(run, lost=2))
     assert code == 1
-    assert len(shown) == len(run.windows) + 2  # every second
+    assert len(shown) == 2 * len(run.windows) + 1  # every second, and every manifest
     assert len(set(shown)) > len(run.windows) // 2
     assert err.count("is lost: resource") == 1
 
