@@ -101,11 +101,11 @@ class WrittenRun:
         for egress in self.egress.values():
             egress.flush()
 
-    def end(self, kept="yes", because="all is well"):
-        """The run is over."""
+    def end(self, kept="yes", because="all is well", kill_s=1):
+        """The run is over, in which slot 0 was killed."""
         journal = JournalFile(self.directory.path / "journal" / "driver-1.jsonl")
-        at_us = 1_000_000
-        for what, detail in (("killed", {"fault": "kill slot=0 at=1s"}), ("running", {})):
+        at_us = kill_s * 1_000_000
+        for what, detail in (("killed", {"fault": f"kill slot=0 at={kill_s}s"}), ("running", {})):
             journal.add(Happened(at_us, COORDINATOR, Epoch(1), what, detail))
         at_us = (self.clock[0] - self.origin_ms) * 1000
         journal.add(Happened(at_us, COORDINATOR, Epoch(1), "finished", {}))

@@ -42,8 +42,8 @@ def whole(run):
     return judge_run(run.directory, run.lineage, public_view(run.directory.spec()["protocol"]))
 
 
-def assert_ends_like_the_whole(run, judge):
-    run.end()
+def assert_ends_like_the_whole(run, judge, **end):
+    run.end(**end)
     report, right = judge.finish(), whole(run)
     assert report.judged == right.judged
     assert report.sentences == right.sentences
@@ -162,8 +162,9 @@ def test_an_output_that_comes_twice_is_a_duplicate(make):
         if number == 5 + SETTLED:
             assert now.judged.causes == {Cause.DUPLICATE: 1}
             assert judge.report(now.judged).verdict(Guarantee.EXACTLY_ONCE).kept == "no"
-    report = assert_ends_like_the_whole(run, judge)
+    report = assert_ends_like_the_whole(run, judge, kill_s=4)
     assert report.judged.causes == {Cause.DUPLICATE: 1}
+    assert "no fault had happened yet" in report.sentences[Cause.DUPLICATE]
 
 
 def test_an_output_that_comes_twice_after_its_window_was_judged_is_a_duplicate_still(make):
