@@ -198,7 +198,7 @@ def test_a_killed_driver_leaves_no_slot_behind_and_its_run_is_resumed(session, t
 
 
 def test_a_run_that_kills_its_driver_is_resumed_by_itself_and_judged(tmp_path):
-    faults = "kill driver on=round; kill slot=1 at=4s"
+    faults = "kill driver at=2s; kill slot=1 at=4s"
     command = [*SNAPLINE, "run", "q12", "--protocol", "uncoordinated", *LONG_RUN, "--json"]
     command += ["--runs", str(tmp_path)]
     done = subprocess.run([*command, "--faults", faults], stdout=subprocess.PIPE, check=False)
@@ -207,7 +207,7 @@ def test_a_run_that_kills_its_driver_is_resumed_by_itself_and_judged(tmp_path):
     found = happenings(tmp_path, "*/journal/driver-*")
     (died,), (resumed,) = only(found, "coordinator-killed"), only(found, "coordinator-resumed")
     (killed,) = only(found, "killed")
-    assert died.detail["fault"] == "kill driver on=round"
+    assert died.detail["fault"] == "kill driver at=2s"
     assert died.at_us < resumed.at_us < killed.at_us, "what was still to come has come"
     assert only(found, "running")[-1].epoch > killed.epoch
     assert json.loads((tmp_path / result["run"] / "run.json").read_text())["faults"] == faults
