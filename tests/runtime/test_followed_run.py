@@ -32,7 +32,7 @@ class Follower:
 
     def begin(self, driver, happened):
         if self.thread is None:
-            lineage, slots = self.lineage, {"slots": SLOTS, "patience_ms": 3 * INTERVAL_MS}
+            lineage, slots = self.lineage, {"slots": SLOTS, "interval_ms": INTERVAL_MS}
             self.judge = LiveJudge(driver.directory, lineage, lineage.ranges, self.view, **slots)
             self.thread = threading.Thread(target=self._follow)
             self.thread.start()

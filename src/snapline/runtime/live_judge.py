@@ -12,8 +12,9 @@ that belong to one task of `counts` are a *cell*, which is
   has nothing to say, and nobody waits for it.
 - *passed* when its task has published a window so much later that none of its events can still be on its
   way: a task puts out its windows in order, and by then it has read all events of the earlier ones. What it
-  had put out may still become public with a later line than its counts did, so `patience` follows, by the
-  times at which published rows were written: some checkpoint intervals.
+  had put out may still become public with a later line than its counts did, so the judge has patience
+  for some checkpoint intervals, by the times at which published rows were written. A pause in these, such
+  as a recovery, counts as one interval, however long.
 
 A window is judged when the output has gone on behind it, and each of its cells is complete or passed, in
 the order of windows. Where neither is the case, the judge waits: at the latest for the end of the run.
@@ -87,7 +88,7 @@ class LiveJudge:
         view: View,
         *,
         slots: int,
-        patience_ms: Millis,
+        interval_ms: Millis,
     ) -> None:
         self.directory: Final = directory
         self.view: Final = view
@@ -99,7 +100,7 @@ class LiveJudge:
             size_ms, lateness_ms=lineage.lateness_ms, grace_ms=ranges.disorder_ms
         )
         self._hold_ms: Final = size_ms + lineage.lateness_ms + ranges.disorder_ms
-        self._cells: Final = _Cells(slots, size_ms, size_ms + ranges.disorder_ms, patience_ms)
+        self._cells: Final = _Cells(slots, size_ms, size_ms + ranges.disorder_ms, interval_ms)
         self._given: Final = np.zeros(ranges.streams, np.int64)  #: events of each stream
         self._newest = _EVER  #: the latest event that was given
         self._told: dict[Cause, tuple[Witness, str]] = {}
@@ -210,11 +211,13 @@ class LiveJudge:
 class _Cells:
     """The windows that are not judged yet: how many events of each task are still to come out."""
 
-    def __init__(self, slots: int, size_ms: Millis, settle_ms: Millis, patience_ms: Millis) -> None:
+    def __init__(self, slots: int, size_ms: Millis, settle_ms: Millis, interval_ms: Millis) -> None:
         self._slots: Final = slots
         self._size_ms: Final = size_ms
         self._settle_ms: Final = settle_ms  # so much later is passed
-        self._patience_ms: Final = patience_ms
+        self._interval_ms: Final = interval_ms
+        self._now_ms = 0  #: when the newest row was written
+        self._clock_ms = 0  #: the same, without long pauses
         self._missing: dict[Millis, Ints] = {}  #: per task
         self._passed_at: dict[Millis, Millis] = {}  #: when those that are not complete were passed
         self._newest: Final = np.full(slots, _EVER)  #: the latest window of each task
@@ -243,25 +246,28 @@ class _Cells:
     def step(self, tasks: Ints, windows: Ints, now_ms: Millis) -> Millis:
         """Tasks have published these windows by now: the window up to which all can be judged."""
         np.maximum.at(self._newest, tasks, windows)
+        self._clock_ms += min(max(now_ms - self._now_ms, 0), self._interval_ms)
+        self._now_ms = max(self._now_ms, now_ms)
         behind = int(self._newest.max()) - self._settle_ms
         held_up = False
         for window in sorted(self._missing):
             if window > behind:
                 break
-            held_up |= not self._is_over(window, now_ms)
+            held_up |= not self._is_over(window)
             if not held_up:
                 self.closed = window
                 del self._missing[window]
                 self._passed_at.pop(window, None)
         return self.closed
 
-    def _is_over(self, window: Millis, now_ms: Millis) -> bool:
+    def _is_over(self, window: Millis) -> bool:
         waiting = self._missing[window] > 0
         if not waiting.any():
             return True
         if (self._newest[waiting] - self._settle_ms < window).any():
             return False
-        return now_ms - self._passed_at.setdefault(window, now_ms) >= self._patience_ms
+        waited_ms = self._clock_ms - self._passed_at.setdefault(window, self._clock_ms)
+        return waited_ms >= PATIENCE_INTERVALS * self._interval_ms
 
 
 def live_judge(directory: RunDirectory) -> tuple[LiveJudge, Guarantee]:
@@ -283,6 +289,6 @@ def live_judge(directory: RunDirectory) -> tuple[LiveJudge, Guarantee]:
         lineage.ranges,
         public_view(spec.protocol),
         slots=spec.slots,
-        patience_ms=PATIENCE_INTERVALS * spec.interval_ms,
+        interval_ms=spec.interval_ms,
     )
     return judge, Guarantee(spec.guarantee or PROTOCOLS[spec.protocol].guarantees[0])

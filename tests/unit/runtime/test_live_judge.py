@@ -205,6 +205,27 @@ def test_late_events_may_become_public_later_than_the_counts(make):
     assert (report.judged.late, report.judged.lost) == (60, 0)
 
 
+def test_a_long_recovery_does_not_use_up_the_patience(make, clock):
+    run = make()
+    judge = judge_of(run)
+    late = run.events["id"][run.events["window"] == run.windows[1]][:5]
+    for window in run.windows[:5]:
+        run.write_window(window, without=late)
+        run.publish("counts")
+        judge.poll()
+    clock[0] += 60_000
+    for window in run.windows[5:8]:
+        run.write_window(window)
+        run.publish("counts")
+        assert judge.poll().judged.causes == {}
+    run.write_late(late)
+    for window in run.windows[8:]:
+        run.write_window(window)
+        run.publish()
+        assert judge.poll().judged.causes == {}
+    assert_ends_like_the_whole(run, judge)
+
+
 def test_an_event_that_was_given_up_and_comes_all_the_same_leaves_it_undecided(make):
     run = make(seconds=12)
     judge = judge_of(run)
