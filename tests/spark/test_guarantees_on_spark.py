@@ -1,6 +1,6 @@
-"""PGVal's topologies on a real Spark, broken as PGVal breaks them: twelve runs of `benchmarks/guarantees.py`.
+"""PGVal's topologies on a real Spark, broken as PGVal breaks them: twelve runs of the table of guarantees.
 
-The whole table, every protocol on both topologies with every fault, is that program.
+The whole table, every protocol on both topologies with every fault, is `benchmarks/guarantees.py`.
 """
 
 import importlib
