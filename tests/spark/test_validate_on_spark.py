@@ -70,7 +70,7 @@ def scramble(seed: int) -> tuple[Batch, Batch, Batch]:
         mine = (case == number) & (resource == name) & (time // 10 * 10 == window)
         lists[0][n] = id[mine & ~inputs["post"]].tolist() * (1 + (n % 9 == 0))
         lists[1][n] = id[mine & inputs["post"]].tolist()
-    late = dice.integers(-1, 11, 300).tolist()
+    late = dice.integers(-1, 11, 900)
     return (
         inputs,
         Batch.of(
@@ -83,7 +83,7 @@ def scramble(seed: int) -> tuple[Batch, Batch, Batch]:
             get_ids=Varlen.of("list", lists[0]),
             post_ids=Varlen.of("list", lists[1]),
         ),
-        Batch.of(case=dice.integers(0, 300, 300), id=late, position=list(range(300))),
+        Batch.of(case=dice.integers(0, 300, 900), id=late, position=np.arange(900)),
     )
 
 
