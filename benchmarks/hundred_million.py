@@ -2,203 +2,38 @@
 
     python benchmarks/hundred_million.py --events 100000000 --memory-mb 6144
 
-Both tables are made by Spark jobs and stored as Parquet, the events as a pure function of their offset;
-every ten million are the same again, with other ids and at a later time. One event of 10,007 is late.
-Of the right outputs a few are dropped, doubled, moved to the next window, given another count, or made
-to count an event twice; the judge has to find each of them, and nothing else. A million events are
-judged in process as well: both judgements have to be the same in every field.
+Both tables are made by Spark jobs (planted.py). Of the right outputs a few are dropped, doubled, moved to
+the next window, given another count, or made to count an event twice; the judge has to find each of them,
+and nothing else. A million events are judged in process as well: both judgements have to be the same in
+every field.
 
 Each stage is a process of its own. While the judge runs, the memory of its processes (Python, Java and what
 they start) is sampled ten times a second.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pages
-import pyarrow as pa
-from memory import PAGE
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from planted import PLANTED, make, params_of
+from pyspark.sql import SparkSession
+from watched import Watched
 
-from snapline.runtime.arrow import spark_schema, to_spark
 from snapline.runtime.spark import batch_session
 from snapline.systems.judge_recorded import judge_recorded
 from snapline.systems.recorded import Recorded, open_recorded
 from snapline.systems.recorded_frames import frames_of, session_for, settings_for
 from snapline.validate.on_spark import judge_frames
-from snapline.workload.base import Params
 from snapline.workload.lineage import model
 
-PARTITIONS = 4
-EVENTS_PER_S = 100_000
-PIECE = 1 << 18
-BLOCK = 10_000_000
-BLOCK_BITS = 44  # of ids: above partition and offset, below the bit of a POST
-GAP_MS = 10_000  # between the times of two blocks: no window has events of both
-LATE_EVERY = 10_007
-SAMPLE_S = 0.1
-TICKS = os.sysconf("SC_CLK_TCK")
-KINDS = {"id": "int64", "time": "int64", "resource": "int64", "post": "bool"}
-
-#: what is planted -> how many of the places 0, 1, 2, ... and the cause by which the judge has to call it
-PLANTED = {
-    "dropped": (3, "missing"),
-    "doubled": (3, "duplicate"),
-    "moved": (3, "wrong window"),
-    "recounted": (2, "wrong value"),
-    "counted twice": (2, "twice inside"),
-}
 AGREE_ON = 1_000_000
-
-
-def params_of(events: int) -> Params:
-    """An input of so many events."""
-    duration_ms = max(20_000, events * 1_000 // EVENTS_PER_S)
-    return Params(1, PARTITIONS, events // PARTITIONS, duration_ms, full=True)
-
-
-# Making.
-
-
-def make(spark: SparkSession, events: int, home: Path) -> None:
-    """Write the tables: one block of events and its right output, and then as many blocks as it takes."""
-    params = params_of(min(events, BLOCK))
-    size_ms = model.shape_of(params).window_ms
-    block = home / "block"
-    _events(spark, params).write.parquet(str(block / "in"))
-    inputs = spark.read.parquet(str(block / "in"))
-    late = F.pmod(F.xxhash64("id"), F.lit(LATE_EVERY)) == 0
-    window = F.col("time") - F.pmod("time", F.lit(size_ms))
-    side = F.col("post")
-    inputs.where(~late).groupBy("resource", window.alias("window")).agg(
-        F.count_if(~side).alias("gets"),
-        F.count_if(side).alias("posts"),
-        F.collect_list(F.when(~side, F.col("id"))).alias("get_ids"),
-        F.collect_list(F.when(side, F.col("id"))).alias("post_ids"),
-    ).write.parquet(str(block / "out"))
-    right = spark.read.parquet(str(block / "out"))
-    tables = {"in": inputs, "late": inputs.where(late).select("id"), "out": right}
-    for number in range(max(1, events // BLOCK)):
-        for name, table in tables.items():
-            if name == "out" and number == 0:
-                table = _planted(table, size_ms)
-            later = _later(table, number, params.duration_ms)
-            later.write.mode("append").parquet(str(home / name))
-    shutil.rmtree(block)
-
-
-def _later(table: DataFrame, number: int, duration_ms: int) -> DataFrame:
-    """The same rows with other ids, at a later time."""
-    more, after = F.lit(number << BLOCK_BITS), F.lit(number * (duration_ms + GAP_MS))
-    changed = {
-        "id": F.col("id") + more,
-        "time": F.col("time") + after,
-        "window": F.col("window") + after,
-        "get_ids": F.transform("get_ids", lambda id: id + more),
-        "post_ids": F.transform("post_ids", lambda id: id + more),
-    }
-    return table.withColumns({n: column for n, column in changed.items() if n in table.columns})
-
-
-def _events(spark: SparkSession, params: Params) -> DataFrame:
-    sources = {"gets": model.gets_beside_posts(params), "posts": model.posts(params)}
-    pieces = [
-        (name, partition, start)
-        for name, source in sources.items()
-        for partition in range(source.partitions)
-        for start in range(0, source.records, PIECE)
-    ]
-
-    def tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                name, partition, start = pieces[number]
-                source = sources[name]
-                stop = min(start + PIECE, source.records)
-                yield to_spark(source.make(partition, start, stop), KINDS)
-
-    tasks_of = spark.range(0, len(pieces), 1, max(2, len(pieces) // 8))
-    return tasks_of.mapInArrow(tasks, spark_schema(KINDS))
-
-
-def _planted(right: DataFrame, size_ms: int) -> DataFrame:
-    """The right output but for some places: the first resources of window 3."""
-    kinds = [kind for kind, (count, _) in PLANTED.items() for _ in range(count)]
-    at = F.when(F.col("window") == 3 * size_ms, F.col("resource"))
-
-    def spoiled(kind: str) -> Any:
-        return F.coalesce(at.isin(*(n for n, k in enumerate(kinds) if k == kind)), F.lit(False))
-
-    twice = F.concat("get_ids", F.slice("get_ids", 1, 1))
-    changed = right.where(~spoiled("dropped")).withColumns(
-        {
-            "window": F.when(spoiled("moved"), F.col("window") + size_ms).otherwise(
-                F.col("window")
-            ),
-            "gets": F.when(spoiled("recounted"), F.col("gets") + 1)
-            .when(spoiled("counted twice"), F.col("gets") + 1)
-            .otherwise(F.col("gets")),
-            "get_ids": F.when(spoiled("counted twice"), twice).otherwise(F.col("get_ids")),
-        }
-    )
-    return changed.unionByName(right.where(spoiled("doubled")))
-
-
-# Judging.
-
-
-@dataclass
-class Watched:
-    """The most memory that processes took together, and their CPU time, sampled by a thread."""
-
-    root: int
-    rss: int = 0
-    java_rss: int = 0
-    ended: bool = False
-    cpu: dict[int, float] = field(default_factory=dict)  # by process, also of those that have ended
-
-    def watch(self) -> None:
-        while not self.ended:
-            found = _tree(self.root)
-            self.rss = max(self.rss, sum(rss for _, rss, _ in found.values()))
-            java = (rss for name, rss, _ in found.values() if name == "java")
-            self.java_rss = max(self.java_rss, sum(java))
-            self.cpu.update({pid: seconds for pid, (*_, seconds) in found.items()})
-            time.sleep(SAMPLE_S)
-
-    @property
-    def cpu_s(self) -> float:
-        """The CPU time of all of them."""
-        return sum(self.cpu.values())
-
-
-def _tree(root: int) -> dict[int, tuple[str, int, float]]:
-    """Name, RSS and CPU time of a process and of all below it."""
-    found: dict[int, tuple[int, tuple[str, int, float]]] = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            before, _, after = (path / "stat").read_text().rpartition(")")
-            rss = int((path / "statm").read_text().split()[1]) * PAGE
-        except (OSError, IndexError):
-            continue  # it has ended
-        words = after.split()
-        cpu = (int(words[11]) + int(words[12])) / TICKS
-        found[int(path.name)] = int(words[1]), (before.partition("(")[2], rss, cpu)
-    mine = {root}
-    while more := {pid for pid, (parent, _) in found.items() if parent in mine} - mine:
-        mine |= more
-    return {pid: found[pid][1] for pid in mine if pid in found}
 
 
 def judge(spark: SparkSession, recorded: Recorded, size_ms: int) -> dict[str, Any]:
