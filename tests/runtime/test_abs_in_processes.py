@@ -4,7 +4,9 @@ import pytest
 from process_slots import run_processes
 
 
-@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+@pytest.mark.parametrize(
+    "protocol", [pytest.param("aligned", marks=pytest.mark.slow), "uncoordinated"]
+)
 def test_three_shuffles_survive_the_death_of_a_process(tmp_path, protocol):
     outcome = run_processes(
         tmp_path, protocol, "kill slot=1 at=900ms", workload="abs", duration_ms=2_000

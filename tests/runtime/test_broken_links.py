@@ -11,7 +11,9 @@ def test_without_faults_nobody_is_lost(tmp_path):
     assert outcome.commits > 0
 
 
-@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+@pytest.mark.parametrize(
+    "protocol", ["aligned", pytest.param("uncoordinated", marks=pytest.mark.slow)]
+)
 def test_of_two_slots_that_lose_each_other_one_is_given_up_and_output_stays_right(
     tmp_path, protocol
 ):

@@ -39,7 +39,9 @@ def run_with_full_disk(place: Path, protocol: str, full_s: float) -> dict:
     return json.loads(run.stdout)
 
 
-@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+@pytest.mark.parametrize(
+    "protocol", [pytest.param("aligned", marks=pytest.mark.slow), "uncoordinated"]
+)
 def test_a_disk_that_is_full_for_a_while_delays_the_run_and_breaks_nothing(small_disk, protocol):
     told = run_with_full_disk(small_disk, protocol, 1.5)
     assert (told["problem"], told["kinds"]) == (None, [])
@@ -60,7 +62,9 @@ def test_while_a_disk_stays_full_the_run_waits_and_nothing_wrong_is_public(small
     assert all("No space left on device" in line for line in told["complaints"])
 
 
-@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+@pytest.mark.parametrize(
+    "protocol", [pytest.param("aligned", marks=pytest.mark.slow), "uncoordinated"]
+)
 def test_slots_that_can_write_nothing_more_end_and_others_go_on_in_their_place(tmp_path, protocol):
     """The same on any machine: the kernel lets these two processes make no file larger."""
     limited: list[int] = []

@@ -6,7 +6,11 @@ from process_slots import run_processes
 
 @pytest.mark.parametrize(
     ("workload", "protocol"),
-    [("nhop", "hmnr"), ("nhop", "unaligned"), ("reachability", "aligned-cyclic")],
+    [
+        ("nhop", "hmnr"),
+        pytest.param("nhop", "unaligned", marks=pytest.mark.slow),
+        ("reachability", "aligned-cyclic"),
+    ],
 )
 def test_walks_and_paths_survive_a_kill(tmp_path, workload, protocol):
     outcome = run_processes(

@@ -6,7 +6,10 @@ from process_slots import run_processes
 
 @pytest.mark.parametrize(
     ("faults", "lost"),
-    [("kill slot=1 at=1s", [1]), ("kill slot=0 at=1s\nkill slot=1 at=1s", [0, 1])],
+    [
+        pytest.param("kill slot=1 at=1s", [1], marks=pytest.mark.slow),
+        ("kill slot=0 at=1s\nkill slot=1 at=1s", [0, 1]),
+    ],
     ids=["one slot", "both slots"],
 )
 def test_lost_slots_come_back_with_a_single_spare_and_it_is_replaced(tmp_path, faults, lost):

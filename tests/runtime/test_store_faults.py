@@ -8,7 +8,9 @@ from process_slots import run_processes
 from snapline.engine.checkpoints import key_of
 
 
-@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+@pytest.mark.parametrize(
+    "protocol", [pytest.param("aligned", marks=pytest.mark.slow), "uncoordinated"]
+)
 def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(tmp_path, protocol):
     faults = "store outage at=1s for=2s; kill slot=1 at=1200ms"
     outcome = run_processes(tmp_path, protocol, faults, duration_ms=4_000)
@@ -86,7 +88,9 @@ def test_damage_to_the_published_line_ends_the_run_and_nothing_wrong_is_public(t
     assert sum(len(batch) for batch in outcome.outputs.values()) > 0
 
 
-@pytest.mark.parametrize("protocol", ["aligned", "uncoordinated"])
+@pytest.mark.parametrize(
+    "protocol", [pytest.param("aligned", marks=pytest.mark.slow), "uncoordinated"]
+)
 def test_damage_that_nobody_reads_is_never_noticed(tmp_path, protocol):
     outcome = run_processes(tmp_path, protocol, "damage slot=1 at=1500ms", duration_ms=2_500)
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])

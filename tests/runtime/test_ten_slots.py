@@ -7,7 +7,8 @@ SLOTS = 10
 
 
 @pytest.mark.parametrize(
-    ("workload", "protocol", "hot"), [("q3", "uncoordinated", 0), ("q12", "aligned", 50)]
+    ("workload", "protocol", "hot"),
+    [pytest.param("q3", "uncoordinated", 0, marks=pytest.mark.slow), ("q12", "aligned", 50)],
 )
 def test_ten_slots_are_right_even_if_one_is_killed(tmp_path, workload, protocol, hot):
     outcome = run_processes(
