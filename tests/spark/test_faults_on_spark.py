@@ -110,7 +110,7 @@ def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(
 
 @pytest.mark.parametrize("protocol", BOTH)
 def test_of_two_slots_that_lose_each_other_one_is_given_up(session, tmp_path, protocol):
-    faults = "cut slot=1 from=0 at=2s for=1s"
+    faults = "cut slot=1 from=0 at=2s"
     finished = run(a_spec(protocol, faults), session, runs=tmp_path, timeouts=PATIENT)
     assert finished.verdict.kept == "yes", finished.verdict
     found = journal_of(finished)
