@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -41,8 +42,9 @@ def snapline(monkeypatch, capsys, tmp_path):
             now_s[0] += seconds
             next(steps)()
 
-        monkeypatch.setattr(cli_follow.time, "sleep", sleep)
-        monkeypatch.setattr(cli_follow.time, "monotonic", lambda: now_s[0])
+        # Not the clock of the process: threads that others have left behind sleep, too.
+        clock = SimpleNamespace(sleep=sleep, monotonic=lambda: now_s[0])
+        monkeypatch.setattr(cli_follow, "time", clock)
         monkeypatch.setattr(sys, "argv", ["snapline", "validate", *arguments])
         with pytest.raises(SystemExit) as left:
             main()
