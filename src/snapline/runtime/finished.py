@@ -1,7 +1,7 @@
 """A run that is over: its verdict, its figures, and all that it left, as DataFrames."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,23 @@ class Run:
                 "a DataFrame needs a Spark session: pass one to run() or open_run(), or use batch()"
             )
         return session
+
+
+def write_result(
+    directory: RunDirectory, verdict: Verdict, metrics: Mapping[str, Any], rows: Mapping[str, int]
+) -> None:
+    """Write down that a run is over, and how it went: what `open_run` reads."""
+    directory.write(
+        "result.json",
+        {
+            "kept": verdict.kept,
+            "because": verdict.because,
+            "guarantees": dict(verdict.guarantees),
+            "problems": [asdict(problem) for problem in verdict.problems],
+            "metrics": dict(metrics),
+            "rows": dict(rows),
+        },
+    )
 
 
 def open_run(

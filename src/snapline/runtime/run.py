@@ -19,7 +19,7 @@ from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.runtime.driver import Driver, Timeouts
-from snapline.runtime.finished import Run, read_output, spec_of
+from snapline.runtime.finished import Run, read_output, spec_of, write_result
 from snapline.runtime.flows import Program, find_program
 from snapline.runtime.inject import Injector, check_executors, check_possible
 from snapline.runtime.interrupt import Interruption
@@ -133,7 +133,7 @@ def run(
     else:
         verdict = judge(program, job, outputs, reference=spec.reference, problem=problem)
     finished = Run(directory, spec, verdict, metrics, rows, spark, flow)
-    _write_result(finished)
+    write_result(directory, verdict, metrics, finished.rows)
     return finished
 
 
@@ -206,20 +206,6 @@ def _drive(
     driver.on_begin = begin
     interruption.pass_on(lambda: driver.loop.post(driver.interrupt))
     return driver.run()
-
-
-def _write_result(finished: Run) -> None:
-    finished.directory.write(
-        "result.json",
-        {
-            "kept": finished.verdict.kept,
-            "because": finished.verdict.because,
-            "guarantees": dict(finished.verdict.guarantees),
-            "problems": [asdict(problem) for problem in finished.verdict.problems],
-            "metrics": dict(finished.metrics),
-            "rows": dict(finished.rows),
-        },
-    )
 
 
 def default_slots() -> int:

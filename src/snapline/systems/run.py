@@ -15,6 +15,7 @@ from typing import Any
 
 from snapline.chaos.faults import Fault, describe, parse
 from snapline.errors import UsageError
+from snapline.runtime.finished import write_result
 from snapline.runtime.generate import sources_of
 from snapline.runtime.judge import Verdict
 from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
@@ -79,7 +80,7 @@ def run(
     verdict, figures = verdict_on(spec, system, tables, course, problem)
     metrics = {**course.figures(), **system.figures(), **figures}
     finished = SystemRun(directory, spec, verdict, metrics, tables.rows)
-    _write_result(finished)
+    write_result(directory, verdict, metrics, finished.rows)
     return finished
 
 
@@ -93,18 +94,3 @@ def _work(spec: Spec, sources: Mapping[str, Ingress], directory: RunDirectory) -
     home.mkdir()
     streams = {name: source.schema for name, source in sources.items()}
     return Work(spec.flow, spec.params, streams, home, spec.slots)
-
-
-def _write_result(finished: SystemRun) -> None:
-    verdict = finished.verdict
-    finished.directory.write(
-        "result.json",
-        {
-            "kept": verdict.kept,
-            "because": verdict.because,
-            "guarantees": dict(verdict.guarantees),
-            "problems": [asdict(problem) for problem in verdict.problems],
-            "metrics": dict(finished.metrics),
-            "rows": dict(finished.rows),
-        },
-    )
