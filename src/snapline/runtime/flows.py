@@ -37,7 +37,10 @@ class Program:
 
 
 def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
-    """The program of a spec; `flow` is the dataflow if the caller holds it. Raises UsageError."""
+    """The program of a spec that the user wrote: a file that it names is executed. Raises UsageError.
+
+    `flow` is the dataflow if the caller holds it. The spec of a run directory is for `program_of_run`.
+    """
     if flow is None and spec.flow in WORKLOADS:
         return _workload(spec)
     if spec.settings:
@@ -48,6 +51,25 @@ def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
     if flow is None:
         flow = load_flow(spec.flow)
     return Program(flow.bind(spec.slots, spec.duration_ms), None)
+
+
+def program_of_run(spec: Spec, flow: Dataflow | None) -> Program:
+    """The program of a spec that was read from a run directory. Raises UsageError.
+
+    Whoever hands over a run directory must not thereby decide which code is executed. So a file that only
+    the directory names is not loaded: the user says which flow it was, and `flow` is what they named.
+    """
+    if flow is None and spec.flow not in WORKLOADS:
+        if ".py:" in spec.flow:
+            raise UsageError(
+                f"this needs the dataflow of the run, {spec.flow}, and a file that only a run directory "
+                "names is not executed: if you trust it, say --flow FILE:NAME, or flow= in Python"
+            )
+        raise UsageError(
+            f"this needs the dataflow {spec.flow!r}, which a program held: pass it with flow= in Python, "
+            "or say --flow FILE:NAME"
+        )
+    return find_program(spec, flow)
 
 
 def _workload(spec: Spec) -> Program:

@@ -4,7 +4,8 @@ import pytest
 
 import snapline as sl
 from snapline.errors import UsageError
-from snapline.runtime.flows import load_flow
+from snapline.runtime.flows import load_flow, program_of_run
+from snapline.runtime.spec import Spec
 
 GOOD = """
 import snapline as sl
@@ -80,3 +81,27 @@ def test_a_rule_sees_every_number_once_over_all_partitions():
     bound = sl.generated(lambda n: {"n": n}, rate=100).bind(4, 1_000)
     numbers = [n for p in range(4) for n in bound.read(p, 0, 1_000)["n"].tolist()]
     assert sorted(numbers) == list(range(100))
+
+
+TRAP = """
+from pathlib import Path
+Path(__file__).with_name("sprung").touch()
+"""
+
+
+def test_a_file_that_only_a_run_directory_names_is_not_executed(tmp_path):
+    (tmp_path / "trap.py").write_text(TRAP + GOOD)
+    spec = Spec(f"{tmp_path}/trap.py:flow")
+    with pytest.raises(UsageError, match=r"trap\.py:flow.*not executed.*--flow FILE:NAME.*flow="):
+        program_of_run(spec, None)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_the_flow_of_a_run_is_what_the_user_names(tmp_path):
+    (tmp_path / "mine.py").write_text(GOOD)
+    flow = load_flow(f"{tmp_path}/mine.py:flow")
+    spec = Spec("nowhere.py:flow", slots=2)
+    assert program_of_run(spec, flow).flow.name == "f"
+    assert program_of_run(Spec("sst"), None).lineage is not None
+    with pytest.raises(UsageError, match=r"'bids per bidder', which a program held"):
+        program_of_run(Spec("bids per bidder"), None)
