@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import snapline as sl
 from snapline.protocols import PROTOCOLS
-from snapline.runtime.finished import Run
+from snapline.runs.finished import Run
 from snapline.runtime.spark import own_session
 
 SILENCE = "2s"

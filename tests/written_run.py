@@ -101,7 +101,7 @@ class WrittenRun:
         for egress in self.egress.values():
             egress.flush()
 
-    def end(self, kept="yes", because="all is well", kill_s=1):
+    def end(self, kept="yes", because="all is well", kill_s=1, problem=None):
         """The run is over, in which slot 0 was killed."""
         journal = JournalFile(self.directory.path / "journal" / "driver-1.jsonl")
         at_us = kill_s * 1_000_000
@@ -110,5 +110,11 @@ class WrittenRun:
         at_us = (self.clock[0] - self.origin_ms) * 1000
         journal.add(Happened(at_us, COORDINATOR, Epoch(1), "finished", {}))
         journal.close()
-        result = {"kept": kept, "because": because, "problems": [], "metrics": {}, "rows": {}}
-        self.directory.write("result.json", result)
+        result = {
+            "kept": kept,
+            "because": because,
+            "problem": problem,
+            "problems": [],
+            "faults": [],
+        }
+        self.directory.write("result.json", {**result, "metrics": {}, "rows": {}})

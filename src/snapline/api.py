@@ -23,10 +23,10 @@ from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import DEFAULT
-from snapline.runtime import finished
-from snapline.runtime import run as runtime
+from snapline.runs import finished
+from snapline.runs import run as runtime
+from snapline.runs.finished import Run
 from snapline.runtime.driver import Timeouts
-from snapline.runtime.finished import Run
 from snapline.runtime.generate import stored_input
 from snapline.runtime.rundir import RUNS
 from snapline.runtime.spark import available_slots
@@ -66,6 +66,7 @@ def run(
     input: str | Path | None = None,
     reference: bool = False,
     publish_lag: int = 0,
+    allow_vacuous: bool = False,
     journal: Literal["brief", "full"] = "brief",
     listen: str = LOOPBACK,
     heartbeat: Duration = "200ms",
@@ -99,6 +100,7 @@ def run(
         input: a directory that `snapline generate` has written, for workloads.
         reference: judge the output by runs without failures; without it, or an oracle: "unknown".
         publish_lag: 1 publishes a line's output with the next line: damage to the newest costs nothing.
+        allow_vacuous: let the verdict be *yes* also where a fault never struck, or nothing came out.
         journal: `"full"` writes every message down, so that protocol objects can be fed again.
         listen: the address of this machine at which Spark's executors reach it.
         heartbeat: how often slots say that they live.
@@ -132,6 +134,8 @@ def run(
         hot=hot,
         hot_ms=millis(hot_moves, "hot_moves"),
         settings=settings_of(flow if isinstance(flow, str) else flow.name, settings or {}),
+        drawn=chaos is not None,
+        allow_vacuous=allow_vacuous,
     )
     return runtime.run(
         spec,

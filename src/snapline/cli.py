@@ -20,6 +20,7 @@ from snapline import cli_validate as validating
 from snapline.chaos.plan_file import read_plan
 from snapline.cli_list import Kind, print_catalogue
 from snapline.cli_options import (
+    AllowVacuousOption,
     ChaosOption,
     DiagramOption,
     DurationOption,
@@ -222,6 +223,7 @@ def run_command(
     reference: ReferenceOption = False,
     publish_lag: PublishLagOption = 0,
     full_journal: FullJournalOption = False,
+    allow_vacuous: AllowVacuousOption = False,
     listen: ListenOption = "127.0.0.1",
     heartbeat: HeartbeatOption = "200ms",
     silence: SilenceOption = "2s",
@@ -231,7 +233,7 @@ def run_command(
 ) -> None:
     """Run a workload, or a dataflow of your own, on Spark, break it for real, and judge what came out."""
     from snapline.api import named_or_drawn, rate_of, timeouts
-    from snapline.runtime.run import default_slots
+    from snapline.runs.run import default_slots
     from snapline.runtime.spec import Spec
 
     if system != OWN:
@@ -263,6 +265,8 @@ def run_command(
             hot=hot,
             hot_ms=millis(hot_moves, "--hot-moves"),
             settings=settings_of(flow, split_settings(settings or ())),
+            drawn=chaos is not None,
+            allow_vacuous=allow_vacuous,
             system=system,
         )
     with interruptible():
@@ -284,13 +288,15 @@ def validate_command(
     reference: validating.ReferenceOption = False,
     follow: validating.FollowOption = False,
     junit: validating.JUnitOption = None,
+    flow: validating.FlowOption = None,
+    allow_vacuous: validating.AllowVacuousOption = False,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
     """Judge only: a run that is over, or what another system took in and put out."""
     asked = validating.Asked(
         *(name, source, output, late, window, promise, engine, uncommitted, reference),
-        *(follow, junit, runs),
+        *(follow, junit, runs, flow, allow_vacuous),
     )
     with interruptible():
         raise typer.Exit(validating.validate(asked, as_json))

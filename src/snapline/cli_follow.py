@@ -16,11 +16,11 @@ from rich.status import Status
 
 from snapline.cli_tables import messages
 from snapline.cli_validate import percent
-from snapline.core.policy import Guarantee
-from snapline.runtime.lineage import LineageReport
-from snapline.runtime.live_judge import LiveJudge, Progress, live_judge
+from snapline.dataflow.graph import Dataflow
+from snapline.judge.lineage import LineageReport
+from snapline.judge.live import LiveJudge, Progress, live_judge
+from snapline.judge.run_directory import Judgement, Question, judge
 from snapline.runtime.rundir import RunDirectory
-from snapline.systems.judge_again import Again, again_of, judge_again
 from snapline.validate.causes import Cause
 
 POLL_S: Final = 1.0
@@ -29,23 +29,19 @@ QUIET_S: Final = 15.0
 """After so long without news it is said: perhaps nobody writes to the run any more."""
 
 
-def follow(directory: RunDirectory, promise: Guarantee | None) -> Again:
+def follow(directory: RunDirectory, question: Question, flow: Dataflow | None = None) -> Judgement:
     """Judge a run while it goes on, and say how far it is; the verdict when it is over."""
-    judge, promised = live_judge(directory)
-    held_to = promise or promised
-    with _telling(judge) as teller:
-        while (result := directory.result()) is None:
-            teller.tell(judge.poll(teller.tell))
+    live = live_judge(directory)
+    with _telling(live) as teller:
+        while directory.result() is None:
+            teller.tell(live.poll(teller.tell))
             time.sleep(POLL_S)
-        judge.poll(teller.tell)
-        report = judge.finish()
-    if report.judged.undecided is not None:
-        messages().print(
-            "what came after its window was judged: judging the whole run", style="dim"
-        )
-        return judge_again(directory, promise)
-    problem = result["because"] if result["kept"] == "unknown" else None
-    return again_of(report, problem, held_to, judge.view)
+        live.poll(teller.tell)
+        report = live.finish()
+    if report.judged.undecided is None:
+        return judge(directory, question, flow=flow, report=report)
+    messages().print("what came after its window was judged: judging the whole run", style="dim")
+    return judge(directory, question, flow=flow)
 
 
 @contextmanager

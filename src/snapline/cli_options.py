@@ -171,6 +171,14 @@ PublishLagOption = Annotated[
         help="1: a line is published with the next; damage costs nothing.",
     ),
 ]
+AllowVacuousOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-vacuous",
+        metavar=" ",
+        help="Answer [cyan]kept[/] also where a fault never struck, or where nothing came out.",
+    ),
+]
 FullJournalOption = Annotated[
     bool, typer.Option("--full-journal", metavar=" ", help="Write every message down, too.")
 ]

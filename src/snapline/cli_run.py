@@ -3,6 +3,7 @@
 The runtime is imported when it is used: Spark takes a second to import, and `--help` should not.
 """
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ from snapline.errors import UsageError
 from snapline.runtime.interrupt import Interrupted
 
 if TYPE_CHECKING:
+    from snapline.runs.finished import Run
     from snapline.runtime.driver import Timeouts
-    from snapline.runtime.finished import Run
     from snapline.runtime.spec import Spec
 
 KEPT, BROKEN, UNKNOWN = 0, 1, 3
@@ -27,7 +28,7 @@ def run_on_spark(
     spec: "Spec | None", resume: str | None, runs: Path, timeouts: "Timeouts", as_json: bool
 ) -> int:
     """Run a flow, or resume a run, and tell how it went."""
-    from snapline.runtime import run as runtime
+    from snapline.runs import run as runtime
     from snapline.runtime.inject import check_executors
     from snapline.runtime.spark import submitted_session
     from snapline.runtime.supervise import kills_driver
@@ -44,7 +45,7 @@ def run_on_spark(
 
 def _run_in_children(spec: "Spec", runs: Path, timeouts: "Timeouts", as_json: bool) -> int:
     """Run a flow whose driver is to die, as often as it takes."""
-    from snapline.runtime.run import create_run
+    from snapline.runs.run import create_run
     from snapline.runtime.spark import submitted_session
     from snapline.runtime.supervise import Death, in_children
 
@@ -72,7 +73,7 @@ def _run(
     timeouts: "Timeouts",
     as_json: bool,
 ) -> int:
-    from snapline.runtime import run as runtime
+    from snapline.runs import run as runtime
     from snapline.runtime.spark import submitted_session
     from snapline.runtime.spec import Spec
 
@@ -115,6 +116,7 @@ def _as_json(finished: "Run") -> dict[str, Any]:
         "kept": finished.verdict.kept,
         "because": finished.verdict.because,
         "guarantees": dict(finished.verdict.guarantees),
+        "faults": [asdict(strike) for strike in finished.faults],
         "metrics": dict(finished.metrics),
         "rows": dict(finished.rows),
     }

@@ -175,7 +175,7 @@ def _output(directory: "RunDirectory", wanted: Wanted, as_json: bool) -> None:
 
 
 def _output_of_system(directory: "RunDirectory", wanted: Wanted, form: str) -> None:
-    from snapline.systems.tables import saved_output
+    from snapline.judge.tables import saved_output
 
     if wanted.sink is not None or wanted.uncommitted:
         raise UsageError(

@@ -10,7 +10,7 @@ from snapline.cli_live import latency, size
 from snapline.cli_tables import results
 
 if TYPE_CHECKING:  # the runtime takes a second to import, and `--help` should not
-    from snapline.runtime.judge import Verdict
+    from snapline.judge.verdict import Verdict
     from snapline.runtime.rundir import RunDirectory
 
 VERDICTS = {"yes": ("green", "kept"), "no": ("red", "broken"), "unknown": ("yellow", "unknown")}

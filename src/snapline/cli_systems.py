@@ -1,6 +1,7 @@
 """`snapline run --system S`: a system under test is run, broken and judged, and told about like any run."""
 
 from collections.abc import Callable, Collection
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +133,7 @@ def _as_json(finished: "SystemRun") -> dict[str, Any]:
         "kept": finished.verdict.kept,
         "because": finished.verdict.because,
         "guarantees": dict(finished.verdict.guarantees),
+        "faults": [asdict(strike) for strike in finished.faults],
         "metrics": dict(finished.metrics),
         "rows": dict(finished.rows),
     }

@@ -21,8 +21,9 @@ from snapline.validate.files import Report, held_to, report_of, to_json, write_j
 from snapline.validate.judged import PROMISES, Judged
 
 if TYPE_CHECKING:
+    from snapline.dataflow.graph import Dataflow
+    from snapline.judge.run_directory import Judgement, Question
     from snapline.runtime.rundir import RunDirectory
-    from snapline.systems.judge_again import Again
 
 EXIT: Final = {"yes": 0, "no": 1, "unknown": 3}
 COLOURS: Final = {"yes": "green", "no": "red", "unknown": "yellow"}
@@ -100,6 +101,22 @@ FollowOption = Annotated[
         "--follow", metavar=" ", help="RUN: judge it while it runs (workloads with lineage)."
     ),
 ]
+FlowOption = Annotated[
+    str | None,
+    typer.Option(
+        "--flow",
+        metavar="FILE:NAME",
+        help="RUN: the dataflow of your own that it ran; its file is executed only if you say so.",
+    ),
+]
+AllowVacuousOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-vacuous",
+        metavar=" ",
+        help="RUN: answer yes also where a fault never struck, or where nothing came out.",
+    ),
+]
 JUnitOption = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE", help="Write a report as JUnit XML, too.")
 ]
@@ -121,6 +138,8 @@ class Asked:
     follow: bool
     junit: Path | None
     runs: Path
+    flow: str | None
+    allow_vacuous: bool
 
 
 def validate(asked: Asked, as_json: bool) -> int:
@@ -142,8 +161,9 @@ def validate(asked: Asked, as_json: bool) -> int:
 
 def _run(asked: Asked, name: str) -> Report:
     """Judge a run from its files."""
+    from snapline.judge.run_directory import Question, judge
+    from snapline.runtime.flows import load_flow
     from snapline.runtime.rundir import RunDirectory
-    from snapline.systems.judge_again import judge_again
 
     given = {"--input": asked.input, "--output": asked.output, "--late": asked.late}
     for option, value in {**given, "--window": asked.window}.items():
@@ -152,42 +172,44 @@ def _run(asked: Asked, name: str) -> Report:
     if asked.engine != AUTO:
         raise UsageError("--engine is for --input and --output: runs are judged in process")
     directory = RunDirectory.open(asked.runs, name)
+    flow = load_flow(asked.flow) if asked.flow is not None else None
+    question = Question(_promise(asked), asked.uncommitted, asked.reference, asked.allow_vacuous)
     if asked.follow:
-        again = _followed(asked, directory)
+        found = _followed(asked, directory, question, flow)
     else:
         with _telling() as tell:
             tell(f"judging {directory.name}")
-            again = judge_again(
-                directory,
-                _promise(asked),
-                uncommitted=asked.uncommitted,
-                reference=asked.reference,
-            )
-    verdict = again.verdict
-    by = f"in process, from the {again.view} output of the run"
-    texts = tuple(f"{p.kind} {p.record}: {p.because}" for p in verdict.problems)
+            found = judge(directory, question, flow=flow)
+    return _report(directory.name, found)
+
+
+def _report(name: str, found: "Judgement") -> Report:
+    verdict = found.verdict
     return Report(
-        directory.name,
-        again.promise,
+        name,
+        found.promise,
         verdict.because,
         {level: verdict.guarantees[level.value] for level in PROMISES},
-        again.judged,
-        again.sentences,
-        texts,
-        again.figures,
-        view=again.view,
-        by=by,
+        found.judged,
+        found.sentences,
+        tuple(f"{p.kind} {p.record}: {p.because}" for p in verdict.problems),
+        found.figures,
+        view=found.view,
+        by=f"in process, from the {found.view} output of the run",
+        faults=found.strikes,
     )
 
 
-def _followed(asked: Asked, directory: "RunDirectory") -> "Again":
+def _followed(
+    asked: Asked, directory: "RunDirectory", question: "Question", flow: "Dataflow | None"
+) -> "Judgement":
     """Judge a run while it goes on."""
     from snapline.cli_follow import follow
 
     if asked.uncommitted or asked.reference:
         option = "--uncommitted" if asked.uncommitted else "--reference"
         raise UsageError(f"{option} is for a run that is over: leave it or --follow out")
-    return follow(directory, _promise(asked))
+    return follow(directory, question, flow)
 
 
 def _recorded(asked: Asked) -> Report:
@@ -206,6 +228,8 @@ def _recorded(asked: Asked) -> Report:
         "--follow": asked.follow,
         "--uncommitted": asked.uncommitted,
         "--reference": asked.reference,
+        "--flow": asked.flow is not None,
+        "--allow-vacuous": asked.allow_vacuous,
     }
     for option in (option for option, given in for_runs.items() if given):
         raise UsageError(f"{option} is for a RUN: of other systems only what they put out is known")

@@ -12,8 +12,8 @@ from snapline.engine.job import Job, Settings
 from snapline.journal.codec import read
 from snapline.journal.entry import Happened
 from snapline.protocols import PROTOCOLS
+from snapline.runs.finished import read_output
 from snapline.runtime.driver import Driver, Timeouts
-from snapline.runtime.finished import read_output
 from snapline.runtime.inject import Injector, check_possible
 from snapline.runtime.process_slots import PROGRAM, ProcessSlots
 from snapline.runtime.rundir import RunDirectory

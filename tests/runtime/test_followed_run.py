@@ -6,8 +6,8 @@ import pytest
 from process_slots import run_processes
 
 from snapline.core.policy import Guarantee
-from snapline.runtime.lineage import judge_run
-from snapline.runtime.live_judge import LiveJudge
+from snapline.judge.live import LiveJudge
+from snapline.judge.run_directory import Ending, Question, judge
 from snapline.runtime.output_rows import public_view
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Params
@@ -77,7 +77,7 @@ def test_the_verdict_while_it_runs_is_that_of_the_whole(tmp_path, workload, prot
     directory = outcome.driver.directory
     directory.write("run.json", {**directory.spec(), "origin_s": outcome.driver.origin_s})
     report = follower.end()
-    whole = judge_run(directory, follower.lineage, follower.view)
+    whole = judge(directory, Question(allow_vacuous=True), ending=Ending())
     assert report.judged == whole.judged
     assert report.sentences == whole.sentences
     kept = "no" if protocol == "none" else "yes"

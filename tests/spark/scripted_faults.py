@@ -19,7 +19,7 @@ from snapline.core import effects, events
 from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry, Handled, Happened
 from snapline.recovery.replay import replay_ranges
-from snapline.runtime import run as run_module
+from snapline.runs import run as run_module
 from snapline.runtime.driver import Driver, Timeouts
 from snapline.runtime.inject import Injector, executor_of
 

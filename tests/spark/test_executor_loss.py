@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from run_helpers import assert_dead, commits, happenings, only
 from scripted_faults import PATIENT, Script, Step, committed, kill_executor
 
-from snapline.runtime.run import run
+from snapline.runs.run import run
 from snapline.runtime.spark import own_session
 from snapline.runtime.spec import Spec
 

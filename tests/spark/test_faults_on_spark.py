@@ -15,9 +15,9 @@ from spark_slots import parent_of
 
 from snapline.cli_run import EXIT
 from snapline.engine.checkpoints import key_of
-from snapline.runtime import run as run_module
+from snapline.runs import run as run_module
+from snapline.runs.run import run
 from snapline.runtime.driver import Driver
-from snapline.runtime.run import run
 from snapline.runtime.spark import own_session
 from snapline.runtime.spec import Spec
 from strangers import IDLE, disturb

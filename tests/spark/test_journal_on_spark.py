@@ -16,8 +16,8 @@ from journal_feeder import Feeder
 from snapline.core.events import MessageArrived
 from snapline.journal.codec import read
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened, Stamped
+from snapline.runs.run import run
 from snapline.runtime.driver import Driver
-from snapline.runtime.run import run
 from snapline.runtime.spark import own_session
 from snapline.runtime.spec import Spec
 

@@ -23,9 +23,9 @@ from scripted_faults import (
 
 from snapline.dataflow.graph import deploy
 from snapline.protocols import PROTOCOLS, refusal
+from snapline.runs.run import run
 from snapline.runtime.driver import Timeouts
 from snapline.runtime.flows import find_program
-from snapline.runtime.run import run
 from snapline.runtime.spark import own_session
 from snapline.runtime.spec import Spec
 from snapline.workload import WORKLOADS

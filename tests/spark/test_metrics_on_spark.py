@@ -5,7 +5,7 @@ from run_helpers import assert_dead
 
 from snapline.journal.entry import Happened
 from snapline.metrics.second import Second
-from snapline.runtime.run import run
+from snapline.runs.run import run
 from snapline.runtime.spec import Spec
 
 pytestmark = pytest.mark.spark

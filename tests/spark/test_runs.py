@@ -32,10 +32,10 @@ from spark_slots import eventually
 
 from snapline.cli import main
 from snapline.protocols import PROTOCOLS
+from snapline.runs.run import run
 from snapline.runtime import generate as generate_module
 from snapline.runtime import spark as spark_module
 from snapline.runtime.driver import Timeouts
-from snapline.runtime.run import run
 from snapline.runtime.spark import own_session
 from snapline.runtime.spec import Spec
 

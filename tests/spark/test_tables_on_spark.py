@@ -6,8 +6,8 @@ from snapline.batch import concat
 from snapline.errors import UsageError
 from snapline.ids import task_id
 from snapline.journal.codec import lines, read
+from snapline.runs.run import run
 from snapline.runtime import generate, tables
-from snapline.runtime.run import run
 from snapline.runtime.spec import Spec
 from snapline.storage.files.frames import scan
 from snapline.workload.base import Params

@@ -57,8 +57,13 @@ def figures(
 
 
 def lines(told: Iterable[Happened]) -> int:
-    """Lines that were committed; a decision that begins an epoch commits nothing new."""
-    return sum(e.what == "decided" and e.detail["epoch"] == e.epoch for e in told)
+    """Lines that were committed."""
+    return sum(is_line(entry) for entry in told)
+
+
+def is_line(entry: Happened) -> bool:
+    """Whether a line was committed here; a decision that begins an epoch commits nothing new."""
+    return entry.what == "decided" and bool(entry.detail["epoch"] == entry.epoch)
 
 
 def records(

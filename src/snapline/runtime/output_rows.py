@@ -6,9 +6,7 @@ Whoever reads output, a Spark task or the command line, walks these files a few 
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
-import numpy as np
-
-from snapline.batch import Batch, Schema, concat
+from snapline.batch import Batch, Schema
 from snapline.errors import UsageError
 from snapline.ids import TaskId
 from snapline.protocols import PROTOCOLS
@@ -66,28 +64,3 @@ def walk_output(directory: RunDirectory, sink: str, view: View) -> Iterator[Batc
 def position_label(position: int) -> str:
     """A position as people read it: `1:17` is row 17 of what sink task 1 has written."""
     return f"{position >> POSITION_BITS}:{position & ((1 << POSITION_BITS) - 1)}"
-
-
-def stamped_output(directory: RunDirectory, sink: str, view: View) -> Batch:
-    """The output of a sink as a judge reads it: with `position`, and `written` in ms since input was due.
-
-    The rows of a task are numbered in the order of its lives; in the committed view that is their number
-    in the public output.
-    """
-    origin_ms = int(directory.spec()["origin_s"] * 1000)
-    outlet, seen = directory.outlet, dict.fromkeys(sinks_of(directory).get(sink, ()), 0)
-    parts = []
-    for piece in output_pieces(directory, sink, view) if seen else ():
-        task = next(task for task in seen if piece[0] in outlet.files()[task])
-        index = int(task.rpartition("/")[2])
-        for written in outlet.walk_written(*piece):
-            count = len(written.rows)
-            first = (index << POSITION_BITS) + seen[task]
-            parts.append(
-                written.rows.with_columns(
-                    position=np.arange(first, first + count, dtype=np.int64),
-                    written=np.full(count, written.at_ms - origin_ms, np.int64),
-                )
-            )
-            seen[task] += count
-    return concat(parts) if parts else Batch({}, 0)

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import DEFAULT
+from snapline.runtime.rundir import RunDirectory
 from snapline.workload.base import Params, Size
 from snapline.workload.generated import records_per_partition
 from snapline.workload.settings import GivenSettings, paired
@@ -39,6 +41,10 @@ class Spec:
     hot: int = 0  # percent of the records that name the hot key ...
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # those of the workload that were given
+    drawn: bool = False  # the faults come from a seed (chaos): some of them may miss
+    allow_vacuous: bool = (
+        False  # also a run that proved nothing may be said to have kept its promise
+    )
     system: str = OWN  # or a system under test, with its options: see `systems.registry`
 
     def __post_init__(self) -> None:
@@ -62,3 +68,12 @@ class Spec:
             hot_ms=self.hot_ms,
             settings=self.settings,
         )
+
+
+def spec_of(directory: RunDirectory) -> Spec:
+    """What was run."""
+    fields = {name: value for name, value in directory.spec().items() if name != "version"}
+    try:
+        return Spec(**fields)
+    except TypeError as error:
+        raise UsageError(f"{directory.path} was written by another version: {error}") from error

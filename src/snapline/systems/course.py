@@ -100,11 +100,6 @@ class Course:
         self.events.append(happened)
         self._tell(happened)
 
-    @property
-    def unstruck(self) -> list[Fault]:
-        """The faults that never found their moment."""
-        return self._injector.unstruck
-
     def figures(self) -> dict[str, Any]:
         """What happened, and how long the system was away each time."""
         return {

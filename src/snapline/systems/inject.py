@@ -61,11 +61,6 @@ class Injector:
         return bool(self._timed) or self._resume_ms is not None
 
     @property
-    def unstruck(self) -> list[Fault]:
-        """What has not happened yet."""
-        return [*(fault for _, fault in self._timed), *self._waiting]
-
-    @property
     def watchful(self) -> bool:
         """Whether it waits for a moment that is short: look often."""
         return bool(self._waiting)

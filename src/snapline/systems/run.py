@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from snapline.chaos.faults import Fault, describe, parse
+from snapline.chaos.strikes import Strike
 from snapline.errors import UsageError
-from snapline.runtime.finished import write_result
+from snapline.judge.run_directory import Ending, judge
+from snapline.judge.verdict import Verdict
+from snapline.runs.finished import write_result
 from snapline.runtime.generate import sources_of
-from snapline.runtime.judge import Verdict
 from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
 from snapline.runtime.spec import Spec
 from snapline.storage.api import Ingress
@@ -25,7 +27,6 @@ from snapline.systems.base import System, Work
 from snapline.systems.course import Course, Tell
 from snapline.systems.inject import check
 from snapline.systems.tables import tables_of
-from snapline.systems.verdict import verdict_on
 from snapline.workload import WORKLOADS
 
 
@@ -38,6 +39,7 @@ class SystemRun:
     verdict: Verdict
     metrics: Mapping[str, Any]
     rows: Mapping[str, int]  # of output, per sink
+    faults: tuple[Strike, ...] = ()  # every fault of the plan, and whether it struck
 
     @property
     def name(self) -> str:
@@ -77,11 +79,13 @@ def run(
     finally:
         system.stop()
     tables.save(directory.path)
-    verdict, figures = verdict_on(spec, system, tables, course, problem)
-    metrics = {**course.figures(), **system.figures(), **figures}
-    finished = SystemRun(directory, spec, verdict, metrics, tables.rows)
-    write_result(directory, verdict, metrics, finished.rows)
-    return finished
+    ending = Ending(problem, course.told(), course.now_ms(), [*system.account()], system.promise)
+    judgement = judge(directory, ending=ending)
+    metrics = {**course.figures(), **system.figures()}
+    if judgement.figures:
+        metrics["lineage"] = dict(judgement.figures)
+    write_result(directory, judgement, metrics, problem)
+    return SystemRun(directory, spec, judgement.verdict, metrics, judgement.rows, judgement.strikes)
 
 
 def _described(spec: Spec, origin_s: float | None = None) -> dict[str, Any]:

@@ -8,6 +8,7 @@
 - of outputs with lineage: `inputs`, `outputs`, `late`, `lost`, `repeated`, `reliable`, `reliability` (in
   percent), `undecided` (why something is unknown, or null), `causes`: a list, each with `cause`, `count`,
   `breaks` (guarantees), the fields of its `Witness`, and `sentence`; of others `problems`, a list of texts;
+- of a run with faults: `faults`, a list, each with `statement`, `struck` and `at_ms`;
 - `metrics`: whatever was measured, by name.
 
 *JUnit*, one testcase for each guarantee. The promised one fails with the sentence of the witness if it is
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
 
+from snapline.chaos.strikes import Strike
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
 from snapline.validate.causes import BREAKS, Cause
@@ -51,6 +53,7 @@ class Report:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     view: str = "committed"
     by: str = "in process"
+    faults: tuple[Strike, ...] = ()  # of a run: every fault of its plan, and whether it struck
 
     @property
     def kept(self) -> Answer:
@@ -111,6 +114,8 @@ def to_json(report: Report) -> dict[str, Any]:
         document["causes"] = [
             _cause(report, cause) for cause in Cause if cause in report.judged.causes
         ]
+    if report.faults:
+        document["faults"] = [asdict(strike) for strike in report.faults]
     return document | {"metrics": _plain(report.metrics)}
 
 

@@ -9,9 +9,9 @@ import pytest
 from snapline import cli
 from snapline.cli import main
 from snapline.errors import UsageError
+from snapline.runs import run as run_module
+from snapline.runs.finished import spec_of
 from snapline.runtime import generate
-from snapline.runtime import run as run_module
-from snapline.runtime.finished import spec_of
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import Spec
 

@@ -105,7 +105,7 @@ def test_a_run_that_ended_early_is_unknown(snapline, run):
     for window in run.windows[:9]:
         run.write_window(window)
     run.publish()
-    run.end("unknown", "interrupted")
+    run.end("unknown", "interrupted", problem="interrupted")
     code, out, _ = snapline("last", "--follow")
     assert (code, "UNKNOWN: interrupted" in out) == (3, True)
 

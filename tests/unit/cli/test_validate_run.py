@@ -13,19 +13,26 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.judge.tables import Tables
 from snapline.runtime.flows import find_program
 from snapline.runtime.journal_file import JournalFile
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import Spec
 from snapline.storage.api import Extent, Life
-from snapline.systems.tables import Tables
 from snapline.workload import WORKLOADS
 
 FLOW = """import snapline as sl
 flow = sl.Dataflow("mine")
 flow.source(sl.nexmark.bids(rate=50, seed=1)).key_by("bidder").count().sink("counts")
 """
-RESULT = {"kept": "yes", "because": "all is well", "problems": [], "metrics": {}, "rows": {}}
+RESULT = {
+    "kept": "yes",
+    "because": "all is well",
+    "problems": [],
+    "metrics": {},
+    "rows": {},
+    "faults": [],
+}
 
 
 @pytest.fixture
@@ -127,14 +134,14 @@ def test_what_was_written_twice_shows_in_the_uncommitted_view_only(snapline, fin
 def test_a_weaker_promise_of_the_run_decides(snapline, finished):
     finished("sst", without_last, guarantee="at-least-once")
     assert snapline("last")[0] == 1
-    finished("mst", lambda sink, rows: (rows, 0), protocol="unaligned", guarantee="at-most-once")
+    finished("mst", without_last, protocol="unaligned", guarantee="at-most-once")
     code, out, _ = snapline("last")
     assert code == 0
     assert ["at-most-once", "yes", "decides"] in [line.split() for line in out.splitlines()]
 
 
 def test_of_a_run_that_did_not_come_to_its_end_nobody_knows_what_is_missing(snapline, finished):
-    result = {**RESULT, "kept": "unknown", "because": "the store was away for too long"}
+    result = {**RESULT, "problem": "the store was away for too long"}
     finished("sst", without_last, result)
     code, out, _ = snapline("last")
     assert (code, "UNKNOWN: the store was away for too long" in out) == (3, True)
@@ -145,12 +152,23 @@ def test_of_a_run_that_did_not_come_to_its_end_nobody_knows_what_is_missing(snap
 def test_a_flow_of_ones_own_is_unknown_without_a_reference(snapline, finished, tmp_path):
     (tmp_path / "mine.py").write_text(FLOW)
     finished("mine.py:flow")
-    code, out, _ = snapline("last")
+    mine = ("--flow", "mine.py:flow")
+    code, out, _ = snapline("last", *mine)
     assert (code, "UNKNOWN: nobody knows what this dataflow should put out" in out) == (3, True)
-    assert snapline("last", "--reference")[0] == 0
+    assert snapline("last", *mine, "--reference")[0] == 0
     finished("mine.py:flow", without_last)
-    code, out, _ = snapline("last", "--reference")
+    code, out, _ = snapline("last", *mine, "--reference")
     assert (code, "missing" in out) == (1, True)
+
+
+def test_a_file_that_only_the_run_directory_names_is_not_executed(snapline, finished, tmp_path):
+    (tmp_path / "mine.py").write_text(FLOW)
+    finished("mine.py:flow")
+    (tmp_path / "mine.py").write_text("from pathlib import Path\nPath('executed').touch()\n" + FLOW)
+    code, out, err = snapline("last", "--reference")
+    assert (code, out) == (2, "")
+    assert "say --flow FILE:NAME" in err
+    assert not (tmp_path / "executed").exists()
 
 
 def test_a_flow_that_only_a_program_holds_is_unknown(snapline, finished, tmp_path):
@@ -202,7 +220,7 @@ def test_a_run_of_another_system_is_judged_by_what_was_recorded(snapline, of_sys
     of_system("sst", counts.slice(1, len(counts)), events, late)
     code, out, _ = snapline("last")
     assert (code, "missing 1" in out) == (1, True)
-    of_system("sst", Batch({}, 0), events, late, kept="unknown", because="it died")
+    of_system("sst", Batch({}, 0), events, late, problem="it died")
     code, out, _ = snapline("last")
     assert (code, "UNKNOWN: it died" in out) == (3, True)
 
@@ -210,7 +228,10 @@ def test_a_run_of_another_system_is_judged_by_what_was_recorded(snapline, of_sys
 def test_so_is_one_of_a_workload_without_lineage(snapline, of_system):
     spec = spec_of("q12")
     ((sink, rows),) = reference_output(deploy(find_program(spec).flow, 1), 0).items()
-    of_system("q12", rows, sink=sink)
+    of_system("q12", numbered(rows), sink=sink)
     assert snapline("last")[0] == 0
-    of_system("q12", rows.slice(1, len(rows)), sink=sink)
+    of_system("q12", numbered(rows.slice(1, len(rows))), sink=sink)
     assert snapline("last")[0] == 1
+    of_system("q12", rows, sink=sink)
+    code, _, err = snapline("last")
+    assert (code, "has no column 'position'" in err) == (2, True)

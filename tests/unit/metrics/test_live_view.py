@@ -11,9 +11,9 @@ from rich.console import Console
 from snapline.cli_live import describe, latency, size, sparkline, watching_run
 from snapline.cli_summary import print_phases, print_summary, summary
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.judge.verdict import Verdict
 from snapline.metrics.figures import figures_of
 from snapline.metrics.second import Volume
-from snapline.runtime.judge import Verdict
 from snapline.runtime.rundir import RunDirectory
 
 CALM = {"epoch": 2, "checkpoints": 16, "lines": 4, "volume": Volume(wire=3_400_000, log=12)}

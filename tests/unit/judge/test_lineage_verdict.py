@@ -5,7 +5,7 @@ import pytest
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.runtime.lineage import judge_lineage
+from snapline.judge.lineage import judge_lineage
 from snapline.validate.causes import Cause
 from snapline.validate.sentences import TimedFault
 from snapline.workload.base import Lineage

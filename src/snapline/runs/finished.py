@@ -8,14 +8,16 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from snapline.batch import Batch, concat
+from snapline.chaos.strikes import Strike
 from snapline.dataflow.graph import Dataflow
 from snapline.errors import UsageError
 from snapline.ids import TaskId, task_id
+from snapline.judge.run_directory import Judgement
+from snapline.judge.verdict import Verdict
 from snapline.protocols import PROTOCOLS
 from snapline.runtime import tables
-from snapline.runtime.judge import Verdict
 from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import OWN, Spec
+from snapline.runtime.spec import OWN, Spec, spec_of
 from snapline.workload.base import Problem
 
 
@@ -30,6 +32,7 @@ class Run:
     rows: Mapping[str, int]  # of public output, per sink
     spark: SparkSession | None = field(repr=False, default=None)  # the caller's session
     flow: Dataflow | None = field(repr=False, default=None)  # if a program holds it
+    faults: tuple[Strike, ...] = ()  # every fault of the plan, and whether it struck
 
     @property
     def name(self) -> str:
@@ -79,18 +82,27 @@ class Run:
 
 
 def write_result(
-    directory: RunDirectory, verdict: Verdict, metrics: Mapping[str, Any], rows: Mapping[str, int]
+    directory: RunDirectory,
+    judgement: Judgement,
+    metrics: Mapping[str, Any],
+    problem: str | None,
 ) -> None:
-    """Write down that a run is over, and how it went: what `open_run` reads."""
+    """Write down that a run is over, and how it went: what `open_run` reads.
+
+    `problem` says why it did not come to its end.
+    """
+    verdict = judgement.verdict
     directory.write(
         "result.json",
         {
             "kept": verdict.kept,
             "because": verdict.because,
             "guarantees": dict(verdict.guarantees),
-            "problems": [asdict(problem) for problem in verdict.problems],
+            "problems": [asdict(found) for found in verdict.problems],
+            "problem": problem,
+            "faults": [asdict(strike) for strike in judgement.strikes],
             "metrics": dict(metrics),
-            "rows": dict(rows),
+            "rows": dict(judgement.rows),
         },
     )
 
@@ -109,16 +121,8 @@ def open_run(
         raise UsageError(f"{directory.name} is not over: 'snapline run --resume {directory.name}'")
     problems = tuple(Problem(**problem) for problem in result["problems"])
     verdict = Verdict(result["kept"], result["because"], problems, result["guarantees"])
-    return Run(directory, spec, verdict, result["metrics"], result["rows"], spark, flow)
-
-
-def spec_of(directory: RunDirectory) -> Spec:
-    """What was run."""
-    fields = {name: value for name, value in directory.spec().items() if name != "version"}
-    try:
-        return Spec(**fields)
-    except TypeError as error:
-        raise UsageError(f"{directory.path} was written by another version: {error}") from error
+    faults = tuple(Strike(**strike) for strike in result["faults"])
+    return Run(directory, spec, verdict, result["metrics"], result["rows"], spark, flow, faults)
 
 
 def read_output(directory: RunDirectory, protocol: str, tasks: Sequence[TaskId]) -> Batch:

@@ -29,7 +29,7 @@ _Part: TypeAlias = tuple[Millis, TaskId, str, Written]  # when, whose, in which 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Rows that have become public, with their `position`, as in `stamped_output`."""
+    """Rows that have become public, with their `position`, as in `reader.read_sinks`."""
 
     outputs: Batch
     late: Batch

@@ -14,13 +14,8 @@ import numpy as np
 from snapline.batch import Batch, Varlen
 from snapline.core.policy import Guarantee
 from snapline.ids import Millis
-from snapline.journal.codec import read
-from snapline.journal.entry import Entry
-from snapline.metrics.fault_spans import fault_spans
+from snapline.judge.verdict import Verdict
 from snapline.metrics.reliability import Events, Results, figures, phases
-from snapline.runtime.judge import Verdict
-from snapline.runtime.output_rows import View, position_label, stamped_output
-from snapline.runtime.rundir import RunDirectory
 from snapline.validate.causes import BREAKS, OF_A_LATE_EVENT, Cause
 from snapline.validate.check import judge_each
 from snapline.validate.columns import Ints
@@ -58,24 +53,6 @@ class LineageReport:
         )
         answers = {level.value: answer for level, answer in told.guarantees.items()}
         return Verdict(told.kept, told.because, problems, answers)
-
-
-def judge_run(directory: RunDirectory, lineage: Lineage, view: View) -> LineageReport:
-    """Judge what a run has published, or all that it ever wrote, from its files."""
-    entries = driver_entries(directory)
-    faults = [TimedFault(*span) for span in fault_spans(entries)]
-    outputs, late = (stamped_output(directory, sink, view) for sink in (SINK, LATE))
-    end_ms = max(entry.at_us for entry in entries) // 1000
-    return judge_lineage(lineage, outputs, late, faults, end_ms, position_label)
-
-
-def driver_entries(directory: RunDirectory) -> list[Entry]:
-    """What all drivers of a run wrote into their journals, in the order of time."""
-    found: list[Entry] = []
-    for path in (directory.path / "journal").glob("driver-*.jsonl"):
-        with path.open() as lines:
-            found.extend(read(lines))
-    return sorted(found, key=lambda entry: entry.at_us)
 
 
 def judge_lineage(

@@ -12,47 +12,23 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from snapline.chaos.faults import Fault, check, describe, parse, start_ms
-from snapline.core.protocol import Options
-from snapline.dataflow.graph import Dataflow, deploy
-from snapline.engine.job import Job, Settings
+from snapline.dataflow.graph import Dataflow
+from snapline.engine.job import Job
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.protocols import PROTOCOLS, refusal
+from snapline.judge.run_directory import Ending, judge
+from snapline.runs.finished import Run, write_result
 from snapline.runtime.driver import Driver, Timeouts
-from snapline.runtime.finished import Run, read_output, spec_of, write_result
-from snapline.runtime.flows import Program, find_program
+from snapline.runtime.flows import find_program
 from snapline.runtime.inject import Injector, check_executors, check_possible
 from snapline.runtime.interrupt import Interruption
-from snapline.runtime.judge import judge
-from snapline.runtime.lineage import judge_run
-from snapline.runtime.output_rows import public_view
+from snapline.runtime.jobs import build_job
 from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
 from snapline.runtime.spark import own_session
 from snapline.runtime.spark_slots import SparkSlots
-from snapline.runtime.spec import OWN, Spec
+from snapline.runtime.spec import OWN, Spec, spec_of
 from snapline.runtime.timeline import Timeline, Watcher, published_times
 from snapline.workload import WORKLOADS
-
-
-def build_job(spec: Spec, program: Program) -> Job:
-    """The job of a spec; UsageError if it cannot be."""
-    for name in ("slots", "rate", "duration_ms", "interval_ms", "records"):
-        if getattr(spec, name) != "max" and getattr(spec, name) < 1:
-            raise UsageError(f"{name} must be at least 1, not {getattr(spec, name)}")
-    if spec.protocol not in PROTOCOLS:
-        raise UsageError(f"there is no protocol {spec.protocol!r}: see 'snapline list protocols'")
-    protocol = PROTOCOLS[spec.protocol]
-    levels = {level.value: level for level in protocol.guarantees}
-    if spec.guarantee is not None and spec.guarantee not in levels:
-        able = ", ".join(levels)
-        raise UsageError(f"{spec.protocol} cannot promise {spec.guarantee}: it can promise {able}")
-    guarantee = levels[spec.guarantee] if spec.guarantee else protocol.guarantees[0]
-    deployment = deploy(program.flow, spec.slots, lean=True)
-    if reason := refusal(protocol, deployment.topology):
-        raise UsageError(reason)
-    options = Options(interval_ms=spec.interval_ms)
-    settings = Settings(publish_lag=spec.publish_lag)
-    return Job(program.flow.name, deployment, protocol, options, guarantee, settings, spec.seed)
 
 
 def faults_of(spec: Spec) -> tuple[Fault, ...]:
@@ -119,22 +95,22 @@ def run(
         finally:
             if spark is None:
                 session.stop()
-    outputs = {
-        sink: read_output(directory, spec.protocol, tasks)
-        for sink, tasks in job.deployment.sinks.items()
-    }
-    rows = {sink: len(batch) for sink, batch in outputs.items()}
     sinks = [task for tasks in job.deployment.sinks.values() for task in tasks]
     metrics = timeline.metrics(published_times(directory.outlet, sinks))
-    if program.lineage is not None and problem is None and not spec.reference:
-        report = judge_run(directory, program.lineage, public_view(spec.protocol))
-        verdict = report.verdict(job.guarantee)
-        metrics["lineage"] = dict(report.figures)
-    else:
-        verdict = judge(program, job, outputs, reference=spec.reference, problem=problem)
-    finished = Run(directory, spec, verdict, metrics, rows, spark, flow)
-    write_result(directory, verdict, metrics, finished.rows)
-    return finished
+    judgement = judge(directory, ending=Ending(problem), flow=flow)
+    if judgement.figures:
+        metrics["lineage"] = dict(judgement.figures)
+    write_result(directory, judgement, metrics, problem)
+    return Run(
+        directory,
+        spec,
+        judgement.verdict,
+        metrics,
+        judgement.rows,
+        spark,
+        flow,
+        judgement.strikes,
+    )
 
 
 def _slug(spec: Spec) -> str:

@@ -8,10 +8,12 @@ import pytest
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.runtime.following import Following
-from snapline.runtime.lineage import judge_run
-from snapline.runtime.live_judge import PATIENCE_INTERVALS, LiveJudge, live_judge
-from snapline.runtime.output_rows import public_view, stamped_output
+from snapline.ids import TaskId
+from snapline.judge.following import Following
+from snapline.judge.live import PATIENCE_INTERVALS, LiveJudge, live_judge
+from snapline.judge.reader import read_sinks
+from snapline.judge.run_directory import Ending, Question, judge
+from snapline.runtime.output_rows import public_view
 from snapline.validate.causes import Cause
 from snapline.validate.incremental import Incremental
 from written_run import INTERVAL_MS, WINDOW_MS, WrittenRun
@@ -35,11 +37,11 @@ def make(tmp_path, clock):
 
 
 def judge_of(run) -> LiveJudge:
-    return live_judge(run.directory)[0]
+    return live_judge(run.directory)
 
 
 def whole(run):
-    return judge_run(run.directory, run.lineage, public_view(run.directory.spec()["protocol"]))
+    return judge(run.directory, Question(allow_vacuous=True), ending=Ending())
 
 
 def assert_ends_like_the_whole(run, judge, **end):
@@ -368,7 +370,7 @@ def test_a_position_leads_to_when_its_row_was_written(make, clock, protocol):
     run.write_late(run.events["id"][:9])
     run.publish()
     assert sum(len(step.outputs) for step in following.steps()) == 90
-    for sink in ("counts", "late"):
-        rows = stamped_output(run.directory, sink, public_view(protocol))
+    tasks = {sink: [TaskId(f"{sink}/0"), TaskId(f"{sink}/1")] for sink in ("counts", "late")}
+    for sink, rows in read_sinks(run.directory, tasks, public_view(protocol)).items():
         found = [following.written_ms(sink, position) for position in rows["position"].tolist()]
         assert found == (rows["written"] + run.origin_ms).tolist()

@@ -38,19 +38,16 @@ from typing import Final
 import numpy as np
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
 from snapline.dataflow.partition import targets_of
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.metrics.fault_spans import fault_spans
-from snapline.protocols import PROTOCOLS
-from snapline.runtime.finished import spec_of
+from snapline.judge.following import Following, Step
+from snapline.judge.history import history_of
+from snapline.judge.lineage import LineageReport, named_rows, sentence_of
 from snapline.runtime.flows import find_program
-from snapline.runtime.following import Following, Step
-from snapline.runtime.lineage import LineageReport, driver_entries, named_rows, sentence_of
 from snapline.runtime.output_rows import POSITION_BITS, View, position_label, public_view
 from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import OWN
+from snapline.runtime.spec import OWN, spec_of
 from snapline.validate.causes import Cause
 from snapline.validate.columns import Ints, as_outputs
 from snapline.validate.incremental import Incremental
@@ -141,7 +138,7 @@ class LiveJudge:
         """What there is to say, with a sentence for each cause. Figures need the whole run."""
         new = {c for c, w in judged.witnesses.items() if self._told.get(c, (None,))[0] != w}
         if new:
-            faults = [TimedFault(*span) for span in fault_spans(driver_entries(self.directory))]
+            faults = history_of(self.directory, "").faults
             for cause in new:
                 witness = judged.witnesses[cause]
                 self._told[cause] = (witness, self._sentence(witness, faults))
@@ -270,8 +267,8 @@ class _Cells:
         return waited_ms >= PATIENCE_INTERVALS * self._interval_ms
 
 
-def live_judge(directory: RunDirectory) -> tuple[LiveJudge, Guarantee]:
-    """The judge of a run by its directory, and what the run promises. Raises UsageError."""
+def live_judge(directory: RunDirectory) -> LiveJudge:
+    """The judge of a run by its directory. Raises UsageError."""
     spec = spec_of(directory)
     if spec.system != OWN:
         raise UsageError(f"only Snapline's own runs can be followed, not those of {spec.system}")
@@ -283,7 +280,7 @@ def live_judge(directory: RunDirectory) -> tuple[LiveJudge, Guarantee]:
             f"{spec.flow} cannot be followed: its outputs do not name the events behind them, as those "
             f"of {known} do; without --follow it is judged when it is over"
         )
-    judge = LiveJudge(
+    return LiveJudge(
         directory,
         lineage,
         lineage.ranges,
@@ -291,4 +288,3 @@ def live_judge(directory: RunDirectory) -> tuple[LiveJudge, Guarantee]:
         slots=spec.slots,
         interval_ms=spec.interval_ms,
     )
-    return judge, Guarantee(spec.guarantee or PROTOCOLS[spec.protocol].guarantees[0])

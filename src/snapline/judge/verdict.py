@@ -9,20 +9,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
 
-from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.dataflow.graph import deploy
-from snapline.engine.job import Job
-from snapline.engine.reference import reference_output
-from snapline.runtime.flows import Program
 from snapline.validate.judged import PROMISES, Answer
 from snapline.workload.base import Problem
-from snapline.workload.reference import compare
-
-NO_ORACLE = (
-    "nobody knows what this dataflow should put out: reference=True (--reference) compares it with runs "
-    "without failures"
-)
 
 Answers: TypeAlias = Mapping[str, Answer]
 """Whether each guarantee was kept, by its name."""
@@ -39,40 +28,16 @@ class Verdict:
     problems: tuple[Problem, ...] = ()
     guarantees: Answers = field(default_factory=lambda: UNKNOWN)
 
-
-def judge(
-    program: Program,
-    job: Job,
-    outputs: Mapping[str, Batch],
-    *,
-    reference: bool,
-    problem: str | None,
-) -> Verdict:
-    """Judge what a run has published; `problem` says why it did not come to its end."""
-    if problem is not None:
-        return Verdict("unknown", problem)
-    if reference:
-        return _by_reference(program, job, outputs)
-    if program.judge is None:
-        return Verdict("unknown", NO_ORACLE)
-    oracle = program.judge
-    rows = sum(len(batch) for batch in outputs.values())
-    right = f"{rows:,} rows of output are what the oracle expects"
-    return verdict_of(lambda level: oracle(outputs, level), job.guarantee, right)
-
-
-def _by_reference(program: Program, job: Job, found: Mapping[str, Batch]) -> Verdict:
-    deployment = deploy(program.flow, job.deployment.slots)
-    right = cache(lambda order: reference_output(deployment, order))
-    comparison = compare(found, right, Guarantee.EXACTLY_ONCE)
-    if comparison.undecided is not None:
-        return Verdict("unknown", comparison.undecided)
-    rows = sum(len(batch) for batch in found.values())
-    by = f"{rows:,} rows of output are what comes out without failures"
-    if comparison.left_out:
-        columns = " and ".join(comparison.left_out)
-        by += f" (each time without one of {columns}, which depend on the order of input)"
-    return verdict_of(lambda level: compare(found, right, level).problems, job.guarantee, by)
+    def doubted(self, why: str) -> "Verdict":
+        """The verdict of a run that proved nothing: each *yes* becomes *unknown*, each *no* stays."""
+        answers: Answers = {
+            level: "unknown" if answer == "yes" else answer
+            for level, answer in self.guarantees.items()
+        }
+        if self.kept != "yes":
+            return Verdict(self.kept, self.because, self.problems, answers)
+        because = f"{why}; otherwise {self.because}"
+        return Verdict("unknown", because, self.problems, answers)
 
 
 def verdict_of(

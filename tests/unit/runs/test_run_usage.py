@@ -6,8 +6,8 @@ import pytest
 
 import snapline as sl
 from snapline.errors import UsageError
-from snapline.runtime import run as run_module
-from snapline.runtime.run import run
+from snapline.runs import run as run_module
+from snapline.runs.run import run
 from snapline.runtime.spec import Spec
 
 SOUND = {"flow": "q12", "protocol": "aligned"}
