@@ -41,12 +41,12 @@ def run(snapline, *more):
 
 
 def test_a_run_says_what_happens_and_ends_with_the_verdict(toy, snapline):
-    code, out, err = run(snapline, "--faults", "kill driver at=100ms; pause driver at=1s for=100ms")
+    code, out, err = run(snapline, "--faults", "kill driver on=round; pause driver at=1s for=100ms")
     assert code == 0
     for said in (
         "starting toy",
         "it runs, and takes input",
-        "kill driver at=100ms: killed (processes 1, 2)",
+        "kill driver on=round: killed (processes 1, 2)",
         "it is down, and will be started again",
         "pause driver at=1s for=100ms: paused",
         "continued",

@@ -296,7 +296,10 @@ GRAMMAR: tuple[tuple[str, str], ...] = (
     ("kill slot=0,2 at=1s", "slots 0 and 2 die at once"),
     ("kill slot=1 step=137", "slot 1 dies just before the 137th effect that it performs"),
     ("kill slot=1 on=recovery", "slot 1 dies while the next recovery is under way"),
-    ("kill slot=1 on=round", "slot 1 dies while the next round is under way"),
+    (
+        "kill slot=1 on=round",
+        "slot 1 dies while a round is under way, after the first committed line",
+    ),
     ("kill executor=1 at=1s", "the executor that hosts slot 1 dies, with all slots that it hosts"),
     ("kill driver at=1s", "the driver dies, and the run is resumed at once"),
     ("kill driver on=round", "the same, while the next round (or recovery) is under way"),

@@ -64,7 +64,10 @@ def history_of_system(events: Sequence[Told], end_ms: Millis, plan: str) -> Hist
     struck = ("killed", "missed", "paused", "disturbed")
     seen = ((event["fault"], event["at_ms"]) for event in events if event["what"] in struck)
     losses = tuple(event["at_ms"] for event in events if event["what"] == "killed")
-    return History(_matched(parse(plan), seen), tuple(_timed(events)), losses, None, end_ms)
+    # A kill that waited for a round found rows that were written and not committed: there was output.
+    rounds = (e["at_ms"] for e in events if e["what"] == "killed" and "on=round" in e["fault"])
+    first_ms = min((at_ms - 1 for at_ms in rounds), default=None)
+    return History(_matched(parse(plan), seen), tuple(_timed(events)), losses, first_ms, end_ms)
 
 
 def driver_entries(directory: RunDirectory) -> tuple[list[Entry], str | None]:

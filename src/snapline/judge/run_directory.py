@@ -234,7 +234,8 @@ def _of_system(
     by_lineage = WORKLOADS[spec.flow].lineage is not None
     judged = _system_by_lineage if by_lineage else _system_by_oracle
     found, first_ms = judged(directory, spec, ended, promise, history)
-    history = replace(history, first_line_ms=first_ms)
+    known = (ms for ms in (first_ms, history.first_line_ms) if ms is not None)
+    history = replace(history, first_line_ms=min(known, default=None))
     because = "; ".join([found.verdict.because.rstrip("."), *_remarks(found.verdict, ended)])
     return replace(found, verdict=replace(found.verdict, because=because)), history
 

@@ -44,6 +44,7 @@ from snapline.engine.checkpoints import key_of
 from snapline.errors import UsageError
 from snapline.ids import Millis, SlotId
 from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened
+from snapline.metrics.figures import is_line
 from snapline.runtime import words
 from snapline.runtime.driver import Driver
 
@@ -82,6 +83,7 @@ class Injector:
         self.away_until_ms: Millis = 0  #: when the store is to come back
         self.paused: set[int] = set()  #: processes that stand still
         self.faults = faults
+        self.lines = 0  #: committed so far
         driver.watch = self.watch
 
     def begin(self) -> None:
@@ -242,10 +244,15 @@ class Injector:
     # While something is under way.
 
     def watch(self, entry: Entry) -> None:
-        """See whether a recovery or a round begins, and kill whoever was to die in it."""
-        if isinstance(entry, Happened) and entry.what == "lost":
-            self._trigger("recovery")
-        elif isinstance(entry, Handled):
+        """See whether a recovery or a round begins, and kill whoever was to die in it.
+
+        A round counts from the first committed line on: before that there is nothing to lose.
+        """
+        if isinstance(entry, Happened):
+            self.lines += is_line(entry)
+            if entry.what == "lost":
+                self._trigger("recovery")
+        elif isinstance(entry, Handled) and self.lines:
             for effect in entry.effects:
                 match effect:
                     case effects.Order(_, events.TriggerRound() | events.Pause()):
