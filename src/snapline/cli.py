@@ -175,7 +175,7 @@ A run of twenty seconds on Spark, with a slot killed for real:
 [cyan]snapline run q12 --faults "kill slot=1 at=8s"[/cyan]
 
 A dataflow of your own, judged by runs without failures:
-[cyan]snapline run my_flow.py:flow --reference --faults "kill slot=0 at=5s"[/cyan]
+[cyan]snapline run my_flow.py:flow --reference --faults "kill slot=0 at=8s"[/cyan]
 
 Ten minutes in which everything keeps breaking:
 [cyan]snapline run q12 --chaos "seed=7 intensity=high" --duration 10m[/cyan]
@@ -190,7 +190,7 @@ Outputs that name the events behind them, and more events that come late:
 [cyan]snapline run sst --set disorder=3s --set resources=100 --faults "kill slot=1 at=8s"[/cyan]
 
 Another protocol, killed again while it recovers:
-[cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=5s; kill slot=0 on=recovery"[/cyan]
+[cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=8s; kill slot=0 on=recovery"[/cyan]
 
 Another system, and what a killed driver does to it:
 [cyan]snapline run sst --system structured-streaming --faults "kill driver at=20s"[/cyan]
