@@ -23,7 +23,7 @@ from snapline.judge.history import History, Told, history_of, history_of_system
 from snapline.judge.lineage import LineageReport, judge_lineage
 from snapline.judge.reader import BrokenChain, read_sinks
 from snapline.judge.tables import saved_output, saved_tables, stamped
-from snapline.judge.verdict import UNKNOWN, Verdict, verdict_of
+from snapline.judge.verdict import UNKNOWN, Answers, Verdict, verdict_of
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.flows import program_of_run
 from snapline.runtime.jobs import build_job
@@ -33,6 +33,8 @@ from snapline.runtime.spec import OWN, Spec, spec_of
 from snapline.validate.causes import Cause
 from snapline.validate.judged import Judged
 from snapline.workload import WORKLOADS
+from snapline.workload.base import Problem
+from snapline.workload.lineage.echoes import wrong_echoes
 from snapline.workload.lineage.oracle import LATE, SINK
 
 NO_PROGRAM: Final = (
@@ -173,7 +175,11 @@ def _of_ours(
             history.end_ms,
             position_label,
         )
-        return _by_lineage(report, ended.problem, promise, view, rows), history
+        judgement = _by_lineage(report, ended.problem, promise, view, rows)
+        events = program.lineage.events()
+        return _with_echoes(
+            judgement, [*wrong_echoes(events, outputs[SINK], outputs[LATE])]
+        ), history
     plain = {sink: _without_stamps(batch) for sink, batch in outputs.items()}
     held = replace(job, guarantee=promise)
     verdict = judge_output(program, held, plain, reference=reference, problem=ended.problem)
@@ -218,6 +224,16 @@ def _by_lineage(
         report = replace(report, judged=replace(report.judged, undecided=problem))
     verdict = report.verdict(promise)
     return Judgement(verdict, promise, view, rows, report.judged, report.sentences, report.figures)
+
+
+def _with_echoes(judgement: Judgement, wrong: Sequence[Problem]) -> Judgement:
+    """What rows repeat of their events must be right as well, or every guarantee is broken."""
+    verdict = judgement.verdict
+    if not wrong or verdict.kept == "no":
+        return judgement
+    because = f"{wrong[0].kind} {wrong[0].record}: {wrong[0].because}"
+    answers: Answers = dict.fromkeys(verdict.guarantees, "no")
+    return replace(judgement, verdict=Verdict("no", because, tuple(wrong), answers))
 
 
 # Other systems.

@@ -86,7 +86,8 @@ def test_a_late_event_that_is_late_twice_is_a_duplicate(name):
 def test_an_event_that_is_late_and_counted_is_a_duplicate_of_its_own_kind(name):
     first = good(name)["counts"][LISTS[name][0]].to_list()
     event = min(event for ids in first for event in ids)
-    row = Batch.of(id=[event], time=[0], resource=[0])
+    events = lineage_of(PARAMS, with_posts=name == "mst")
+    row = events.take(events["id"] == event).select("id", "time", "resource")
     problems = verdicts(name, late=concat([good(name)["late"], row]))
     assert said(problems[EXACTLY]) == [("duplicate", event_label(event))]
     assert "is in the late output" in problems[EXACTLY][0].because
@@ -113,3 +114,18 @@ def test_every_cause_is_a_problem_of_a_kind_that_fits_what_it_breaks():
     breaks = {"missing": {LEAST, EXACTLY}, "wrong": {MOST, LEAST, EXACTLY}}
     for cause, kind in KINDS.items():
         assert BREAKS[cause] == breaks.get(kind, {MOST, EXACTLY}), cause
+
+
+@both
+@pytest.mark.parametrize(
+    ("sink", "column"), [("counts", "time"), ("late", "time"), ("late", "resource")]
+)
+def test_what_a_row_repeats_of_its_events_has_to_be_right(name, sink, column):
+    rows = good(name)[sink]
+    if not len(rows):
+        events = lineage_of(PARAMS, with_posts=name == "mst")
+        rows = events.slice(0, 1).select("id", "time", "resource")
+    wrong = rows[column].copy()
+    wrong[0] += 1
+    problems = verdicts(name, **{sink: rows.with_columns(**{column: wrong})})
+    assert "wrong" in [problem.kind for problem in problems[EXACTLY]]

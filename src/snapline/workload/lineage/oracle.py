@@ -16,6 +16,7 @@ from snapline.validate.check import judge
 from snapline.validate.judged import Judged, Witness
 from snapline.validate.sentences import event_of, sentence
 from snapline.workload.base import Params, Problem
+from snapline.workload.lineage.echoes import wrong_echoes
 from snapline.workload.lineage.model import event_label, lineage_of, shape_of
 from snapline.workload.verdict import Kind
 
@@ -69,7 +70,9 @@ def _judge(
     def tell(witness: Witness) -> str:
         return sentence(witness, size_ms, event=event_of(events, witness.id), label=event_label)
 
-    return problems(judge(events, counts, late, size_ms), level, tell)
+    nothing = Batch({}, 0)
+    found = problems(judge(events, counts, late, size_ms), level, tell)
+    return [*found, *wrong_echoes(events, counts or nothing, late or nothing)]
 
 
 def problems(judged: Judged, level: Guarantee, tell: Callable[[Witness], str]) -> list[Problem]:

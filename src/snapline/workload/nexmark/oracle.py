@@ -27,6 +27,11 @@ DISORDER_MS: Millis = 60
 
 SINK = "results"
 
+#: the fields of the two sides of a pair, and how those are called that both sides have
+_LOT = ("id", "time", "seller", "category", "reserve")
+_PERSON = ("name", "city", "state")
+_RENAMED = {"id": "id_right", "time": "time_right"}
+
 
 def window_ms(params: Params) -> Millis:
     """The length of the windows of q8 and q12."""
@@ -57,12 +62,13 @@ def judge_q3(
     level: Guarantee,
 ) -> Sequence[Problem]:
     """Every auction of the category with its seller, if the seller lives in one of the states."""
-    values = ("name", "city", "state")
-    people = concat([_local(piece) for piece in pieces(model.persons(params), "person", *values)])
-    lots = pieces(model.auctions(params), "auction", "seller", "category")
+    found = output.get(SINK)
+    values = _shown(found, ("name", "city", "state"))
+    registered = pieces(model.persons(params), *_of_person(values, "state"))
+    people = concat([_local(piece) for piece in registered])
+    lots = pieces(model.auctions(params), *_of_lot(values, "category"))
     wanted = (lot.take(lot["category"] == CATEGORY) for lot in lots)
-    expected = _sold(wanted, people, ())
-    return _judge_pairs(expected, output.get(SINK), values, level)
+    return _judge_pairs(_sold(wanted, people, ()), found, values, level)
 
 
 def _local(people: Batch) -> Batch:
@@ -77,15 +83,33 @@ def judge_q8(
     level: Guarantee,
 ) -> Sequence[Problem]:
     """Every auction with its seller, if the seller registered in the window in which it opened."""
-    length = window_ms(params)
-    registered = pieces(model.persons(params, DISORDER_MS), "person", "time", "name")
-    people = concat(
-        [_in_window(piece, length).select("person", "window", "name") for piece in registered]
-    )
-    opened = pieces(model.auctions(params, DISORDER_MS), "auction", "seller", "time", "reserve")
+    found, length = output.get(SINK), window_ms(params)
+    values = _shown(found, ("name", "reserve", "window"))
+    registered = pieces(model.persons(params, DISORDER_MS), *_of_person(values, "time"))
+    people = concat([_in_window(piece, length) for piece in registered])
+    opened = pieces(model.auctions(params, DISORDER_MS), *_of_lot(values, "time"))
     lots = (_in_window(piece, length) for piece in opened)
-    expected = _sold(lots, people, ("window",))
-    return _judge_pairs(expected, output.get(SINK), ("name", "reserve", "window"), level)
+    return _judge_pairs(_sold(lots, people, ("window",)), found, values, level)
+
+
+def _shown(found: Batch | None, always: Sequence[str]) -> tuple[str, ...]:
+    """The columns to compare: those that the query is about, and all others that came out with them."""
+    there = () if found is None else found.columns
+    known = (*_LOT, *_PERSON, *_RENAMED.values())
+    return (*always, *(name for name in known if name in there and name not in always))
+
+
+def _of_lot(values: Sequence[str], needed: str) -> tuple[str, ...]:
+    """The fields of an auction that make these columns."""
+    wanted = (name for name in _LOT if name in values)
+    return tuple(dict.fromkeys(("auction", "seller", needed, *wanted)))
+
+
+def _of_person(values: Sequence[str], needed: str) -> tuple[str, ...]:
+    """The fields of a person that make these columns."""
+    wanted = [name for name in _PERSON if name in values]
+    wanted += [name for name, shown in _RENAMED.items() if shown in values]
+    return tuple(dict.fromkeys(("person", needed, *wanted)))
 
 
 def _in_window(records: Batch, length: Millis) -> Batch:
@@ -98,8 +122,8 @@ def _sold(lots: Iterable[Batch], people: Batch, shared: Sequence[str]) -> Iterat
     for piece in lots:
         codes = sellers.of([piece["seller"], *(piece[name] for name in shared)])
         lot, person = pairs(codes, sellers.own)
-        sold = piece.take(lot).rename({"seller": "person"})
-        yield Batch({**people.take(person).columns, **sold.columns}, len(sold))
+        sold, seller = piece.take(lot), people.take(person).rename(_RENAMED)
+        yield Batch({**seller.columns, **sold.columns}, len(sold))
 
 
 def _judge_pairs(

@@ -83,7 +83,10 @@ def judge(
     may = [paths.take(~paths["alive"]) for paths in found]
     findings = Findings(level)
     _judge_paths(findings, must, may, output.get(SINK))
-    if state and level not in (Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE):
+    strict = level not in (Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE)
+    if strict and not findings.problems:
+        _judge_ends(findings, output.get(SINK))
+    if state and strict:
         alive = [bare.take(bare["alive"]), *must]
         _judge_state(findings, world, alive, state.get(OPERATOR, {}))
     return findings.problems
@@ -106,6 +109,18 @@ def _judge_paths(
     identity = ("source", *step_names(width))
     describe = partial(_describe, where)
     judge_table(findings, expected, found, identity, _VALUES, describe, optional)
+
+
+def _judge_ends(findings: Findings, found: Batch | None) -> None:
+    """Where a path says its end, that is the last of its nodes."""
+    if found is None or not len(found) or "end" not in found.columns:
+        return
+    nodes = found["nodes"].compact()
+    there = np.flatnonzero(np.diff(nodes.offsets) > 0)
+    last = nodes.values[nodes.offsets[1:][there] - 1]
+    for row in there[found["end"][there] != last][:LIMIT].tolist():
+        path = f"path with the nodes {nodes.to_list()[row]}"
+        findings.instead(path, f"it came out with the end {found['end'][row]}")
 
 
 def _judge_state(

@@ -1,0 +1,57 @@
+"""What an output of `sst` and `mst` repeats of the events that it names, beside their ids.
+
+A row of `counts` has the time of its latest event, a row of `late` the time and the resource of its event.
+Outputs of other systems need not have these columns, so `snapline.validate` does not ask for them; where
+they are there, they have to be right.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from snapline.batch import Batch
+from snapline.validate.columns import Ints
+from snapline.workload.base import Problem
+from snapline.workload.codes import Bools
+
+_LISTS = ("ids", "get_ids", "post_ids")
+
+
+def wrong_echoes(events: Batch, counts: Batch, late: Batch) -> Iterator[Problem]:
+    """The first row of each sink that says of its events what they are not."""
+    order = np.argsort(events["id"], kind="stable")
+    ids = events["id"][order]
+    if len(counts) and "time" in counts.columns:
+        right, known = _latest(ids, events["time"][order], counts)
+        for row in np.flatnonzero(known & (counts["time"] != right))[:1].tolist():
+            record = f"resource {counts['resource'][row]} in window {counts['window'][row]}"
+            said = f"its time is {counts['time'][row]}, that of its latest event {right[row]}"
+            yield Problem("wrong", record, said)
+    if len(late):
+        at, known = _places(ids, late["id"])
+        for name in (name for name in ("time", "resource") if name in late.columns):
+            right = events[name][order][at]
+            for row in np.flatnonzero(known & (late[name] != right))[:1].tolist():
+                said = f"its {name} is {right[row]}, and the late output says {late[name][row]}"
+                yield Problem("wrong", f"late event {late['id'][row]}", said)
+
+
+def _places(ids: Ints, wanted: Ints) -> tuple[Ints, Bools]:
+    """Where each id stands among the sorted ones, and whether it is there at all."""
+    if not len(ids):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1).astype(np.int64)
+    return at, ids[at] == wanted
+
+
+def _latest(ids: Ints, times: Ints, counts: Batch) -> tuple[Ints, Bools]:
+    """The latest time of each row's events, and whether the row names any, all of them known."""
+    latest = np.full(len(counts), np.iinfo(np.int64).min)
+    known = np.ones(len(counts), np.bool_)
+    for name in (name for name in _LISTS if name in counts.columns):
+        claimed = counts[name].compact()
+        rows = np.repeat(np.arange(len(counts)), np.diff(claimed.offsets))
+        at, there = _places(ids, claimed.values)
+        np.maximum.at(latest, rows[there], times[at[there]])
+        known[rows[~there]] = False
+    return latest, known & (latest > np.iinfo(np.int64).min)
