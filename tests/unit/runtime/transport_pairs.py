@@ -98,7 +98,7 @@ class Net:
         except ConnectionError:
             return True
 
-    def until(self, happened: Callable[[], object], limit_s: float = 10.0) -> None:
+    def until(self, happened: Callable[[], object], limit_s: float = 60.0) -> None:
         """Poll until something has happened."""
         deadline = time.monotonic() + limit_s
         while not happened():
