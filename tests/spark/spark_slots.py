@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from snapline.runtime.spark import SlotFailure, SlotJob, SlotJobs
+from snapline.runtime.spark import Body, SlotFailure, SlotJob, SlotJobs
 
 PATIENCE_SECONDS = 180  # a Spark needs a minute to start where others are at work
 
@@ -32,10 +32,10 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def sleeper(directory: Path, seconds: float = 600.0) -> Callable[[], None]:
+def sleeper(directory: Path, seconds: float = 600.0) -> Body:
     """A body that leaves its pid behind and sleeps. A closure: workers cannot import the tests."""
 
-    def body() -> None:
+    def body(_secret: bytes) -> None:
         (directory / str(os.getpid())).touch()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -52,7 +52,7 @@ def pids(directory: Path) -> set[int]:
 class Slots:
     """Slot jobs whose processes and ends are kept in view."""
 
-    def __init__(self, spark: SparkSession, directory: Path, body: Callable[[], None]) -> None:
+    def __init__(self, spark: SparkSession, directory: Path, body: Body) -> None:
         self.directory = directory
         self.ends: dict[SlotJob, SlotFailure | None] = {}
         self.jobs = SlotJobs(spark, body, self.ended)

@@ -1,7 +1,9 @@
 """Dataflows of one's own on a real Spark: of a program or a file, broken, judged, and read."""
 
+import base64
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +17,11 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """Room for two slots and a spare."""
-    session = own_session(slots=2, spares=1)
+def spark(tmp_path_factory) -> Iterator[SparkSession]:
+    """Room for two slots and a spare; all that Spark writes, its history included, lies in one place."""
+    home = tmp_path_factory.mktemp("spark")
+    kept = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(home)}
+    session = own_session(slots=2, spares=1, settings={**kept, "spark.local.dir": str(home)})
     yield session
     session.stop()
 
@@ -159,3 +163,49 @@ def test_none_on_a_flow_of_ones_own_is_broken_and_a_lost_row_is_named(spark, tmp
     )
     assert run.verdict.kept == "no"
     assert "counts(bidder=" in run.verdict.because
+
+
+class Looking:
+    """A watcher that looks through files while the run goes on."""
+
+    def __init__(self, *places):
+        self.places = places
+        self.files = self.largest = 0
+        self.found = []
+
+    def event(self, entry):
+        if entry.what == "decided":
+            for path in (path for place in self.places for path in Path(place).rglob("*")):
+                if path.is_file():
+                    data = path.read_bytes()
+                    self.files += 1
+                    self.largest = max(self.largest, len(data))
+                    self.found += [path for form in FORMS if form in data]
+
+    def second(self, second):
+        pass
+
+
+SECRET = bytes(range(100, 132))
+FORMS = (SECRET, SECRET.hex().encode(), base64.b64encode(SECRET), repr(SECRET)[2:-1].encode())
+
+
+def test_the_secret_is_in_no_file_however_large_the_flow(spark, tmp_path, monkeypatch):
+    """Spark writes code of more than 1 MB, in which the secret once was, to a file."""
+    monkeypatch.setattr("snapline.runtime.driver.new_secret", lambda: SECRET)
+    heavy = np.random.default_rng(1).bytes(1_500_000)
+    flow = sl.Dataflow("heavy")
+    numbers = flow.source(sl.generated(lambda n: {"number": n}, rate=200))
+    numbers.filter(lambda batch: batch["number"] < len(heavy)).sink("out")
+    looking = Looking(spark.conf.get("spark.local.dir"), spark.sparkContext._temp_dir, tmp_path)
+    run = sl.run(
+        *(flow, spark),
+        slots=1,
+        duration="1s",
+        interval="300ms",
+        runs=tmp_path / "runs",
+        watcher=looking,
+    )
+    assert run.rows == {"out": 200}
+    assert looking.found == []
+    assert looking.largest > len(heavy), "the code that was too large for memory has been seen"

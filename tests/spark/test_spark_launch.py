@@ -74,7 +74,7 @@ def test_a_slot_that_returns_ends_well_and_takes_its_process_along(spark, tmp_pa
 
 
 def test_a_slot_that_raises_tells_where(spark, tmp_path):
-    slots = Slots(spark, tmp_path, partial(int, "seven"))
+    slots = Slots(spark, tmp_path, lambda _secret: int("seven"))
     job = slots.jobs.launch("wrong")
     assert job.released.wait(60)
     assert slots.ends[job].ending is Ending.RAISED

@@ -146,7 +146,7 @@ def check_spark() -> Check:
     )
 
 
-def trial() -> None:
+def trial(_secret: bytes) -> None:
     """The body of the trial slot: what its process needs, seen from inside."""
     looked = check_loopback()
     if not looked.ok:

@@ -99,14 +99,13 @@ class Driver:
         timeouts = self.timeouts
         spec = SlotSpec(
             self.listener.address,
-            self.secret,
             str(self.directory.path),
             self.job,
             timeouts.heartbeat_s,
             timeouts.lease_s,
             self.detail,
         )
-        self.launcher.start(spec)
+        self.launcher.start(spec, self.secret)
         if self.resumed:
             self.note(COORDINATOR, self.engine.epoch, "coordinator-resumed", {})
         try:

@@ -8,8 +8,8 @@ from snapline.runtime.slot_process import SlotSpec
 class Launcher(Protocol):
     """Starts processes that run a slot's body."""
 
-    def start(self, spec: SlotSpec) -> None:
-        """Remember what the processes are to run."""
+    def start(self, spec: SlotSpec, secret: bytes) -> None:
+        """Remember what the processes are to run, and the secret of the run, which no file may hold."""
         ...
 
     def launch(self) -> None:

@@ -16,7 +16,7 @@ from snapline.runtime.slot_process import SlotSpec
 PROGRAM = """
 import pickle, sys
 from snapline.runtime.slot_process import SlotProcess
-SlotProcess(pickle.load(sys.stdin.buffer), sys.argv[1]).run()
+SlotProcess(*pickle.load(sys.stdin.buffer), sys.argv[1]).run()
 """
 
 
@@ -33,13 +33,13 @@ class ProcessSlots:
         self._on_hopeless = on_hopeless
         self._program = program
         self._launches_max = launches_max
-        self._spec = b""
+        self._told = b""
         self.processes: dict[str, subprocess.Popen[bytes]] = {}  #: by tag
 
-    def start(self, spec: SlotSpec) -> None:
-        """Remember what the processes are to run."""
+    def start(self, spec: SlotSpec, secret: bytes) -> None:
+        """Remember what the processes are to run, and the secret of the run."""
         pickler: Any = cloudpickle  # it has no types
-        self._spec = pickler.dumps(spec)
+        self._told = pickler.dumps((spec, secret))
 
     def launch(self) -> None:
         """Start one more process."""
@@ -53,7 +53,7 @@ class ProcessSlots:
             stderr=subprocess.PIPE,
         )
         assert process.stdin is not None
-        process.stdin.write(self._spec)
+        process.stdin.write(self._told)
         process.stdin.close()
         self.processes[tag] = process
 

@@ -11,7 +11,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +42,9 @@ STEPS_PER_POLL = 64
 
 @dataclass(frozen=True, slots=True)
 class SlotSpec:
-    """All that a process needs to become a slot."""
+    """All that a process needs to become a slot, but the secret of the run: this may lie in a file."""
 
     driver: tuple[str, int]
-    secret: bytes = field(repr=False)  # in no log and no story
     run: str  # the path of the run directory
     job: Job
     heartbeat_s: float
@@ -56,8 +55,9 @@ class SlotSpec:
 class SlotProcess:
     """One process, and the shell of the slot that it becomes."""
 
-    def __init__(self, spec: SlotSpec, tag: str = "") -> None:
+    def __init__(self, spec: SlotSpec, secret: bytes, tag: str = "") -> None:
         self.spec = spec
+        self.secret = secret  #: of the run
         self.tag = tag  #: of the Spark job, so that the driver can cancel it
         self.loop = Loop()
         self.wire = Wire([channel.id for channel in spec.job.topology.channels])
@@ -65,7 +65,7 @@ class SlotProcess:
         self.background = Background(self.directory.store, self.loop.post)
         self.listener: Listener | None = None  #: once the driver is reached
         self.visitors = _Peer(self)  #: the slots that have connected to this one
-        self.boss = dial(self.loop, spec.driver, spec.secret, _Boss(self))
+        self.boss = dial(self.loop, spec.driver, secret, _Boss(self))
         self.links: dict[tuple[SlotId, Incarnation], Connection] = {}
         self.weather = Weather(self.loop, self._connections)
         self.peers: Mapping[SlotId, words.Peer] = {}
@@ -259,7 +259,7 @@ class SlotProcess:
             if peer is None or peer.incarnation != incarnation:
                 return None
             visit = _Peer(self)
-            link = dial(self.loop, (peer.host, peer.port), self.spec.secret, visit)
+            link = dial(self.loop, (peer.host, peer.port), self.secret, visit)
             visit.lives[link] = (slot, incarnation)
             me = self._engine
             link.send(self.wire.pack(words.PeerHello(me.slot, me.incarnation)))
@@ -317,7 +317,7 @@ class _Boss:
         process = self.process
         # Where the driver finds us the other slots do: no name is looked up, and none can be wrong.
         here = connection.local_host
-        process.listener = Listener(process.loop, process.spec.secret, process.visitors, host=here)
+        process.listener = Listener(process.loop, process.secret, process.visitors, host=here)
         host, port = process.listener.address
         hello = words.Hello(process.tag, process.directory.name, os.getpid(), host, port)
         connection.send(process.wire.pack(hello))

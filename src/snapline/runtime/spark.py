@@ -11,8 +11,11 @@ What Spark does with such a job, and what follows from it:
 - **A cancelled job** is over for the driver at once, but its process, even a stopped one, lives on until
   Spark kills it: `spark.python.task.killTimeout` (2 s unless set) after Spark looked, which it does not do
   often. Hence two moments: a job has `ended`, and a second or two later its core is `released`.
-- **Nothing is read from the task's input.** A Python process that leaves input behind is not used again by
-  Spark: a slot that has returned is gone, with its sockets and threads, and no stranger's task inherits it.
+- **The task's input is not read to its end.** A Python process that leaves input behind is not used again
+  by Spark: a slot that has returned is gone, with its sockets and threads, and nobody's task inherits it.
+- **Code may lie in files.** Spark writes a closure of more than 1 MB to one, and a smaller one when memory
+  is short. So the secret of a run is in no closure: it is the one record of the task's input, which travels
+  with the task itself, from memory to memory, and is in no plan, page or event log.
 
 The session is the user's, taken and never stopped; its workers must be able to import `snapline` (installed
 there, or shipped with `--py-files` or `addPyFile`). Without one, `own_session` makes a local one.
@@ -33,7 +36,8 @@ from uuid import uuid4
 
 from pyspark import SparkContext, cloudpickle
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from snapline.errors import SnaplineError, UsageError
 from snapline.runtime.java import find_java, java_home, keep
@@ -160,27 +164,29 @@ class SlotJob:
     released: threading.Event = field(default_factory=threading.Event)
 
 
+Body = Callable[[bytes], None]
 OnExit = Callable[[SlotJob, SlotFailure | None], None]
 
 
 class SlotJobs:
     """The Spark jobs of one run: launched, cancelled, and reported once when they end.
 
-    `body` runs in each of them; it may be anything that cloudpickle can carry, also a function of a script
-    or a notebook. `on_exit` is called from a thread of its own per job, exactly once. No call here waits
-    for Spark, except `stop`.
+    `body` runs in each of them, and is given `secret`; it may be anything that cloudpickle can carry, also
+    a function of a script or a notebook. `on_exit` is called from a thread of its own per job, exactly
+    once. No call here waits for Spark, except `stop`.
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        body: Callable[[], None],
+        body: Body,
         on_exit: OnExit,
+        secret: bytes = b"",
         tag_prefix: str = "snapline",
     ) -> None:
         self._context = _classic_context(spark)
         # One frame for all launches: Spark plans and compiles it once, half of what a restart costs.
-        one_task = spark.range(0, 1, 1, 1)
+        one_task = _as_input(spark, self._context, secret)
         self._frame = one_task.mapInArrow(_map_function(body), "nothing long")
         self._on_exit = on_exit
         self._tag_prefix = f"{tag_prefix}-{uuid4().hex[:8]}"
@@ -280,8 +286,26 @@ def slot_failure(error: Exception) -> SlotFailure:
     return SlotFailure(Ending.REFUSED, text.strip() or type(error).__name__)
 
 
-def _map_function(body: Callable[[], None]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What Spark runs in the task: `body`, and nothing is read or returned."""
+def _as_input(spark: SparkSession, context: SparkContext, secret: bytes) -> DataFrame:
+    """One record with the secret, in one partition, which is made in Java.
+
+    Whatever Python gives to Spark as data goes through a file, and a constant of a query is shown wherever
+    its plan is. A collection of Java's is a part of the task that Spark sends to an executor.
+    """
+    java: Any = context._jvm
+    session: Any = spark._jsparkSession
+    gateway: Any = context._gateway
+    values = gateway.new_array(java.java.lang.Object, 1)
+    values[0] = bytearray(secret)
+    rows = java.java.util.ArrayList()
+    rows.add(java.org.apache.spark.sql.RowFactory.create(values))
+    schema = StructType([StructField("secret", BinaryType(), nullable=False)])
+    records = context._jsc.parallelize(rows, 1)
+    return DataFrame(session.createDataFrame(records, session.parseDataType(schema.json())), spark)
+
+
+def _map_function(body: Body) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What Spark runs in the task: `body` with the one record that it reads; nothing is returned."""
     try:
         pickler: Any = cloudpickle  # it has no types
         pickler.dumps(body)
@@ -289,7 +313,7 @@ def _map_function(body: Callable[[], None]) -> Callable[[Iterator[Any]], Iterato
         raise UsageError(f"the slots' code cannot be sent to Spark's workers: {error}") from error
 
     def slot_main(batches: Iterator[Any]) -> Iterator[Any]:
-        body()
+        body(next(batches).column(0)[0].as_py())  # what follows is left: see the top of this file
         return iter(())
 
     return slot_main

@@ -26,15 +26,15 @@ class SparkSlots:
         self._trouble: str | None = None
         self._lock = threading.Lock()
 
-    def start(self, spec: SlotSpec) -> None:
-        """Remember what the processes are to run."""
+    def start(self, spec: SlotSpec, secret: bytes) -> None:
+        """Remember what the processes are to run, and the secret of the run."""
 
-        def body() -> None:
+        def body(secret: bytes) -> None:
             context = TaskContext.get()
             tags = (context.getLocalProperty(_TAGS) or "") if context is not None else ""
-            SlotProcess(spec, tags).run()
+            SlotProcess(spec, secret, tags).run()
 
-        self._jobs = SlotJobs(self._spark, body, self._on_exit)
+        self._jobs = SlotJobs(self._spark, body, self._on_exit, secret)
 
     def launch(self) -> None:
         """Start one more process."""
