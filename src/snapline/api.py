@@ -27,6 +27,7 @@ from snapline.runs import finished
 from snapline.runs import run as runtime
 from snapline.runs.finished import Run
 from snapline.runtime.driver import Timeouts
+from snapline.runtime.flows import load_flow
 from snapline.runtime.generate import stored_input
 from snapline.runtime.rundir import RUNS
 from snapline.runtime.spark import available_slots
@@ -189,9 +190,20 @@ def run_on(
     return systems.run(spec, adapter, runs=Path(runs))
 
 
-def open_run(name: str = "last", spark: SparkSession | None = None, runs: str | Path = RUNS) -> Run:
-    """A run that is over, by its name: `sl.open_run("last", spark).output().show()`."""
-    return finished.open_run(Path(runs), name, spark)
+def open_run(
+    name: str = "last",
+    spark: SparkSession | None = None,
+    runs: str | Path = RUNS,
+    *,
+    flow: Dataflow | str | None = None,
+) -> Run:
+    """A run that is over, by its name: `sl.open_run("last", spark).output().show()`.
+
+    `state()` of a run that was not one of a workload needs its dataflow: `flow=my_flow`, or
+    `flow="my_flow.py:flow"`. A file that only the run directory names is not executed.
+    """
+    named = load_flow(flow) if isinstance(flow, str) else flow
+    return finished.open_run(Path(runs), name, spark, named)
 
 
 def stored(directory: str | Path, source: str) -> Ingress:

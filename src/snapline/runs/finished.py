@@ -31,7 +31,7 @@ class Run:
     metrics: Mapping[str, Any]
     rows: Mapping[str, int]  # of public output, per sink
     spark: SparkSession | None = field(repr=False, default=None)  # the caller's session
-    flow: Dataflow | None = field(repr=False, default=None)  # if a program holds it
+    flow: Dataflow | None = field(repr=False, default=None)  # if it is known
     faults: tuple[Strike, ...] = ()  # every fault of the plan, and whether it struck
 
     @property

@@ -30,7 +30,7 @@ from snapline.engine.task import WATERMARKS
 from snapline.errors import UsageError
 from snapline.ids import TaskId
 from snapline.runtime.arrow import spark_schema, to_spark
-from snapline.runtime.flows import find_program
+from snapline.runtime.flows import program_of_run
 from snapline.runtime.output_rows import Rows, View, output_pieces, sink_schema
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import Spec
@@ -99,7 +99,8 @@ def state(
     """The state at the last committed line: one part of an operator, or a list of what there is.
 
     A part has its own columns and `_task`. `part` may be left out where an operator has only one. The list
-    has operator, task, part, rows and columns. `flow` is the dataflow if a program held it.
+    has operator, task, part, rows and columns. `flow` is the dataflow, for runs that were not of a
+    workload: a file that only the run directory names is not executed.
     """
     deployment = _deployment(directory, flow)
     chains = _chains(directory, deployment)
@@ -136,7 +137,7 @@ _Kept: TypeAlias = tuple[TaskId, Chain, Callable[[], Operator]]
 def _deployment(directory: RunDirectory, flow: Dataflow | None) -> Deployment:
     known = {field.name for field in fields(Spec)}
     spec = Spec(**{name: value for name, value in directory.spec().items() if name in known})
-    return deploy(find_program(spec, flow).flow, spec.slots, lean=True)
+    return deploy(program_of_run(spec, flow).flow, spec.slots, lean=True)
 
 
 def _chains(directory: RunDirectory, deployment: Deployment) -> dict[TaskId, Chain]:

@@ -1,0 +1,56 @@
+"""A run directory is opened and read: nothing that it names is executed."""
+
+from dataclasses import asdict
+
+import pytest
+
+import snapline as sl
+from snapline.errors import UsageError
+from snapline.runtime.rundir import RunDirectory
+from snapline.runtime.spec import Spec
+
+FLOW = """
+import snapline as sl
+from pathlib import Path
+
+Path(__file__).with_name("executed").touch()
+flow = sl.Dataflow("f")
+flow.source(sl.generated(lambda n: {"key": n % 3}, rate=10)).key_by("key").count().sink("counts")
+"""
+RESULT = {"kept": "yes", "because": "it is", "guarantees": {}, "problems": [], "metrics": {}}
+
+
+class Touched(Exception):
+    """Spark was asked for something."""
+
+
+class NoSpark:
+    """A session that only says that it was reached."""
+
+    def __getattr__(self, name):
+        raise Touched(name)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """The name of a flow in a file, which a run that is over says was its own."""
+    (tmp_path / "mine.py").write_text(FLOW)
+    spec = Spec(f"{tmp_path}/mine.py:flow", slots=1)
+    directory = RunDirectory.create(tmp_path / "runs", "mine", "aligned", asdict(spec))
+    directory.write("result.json", {**RESULT, "rows": {"counts": 0}})
+    return spec.flow
+
+
+def test_state_of_a_run_does_not_execute_the_file_that_it_names(tmp_path, file):
+    run = sl.open_run("last", NoSpark(), tmp_path / "runs")
+    assert len(run.batch()) == 0
+    with pytest.raises(UsageError, match=r"mine\.py:flow, and .* not executed.* flow= in Python"):
+        run.state()
+    assert not (tmp_path / "executed").exists()
+
+
+def test_state_of_a_run_is_read_with_the_flow_that_the_caller_names(tmp_path, file):
+    run = sl.open_run("last", NoSpark(), tmp_path / "runs", flow=file)
+    assert (tmp_path / "executed").exists()
+    with pytest.raises(Touched):
+        run.state()
