@@ -69,6 +69,7 @@ def run(
     publish_lag: int = 0,
     allow_vacuous: bool = False,
     journal: Literal["brief", "full"] = "brief",
+    shared: bool = False,
     listen: str = LOOPBACK,
     heartbeat: Duration = "200ms",
     silence: Duration = "2s",
@@ -103,6 +104,7 @@ def run(
         publish_lag: 1 publishes a line's output with the next line: damage to the newest costs nothing.
         allow_vacuous: let the verdict be *yes* also where a fault never struck, or nothing came out.
         journal: `"full"` writes every message down, so that protocol objects can be fed again.
+        shared: the run directory is not for you alone: the umask decides. For executors of another user.
         listen: the address of this machine at which Spark's executors reach it.
         heartbeat: how often slots say that they live.
         silence: after how long without a heartbeat a slot is given up.
@@ -137,6 +139,7 @@ def run(
         settings=settings_of(flow if isinstance(flow, str) else flow.name, settings or {}),
         drawn=chaos is not None,
         allow_vacuous=allow_vacuous,
+        shared=shared,
     )
     return runtime.run(
         spec,

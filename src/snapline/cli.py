@@ -52,6 +52,7 @@ from snapline.cli_options import (
     SeedOption,
     SeedsOption,
     SetOption,
+    SharedOption,
     SilenceOption,
     SimulatedHotMovesOption,
     SimulatedHotOption,
@@ -224,6 +225,7 @@ def run_command(
     publish_lag: PublishLagOption = 0,
     full_journal: FullJournalOption = False,
     allow_vacuous: AllowVacuousOption = False,
+    shared: SharedOption = False,
     listen: ListenOption = "127.0.0.1",
     heartbeat: HeartbeatOption = "200ms",
     silence: SilenceOption = "2s",
@@ -253,8 +255,7 @@ def run_command(
             duration_ms,
             millis(interval, "--interval"),
             named_or_drawn(read_plan(faults), chaos, slots, duration_ms),
-            spares,
-            seed,
+            *(spares, seed),
             str(source.resolve()) if source is not None else None,
             reference,
             publish_lag,
@@ -267,6 +268,7 @@ def run_command(
             settings=settings_of(flow, split_settings(settings or ())),
             drawn=chaos is not None,
             allow_vacuous=allow_vacuous,
+            shared=shared,
             system=system,
         )
     with interruptible():

@@ -182,6 +182,14 @@ AllowVacuousOption = Annotated[
 FullJournalOption = Annotated[
     bool, typer.Option("--full-journal", metavar=" ", help="Write every message down, too.")
 ]
+SharedOption = Annotated[
+    bool,
+    typer.Option(
+        "--shared",
+        metavar=" ",
+        help="Where executors run as another user: the umask decides who may read the run, not only you.",
+    ),
+]
 ListenOption = Annotated[
     str,
     typer.Option(

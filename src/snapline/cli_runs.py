@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -64,12 +63,11 @@ class Wanted:
 
 def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as_json: bool) -> int:
     """List, show or remove what runs left, or show output."""
-    from snapline.runtime.rundir import RunDirectory
+    from snapline.runtime.rundir import RunDirectory, remove_run, run_directories
 
     match action:
         case "list":
-            found = sorted(runs.glob("*/run.json"), key=lambda file: file.stat().st_mtime)
-            _print_runs([RunDirectory(file.parent) for file in found], as_json)
+            _print_runs([RunDirectory(path) for path in run_directories(runs)], as_json)
         case "show":
             _show(RunDirectory.open(runs, name or "last"), as_json)
         case "output":
@@ -77,9 +75,7 @@ def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as
         case "rm":
             if name is None:
                 raise UsageError("say which run to remove: 'snapline runs rm NAME'")
-            directory = RunDirectory.open(runs, name)
-            shutil.rmtree(directory.path)
-            messages().print(f"removed {directory.name}")
+            messages().print(f"removed {escape(remove_run(runs, name))}")
         case _:
             raise UsageError(f"'snapline runs' knows list, show, output and rm, not {action!r}")
     return 0

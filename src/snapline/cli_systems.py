@@ -32,6 +32,7 @@ OURS = {
     "publish_lag": "it commits by itself",
     "full_journal": "it has no protocol of ours to write about",
     "listen": "it runs on this machine",
+    "shared": "it runs on this machine",
     "heartbeat": "it has no slots of ours",
     "silence": "it has no slots of ours",
     "resume": "a killed system is started again by the run itself",

@@ -4,6 +4,7 @@ Events have `partition`, `offset` and `arrival` beside their own columns, output
 `written`: so a witness can say where an event stood, when it came, and which rows of output are meant.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyarrow import parquet
 from snapline.batch import Batch, Schema, concat
 from snapline.errors import UsageError
 from snapline.runtime.arrow import from_arrow, kinds, to_spark
+from snapline.storage.files.places import make_directory, make_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,13 @@ class Tables:
             "late": [self.late],
         }
         for name, batches in named.items():
-            (directory / name).mkdir(exist_ok=True)
+            make_directory(directory / name)
             for number, batch in enumerate(batches):
                 if batch is not None and batch.columns:
                     table = pa.Table.from_batches([to_spark(batch)])
-                    parquet.write_table(table, directory / name / f"{number:06}.parquet")
+                    fd = make_file(directory / name / f"{number:06}.parquet", os.O_TRUNC)
+                    with os.fdopen(fd, "wb") as file:
+                        parquet.write_table(table, file)
 
 
 def saved_tables(directory: Path, sink: str) -> Tables:

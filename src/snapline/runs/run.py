@@ -53,7 +53,7 @@ def check_resume(runs: Path, name: str) -> None:
 def create_run(spec: Spec, runs: Path) -> RunDirectory:
     """The directory of a run that has not begun; whoever resumes it begins it."""
     said = replace(spec, faults=describe(faults_of(spec)))
-    return RunDirectory.create(runs, _slug(spec), spec.protocol, asdict(said))
+    return RunDirectory.create(runs, _slug(spec), spec.protocol, asdict(said), shared=spec.shared)
 
 
 def run(

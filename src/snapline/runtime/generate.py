@@ -15,7 +15,6 @@ is complete. On a cluster DIR has to be mounted everywhere under the same path.
 import json
 import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,6 +35,7 @@ from snapline.runtime.parquet_ingress import ParquetIngress, write_part
 from snapline.runtime.spark import own_session, slot_failure
 from snapline.storage.api import Ingress
 from snapline.storage.files.ingress import FileIngress, Segment, describe_ingress, write_segment
+from snapline.storage.files.places import make_directory, named_in, write_whole
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Params
 from snapline.workload.generated import Generated, Recorded
@@ -93,7 +93,7 @@ def generate(
     try:
         with _draft(target) as draft:
             for name in sources:
-                (draft / name).mkdir()
+                make_directory(draft / name)
             written = _write_pieces(session, sources, pieces, draft, format, on_progress)
             sizes = {n: _complete(n, s, written, draft, format) for n, s in sources.items()}
             description = {
@@ -103,7 +103,7 @@ def generate(
                 "format": format,
                 "sources": sizes,
             }
-            (draft / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
+            write_whole(draft / DESCRIPTION, json.dumps(description, indent=2) + "\n")
     finally:
         if spark is None:
             session.stop()
@@ -158,9 +158,8 @@ def cut(name: str, source: Ingress) -> list[Piece]:
 def _draft(target: Path) -> Iterator[Path]:
     """A directory that becomes `target` when all went well, and is gone when not."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        draft.chmod(0o755)
+        draft = target.with_name(f".{target.name}-{uuid4().hex}")
+        make_directory(draft)
     except OSError as error:
         raise UsageError(f"cannot write to {target.parent}: {error.strerror}") from error
     try:
@@ -295,7 +294,7 @@ def stored_input(directory: Path) -> StoredInput:
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{file} is damaged: {error!r}") from error
     opened = FileIngress if format == "log" else ParquetIngress
-    sources = {name: opened(directory.resolve() / name) for name in sizes}
+    sources = {name: opened(named_in(directory.resolve(), name)) for name in sizes}
     for name, source in sources.items():
         if sum(source.end(partition) for partition in range(source.partitions)) != sizes[name]:
             raise UsageError(f"{directory / name} has not the {sizes[name]:,} records it should")

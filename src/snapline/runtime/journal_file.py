@@ -11,11 +11,13 @@ it is full, is no reason to end a run: what could not be written waits for the f
 """
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from snapline.journal.codec import lines
 from snapline.journal.entry import Entry
+from snapline.storage.files.places import make_directory, make_file
 
 Detail: TypeAlias = Literal["brief", "full"]
 
@@ -24,8 +26,8 @@ class JournalFile:
     """Appends entries to a file."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("wb", buffering=0)
+        make_directory(path.parent)
+        self._file = os.fdopen(make_file(path, os.O_TRUNC), "wb", buffering=0)
         self._entries: list[Entry] = []
         self._unwritten = b""
         self._begun = False

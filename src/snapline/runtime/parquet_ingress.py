@@ -7,7 +7,6 @@ of low cardinality stay so: the Arrow schema that is stored beside Parquet's own
 
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ from snapline.batch import Batch, Schema
 from snapline.errors import ObjectDamaged, UsageError
 from snapline.runtime.arrow import arrow_schema, from_arrow, kinds, to_arrow
 from snapline.storage.blocks import Block, BlockIngress
-from snapline.storage.files.frames import sync_directory, unavailable_on_os_error
+from snapline.storage.files.frames import unavailable_on_os_error
+from snapline.storage.files.places import make_draft, sync_directory
 
 _NAME = re.compile(r"part-(?P<partition>\d+)-(?P<segment>\d+)\.parquet")
 
@@ -31,7 +31,7 @@ def write_part(
     path = directory / f"part-{partition:05d}-{segment:06d}.parquet"
     with unavailable_on_os_error(f"write {path}"):
         # Spark and others pass over names that begin with a dot.
-        fd, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=directory)
+        fd, draft = make_draft(path)
         try:
             with os.fdopen(fd, "wb") as file:
                 with parquet.ParquetWriter(file, arrow_schema(schema)) as writer:
@@ -40,7 +40,6 @@ def write_part(
                             writer.write_table(pa.Table.from_batches([to_arrow(batch)]))
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(draft, 0o644)
             os.replace(draft, path)
         except BaseException:
             os.unlink(draft)

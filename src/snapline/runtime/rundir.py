@@ -10,14 +10,18 @@ result.json   verdict and figures, once the run is over
 """
 
 import json
+import os
 import random
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from snapline.errors import StoreUnavailable, UsageError
 from snapline.storage.files import FileLogs, FileOutlet, FileStore, Trouble, TroubledStore
+from snapline.storage.files.places import make_directory, make_top, write_whole
 
 VERSION = 3
 RUNS = Path("runs")
@@ -64,14 +68,20 @@ class RunDirectory:
     path: Path
 
     @staticmethod
-    def create(runs: Path, flow: str, protocol: str, spec: Mapping[str, Any]) -> "RunDirectory":
-        """A new directory with a name that people can say."""
+    def create(
+        runs: Path, flow: str, protocol: str, spec: Mapping[str, Any], *, shared: bool = False
+    ) -> "RunDirectory":
+        """A new directory with a name that people can say.
+
+        It is for its owner alone, and so is all that is put into it. Where slots run as somebody else, it
+        is `shared`, and the umask of each process says who may read and write what.
+        """
         dice = random.SystemRandom()
         for _ in range(100):
             name = f"{flow}-{protocol}-{dice.choice(_FIRST)}-{dice.choice(_SECOND)}"
             path = runs / name
             try:
-                path.mkdir(parents=True)
+                make_top(path, private=not shared)
             except FileExistsError:
                 continue
             except OSError as error:
@@ -79,7 +89,7 @@ class RunDirectory:
                     f"cannot make the run directory {path}: {error.strerror}"
                 ) from error
             directory = RunDirectory(path.resolve())
-            (path / "store").mkdir()
+            make_directory(path / "store")
             directory.write("run.json", {"version": VERSION, **spec})
             return directory
         raise UsageError(f"no free name for a run in {runs}: remove some with 'snapline runs rm'")
@@ -87,22 +97,20 @@ class RunDirectory:
     @staticmethod
     def open(runs: Path, name: str) -> "RunDirectory":
         """An existing run, by name, by path, or `last`."""
-        if name == "last":
-            found = [path.parent for path in runs.glob("*/run.json")]
-            if not found:
-                raise UsageError(f"there are no runs in {runs}")
-            path = max(found, key=lambda run: (run / "run.json").stat().st_mtime)
-        else:
-            path = next(
-                (p for p in (runs / name, Path(name)) if (p / "run.json").is_file()), Path()
-            )
-        directory = RunDirectory(path.resolve())
-        if not (path / "run.json").is_file():
+        places = [last_run(runs)] if name == "last" else [runs / name, Path(name)]
+        path = next((place for place in places if (place / "run.json").is_file()), None)
+        if path is None:
             raise UsageError(f"there is no run {name!r} in {runs}: see 'snapline runs'")
-        version = directory.spec().get("version")
-        if version != VERSION:
-            raise UsageError(f"{path} was written by another version of Snapline ({version})")
+        directory = RunDirectory(path.resolve())
+        check_contained(directory.path)
+        directory.check_version()
         return directory
+
+    def check_version(self) -> None:
+        """Raise UsageError if another version of Snapline has made it."""
+        version = self.spec().get("version")
+        if version != VERSION:
+            raise UsageError(f"{self.path} was written by another version of Snapline ({version})")
 
     @property
     def name(self) -> str:
@@ -119,19 +127,19 @@ class RunDirectory:
 
     def write(self, file: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file, whole or not at all."""
-        draft = self.path / f".{file}.draft"
         try:
-            draft.write_text(json.dumps(content, indent=2))
-            draft.replace(self.path / file)
+            write_whole(self.path / file, json.dumps(content, indent=2))
         except OSError as error:
             raise StoreUnavailable(f"cannot write {self.path / file}: {error.strerror}") from error
 
     def read(self, file: str) -> dict[str, Any]:
         """Read a JSON file of the run."""
         try:
-            content: dict[str, Any] = json.loads((self.path / file).read_text())
-        except (OSError, ValueError) as error:
+            content = json.loads((self.path / file).read_text())
+        except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{self.path / file} cannot be read: {error}") from error
+        if not isinstance(content, dict):
+            raise UsageError(f"{self.path / file} cannot be read: it is no JSON object")
         return content
 
     @property
@@ -170,3 +178,70 @@ class RunDirectory:
     def outlet(self) -> FileOutlet:
         """The output."""
         return FileOutlet(self.path / "output")
+
+
+def run_directories(runs: Path) -> list[Path]:
+    """The directories of all runs, the one that was written to last at the end."""
+    files = [file for file in runs.glob("*/run.json") if file.is_file()]
+    return [file.parent for file in sorted(files, key=lambda file: file.stat().st_mtime)]
+
+
+def last_run(runs: Path) -> Path:
+    """The directory of the newest run. Raises UsageError if there is none."""
+    found = run_directories(runs)
+    if not found:
+        raise UsageError(f"there are no runs in {runs}")
+    return found[-1]
+
+
+def check_contained(directory: Path) -> None:
+    """Raise UsageError if anything in a run directory leads out of it, or is no file at all.
+
+    Whoever has made a run directory decides what lies in it. A link would let a reader read, and a resume
+    write, somewhere else; a pipe would let a reader wait for ever.
+    """
+    folders = [str(directory)]
+    while folders:
+        with suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:  # a run may go on
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False):
+                    _check_odd(Path(entry.path), directory)
+
+
+def _check_odd(path: Path, directory: Path) -> None:
+    if path.is_symlink():
+        target = path.resolve()
+        if not target.is_relative_to(directory):
+            raise UsageError(
+                f"{path} is a link to {target}, out of the run directory: replace it by what it leads to, "
+                "if you trust it"
+            )
+    elif path.exists():  # else it has gone meanwhile
+        raise UsageError(f"{path} is neither a file nor a directory")
+
+
+def remove_run(runs: Path, name: str) -> str:
+    """Delete a run by its name, or the `last`; returns its name. Raises UsageError.
+
+    Only what lies in `runs` itself and is a run is deleted: nothing else is reached by a name with a slash,
+    or through a link. A link that takes the place of the directory meanwhile is not followed, either.
+    """
+    name = last_run(runs).name if name == "last" else name
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise UsageError(f"{name!r} is no name of a run: 'snapline runs rm' takes those of {runs}")
+    path = runs / name
+    if path.is_symlink():
+        raise UsageError(f"{path} is a link: remove it with 'rm', or the run that it leads to")
+    if not (path / "run.json").is_file() or (path / "run.json").is_symlink():
+        raise UsageError(f"there is no run {name!r} in {runs}: see 'snapline runs'")
+    RunDirectory(path).check_version()
+    place = os.open(runs, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        shutil.rmtree(name, dir_fd=place)
+    except OSError as error:
+        raise UsageError(f"cannot remove {path}: {error.strerror or error}") from error
+    finally:
+        os.close(place)
+    return name

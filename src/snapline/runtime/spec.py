@@ -45,6 +45,7 @@ class Spec:
     allow_vacuous: bool = (
         False  # also a run that proved nothing may be said to have kept its promise
     )
+    shared: bool = False  # the run directory is not for its owner alone: the umask decides
     system: str = OWN  # or a system under test, with its options: see `systems.registry`
 
     def __post_init__(self) -> None:

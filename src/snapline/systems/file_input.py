@@ -7,6 +7,7 @@ A system that reads both (`DIR/{input,flush}/STREAM`) closes all windows at the 
 alone finds nothing that is not input.
 """
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from pyarrow import parquet
 from snapline.batch import Batch, Column, Schema, Varlen
 from snapline.ids import Millis
 from snapline.runtime.arrow import to_spark
+from snapline.storage.files.places import make_directory, make_draft
 
 
 class FileInput:
@@ -25,7 +27,7 @@ class FileInput:
         self._directory = directory
         self._given = dict.fromkeys(streams, 0)
         for stream in streams:
-            (directory / "input" / stream).mkdir(parents=True)
+            make_directory(directory / "input" / stream)
 
     def pattern(self, stream: str) -> str:
         """Where a stream and its flush are, in the form that Hadoop's file systems understand."""
@@ -40,14 +42,15 @@ class FileInput:
     def flush(self, stream: str, schema: Schema, at_ms: Millis) -> None:
         """A record of this time that is no input."""
         home = self._directory / "flush" / stream
-        home.mkdir(parents=True)
+        make_directory(home)
         _write(_nothing(schema, at_ms), home / "flush.parquet")
 
 
 def _write(batch: Batch, path: Path) -> None:
     """A file that is there when it is complete; readers take no notice of names with a dot."""
-    draft = path.with_name(f".{path.name}")
-    parquet.write_table(pa.Table.from_batches([to_spark(batch)]), draft)
+    fd, draft = make_draft(path)
+    with os.fdopen(fd, "wb") as file:
+        parquet.write_table(pa.Table.from_batches([to_spark(batch)]), file)
     draft.replace(path)
 
 

@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from snapline.errors import SnaplineError
+from snapline.storage.files.places import is_private, make_file
 
 END_S = 20.0
 POLL_S = 0.01
@@ -33,8 +34,8 @@ class Group:
     def __init__(
         self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Start it. What it says goes into the log."""
-        with log.open("ab") as file:
+        """Start it. What it says goes into the log; what it writes is as private as that."""
+        with os.fdopen(make_file(log, os.O_APPEND), "ab") as file:
             self._program = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -42,6 +43,7 @@ class Group:
                 stderr=file,
                 env=environment,
                 process_group=0,
+                umask=0o077 if is_private(log.parent) else -1,
             )
         self.pid = self._program.pid
 

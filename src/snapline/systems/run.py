@@ -23,6 +23,7 @@ from snapline.runtime.generate import sources_of
 from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
 from snapline.runtime.spec import Spec
 from snapline.storage.api import Ingress
+from snapline.storage.files.places import make_directory
 from snapline.systems.base import System, Work
 from snapline.systems.course import Course, Tell
 from snapline.systems.inject import check
@@ -95,6 +96,6 @@ def _described(spec: Spec, origin_s: float | None = None) -> dict[str, Any]:
 
 def _work(spec: Spec, sources: Mapping[str, Ingress], directory: RunDirectory) -> Work:
     home = directory.path / "system"
-    home.mkdir()
+    make_directory(home)
     streams = {name: source.schema for name, source in sources.items()}
     return Work(spec.flow, spec.params, streams, home, spec.slots)

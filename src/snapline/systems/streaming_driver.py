@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from snapline.runtime.spark import own_session
+from snapline.storage.files.places import write_whole
 from snapline.systems.processes import die_with_parent
 from snapline.systems.streaming_queries import QUERIES
 from snapline.systems.streaming_shapes import Shape
@@ -60,7 +61,7 @@ class Plan:
 
     def save(self, path: Path) -> None:
         """Write it down for the driver."""
-        path.write_text(json.dumps(asdict(self), indent=2))
+        write_whole(path, json.dumps(asdict(self), indent=2))
 
     @staticmethod
     def load(path: Path) -> "Plan":
@@ -77,11 +78,11 @@ def main(plan: Plan) -> int:
     try:
         _await_executors(spark, plan.executors)
         query = start_query(spark, plan)
-        _write(words / DRIVER, json.dumps(_processes(spark)))
+        write_whole(words / DRIVER, json.dumps(_processes(spark)))
         _watch(query, words)
         query.stop()
     except PySparkException as error:
-        _write(words / FAILED, str(error))
+        write_whole(words / FAILED, str(error))
         return 1
     finally:
         spark.stop()
@@ -151,13 +152,6 @@ def _processes(spark: SparkSession) -> dict[str, Any]:
     gateway: Any = spark.sparkContext._gateway  # nothing public says which process Java is
     logs = Path(pyspark.__file__).parent / "work" / str(spark.sparkContext.applicationId)
     return {"python": os.getpid(), "java": gateway.proc.pid, "logs": str(logs)}
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(text)
-    draft.replace(path)
 
 
 if __name__ == "__main__":

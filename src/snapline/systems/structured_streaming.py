@@ -39,6 +39,7 @@ from snapline.chaos.faults import (
 from snapline.core.policy import Guarantee
 from snapline.errors import SnaplineError, UsageError
 from snapline.runtime.arrow import spark_schema
+from snapline.storage.files.places import make_directory, write_whole
 from snapline.systems.base import Network, State, Target, Work, Written
 from snapline.systems.file_input import FileInput
 from snapline.systems.processes import Group, python
@@ -109,7 +110,7 @@ class StructuredStreaming:
         self._work = work
         self._fed = FileInput(work.directory, tuple(work.streams))
         self._cluster = LocalCluster(self.executors) if self.executors else None
-        self._words.mkdir()
+        make_directory(self._words)
         self._plan(work).save(self._directory / "plan.json")
         deadline = time.monotonic() + START_S
         while self.look() is not State.RUNNING:
@@ -188,7 +189,7 @@ class StructuredStreaming:
         if at_ms := flush_ms(work.workload, work.params):
             for name, schema in work.streams.items():
                 self._fed.flush(name, schema, at_ms)
-        (self._words / END).touch()
+        write_whole(self._words / END, "")
 
     # Faults.
 

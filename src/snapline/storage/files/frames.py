@@ -12,7 +12,6 @@ far it has come, any thread hands that to the operating system and waits for the
 the mark. Even a write that is only buffered may wait for the disk, while another file is synced.
 """
 
-import errno
 import os
 import struct
 import threading
@@ -26,6 +25,7 @@ import numpy as np
 from snapline.batch import Buffer, bytes_of, size_of
 from snapline.errors import StorageError, StoreUnavailable
 from snapline.storage.codec import FRAME_OVERHEAD, frame_head, payload_size, unframe
+from snapline.storage.files.places import make_directory, make_file, sync_directory
 
 _MARK = b"snapline: synced through"
 _MARK_PLACES = struct.Struct("<QQ")  # that of the mark, so that no record passes for one; how far
@@ -57,8 +57,7 @@ class Appender:
     def __init__(self, path: Path) -> None:
         with unavailable_on_os_error(f"create {path}"):
             make_directory(path.parent)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-            self._file = Descriptor(os.open(path, flags, 0o644))
+            self._file = Descriptor(make_file(path, os.O_EXCL | os.O_APPEND))
         self.path = path
         self.size = 0  #: bytes appended, written or not
         self._buffer: list[Buffer] = []
@@ -268,26 +267,6 @@ def _was_durable(data: bytes, at: int, start: int) -> bool:
             return True
         found = data.find(_MARK, found + 1)
     return False
-
-
-def make_directory(path: Path, *, inside: Path | None = None) -> None:
-    """Create a directory durably, with those above it; `inside` is never made, but must be there."""
-    if path.is_dir():
-        return
-    if path == inside:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    make_directory(path.parent, inside=inside)
-    path.mkdir(exist_ok=True)
-    sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ is none. It says of every block where it stands and which times it spans: openin
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,8 @@ from snapline.batch import Batch, Schema, decode, encode
 from snapline.errors import ObjectDamaged, UsageError
 from snapline.storage.blocks import Block, BlockIngress
 from snapline.storage.codec import frame, unframe
-from snapline.storage.files.frames import make_directory, sync_directory, unavailable_on_os_error
+from snapline.storage.files.frames import unavailable_on_os_error
+from snapline.storage.files.places import make_directory, make_draft, named_in, sync_directory
 from snapline.storage.files.store import FileStore
 
 _DESCRIPTION = "input"
@@ -63,7 +63,7 @@ def write_segment(directory: Path, partition: int, number: int, blocks: Iterable
     spans: list[Block] = []
     places = [0]
     with unavailable_on_os_error(f"write {directory / file}"):
-        fd, draft = tempfile.mkstemp(prefix=f".{file}-", dir=directory)
+        fd, draft = make_draft(directory / file)
         try:
             with os.fdopen(fd, "wb") as out:
                 for batch in blocks:
@@ -72,7 +72,6 @@ def write_segment(directory: Path, partition: int, number: int, blocks: Iterable
                         spans.append(Block.of(batch))
                 out.flush()
                 os.fsync(out.fileno())
-            os.chmod(draft, 0o644)
             os.replace(draft, directory / file)
         except BaseException:
             os.unlink(draft)
@@ -115,7 +114,7 @@ class FileIngress(BlockIngress):
         )
         self._places = [
             [
-                (directory / segment.file, place, end)
+                (named_in(directory, segment.file), place, end)
                 for segment in those
                 for place, end in zip(segment.places, segment.places[1:], strict=False)
             ]

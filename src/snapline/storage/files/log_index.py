@@ -18,6 +18,7 @@ from snapline.batch import Batch, Words, decode, encode
 from snapline.ids import ChannelId, Epoch, Seq
 from snapline.storage.codec import FRAME_OVERHEAD, frame, unframe
 from snapline.storage.files.frames import Descriptor
+from snapline.storage.files.places import make_file
 
 Entry: TypeAlias = tuple[ChannelId, Seq, Epoch, int, int]
 """A message of a segment: channel, seq, epoch, place of its frame, length of the payload."""
@@ -58,8 +59,7 @@ class IndexWriter:
         self._through = place
         try:
             if self._file is None:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-                self._file = Descriptor(os.open(self._path, flags, 0o644))
+                self._file = Descriptor(make_file(self._path, os.O_TRUNC | os.O_APPEND))
             assert self._file.fd is not None
             self._given_up = os.write(self._file.fd, data) < len(data)
         except OSError:

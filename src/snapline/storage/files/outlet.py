@@ -14,7 +14,8 @@ from snapline.batch import Batch
 from snapline.errors import ObjectMissing, StorageError
 from snapline.ids import TaskId, task_id
 from snapline.storage.api import Extent, Life, PendingSync
-from snapline.storage.files.frames import sync_directory, unavailable_on_os_error
+from snapline.storage.files.frames import unavailable_on_os_error
+from snapline.storage.files.places import named_in, sync_directory
 from snapline.storage.files.rows import (
     RowReader,
     RowTail,
@@ -147,7 +148,7 @@ class FileOutlet:
         return reader
 
     def _path(self, file: str) -> Path:
-        return self._directory / f"{file}.egress"
+        return named_in(self._directory, f"{file}.egress")
 
 
 class FileEgress:

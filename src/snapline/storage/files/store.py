@@ -10,13 +10,13 @@ made anew nor taken for proof that an object is missing.
 """
 
 import os
-import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.storage.codec import digest_of
-from snapline.storage.files.frames import make_directory, sync_directory, unavailable_on_os_error
+from snapline.storage.files.frames import unavailable_on_os_error
+from snapline.storage.files.places import make_directory, make_draft, sync_directory
 
 _DIGEST_BYTES = len(digest_of(b"")) // 2
 _SUFFIX = ".obj"
@@ -46,7 +46,7 @@ class FileStore:
             if path.exists():
                 return self._lost(path)
             make_directory(path.parent, inside=self._directory if self._must_exist else None)
-            temporary = _write_temporary(path.parent, data, digest)
+            temporary = _write_temporary(path, data, digest)
             try:
                 os.link(temporary, path)
             except FileExistsError:
@@ -112,8 +112,8 @@ class FileStore:
         return self._directory.joinpath(*folders, name + _SUFFIX)
 
 
-def _write_temporary(directory: Path, data: bytes, digest: str) -> str:
-    fd, temporary = tempfile.mkstemp(prefix=".new-", dir=directory)
+def _write_temporary(path: Path, data: bytes, digest: str) -> Path:
+    fd, temporary = make_draft(path)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from snapline.errors import StoreUnavailable
 from snapline.ids import Millis
+from snapline.storage.files.places import write_whole
 from snapline.storage.files.store import FileStore
 
 _T = TypeVar("_T")
@@ -40,9 +41,7 @@ class Trouble:
 
     def _add(self, what: str, how_much: float, for_ms: Millis) -> None:
         known = {**self._read(), what: (how_much, time.time() + for_ms / 1000)}
-        draft = self._path.with_name(f".{self._path.name}.draft")
-        draft.write_text(json.dumps(known))
-        os.replace(draft, self._path)
+        write_whole(self._path, json.dumps(known))
 
     def _read(self) -> dict[str, tuple[float, float]]:
         try:

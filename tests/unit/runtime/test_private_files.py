@@ -1,0 +1,96 @@
+"""Who may read what a run leaves: its owner, whatever the umask, unless the run is shared."""
+
+import os
+import stat
+import time
+
+import pytest
+
+from snapline.batch import Batch
+from snapline.core.messages import Message
+from snapline.ids import ChannelId, TaskId
+from snapline.journal.entry import COORDINATOR, Happened
+from snapline.judge.tables import Tables
+from snapline.runtime.generate import Piece, _draft, write_piece
+from snapline.runtime.journal_file import JournalFile
+from snapline.runtime.rundir import RunDirectory
+from snapline.storage.api import Extent, Life
+from snapline.storage.files.ingress import write_ingress
+from snapline.systems.file_input import FileInput
+from snapline.systems.processes import Group
+from snapline.workload import WORKLOADS
+from snapline.workload.base import Params
+
+ROWS = Batch.of(id=[1, 2], time=[0, 1])
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077], ids="umask {0:03o}".format)
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def everything(top):
+    """The permissions of a directory and of all that is in it; nothing is there under a draft's name."""
+    paths = [top, *top.rglob("*")]
+    assert not [path for path in paths if path.name.startswith(".")]
+    return {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in paths}
+
+
+def written(runs, **options):
+    """A run directory with a file of every kind in it."""
+    directory = RunDirectory.create(runs, "q12", "aligned", {}, **options)
+    directory.store.put("snapshot/a/1", b"state")
+    directory.trouble.slow(1, 1)
+    log = directory.logs.open(Life(TaskId("a/0"), 1, 1))
+    log.append(Message(ChannelId("c"), 1, 1, ROWS, b"", None))
+    log.sync()
+    log.close()
+    egress = directory.outlet.open(Life(TaskId("out/0"), 1, 1), 0)
+    egress.append(ROWS)
+    egress.sync()
+    directory.outlet.publish(1, {TaskId("out/0"): Extent(egress.file, 0, 2)})
+    egress.close()
+    journal = JournalFile(directory.path / "journal" / "driver-1.jsonl")
+    journal.add(Happened(0, COORDINATOR, 1, "finished", {}))
+    journal.close()
+    directory.write("result.json", {})
+    Tables(ROWS, {"out": ROWS}, None).save(directory.path)
+    FileInput(directory.path / "system", ("bids",)).give("bids", ROWS)
+    write_ingress(directory.path / "stored", [[ROWS]])
+    program = Group(["sh", "-c", f"echo said; : > {directory.path}/by-it"], directory.path / "log")
+    for _ in range(6_000):
+        if program.ended() is not None:
+            break
+        time.sleep(0.01)
+    program.kill()
+    return directory.path
+
+
+def test_a_run_is_its_owners_alone_whatever_the_umask(tmp_path, umask):
+    assert everything(written(tmp_path / "runs")) == {(True, 0o700), (False, 0o600)}
+
+
+def test_in_a_shared_run_the_umask_decides(tmp_path, umask):
+    path = written(tmp_path / "runs", shared=True)
+    assert everything(path) == {(True, 0o777 & ~umask), (False, 0o666 & ~umask)}
+
+
+@pytest.mark.parametrize("format", ["log", "parquet"])
+def test_for_generated_input_the_umask_decides_unless_it_lies_in_a_private_place(
+    tmp_path, umask, format
+):
+    params = Params(1, 1, 10, 1_000)
+    nodes = WORKLOADS["counting"].build(params).graph.nodes.values()
+    (source,) = [node.bound for node in nodes if node.bound is not None]
+    private = RunDirectory.create(tmp_path, "q12", "aligned", {}).path
+    os.chmod(tmp_path, 0o755)
+    for place, expected in (
+        (tmp_path / "input", {(True, 0o777 & ~umask), (False, 0o666 & ~umask)}),
+        (private / "input", {(True, 0o700), (False, 0o600)}),
+    ):
+        with _draft(place) as draft:
+            (draft / "s").mkdir(0o700 if place.parent == private else 0o777)
+            write_piece(source, Piece("s", 0, 0, 0, 10), draft, format)
+        assert everything(place) == expected
