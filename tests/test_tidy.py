@@ -46,6 +46,8 @@ LAYERS["__main__"] = {"cli"}
 SANS_IO = ("core", "protocols", "recovery", "engine", "dataflow")
 WORLD = {"asyncio", "logging", "os", "pathlib", "pyspark", "socket"}
 WORLD |= {"subprocess", "threading", "time"}
+MAKES_FILES = {"places", "java"}
+"""Who decides who may read a file; and who keeps Java for the user, outside of all runs."""
 FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 400
 
@@ -79,6 +81,16 @@ def own_layers(path: Path) -> set[str]:
     dotted = [name.split(".") for name in imported(path)]
     firsts = {parts[1] for parts in dotted if parts[0] == "snapline" and len(parts) > 1}
     return {"cli" if first.startswith("cli_") else first for first in firsts}
+
+
+def called(path: Path) -> Iterator[tuple[int, str]]:
+    """Every name that is called, and with a dot every attribute that is read, each with its line."""
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Call(ast.Name(name)):
+                yield node.lineno, name
+            case ast.Attribute(_, name):
+                yield node.lineno, f".{name}"
 
 
 def documentation(path: Path) -> set[int]:
@@ -152,6 +164,30 @@ def test_only_protocols_know_protocols_by_name(path):
 def test_only_the_command_line_prints(path):
     calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
     assert not [c.lineno for c in calls if isinstance(c.func, ast.Name) and c.func.id == "print"]
+
+
+@every([path for path in inside("cli") if path.stem != "cli_console"])
+def test_what_is_printed_is_made_visible_first(path):
+    """All consoles are made, and all values are escaped, by one module."""
+    assert "rich.markup" not in set(imported(path))
+    names = {"print", "Console", ".Console", ".stdout", ".stderr", ".echo", ".secho", ".print_exc"}
+    assert not [f"line {line}: {name}" for line, name in called(path) if name in names]
+
+
+@every([path for path in inside("storage", "runtime", "systems") if path.stem not in MAKES_FILES])
+def test_files_are_made_where_it_is_decided_who_may_read_them(path):
+    names = {"mkdir", "makedirs", "mkstemp", "mkdtemp", "NamedTemporaryFile", "TemporaryDirectory"}
+    names |= {"write_text", "write_bytes", "touch", "chmod", "fchmod", "O_CREAT", "umask"}
+    assert not [f"{line}: {name}" for line, name in called(path) if name.lstrip(".") in names]
+    opened = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+    modes = [
+        (node.lineno, word.value)
+        for node in opened
+        if getattr(node.func, "attr", getattr(node.func, "id", "")) == "open"
+        for word in (*node.args, *(keyword.value for keyword in node.keywords))
+        if isinstance(word, ast.Constant) and isinstance(word.value, str)
+    ]
+    assert not [(line, mode) for line, mode in modes if set(mode) & set("wax") and len(mode) < 4]
 
 
 @every(MODULES)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from snapline import cli_generate as generating
 from snapline import cli_runs as left
 from snapline import cli_validate as validating
 from snapline.chaos.plan_file import read_plan
+from snapline.cli_console import escape_lines, messages
 from snapline.cli_list import Kind, print_catalogue
 from snapline.cli_options import (
     AllowVacuousOption,
@@ -74,7 +74,6 @@ from snapline.cli_request import (
 from snapline.cli_run import diagnose, run_on_spark
 from snapline.cli_simulate import run_again, run_one, run_sweep
 from snapline.cli_systems import given_options, refuse_options, run_system
-from snapline.cli_tables import messages
 from snapline.durations import millis
 from snapline.errors import SnaplineError, UsageError
 from snapline.protocols import DEFAULT
@@ -382,12 +381,12 @@ def main() -> None:
     try:
         app()
     except UsageError as error:
-        messages().print("[red]bad input:[/red]", escape(str(error)), soft_wrap=True)
+        messages().print("[red]bad input:[/red]", escape_lines(error), soft_wrap=True)
         sys.exit(BAD_INPUT)
     except SnaplineError as error:
-        messages().print("[red]failed:[/red]", escape(str(error)), soft_wrap=True)
+        messages().print("[red]failed:[/red]", escape_lines(error), soft_wrap=True)
         sys.exit(UNKNOWN)
     except Exception:
-        traceback.print_exc()
+        messages().print(escape_lines(traceback.format_exc()), soft_wrap=True)
         messages().print("[red]failed:[/red] this is a bug of Snapline; the run says nothing")
         sys.exit(UNKNOWN)

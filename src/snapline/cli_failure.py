@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
-from snapline.cli_tables import messages, results
+from snapline.cli_console import escape, escape_lines, messages, results
 from snapline.errors import UsageError
 from snapline.sim.explore import shrink_case
 from snapline.sim.run import Case, Outcome, simulate
@@ -72,7 +70,7 @@ def shrink(found: Outcome) -> Failure:
     try:
         file.write_text(json.dumps(Failure(found, shrunk).to_json(), indent=2) + "\n")
     except OSError as error:
-        messages().print(f"cannot write {file}: {error.strerror}")
+        messages().print(f"cannot write {escape(file)}: {error.strerror}")
         return Failure(found, shrunk)
     return Failure(found, shrunk, file)
 
@@ -98,8 +96,8 @@ def print_failure(failure: Failure) -> None:
     out.print(f"\n[bold red]BROKEN[/] [bold]{escape(violation.name)}[/]: {run}")
     if failure.shrunk is not None:
         faults = "drawn from the seed" if case.faults is None else case.faults or "none"
-        out.print(escape(violation.story))
+        out.print(escape_lines(violation.story))
         out.print(
-            f"smallest run found: {case.slots} slots, {case.records} records, faults: {faults}"
+            f"smallest run found: {case.slots} slots, {case.records} records, faults: {escape(faults)}"
         )
     out.print(f"repeat with: [cyan]{escape(failure.command)}[/]\n", soft_wrap=True)

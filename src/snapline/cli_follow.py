@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from typing import Final
 
 from rich.console import Console
-from rich.markup import escape
 from rich.status import Status
 
-from snapline.cli_tables import messages
+from snapline.cli_console import escape, messages
 from snapline.cli_validate import percent
 from snapline.dataflow.graph import Dataflow
 from snapline.judge.lineage import LineageReport

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from snapline.cli_tables import messages, print_json, results
+from snapline.cli_console import escape, messages, print_json, results
 from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.workload import settings_of

@@ -6,11 +6,10 @@ from enum import StrEnum
 from typing import Any
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from snapline.chaos.faults import GRAMMAR, parse, where
-from snapline.cli_tables import print_json, results
+from snapline.cli_console import escape, print_json, results
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.spec import OWN
 from snapline.systems.registry import OWN_SUMMARY, SYSTEMS

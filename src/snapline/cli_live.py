@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from rich import box
 from rich.console import Console, Group
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from snapline.cli_tables import messages
+from snapline.cli_console import escape, messages
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.metrics.second import Second
 

@@ -7,11 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
+from snapline.cli_console import escape, messages, print_json, results
 from snapline.cli_live import watching_run
 from snapline.cli_summary import print_summary
-from snapline.cli_tables import messages, print_json, results
 from snapline.errors import UsageError
 from snapline.runtime.interrupt import Interrupted
 

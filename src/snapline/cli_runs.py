@@ -2,7 +2,6 @@
 
 import csv
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from snapline.batch import Batch, Schema, concat
-from snapline.cli_tables import messages, print_json, results
+from snapline.cli_console import escape, escape_lines, messages, print_csv, print_json, results
 from snapline.errors import UsageError
 from snapline.runtime.spec import OWN
 
@@ -98,10 +96,10 @@ def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
         return
     table = Table("run", "flow", "protocol", "faults", "kept", box=None)
     for name, spec, result in rows:
-        kept = result["kept"] or "not finished"
+        kept = result.get("kept") or "not finished"
         by = spec.get("protocol") or spec.get("system", "?")
-        words = [escape(str(text)) for text in (spec.get("flow", "?"), by, spec.get("faults", "?"))]
-        table.add_row(escape(name), *words, kept)
+        words = (name, spec.get("flow", "?"), by, spec.get("faults", "?"), kept)
+        table.add_row(*map(escape, words))
     results().print(table)
 
 
@@ -112,10 +110,10 @@ def _show(directory: "RunDirectory", as_json: bool) -> None:
         return
     out = results()
     out.print(f"[bold]{escape(directory.name)}[/]: {escape(str(directory.path))}", soft_wrap=True)
-    kept = KEPT.get(result["kept"], "[yellow]not finished[/]")
+    kept = KEPT.get(str(result.get("kept")), "[yellow]not finished[/]")
     unfinished = "'snapline run --resume' goes on with it" if spec.get("protocol") else "given up"
     because = result.get("because") or unfinished
-    out.print(f"{kept}: {escape(because)}", soft_wrap=True)
+    out.print(f"{kept}: {escape_lines(because)}", soft_wrap=True)
     for problem in result.get("problems", ())[1:4]:
         text = f"{problem['kind']} {problem['record']}: {problem['because']}"
         out.print(f"  {escape(text)}", soft_wrap=True)
@@ -217,25 +215,26 @@ def _print_rows(rows: list[tuple[Any, ...]], schema: Schema, limit: int, form: s
     match form:
         case "json":
             for row in rows:
-                print(json.dumps(dict(zip(schema, row, strict=True)), default=_text))
+                print_json(dict(zip(schema, map(_json, row), strict=True)), indent=None)
         case "csv":
-            writer = csv.writer(sys.stdout, lineterminator="\n")
-            writer.writerow(schema)
-            writer.writerows([_text(value) for value in row] for row in rows)
+            print_csv([tuple(schema), *([_text(value) for value in row] for row in rows)])
         case _:
             table = Table(*(escape(name) for name in schema), box=None)
             for row in rows:
-                table.add_row(*(escape(str(_text(value))) for value in row))
+                table.add_row(*(escape(_text(value)) for value in row))
             results().print(table)
     if more:
         messages().print(f"the first {limit:,} rows; more with --limit, all of them with --to FILE")
 
 
+def _json(value: Any) -> Any:
+    """A value as JSON holds it: bytes in hexadecimal."""
+    return value.hex() if isinstance(value, bytes) else value
+
+
 def _text(value: Any) -> Any:
     """A value as text formats hold it: bytes in hexadecimal, lists in brackets."""
-    if isinstance(value, bytes):
-        return value.hex()
-    return json.dumps(value) if isinstance(value, list) else value
+    return json.dumps(value) if isinstance(value, list) else _json(value)
 
 
 def _export(batches: Iterable[Batch], schema: Schema, to: Path) -> int:

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
+from snapline.cli_console import escape, print_json, results
 from snapline.cli_failure import Failure, find_failures, print_failure, read_case, shrink
 from snapline.cli_request import Request
 from snapline.cli_story import told
 from snapline.cli_tables import (
     cells,
-    print_json,
     refusals,
-    results,
     sweep_table,
     watching,
 )
@@ -149,7 +146,9 @@ def _title(case: Case) -> str:
 def _print_run(outcome: Outcome, failure: Failure | None, diagram: Path | None) -> None:
     out = results()
     case = outcome.case
-    out.print(f"[bold]{_title(case)}[/]: {case.slots} slots, faults: {outcome.faults or 'none'}")
+    out.print(
+        f"[bold]{_title(case)}[/]: {case.slots} slots, faults: {escape(outcome.faults or 'none')}"
+    )
     for line in told(outcome.journal):
         out.print(line)
     out.print(", ".join(f"{name} {n:,}" for name, n in outcome.stats.items() if n), style="dim")

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.markup import escape
-
+from snapline.cli_console import escape
 from snapline.core.effects import Commit, Rollback, Scope
 from snapline.ids import INITIAL, CheckpointNo, Micros, checkpoint_label
 from snapline.journal.entry import Entry, Handled, Happened

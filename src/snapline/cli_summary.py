@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rich.markup import escape
 from rich.table import Table
 
+from snapline.cli_console import escape, escape_lines, results
 from snapline.cli_live import latency, size
-from snapline.cli_tables import results
 
 if TYPE_CHECKING:  # the runtime takes a second to import, and `--help` should not
     from snapline.judge.verdict import Verdict
@@ -65,7 +64,7 @@ def print_phases(figures: Mapping[str, Any]) -> None:
         latency_ms = part["latency_ms"] or {"p50": None, "max": None}
         reliable = part["reliability"]
         table.add_row(
-            name,
+            escape(name),
             f"{part['from_ms'] / 1000:.1f} s" if "from_ms" in part else "",
             f"{part['events']:,}",
             "" if reliable is None else f"{percent(reliable)} %",
@@ -90,7 +89,7 @@ def print_verdict(verdict: "Verdict") -> None:
     out = results()
     out.print(f"[bold]guarantees[/]   {_guarantees(verdict.guarantees)}")
     colour, word = VERDICTS[verdict.kept]
-    out.print(f"[bold {colour}]{word}[/]: {escape(verdict.because)}", soft_wrap=True)
+    out.print(f"[bold {colour}]{word}[/]: {escape_lines(verdict.because)}", soft_wrap=True)
 
 
 def _guarantees(answers: Mapping[str, str]) -> str:

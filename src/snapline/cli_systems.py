@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.markup import escape
 
+from snapline.cli_console import escape, messages, print_json, results
 from snapline.cli_summary import print_phases, print_verdict
-from snapline.cli_tables import messages, print_json, results
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
 from snapline.journal.entry import Happened
@@ -63,7 +62,7 @@ def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:
     check_spec(spec, system)
     if spec.guarantee == Guarantee.NOTHING.value:
         raise UsageError("a system is held to something: --guarantee exactly-once, or less")
-    messages().print(f"starting {system.name} ...")
+    messages().print(f"starting {escape(system.name)} ...")
     finished = run(spec, system, runs=runs, tell=teller())
     if as_json:
         print_json(_as_json(finished))
@@ -115,7 +114,7 @@ def _print_summary(finished: "SystemRun") -> None:
     out, metrics = results(), finished.metrics
     path = finished.directory.path
     out.print(f"[bold]{escape(path.name)}[/]: {escape(str(path))}", soft_wrap=True)
-    rows = ", ".join(f"{sink} {count:,}" for sink, count in finished.rows.items())
+    rows = ", ".join(f"{escape(sink)} {count:,}" for sink, count in finished.rows.items())
     out.print(f"[bold]records[/]      {metrics['records_read']:,} given; rows of output: {rows}")
     if metrics["lost"]:
         took = ", ".join(f"{seconds:.1f} s" for seconds in metrics["restart_s"])

@@ -1,13 +1,8 @@
-"""What the command line shows: the table of a sweep, its progress, and the two places to write to.
+"""What the command line shows of a sweep: its table, and its progress."""
 
-Results go to standard output, everything said meanwhile to standard error, so that `--json` and pipes
-stay clean. Off a terminal there are no bars and no colours, and lines are as wide as they need.
-"""
-
-import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,34 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from snapline.cli_console import messages
 from snapline.sim.run import Outcome
 
 COLUMNS = ("crashes", "rollbacks", "replayed", "forced", "skipped", "useless")
-PIPE_WIDTH = 120
 WIDE = 94  # what the table of a sweep needs with all its columns
 PROGRESS_EVERY_S = 10.0
-
-
-def results() -> Console:
-    """Standard output."""
-    return _console(stderr=False)
-
-
-def messages() -> Console:
-    """Standard error."""
-    return _console(stderr=True)
-
-
-def _console(stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False)
-    if not console.is_terminal:
-        console.width = PIPE_WIDTH
-    return console
-
-
-def print_json(document: Mapping[str, Any]) -> None:
-    """One JSON document on standard output, and nothing else."""
-    print(json.dumps(document, indent=2))
 
 
 @dataclass(slots=True)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
+from snapline.cli_console import escape, escape_lines, messages, print_json, results
 from snapline.cli_summary import print_phases
-from snapline.cli_tables import messages, print_json, results
 from snapline.core.policy import Guarantee
 from snapline.durations import millis
 from snapline.errors import UsageError
@@ -282,7 +281,7 @@ def _print(found: Report) -> None:
         for problem in found.problems[:5]:
             out.print(f"  {escape(problem)}", soft_wrap=True)
     colour, word = COLOURS[found.kept], VERDICTS[found.kept]
-    out.print(f"[bold {colour}]{word}[/]: {escape(found.because)}", soft_wrap=True)
+    out.print(f"[bold {colour}]{word}[/]: {escape_lines(found.because)}", soft_wrap=True)
 
 
 def _guarantees(found: Report) -> Table:

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from snapline.runtime.spark import own_session
-from snapline.storage.files.places import write_whole
+from snapline.storage.files.places import make_file, write_whole
 from snapline.systems.processes import die_with_parent
 from snapline.systems.streaming_queries import QUERIES
 from snapline.systems.streaming_shapes import Shape
@@ -123,7 +123,7 @@ def start_query(spark: SparkSession, plan: Plan) -> StreamingQuery:
 def _watch(query: StreamingQuery, words: Path) -> None:
     """Note the progress until the end of input, then process what is there."""
     told = -1
-    with (words / PROGRESS).open("a") as file:
+    with os.fdopen(make_file(words / PROGRESS, os.O_APPEND), "a") as file:
         while query.isActive and not (words / END).exists():
             time.sleep(POLL_S)
             told = _note_progress(query, file, told)
