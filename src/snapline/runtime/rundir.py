@@ -112,6 +112,15 @@ class RunDirectory:
         if version != VERSION:
             raise UsageError(f"{self.path} was written by another version of Snapline ({version})")
 
+    def check_usable(self) -> None:
+        """Raise UsageError if it is there, and this process may not write into it."""
+        if self.path.is_dir() and not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            raise UsageError(
+                f"a slot that runs as user {os.geteuid()} may not write into {self.path}: where executors "
+                "run as another user than the driver, the run has to be --shared (shared=True in Python), "
+                "with a umask that lets both write"
+            )
+
     @property
     def name(self) -> str:
         """The name of the run."""

@@ -58,10 +58,11 @@ class SlotProcess:
     def __init__(self, spec: SlotSpec, secret: bytes, tag: str = "") -> None:
         self.spec = spec
         self.secret = secret  #: of the run
+        self.directory = RunDirectory(Path(spec.run))
+        self.directory.check_usable()
         self.tag = tag  #: of the Spark job, so that the driver can cancel it
         self.loop = Loop()
         self.wire = Wire([channel.id for channel in spec.job.topology.channels])
-        self.directory = RunDirectory(Path(spec.run))
         self.background = Background(self.directory.store, self.loop.post)
         self.listener: Listener | None = None  #: once the driver is reached
         self.visitors = _Peer(self)  #: the slots that have connected to this one

@@ -8,12 +8,18 @@ import pytest
 
 from snapline.batch import Batch
 from snapline.core.messages import Message
+from snapline.core.protocol import Options
+from snapline.dataflow.graph import deploy
+from snapline.engine.job import Job, Settings
+from snapline.errors import UsageError
 from snapline.ids import ChannelId, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.judge.tables import Tables
+from snapline.protocols import PROTOCOLS
 from snapline.runtime.generate import Piece, _draft, write_piece
 from snapline.runtime.journal_file import JournalFile
 from snapline.runtime.rundir import RunDirectory
+from snapline.runtime.slot_process import SlotProcess, SlotSpec
 from snapline.storage.api import Extent, Life
 from snapline.storage.files.ingress import write_ingress
 from snapline.systems.file_input import FileInput
@@ -75,6 +81,20 @@ def test_a_run_is_its_owners_alone_whatever_the_umask(tmp_path, umask):
 def test_in_a_shared_run_the_umask_decides(tmp_path, umask):
     path = written(tmp_path / "runs", shared=True)
     assert everything(path) == {(True, 0o777 & ~umask), (False, 0o666 & ~umask)}
+
+
+def test_a_slot_of_another_user_says_that_the_run_has_to_be_shared(tmp_path, monkeypatch):
+    directory = RunDirectory.create(tmp_path, "q12", "aligned", {})
+    spec = SlotSpec(("127.0.0.1", 1), str(directory.path), a_job(), 1.0, 1.0)
+    monkeypatch.setattr("os.access", lambda path, how: False)
+    with pytest.raises(UsageError, match=r"may not write into .* --shared"):
+        SlotProcess(spec, bytes(32))
+
+
+def a_job():
+    deployed = deploy(WORKLOADS["counting"].build(Params(1, 1, 10, 1_000)), 1)
+    protocol = PROTOCOLS["aligned"]
+    return Job("counting", deployed, protocol, Options(), protocol.guarantees[0], Settings())
 
 
 @pytest.mark.parametrize("format", ["log", "parquet"])
