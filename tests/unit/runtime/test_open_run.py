@@ -5,6 +5,7 @@ from dataclasses import asdict
 import pytest
 
 import snapline as sl
+from snapline.cli import main
 from snapline.errors import UsageError
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import Spec
@@ -17,7 +18,14 @@ Path(__file__).with_name("executed").touch()
 flow = sl.Dataflow("f")
 flow.source(sl.generated(lambda n: {"key": n % 3}, rate=10)).key_by("key").count().sink("counts")
 """
-RESULT = {"kept": "yes", "because": "it is", "guarantees": {}, "problems": [], "metrics": {}}
+RESULT = {
+    "kept": "yes",
+    "because": "it is",
+    "guarantees": {},
+    "problems": [],
+    "metrics": {},
+    "faults": [],
+}
 
 
 class Touched(Exception):
@@ -54,3 +62,18 @@ def test_state_of_a_run_is_read_with_the_flow_that_the_caller_names(tmp_path, fi
     assert (tmp_path / "executed").exists()
     with pytest.raises(Touched):
         run.state()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("runs",), ("runs", "show"), ("runs", "output"), ("validate", "last"), ("runs", "rm", "last")],
+    ids=" ".join,
+)
+def test_no_command_that_reads_a_run_executes_the_file_that_it_names(
+    tmp_path, file, monkeypatch, command
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["snapline", *command])
+    with pytest.raises(SystemExit):
+        main()
+    assert not (tmp_path / "executed").exists()
