@@ -44,7 +44,7 @@ from snapline.ids import Millis
 from snapline.judge.following import Following, Step
 from snapline.judge.history import history_of
 from snapline.judge.lineage import LineageReport, named_rows, sentence_of
-from snapline.runtime.flows import find_program
+from snapline.runtime.flows import program_of_run
 from snapline.runtime.output_rows import POSITION_BITS, View, position_label, public_view
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import OWN, spec_of
@@ -273,7 +273,7 @@ def live_judge(directory: RunDirectory) -> LiveJudge:
     if spec.system != OWN:
         raise UsageError(f"only Snapline's own runs can be followed, not those of {spec.system}")
     workload = WORKLOADS.get(spec.flow)
-    lineage = find_program(spec).lineage if workload and workload.lineage else None
+    lineage = program_of_run(spec, None).lineage if workload and workload.lineage else None
     if lineage is None or lineage.ranges is None:
         known = " and ".join(name for name, each in WORKLOADS.items() if each.lineage)
         raise UsageError(
