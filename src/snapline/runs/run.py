@@ -19,7 +19,7 @@ from snapline.ids import Millis
 from snapline.judge.run_directory import Ending, judge
 from snapline.runs.finished import Run, write_result
 from snapline.runtime.driver import Driver, Timeouts
-from snapline.runtime.flows import find_program
+from snapline.runtime.flows import find_program, load_flow
 from snapline.runtime.inject import Injector, check_executors, check_possible
 from snapline.runtime.interrupt import Interruption
 from snapline.runtime.jobs import build_job
@@ -75,6 +75,8 @@ def run(
     if resume is not None:
         directory = RunDirectory.open(runs, resume)
         spec = _read_spec(directory, flow)
+    if flow is None and spec.flow not in WORKLOADS:
+        flow = load_flow(spec.flow)  # named by the user, or by a run that is started again: trusted
     program = find_program(spec, flow)
     job = build_job(spec, program)
     faults = faults_of(spec) if resume is None else _later_faults(spec, after_ms)

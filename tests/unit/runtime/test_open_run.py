@@ -77,3 +77,12 @@ def test_no_command_that_reads_a_run_executes_the_file_that_it_names(
     with pytest.raises(SystemExit):
         main()
     assert not (tmp_path / "executed").exists()
+
+
+def test_a_run_is_judged_with_the_flow_that_its_user_named(tmp_path, file, monkeypatch):
+    """Whoever starts a run, or resumes it, trusts its file: the judge is handed the flow."""
+    monkeypatch.setattr("snapline.runs.run.check_executors", lambda *_given: None)
+    monkeypatch.setattr("snapline.runs.run._drive", lambda *_given: "it was not driven")
+    for again in ({}, {"resume": "last"}):
+        run = sl.run(file, NoSpark(), slots=1, runs=tmp_path / "runs", **again)
+        assert (run.verdict.kept, run.flow.name) == ("unknown", "f")
