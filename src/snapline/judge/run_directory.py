@@ -110,6 +110,10 @@ def _read_ending(directory: RunDirectory, spec: Spec) -> Ending:
             f"'snapline run --resume {directory.name}' goes on with it; --follow judges meanwhile"
         )
         raise UsageError(f"{directory.name} is not over: {again}")
+    if result.get("run") not in (None, directory.digest("run.json")):
+        raise UsageError(
+            f"{directory.path / 'run.json'} was changed after the run: nobody knows any more what was run"
+        )
     if spec.system == OWN:
         return Ending(result.get("problem"))
     metrics = result["metrics"]

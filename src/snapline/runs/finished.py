@@ -95,6 +95,7 @@ def write_result(
     directory.write(
         "result.json",
         {
+            "run": directory.digest("run.json"),
             "kept": verdict.kept,
             "because": verdict.because,
             "guarantees": dict(verdict.guarantees),

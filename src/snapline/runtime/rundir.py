@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from snapline.errors import StoreUnavailable, UsageError
+from snapline.storage.codec import digest_of
 from snapline.storage.files import FileLogs, FileOutlet, FileStore, Trouble, TroubledStore
 from snapline.storage.files.places import make_directory, make_top, write_whole
 
@@ -140,6 +141,13 @@ class RunDirectory:
             write_whole(self.path / file, json.dumps(content, indent=2))
         except OSError as error:
             raise StoreUnavailable(f"cannot write {self.path / file}: {error.strerror}") from error
+
+    def digest(self, file: str) -> str:
+        """A digest of a file of the run, by which a changed one is found."""
+        try:
+            return digest_of((self.path / file).read_bytes())
+        except OSError as error:
+            raise UsageError(f"{self.path / file} cannot be read: {error.strerror}") from error
 
     def read(self, file: str) -> dict[str, Any]:
         """Read a JSON file of the run."""

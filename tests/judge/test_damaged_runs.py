@@ -1,0 +1,69 @@
+"""One file of a run is damaged: `validate` and a resume are right all the same, or say what is wrong."""
+
+import json
+import sys
+
+import pytest
+from damaged_runs import DAMAGES, KINDS, copy_of, damage, files_of, finished_run, use_processes
+
+from snapline.cli import main
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Two runs that came to their ends; the second is where foreign files come from."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_processes(monkeypatch)
+        home = tmp_path_factory.mktemp("finished")
+        return finished_run(home), finished_run(home, seed=2)
+
+
+@pytest.fixture
+def validate(monkeypatch, capsys, tmp_path):
+    """Judges a run by the command, and gives exit code, standard output and standard error."""
+
+    def call(name):
+        arguments = ["snapline", "validate", name, "--runs", str(tmp_path), "--json"]
+        monkeypatch.setattr(sys, "argv", arguments)
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        return left.value.code, told.out, told.err
+
+    return call
+
+
+def test_a_run_leaves_files_of_all_kinds_that_are_damaged_here(finished):
+    assert set(files_of(finished[0])) == set(KINDS)
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_with_a_damaged_file_is_judged_rightly_or_not_at_all(
+    finished, validate, tmp_path, kind, how
+):
+    """The output of the run is right: kept is the right verdict, and broken would be a wrong one,
+    unless the output itself, or the chain that publishes it, is what was damaged."""
+    for seed in range(3):
+        path = copy_of(finished[0], tmp_path / str(seed))
+        damage(path, kind, how, finished[1], seed)
+        code, out, err = validate(str(path))
+        assert "Traceback" not in err
+        if code == 2:
+            assert len(err.strip().splitlines()) <= 3, err
+        else:
+            kept = json.loads(out)["kept"]
+            assert kept != "no" or kind in ("egress", "manifest"), out
+            if kind in ("egress", "manifest"):
+                assert kept != "yes" or same_output(path, finished[0]), out
+
+
+def same_output(path, whole):
+    """Whether nothing of the published output was touched (a foreign file may be the same)."""
+    before = {
+        f.relative_to(whole): f.read_bytes() for f in (whole / "output").rglob("*.*") if f.is_file()
+    }
+    after = {
+        f.relative_to(path): f.read_bytes() for f in (path / "output").rglob("*.*") if f.is_file()
+    }
+    return before == after
