@@ -50,6 +50,10 @@ def use_processes(monkeypatch):
         def __init__(self, session, give_up):
             super().__init__(give_up, launches_max=40)
 
+        def stop(self):
+            super().stop()
+            self.complaints()  # waits for them
+
     def no_session(*arguments, **options):
         return SimpleNamespace(stop=lambda: None)
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from snapline.chaos.faults import Fault, Kill, Partition, parse
 from snapline.chaos.strikes import Strike
-from snapline.errors import UsageError
+from snapline.errors import SnaplineError
 from snapline.ids import Millis
 from snapline.journal.codec import read
 from snapline.journal.entry import COORDINATOR, Entry, Happened
@@ -24,6 +24,9 @@ from snapline.validate.sentences import TimedFault
 
 LOSSES = frozenset({"lost", "coordinator-killed", "coordinator-resumed"})
 """What the journal of a driver calls the loss of a process on which the job depends."""
+
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a damaged journal may raise: a flipped byte can make a sound line of another meaning."""
 
 Told: TypeAlias = Mapping[str, Any]
 """Something that happened to a system, as `result.json` has it: `at_ms`, `what`, and details."""
@@ -46,6 +49,13 @@ class History:
 def history_of(directory: RunDirectory, plan: str) -> History:
     """The history of one of Snapline's own runs, from the journals of its drivers."""
     entries, gap = driver_entries(directory)
+    try:
+        return _history(entries, gap, plan)
+    except _NONSENSE as error:
+        return _history([], f"the journals of the drivers say what cannot be: {error!r}", plan)
+
+
+def _history(entries: Sequence[Entry], gap: str | None, plan: str) -> History:
     happened = [entry for entry in entries if isinstance(entry, Happened)]
     seen = ((h.detail["fault"], h.at_us // 1000) for h in happened if _strikes(h))
     lines = [h.at_us // 1000 for h in happened if is_line(h)]
@@ -77,7 +87,7 @@ def driver_entries(directory: RunDirectory) -> tuple[list[Entry], str | None]:
     for path in sorted((directory.path / "journal").glob("driver-*.jsonl")):
         try:
             found.extend(_dated(path))
-        except (UsageError, OSError, ValueError, KeyError, TypeError) as error:
+        except (SnaplineError, OSError, *_NONSENSE) as error:
             gap = f"the journal {path.name} cannot be read: {error}"
     if not found and gap is None:
         gap = f"there is no journal of a driver in {directory.path / 'journal'}"
