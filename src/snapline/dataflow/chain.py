@@ -89,6 +89,11 @@ class Chain(Operator):
         self.uses_time = any(member.operator.uses_time for member in members)
         self.reads = members[0].operator.reads
 
+    @property
+    def members(self) -> list[tuple[str, Operator]]:
+        """The operators by their names, in order."""
+        return [(member.name, member.operator) for member in self._members]
+
     def process(self, port: str, batch: Batch) -> Outputs:
         """The first member takes the batch, the others what comes of it."""
         first, *others = self._members

@@ -5,38 +5,92 @@ the next at once. It shares the operators with the engine, and nothing else, so 
 
 What a dataflow computes may depend on the order in which its inputs come together. `order` picks one of
 the many that are possible: where two orders give different output, no single output is right.
+
+What one operator does with its input is a *stage*. Usually that is the operator itself (`Plain`). Others
+restore it now and then (`engine/rehearsal.py`), or break it on purpose (`engine/mishaps.py`).
 """
 
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 from snapline.batch import Batch, concat
-from snapline.core.messages import END_OF_TIME
+from snapline.core.messages import BEFORE_TIME, END_OF_TIME
 from snapline.core.topology import Channel
 from snapline.dataflow.deploy import Deployment, TaskPlan
-from snapline.dataflow.operator import OUT
+from snapline.dataflow.operator import IN, OUT, Operator
 from snapline.dataflow.partition import split
 from snapline.engine.watermarks import Watermarks
-from snapline.errors import UsageError
+from snapline.errors import SnaplineError, UsageError
 from snapline.ids import ChannelId, Millis, TaskId
 from snapline.storage.api import Ingress
 
 BATCHES, BATCH_RECORDS_MAX = 20, 3_000
 """A partition is read in at least so many batches: the fewer, the fewer orders there are."""
 
+SKEW = 4.0
+"""A source may be read so many times as often as the next one."""
 
-def reference_output(deployment: Deployment, order: int) -> dict[str, Batch]:
-    """The output of each sink, for one of the possible orders of the input."""
-    return _Reference(deployment, random.Random(f"{order}:reference")).run()
+Put: TypeAlias = list[tuple[str, Batch]]
+"""What an operator has put out: batches per named output, in order."""
+
+
+class Step(NamedTuple):
+    """What a task takes between two moments at which it may be captured."""
+
+    port: str
+    batches: tuple[Batch, ...]
+    time: Millis | None  # its watermark, if that rose behind the batches
+
+
+class Stage(Protocol):
+    """Whatever does the work of one task."""
+
+    def take(self, step: Step) -> Put:
+        """Do one step, and return what comes out."""
+        ...
+
+
+class Plain:
+    """An operator as it is."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+
+    def take(self, step: Step) -> Put:
+        """Give the step to the operator."""
+        outputs: Put = []
+        for batch in step.batches:
+            outputs += self.operator.process(step.port, batch)
+        if step.time is not None and self.operator.uses_time:
+            outputs += self.operator.on_watermark(step.time)
+        return outputs
+
+
+def plain_stage(plan: TaskPlan) -> Stage:
+    """The operator of a task, as it is."""
+    return Plain(plan.operator())
+
+
+def reference_output(
+    deployment: Deployment, order: int, stage: Callable[[TaskPlan], Stage] = plain_stage
+) -> dict[str, Batch]:
+    """The output of each sink, for one of the possible orders of the input.
+
+    The rows of a sink's tasks follow each other, those of one task in the order in which it wrote them.
+    """
+    return _Reference(deployment, random.Random(f"{order}:reference"), stage).run(order)
 
 
 class _Reference:
-    def __init__(self, deployment: Deployment, dice: random.Random) -> None:
+    def __init__(
+        self, deployment: Deployment, dice: random.Random, stage: Callable[[TaskPlan], Stage]
+    ) -> None:
         self.plans = deployment.plans
         self.sinks = deployment.sinks
         self.dice = dice
-        self.operators = {task: plan.operator() for task, plan in self.plans.items()}
+        self.stages = {task: stage(plan) for task, plan in self.plans.items()}
         self.by_id = deployment.topology.by_id
         timed = frozenset(
             channel.id
@@ -55,16 +109,18 @@ class _Reference:
         self.written: dict[TaskId, list[Batch]] = {task: [] for task in self.plans}
         self.queue: deque[tuple[ChannelId, Batch | None, Millis | None]] = deque()
 
-    def run(self) -> dict[str, Batch]:
+    def run(self, order: int) -> dict[str, Batch]:
         """Read everything, in an order of the dice."""
         sources = [_Source(plan) for plan in self.plans.values() if plan.ingress is not None]
+        weights = _weights(order, len(sources), self.dice)
+        weighed = list(zip(sources, weights, strict=True))
         for source in sources:
-            self._put(source.plan, (), source.low)
+            self._work(source.plan, Step(IN, (), source.rose()))
         self._drain()
-        while open_sources := [source for source in sources if not source.ended]:
-            source = self.dice.choice(open_sources)
+        while weighed := [(source, weight) for source, weight in weighed if not source.ended]:
+            ((source, _),) = self.dice.choices(weighed, [weight for _, weight in weighed])
             batches = source.read(self.dice)
-            self._put(source.plan, [(OUT, batch) for batch in batches], source.low)
+            self._work(source.plan, Step(IN, tuple(batches), source.rose()))
             self._drain()
         return {
             sink: concat([batch for task in tasks for batch in self.written[task]])
@@ -79,18 +135,24 @@ class _Reference:
 
     def _take(self, name: ChannelId, batch: Batch | None, watermark: Millis | None) -> None:
         channel: Channel = self.by_id[name]
-        task = channel.target
-        operator, marks = self.operators[task], self.marks[task]
-        outputs: list[tuple[str, Batch]] = []
-        if batch is not None:
-            outputs += operator.process(channel.port, batch)
+        marks = self.marks[channel.target]
         rose = marks.advance(name, watermark)
-        if rose and operator.uses_time:
-            outputs += operator.on_watermark(marks.low)
-        if self.plans[task].sink is not None:
-            self.written[task] += [b for output, b in outputs if output == OUT and b.length]
+        batches = () if batch is None else (batch,)
+        step = Step(channel.port, batches, marks.low if rose else None)
+        self._work(self.plans[channel.target], step)
+
+    def _work(self, plan: TaskPlan, step: Step) -> None:
+        """Let a task do a step: what comes out is written at a sink, and goes on elsewhere."""
+        try:
+            outputs = self.stages[plan.task].take(step)
+        except Exception as error:
+            # The operator is the user's: whatever it raises says something about it, not about us.
+            said = f"{type(error).__name__}: {error}"
+            raise SnaplineError(f"without any failure {plan.task} raises {said}") from error
+        if plan.sink is not None:
+            self.written[plan.task] += [b for name, b in outputs if name == OUT and b.length]
         else:
-            self._put(self.plans[task], outputs, marks.low if rose else None)
+            self._put(plan, outputs, step.time)
 
     def _put(
         self, plan: TaskPlan, outputs: Sequence[tuple[str, Batch]], watermark: Millis | None
@@ -103,6 +165,22 @@ class _Reference:
             self.queue += [(c.id, None, watermark) for c in self.timed[plan.task]]
 
 
+def _weights(order: int, sources: int, dice: random.Random) -> list[float]:
+    """How often each source is read, compared with the others.
+
+    In a real run any source may fall behind. So only the first order reads all alike; the second and the
+    third are each other's opposites, and later ones are drawn.
+    """
+    match order:
+        case 0:
+            return [1.0] * sources
+        case 1 | 2:
+            ascending = [SKEW**place for place in range(sources)]
+            return ascending if order == 1 else ascending[::-1]
+        case _:
+            return [SKEW ** dice.uniform(0, sources) for _ in range(sources)]
+
+
 class _Source:
     """How far one source has been read."""
 
@@ -112,6 +190,7 @@ class _Source:
         self.ingress: Ingress = plan.ingress
         self.ends = {p: self._end(p) for p in plan.partitions}
         self.offsets = dict.fromkeys(plan.partitions, 0)
+        self.low: Millis = BEFORE_TIME  #: nothing that is still to come is older
 
     def _end(self, partition: int) -> int:
         end = self.ingress.end(partition)
@@ -124,11 +203,14 @@ class _Source:
         """Whether all was read."""
         return self.offsets == self.ends
 
-    @property
-    def low(self) -> Millis:
-        """Nothing that is still to come is older."""
+    def rose(self) -> Millis | None:
+        """The watermark, if it rose since it was asked for."""
         marks = (self.ingress.watermark(p, offset) for p, offset in self.offsets.items())
-        return min(marks, default=END_OF_TIME)
+        low = min(marks, default=END_OF_TIME)
+        if low <= self.low:
+            return None
+        self.low = low
+        return low
 
     def read(self, dice: random.Random) -> list[Batch]:
         """Some more of every partition."""

@@ -5,12 +5,11 @@ from functools import cache
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job
-from snapline.engine.reference import reference_output
-from snapline.judge.verdict import Verdict, verdict_of
+from snapline.judge.by_reference import held_against
+from snapline.judge.verdict import Answers, Verdict, first_said, verdict_of
 from snapline.runtime.flows import Program
-from snapline.workload.reference import compare
+from snapline.validate.judged import PROMISES
 
 NO_ORACLE = (
     "nobody knows what this dataflow should put out: reference=True (--reference) compares it with runs "
@@ -40,14 +39,18 @@ def judge_output(
 
 
 def _by_reference(program: Program, job: Job, found: Mapping[str, Batch]) -> Verdict:
-    deployment = deploy(program.flow, job.deployment.slots)
-    right = cache(lambda order: reference_output(deployment, order))
-    comparison = compare(found, right, Guarantee.EXACTLY_ONCE)
-    if comparison.undecided is not None:
-        return Verdict("unknown", comparison.undecided)
+    slots, checkpoints = job.deployment.slots, job.protocol.checkpoints
+    at = cache(held_against(program.flow, slots, found, checkpoints=checkpoints))
+    clean = at(Guarantee.EXACTLY_ONCE).kept == "yes"
+    answers: Answers = {level.value: "yes" if clean else at(level).kept for level in PROMISES}
+    nothing = job.guarantee is Guarantee.NOTHING
+    decides = at(Guarantee.EXACTLY_ONCE if nothing or clean else job.guarantee)
+    if decides.undecided is not None:
+        return Verdict("unknown", decides.undecided, (), answers)
+    if problems := decides.problems:
+        return Verdict("no", first_said(problems, job.guarantee), problems, answers)
     rows = sum(len(batch) for batch in found.values())
-    by = f"{rows:,} rows of output are what comes out without failures"
-    if comparison.left_out:
-        columns = " and ".join(comparison.left_out)
-        by += f" (each time without one of {columns}, which depend on the order of input)"
-    return verdict_of(lambda level: compare(found, right, level).problems, job.guarantee, by)
+    right = f"{rows:,} rows of output are what comes out without failures"
+    if decides.views:
+        right += f", in all that does not depend on the order of input: {'; '.join(decides.views)}"
+    return Verdict("yes", right, (), answers)

@@ -49,11 +49,16 @@ def verdict_of(
     problems = at(Guarantee.EXACTLY_ONCE if promised is Guarantee.NOTHING else promised)
     if not problems:
         return Verdict("yes", right, (), answers)
+    return Verdict("no", first_said(problems, promised), problems, answers)
+
+
+def first_said(problems: Sequence[Problem], promised: Guarantee) -> str:
+    """The first of some problems, as the reason of a verdict."""
     first = problems[0]
     because = f"{first.kind} {first.record}: {first.because}"
     if promised is Guarantee.NOTHING:
         because = f"nothing was promised, and the output is wrong: {because}"
-    return Verdict("no", because, problems, answers)
+    return because
 
 
 def _answers(at: Callable[[Guarantee], tuple[Problem, ...]]) -> Answers:

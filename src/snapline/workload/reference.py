@@ -1,9 +1,13 @@
 """Judging a dataflow that has no oracle: its output, held against that of runs without failures.
 
-Rows are compared as multisets. Where a dataflow's output depends on the order in which its inputs come
-together (a running count, say: which record gets which number is free) runs without failures differ, too.
-Then as few columns as possible are left out, so that they agree; where several choices do that, the output
-is held against each of them: every count is there, and every record was counted.
+Rows are compared as multisets. If the output is that of a run without failures, row by row, all is well.
+Where a dataflow's output depends on the order in which its inputs come together (a running count, say:
+which record gets which number is free) runs without failures differ, too. Then the output is held against
+whatever is the same in all of them (workload/views.py): every count is there, every record was counted.
+
+Two more questions keep that honest. Before something is called wrong, more orders of input are tried: what
+was the same in three runs may have been so by chance. And before something is called right, the dataflow is
+broken on purpose: if what is left would not show that, the answer is unknown.
 
 Rows are told apart by 64-bit hashes: that two different ones of a billion look equal has a chance of 3 %,
 and that this hides a fault, next to none.
@@ -11,104 +15,199 @@ and that this hides a fault, next to none.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import TypeAlias
+from functools import cache
+from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.dataflow.partition import hash_columns
+from snapline.dataflow.partition import Hashes
+from snapline.validate.judged import Answer
 from snapline.workload.base import Problem
 from snapline.workload.verdict import LIMIT, Findings, rows_of
+from snapline.workload.views import Names, Rows, Table, View, hashes_of, steady_views, whole
 
 Output: TypeAlias = Mapping[str, Batch]
 """The rows of each sink."""
 
-Hashes: TypeAlias = npt.NDArray[np.uint64]
+ORDERS = (3, 6, 11)
+"""So many orders of input are tried; more than the first few only if the output differs from them."""
 
-LEFT_OUT_MAX = 2
-"""If more columns of a sink than this depend on the order of input, too little is left to judge."""
+ATTEMPTS = 3
+"""So often the dataflow is broken in one way before the judge is called blind to that."""
+
+_EMPTY = Batch({}, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One way to break the dataflow on purpose, to see whether the judge would notice."""
+
+    says: str  # what happens then: "'totals' lost its state"
+    harm: Literal["state", "lack", "excess"]  # state is lost; input is lost; input comes twice
+    #: the outputs without and with it, of the same order of input; None with it: the dataflow raises
+    outputs: Callable[[int], tuple[Output, Output | None]]  # of an attempt
+
+    def counts(self, level: Guarantee) -> bool:
+        """Whether a level forbids what happens."""
+        allowed = {"lack": Guarantee.AT_MOST_ONCE, "excess": Guarantee.AT_LEAST_ONCE}
+        return allowed.get(self.harm) is not level
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison found."""
+    """What a comparison found, at one level."""
 
-    problems: tuple[Problem, ...]
-    left_out: tuple[str, ...] = ()  # columns, as `sink.column`, that depend on the order of input
+    kept: Answer
+    problems: tuple[Problem, ...] = ()
+    views: tuple[str, ...] = ()  # what was compared, where that is not every row as it is
     undecided: str | None = None  # why nothing can be said
 
 
-def compare(found: Output, reference: Callable[[int], Output], level: Guarantee) -> Comparison:
-    """Hold an output against the references: `reference(0)`, and others only if that one differs."""
-    first = reference(0)
-    findings = Findings(level)
-    for sink, right in first.items():
-        here = found.get(sink, Batch({}, 0))
-        _hold(findings, sink, here, right, _columns(right, here))
-    if not findings.problems:
-        return Comparison(())
-    others = [reference(order) for order in (1, 2)]
-    findings = Findings(level)
-    left_out: dict[str, None] = {}
-    for sink, right in first.items():
-        here = found.get(sink, Batch({}, 0))
-        choices = _steady([right, *(other[sink] for other in others)], _columns(right, here))
-        if not choices:
-            because = (
-                f"the output of '{sink}' depends on the order in which its inputs come together"
-            )
-            return Comparison((), (), f"{because}: runs without failures differ, too")
-        for columns in choices:
-            left_out |= {f"{sink}.{c}": None for c in right.columns if c not in columns}
-            _hold(findings, sink, here, right, columns)
-    return Comparison(tuple(findings.problems), tuple(left_out))
+class Comparer:
+    """Holds an output against references: `reference(0)`, and others only if that one differs."""
+
+    def __init__(
+        self,
+        found: Output,
+        reference: Callable[[int], Output],
+        keys: Sequence[Names] = (),
+        breaks: Sequence[Break] = (),
+    ) -> None:
+        self._reference = cache(lambda order: _tables(reference(order)))
+        self._breaks = breaks
+        self._keys = keys
+        first = self._reference(0)
+        self._found = {sink: Table(found.get(sink, _EMPTY)) for sink in first}
+        self._views = self._choose()
+        self._broken = cache(self._break)
+
+    def _choose(self) -> dict[str, list[View]]:
+        """The views of each sink: all columns, if that is what it comes to; else what is steady."""
+        views = {sink: [whole(self._columns(sink))] for sink in self._found}
+        if all(_identical(self._found[s].batch, t.batch) for s, t in self._reference(0).items()):
+            return views
+        for orders in ORDERS:
+            references = [self._reference(order) for order in range(orders)]
+            for sink in self._found:
+                tables = [reference[sink] for reference in references]
+                if any(table.batch.length for table in tables):
+                    views[sink] = steady_views(tables, self._keys)
+            if not any(self._differs(sink, view) for sink in views for view in views[sink]):
+                break
+        return views
+
+    def _columns(self, sink: str) -> Names:
+        """The columns of a sink; one without rows does not know them."""
+        return tuple(self._reference(0)[sink].batch.columns or self._found[sink].batch.columns)
+
+    def _differs(self, sink: str, view: View) -> bool:
+        return not self._reference(0)[sink].seen(view).same(self._found[sink].seen(view))
+
+    def at(self, level: Guarantee) -> Comparison:
+        """What is to be said at a level."""
+        findings = Findings(level)
+        for sink, view in self._used(level):
+            right, found = self._reference(0)[sink].seen(view), self._found[sink].seen(view)
+            if not right.same(found):
+                _hold(findings, sink, found, right, view)
+        views = self._partial(level)
+        if findings.problems:
+            return Comparison("no", tuple(findings.problems), views)
+        if not any(table.batch.length for table in self._found.values()):
+            return Comparison("unknown", undecided="nothing came out: there is nothing to judge")
+        if views and (why := self._too_little(level, views)):
+            because = f"the output depends on the order in which its inputs come together: {why}"
+            return Comparison("unknown", views=views, undecided=because)
+        return Comparison("yes", views=views)
+
+    def _too_little(self, level: Guarantee, views: Sequence[str]) -> str | None:
+        """Why what is the same in all runs without failures proves nothing."""
+        seen = {sink for sink, _ in self._used(level)}
+        if unseen := [f"'{sink}'" for sink in self._views if sink not in seen]:
+            return f"runs without failures differ, too, in all that is known of {_listed(unseen)}"
+        blind = [b.says for b in self._breaks if b.counts(level) and not self._notices(level, b)]
+        if not blind:
+            return None
+        return f"what does not ({'; '.join(views)}) would be the same if {' or if '.join(blind)}"
+
+    def _used(self, level: Guarantee) -> Iterator[tuple[str, View]]:
+        for sink, views in self._views.items():
+            for view in views:
+                if view.for_every_level or level is Guarantee.EXACTLY_ONCE:
+                    yield sink, view
+
+    def _partial(self, level: Guarantee) -> tuple[str, ...]:
+        """What is compared of the sinks whose rows are not compared as they are."""
+        used: dict[str, list[View]] = {sink: [] for sink in self._views}
+        for sink, view in self._used(level):
+            used[sink].append(view)
+        return tuple(
+            f"of '{sink}' {_listed([view.words for view in views])}"
+            for sink, views in used.items()
+            if whole(self._columns(sink)) not in views
+        )
+
+    def _notices(self, level: Guarantee, harm: Break) -> bool:
+        """Whether a break shows, or never changes anything."""
+        changed = False
+        for attempt in range(ATTEMPTS):
+            plain, broken = self._broken(harm, attempt)
+            if broken is None:
+                return True
+            changed |= not all(_identical(plain[s].batch, broken[s].batch) for s in plain)
+            for sink, view in self._used(level):
+                findings = Findings(level)
+                right, wrong = plain[sink].seen(view), broken[sink].seen(view)
+                if not right.same(wrong):
+                    _hold(findings, sink, wrong, right, view)
+                if findings.problems:
+                    return True
+        return not changed
+
+    def _break(
+        self, harm: Break, attempt: int
+    ) -> tuple[Mapping[str, Table], Mapping[str, Table] | None]:
+        plain, broken = harm.outputs(attempt)
+        return _tables(plain), None if broken is None else _tables(broken)
 
 
-def _columns(right: Batch, here: Batch) -> tuple[str, ...]:
-    """The columns of a sink; one without rows does not know them."""
-    return tuple(right.columns or here.columns)
+def _tables(output: Output) -> dict[str, Table]:
+    return {sink: Table(batch) for sink, batch in output.items()}
 
 
-def _steady(references: Sequence[Batch], names: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The largest choices of columns in which all references agree; none if they are too small."""
-    most = min(LEFT_OUT_MAX, max(len(names) - 1, 0))
-    for count in range(most + 1):
-        choices = [tuple(c for c in names if c not in out) for out in combinations(names, count)]
-        agreed = [columns for columns in choices if _agree(references, columns)]
-        if agreed:
-            return agreed
-    return []
+def _identical(these: Batch, those: Batch) -> bool:
+    """Whether two outputs of a sink are the same multiset of rows, bit by bit."""
+    if these.length != those.length or set(these.columns) != set(those.columns):
+        return not these.length and not those.length
+    columns = tuple(these.columns)
+    return np.array_equal(np.sort(hashes_of(these, columns)), np.sort(hashes_of(those, columns)))
 
 
-def _agree(references: Sequence[Batch], columns: tuple[str, ...]) -> bool:
-    first, *others = (np.sort(_hashes(batch, columns)) for batch in references)
-    return all(np.array_equal(first, other) for other in others)
+def _listed(words: Sequence[str]) -> str:
+    """What was compared, in words; nobody reads more than a few."""
+    shown, more = words[:6], len(words) - 6
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "") if shown else "nothing"
 
 
-def _hashes(batch: Batch, columns: Sequence[str]) -> Hashes:
-    if not len(batch):
-        return np.zeros(0, np.uint64)
-    return hash_columns([batch[name] for name in columns])
-
-
-def _hold(
-    findings: Findings, sink: str, here: Batch, right: Batch, columns: tuple[str, ...]
-) -> None:
-    """Hold the rows of one sink against the right ones, in these columns."""
-    found, expected = _hashes(here, columns), _hashes(right, columns)
-    for row, copies, others in _more(expected, found):
+def _hold(findings: Findings, sink: str, here: Rows, right: Rows, view: View) -> None:
+    """Hold what a view shows of a sink against what it should show; the two differ."""
+    before = len(findings.problems)
+    for row, copies, others in _more(right.hashes, here.hashes):
         because = f"it should come out {_times(copies)} and came out {_times(others)}"
-        findings.lack("missing", _describe(sink, right, row, columns), because)
-    for row, copies, others in _more(found, expected):
-        name = _describe(sink, here, row, columns)
+        findings.lack("missing", _describe(sink, right, row), because)
+    for row, copies, others in _more(here.hashes, right.hashes):
+        name = _describe(sink, here, row)
         if others:
             because = f"it came out {_times(copies)} and should {_times(others)}"
             findings.excess("duplicate", name, because)
         else:
             findings.excess("invented", name, "it came out, and does not without failures")
+    if len(findings.problems) == before and right.same_exact(here):
+        wrong = [n for n in right.fractions if not right.same_fraction(here, n)]
+        because = f"{' and '.join(wrong)} differ by more than rounding from runs without failures"
+        findings.instead(f"{sink}: {view.words}", because)
 
 
 def _more(these: Hashes, those: Hashes) -> Iterator[tuple[int, int, int]]:
@@ -121,8 +220,11 @@ def _more(these: Hashes, those: Hashes) -> Iterator[tuple[int, int, int]]:
         yield int(rows[at]), int(counts[at]), int(others[at])
 
 
-def _describe(sink: str, batch: Batch, row: int, columns: Sequence[str]) -> str:
-    (values,) = rows_of(batch.slice(row, row + 1), *columns)
+def _describe(sink: str, shown: Rows, row: int) -> str:
+    columns = shown.exact
+    if not columns:
+        return f"a row of {sink}"
+    (values,) = rows_of(shown.batch.slice(row, row + 1), *columns)
     said = ", ".join(f"{name}={value}" for name, value in zip(columns, values, strict=True))
     return f"{sink}({said})"
 

@@ -1,0 +1,90 @@
+"""The output of a run, held against the same dataflow without failures: what can be said at each guarantee.
+
+First every operator is captured and restored while it works (engine/rehearsal.py): one that forgets
+something is named, whatever this run has made of it. Then the output is compared (workload/reference.py).
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from snapline.batch import Batch
+from snapline.core.policy import Guarantee
+from snapline.dataflow.deploy import Deployment
+from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.partition import ByKey
+from snapline.engine.mishaps import Breaker, Mishap, mishaps_of
+from snapline.engine.reference import reference_output
+from snapline.engine.rehearsal import Complaint, rehearse
+from snapline.errors import SnaplineError
+from snapline.workload.base import Problem
+from snapline.workload.reference import Break, Comparer, Comparison
+
+_BROKEN_ORDER = 1  # the order of input in which the dataflow is broken on purpose
+
+
+def held_against(
+    flow: Dataflow, slots: int, found: Mapping[str, Batch], *, checkpoints: bool
+) -> Callable[[Guarantee], Comparison]:
+    """What a comparison of the output with runs of the flow without failures says at a level.
+
+    `checkpoints`: whether the run ever restored anything, so that operators have to survive that.
+    """
+    try:
+        return _held_against(
+            deploy(flow, slots), deploy(flow, slots, lean=True), found, checkpoints
+        )
+    except SnaplineError as error:
+        undecided = Comparison("unknown", undecided=f"there is no reference: {error}")
+        return lambda level: undecided
+
+
+def _held_against(
+    plain: Deployment, lean: Deployment, found: Mapping[str, Batch], checkpoints: bool
+) -> Callable[[Guarantee], Comparison]:
+    complaint = None
+    if checkpoints:
+        # Apart, an operator shows what it does wrong; in the chains of a real run, what those do to it.
+        first, complaint = rehearse(plain, 0)
+        complaint = complaint or rehearse(lean, 0)[1]
+    else:
+        first = reference_output(plain, 0)
+    if complaint is not None:
+        said = _said(complaint)
+        return lambda level: said
+    breaker = cache(lambda: Breaker(plain, _BROKEN_ORDER))
+
+    @cache
+    def reference(order: int) -> Mapping[str, Batch]:
+        if order == _BROKEN_ORDER:
+            return breaker().plain
+        return first if order == 0 else reference_output(plain, order)
+
+    keys = {
+        route.routing.columns: None
+        for plan in plain.plans.values()
+        for route in plan.routes
+        if isinstance(route.routing, ByKey)
+    }
+    breaks = [_break(breaker, mishap) for mishap in mishaps_of(plain)]
+    return Comparer(found, reference, tuple(keys), breaks).at
+
+
+def _said(complaint: Complaint) -> Comparison:
+    if complaint.certain:
+        return Comparison("no", (Problem("wrong", complaint.operator, complaint.because),))
+    return Comparison(
+        "unknown", undecided=f"{complaint.operator} cannot be judged: {complaint.because}"
+    )
+
+
+def _break(breaker: Callable[[], Breaker], mishap: Mishap) -> Break:
+    def outputs(attempt: int) -> tuple[Mapping[str, Batch], Mapping[str, Batch] | None]:
+        return breaker().plain, breaker().broken(mishap, attempt)
+
+    match mishap.kind:
+        case "forgets":
+            return Break(f"'{mishap.operator}' lost its state", "state", outputs)
+        case "loses":
+            return Break(f"records of '{mishap.operator}' were lost", "lack", outputs)
+        case "repeats":
+            return Break(f"records of '{mishap.operator}' came twice", "excess", outputs)
