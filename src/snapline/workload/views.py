@@ -212,8 +212,9 @@ def _falls(values: Array, starts: _Ints) -> Array:
     return np.logical_or.reduceat(falls, starts)
 
 
+_FALLS = "falls of"
 _REDUCED: Mapping[str, Callable[[Array, _Ints], Array]] = {
-    "falls of": _falls,
+    _FALLS: _falls,
     "least": lambda values, starts: np.minimum.reduceat(values, starts),
     "greatest": lambda values, starts: np.maximum.reduceat(values, starts),
     "sum of": lambda values, starts: np.add.reduceat(_wide(values), starts),
@@ -291,9 +292,14 @@ def _keys(
 def _of_values(
     references: Sequence[Table], key: Names, free: Sequence[str], columns: Mapping[str, Column]
 ) -> list[View]:
-    views = [
-        View(kind, key, (name,))
-        for name in free
-        for kind in (_OF_NUMBERS if is_number(columns[name]) else ("last", "first"))
-    ]
-    return [view for view in views if _agree(references, view)]
+    """The steady views of the values of each key.
+
+    That a column never falls is little by itself, and may be so by chance: it counts beside others.
+    """
+    found: list[View] = []
+    for name in free:
+        kinds = _OF_NUMBERS if is_number(columns[name]) else ("last", "first")
+        views = [View(kind, key, (name,)) for kind in kinds]
+        agreed = [view for view in views if _agree(references, view)]
+        found += agreed if any(view.kind != _FALLS for view in agreed) else []
+    return found

@@ -1,0 +1,117 @@
+"""Flows of one's own, killed for real, and judged by their reference: who forgets is named."""
+
+import sys
+
+import numpy as np
+import pytest
+from process_slots import PATIENCE_S, public
+from pyspark import cloudpickle
+
+import snapline as sl
+from snapline.chaos.faults import parse
+from snapline.core.protocol import Options
+from snapline.dataflow.graph import deploy
+from snapline.engine.job import Job, Settings
+from snapline.protocols import PROTOCOLS
+from snapline.runtime.driver import Driver
+from snapline.runtime.flows import Program
+from snapline.runtime.inject import Injector
+from snapline.runtime.judge import judge
+from snapline.runtime.process_slots import ProcessSlots
+from snapline.runtime.rundir import RunDirectory
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the slots do not know this file
+
+
+class Totals(sl.Operator):
+    """The sum of each key so far."""
+
+    def __init__(self):
+        self.sums = {}
+
+    def process(self, port, batch):
+        totals = []
+        for key, value in zip(batch["key"].tolist(), batch["value"].tolist(), strict=True):
+            self.sums[key] = self.sums.get(key, 0) + value
+            totals.append(self.sums[key])
+        return (("out", sl.Batch.of(key=batch["key"], time=batch["time"], total=totals)),)
+
+    def capture(self, *, full):
+        keys, sums = (np.array(list(part), np.int64) for part in (self.sums, self.sums.values()))
+        return sl.Capture(True, {"sums": sl.Batch({"key": keys, "sum": sums})})
+
+    def restore(self, captures):
+        sums = captures[-1].parts["sums"]
+        self.sums = dict(zip(sums["key"].tolist(), sums["sum"].tolist(), strict=True))
+
+
+class Forgetful(Totals):
+    """Works until the first crash."""
+
+    def capture(self, *, full):
+        return sl.Capture(True, {})
+
+    def restore(self, captures):
+        pass
+
+
+class Highest(Totals):
+    """The operator of the documentation: the highest value of each key, whenever it rises."""
+
+    def process(self, port, batch):
+        rose = []
+        for key, value in zip(batch["key"].tolist(), batch["value"].tolist(), strict=True):
+            if value > self.sums.get(key, 0):
+                self.sums[key] = value
+                rose.append((key, value))
+        keys, values = np.array(rose, np.int64).reshape(-1, 2).T
+        return (("out", sl.Batch({"key": keys, "highest": values})),) if rose else ()
+
+
+def flow_of(operator):
+    flow = sl.Dataflow("totals")
+    numbers = flow.source(
+        sl.generated(lambda n: {"key": np.where(n % 2, 1, n % 7), "value": n * n % 997}, rate=400)
+    )
+    kept = numbers.filter(lambda batch: batch["value"] % 5 > 0)
+    kept.key_by("key").apply(operator, name="totals").sink("out")
+    return flow.bind(2, 2_000)
+
+
+def killed_run(tmp_path, operator):
+    """A run with slots as plain processes, of which one is killed; and the verdict on it."""
+    program = Program(flow_of(operator), None)
+    protocol = PROTOCOLS["aligned"]
+    deployment = deploy(program.flow, 2, lean=True)
+    options, settings = Options(interval_ms=200), Settings(linger_ms=2)
+    job = Job("totals", deployment, protocol, options, protocol.guarantees[0], settings)
+    directory = RunDirectory.create(tmp_path, "totals", "aligned", {})
+    launcher = ProcessSlots(lambda why: driver.loop.post(lambda: driver.finish(why)))
+    lost = []
+    driver = Driver(
+        job, directory, launcher, on_event=lambda entry: lost.extend([entry] * (entry.what == "lost"))
+    )
+    injector = Injector(driver, parse("kill slot=1 at=1200ms"), seed=1)
+    driver.on_begin = lambda origin_s: injector.begin()
+    driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
+    problem = driver.run()
+    launcher.complaints()
+    assert lost
+    return judge(program, job, public(directory, job), reference=True, problem=problem)
+
+
+def test_a_running_sum_that_forgets_its_state_is_condemned_and_named(tmp_path):
+    verdict = killed_run(tmp_path, Forgetful)
+    assert verdict.kept == "no"
+    assert "operator 'totals': it does not go on as before once it was restored" in verdict.because
+    assert set(verdict.guarantees.values()) == {"no"}
+
+
+@pytest.mark.parametrize(
+    ("operator", "column"), [(Totals, "total"), (Highest, "highest")], ids=["sum", "highest"]
+)
+def test_what_depends_on_the_order_of_input_is_judged_by_what_does_not(tmp_path, operator, column):
+    verdict = killed_run(tmp_path, operator)
+    assert verdict.kept == "yes", verdict
+    assert f"the last {column} of each key" in verdict.because
+    assert set(verdict.guarantees.values()) == {"yes"}
