@@ -1,5 +1,7 @@
 """A running sum as people write it, right and wrong in every way, and dataflows around it."""
 
+from typing import ClassVar
+
 import numpy as np
 
 import snapline as sl
@@ -216,7 +218,7 @@ class Late(Operator):
 class InTheClass(Sum):
     """Its state survives every restore in this process, and none in another one."""
 
-    shared: dict[int, int] = {}
+    shared: ClassVar[dict[int, int]] = {}
 
     def __init__(self):
         self.sums = InTheClass.shared

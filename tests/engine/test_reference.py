@@ -100,7 +100,10 @@ def test_a_flow_that_is_broken_on_purpose_puts_out_something_else():
         Mishap("loses", "out"),
         Mishap("repeats", "out"),
     ]
-    rows = {m: len(breaker.broken(m, 0)["out"]) - len(breaker.plain["out"]) for m in mishaps_of(deployment)}
+    rows = {
+        m: len(breaker.broken(m, 0)["out"]) - len(breaker.plain["out"])
+        for m in mishaps_of(deployment)
+    }
     lost, repeated, forgotten, not_written, written_twice = rows.values()
     assert (forgotten, lost < 0, not_written < 0) == (0, True, True)
     assert (repeated > 0, written_twice > 0) == (True, True)

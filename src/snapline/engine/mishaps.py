@@ -59,20 +59,27 @@ class Breaker:
     def broken(self, mishap: Mishap, attempt: int) -> dict[str, Batch] | None:
         """The output of each sink if this happens; None if that makes the dataflow raise.
 
-        Each attempt is another moment.
+        Each attempt is another moment; in the last of three, batches go wrong at the very end, where what
+        comes later cannot make up for it.
         """
 
         def stage(plan: TaskPlan) -> Stage:
-            steps = self._stages[plan.task].steps
-            if _operator_of(plan.task) != mishap.operator or not steps:
+            if _operator_of(plan.task) != mishap.operator or not self._stages[plan.task].steps:
                 return Plain(plan.operator())
-            dice = random.Random(f"{attempt}:{mishap}:{plan.task}")
-            return _Unlucky(plan, mishap.kind, dice.randint(steps // 4, 3 * steps // 4) + 1)
+            return _Unlucky(plan, mishap.kind, self._moment(mishap, plan.task, attempt))
 
         try:
             return reference_output(self._deployment, self._order, stage)
         except SnaplineError:
             return None
+
+    def _moment(self, mishap: Mishap, task: TaskId, attempt: int) -> int:
+        """At which of its steps with records something happens to a task: 1, 2, ..."""
+        steps = self._stages[task].steps
+        if mishap.kind != "forgets" and attempt % 3 == 2:
+            return steps
+        dice = random.Random(f"{attempt}:{mishap}:{task}")
+        return dice.randint(steps // 4, 3 * steps // 4) + 1
 
 
 def _operator_of(task: TaskId) -> str:

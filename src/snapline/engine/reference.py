@@ -26,8 +26,8 @@ from snapline.errors import SnaplineError, UsageError
 from snapline.ids import ChannelId, Millis, TaskId
 from snapline.storage.api import Ingress
 
-BATCHES, BATCH_RECORDS_MAX = 20, 3_000
-"""A partition is read in at least so many batches: the fewer, the fewer orders there are."""
+BATCHES, BATCH_RECORDS_MAX = (20, 20, 100), 3_000
+"""A partition is read in at least so many batches, some orders in more: few batches have few orders."""
 
 SKEW = 4.0
 """A source may be read so many times as often as the next one."""
@@ -111,7 +111,9 @@ class _Reference:
 
     def run(self, order: int) -> dict[str, Batch]:
         """Read everything, in an order of the dice."""
-        sources = [_Source(plan) for plan in self.plans.values() if plan.ingress is not None]
+        batches = BATCHES[order % len(BATCHES)]
+        plans = [plan for plan in self.plans.values() if plan.ingress is not None]
+        sources = [_Source(plan, batches) for plan in plans]
         weights = _weights(order, len(sources), self.dice)
         weighed = list(zip(sources, weights, strict=True))
         for source in sources:
@@ -119,8 +121,8 @@ class _Reference:
         self._drain()
         while weighed := [(source, weight) for source, weight in weighed if not source.ended]:
             ((source, _),) = self.dice.choices(weighed, [weight for _, weight in weighed])
-            batches = source.read(self.dice)
-            self._work(source.plan, Step(IN, tuple(batches), source.rose()))
+            read = tuple(source.read(self.dice))
+            self._work(source.plan, Step(IN, read, source.rose()))
             self._drain()
         return {
             sink: concat([batch for task in tasks for batch in self.written[task]])
@@ -184,9 +186,10 @@ def _weights(order: int, sources: int, dice: random.Random) -> list[float]:
 class _Source:
     """How far one source has been read."""
 
-    def __init__(self, plan: TaskPlan) -> None:
+    def __init__(self, plan: TaskPlan, batches: int) -> None:
         assert plan.ingress is not None
         self.plan = plan
+        self.batches = batches
         self.ingress: Ingress = plan.ingress
         self.ends = {p: self._end(p) for p in plan.partitions}
         self.offsets = dict.fromkeys(plan.partitions, 0)
@@ -217,7 +220,7 @@ class _Source:
         batches = []
         for partition, offset in self.offsets.items():
             end = self.ends[partition]
-            most = min(max(1, 2 * end // BATCHES), BATCH_RECORDS_MAX)
+            most = min(max(1, 2 * end // self.batches), BATCH_RECORDS_MAX)
             stop = min(offset + dice.randint(1, most), end)
             if stop > offset:
                 batches.append(self.ingress.read(partition, offset, stop))

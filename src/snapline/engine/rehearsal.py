@@ -38,7 +38,7 @@ GAP, GROWTH = 1.5, 1.07
 DELTAS_MAX = 8
 
 RESTORES_MIN, ROUNDS_MAX = 10, 4
-"""All is done again, at other moments, while a task was restored less often than that; small input is quick."""
+"""All is done again, at other moments, while a task was restored less often: small input is quick."""
 
 
 @dataclass(frozen=True, slots=True)

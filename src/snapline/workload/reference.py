@@ -15,7 +15,7 @@ and that this hides a fault, next to none.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -30,6 +30,8 @@ from snapline.workload.views import Names, Rows, Table, View, hashes_of, steady_
 
 Output: TypeAlias = Mapping[str, Batch]
 """The rows of each sink."""
+
+_Tables: TypeAlias = Mapping[str, Table]
 
 ORDERS = (3, 6, 11)
 """So many orders of input are tried; more than the first few only if the output differs from them."""
@@ -151,30 +153,34 @@ class Comparer:
 
     def _notices(self, level: Guarantee, harm: Break) -> bool:
         """Whether a break shows, or never changes anything."""
-        changed = False
-        for attempt in range(ATTEMPTS):
-            plain, broken = self._broken(harm, attempt)
-            if broken is None:
-                return True
-            changed |= not all(_identical(plain[s].batch, broken[s].batch) for s in plain)
-            for sink, view in self._used(level):
-                findings = Findings(level)
-                right, wrong = plain[sink].seen(view), broken[sink].seen(view)
-                if not right.same(wrong):
-                    _hold(findings, sink, wrong, right, view)
-                if findings.problems:
-                    return True
-        return not changed
+        attempts = [partial(self._broken, harm, attempt) for attempt in range(ATTEMPTS)]
+        if any(self._shows(level, *attempt()) for attempt in attempts):
+            return True
+        return not any(_changed(*attempt()) for attempt in attempts)
 
-    def _break(
-        self, harm: Break, attempt: int
-    ) -> tuple[Mapping[str, Table], Mapping[str, Table] | None]:
+    def _shows(self, level: Guarantee, plain: _Tables, broken: _Tables | None) -> bool:
+        if broken is None:
+            return True
+        findings = Findings(level)
+        for sink, view in self._used(level):
+            right, wrong = plain[sink].seen(view), broken[sink].seen(view)
+            if not right.same(wrong):
+                _hold(findings, sink, wrong, right, view)
+            if findings.problems:
+                return True
+        return False
+
+    def _break(self, harm: Break, attempt: int) -> tuple[_Tables, _Tables | None]:
         plain, broken = harm.outputs(attempt)
         return _tables(plain), None if broken is None else _tables(broken)
 
 
-def _tables(output: Output) -> dict[str, Table]:
+def _tables(output: Output) -> _Tables:
     return {sink: Table(batch) for sink, batch in output.items()}
+
+
+def _changed(plain: _Tables, broken: _Tables | None) -> bool:
+    return broken is None or not all(_identical(plain[s].batch, broken[s].batch) for s in plain)
 
 
 def _identical(these: Batch, those: Batch) -> bool:
@@ -194,19 +200,21 @@ def _listed(words: Sequence[str]) -> str:
 def _hold(findings: Findings, sink: str, here: Rows, right: Rows, view: View) -> None:
     """Hold what a view shows of a sink against what it should show; the two differ."""
     before = len(findings.problems)
-    for row, copies, others in _more(right.hashes, here.hashes):
+    expected, found = right.hashes(), here.hashes()
+    shown, wrong = right.batch, here.batch
+    for row, copies, others in _more(expected, found):
         because = f"it should come out {_times(copies)} and came out {_times(others)}"
-        findings.lack("missing", _describe(sink, right, row), because)
-    for row, copies, others in _more(here.hashes, right.hashes):
-        name = _describe(sink, here, row)
+        findings.lack("missing", _describe(sink, shown, right.exact, row), because)
+    for row, copies, others in _more(found, expected):
+        name = _describe(sink, wrong, here.exact, row)
         if others:
             because = f"it came out {_times(copies)} and should {_times(others)}"
             findings.excess("duplicate", name, because)
         else:
             findings.excess("invented", name, "it came out, and does not without failures")
     if len(findings.problems) == before and right.same_exact(here):
-        wrong = [n for n in right.fractions if not right.same_fraction(here, n)]
-        because = f"{' and '.join(wrong)} differ by more than rounding from runs without failures"
+        names = [n for n in right.fractions if not right.same_fraction(here, n)]
+        because = f"{' and '.join(names)} differ by more than rounding from runs without failures"
         findings.instead(f"{sink}: {view.words}", because)
 
 
@@ -220,11 +228,10 @@ def _more(these: Hashes, those: Hashes) -> Iterator[tuple[int, int, int]]:
         yield int(rows[at]), int(counts[at]), int(others[at])
 
 
-def _describe(sink: str, shown: Rows, row: int) -> str:
-    columns = shown.exact
+def _describe(sink: str, batch: Batch, columns: Names, row: int) -> str:
     if not columns:
         return f"a row of {sink}"
-    (values,) = rows_of(shown.batch.slice(row, row + 1), *columns)
+    (values,) = rows_of(batch.slice(row, row + 1), *columns)
     said = ", ".join(f"{name}={value}" for name, value in zip(columns, values, strict=True))
     return f"{sink}({said})"
 

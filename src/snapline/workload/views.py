@@ -3,7 +3,7 @@
 A view makes a table of the rows of a sink, and tables are compared as multisets of rows. The best view is
 all columns. Where runs without failures differ in that, others are tried: the rows without some of their
 columns; which keys there are; and for each key, of a column that depends on the order, the last value, the
-first, the least, the greatest, the sum, the steps from one value to the next, and whether it ever falls.
+first, the least, the greatest, the sum, the steps from one value to the next, and that it never falls.
 Of a running sum the last value and the steps are the same in every order; of a running maximum, the last.
 
 Rows have an order within one task of a sink, and the tasks follow each other: `last` means something where
@@ -13,7 +13,7 @@ Numbers with a fraction are compared up to rounding, since the order of input de
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeAlias
 
@@ -54,87 +54,88 @@ def hashes_of(batch: Batch, columns: Sequence[str]) -> Hashes:
 
 
 class Rows:
-    """A table whose rows are compared as a multiset, fractions up to rounding."""
+    """A table whose rows are compared as a multiset, fractions up to rounding.
 
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
+    It keeps what a comparison needs and makes the rows again for whoever wants to see them: there are many.
+    """
+
+    def __init__(self, make: Callable[[], Batch], scale: float = 0.0) -> None:
+        self._make = make
+        self._scale = scale  # of the numbers of which its fractions were made, for the rounding
+        batch = make()
+        self.length = batch.length
         self.exact: Names = tuple(n for n, c in batch.columns.items() if not is_fraction(c))
         self.fractions: Names = tuple(n for n, c in batch.columns.items() if is_fraction(c))
-        self._hashes: Hashes | None = None
-        self._print: tuple[int, int, int] | None = None
-        self._sorted: dict[str, Array] = {}
+        hashes = hashes_of(batch, self.exact)
+        mixed = hash_columns([hashes.view(np.int64)]) if len(hashes) else hashes
+        #: equal multisets have equal ones, and others practically never
+        self._print = (int(hashes.sum()), int(mixed.sum()))
+        self._sorted = {n: batch[n][np.lexsort((batch[n], hashes))] for n in self.fractions}
 
     @property
+    def batch(self) -> Batch:
+        """The rows."""
+        return self._make()
+
     def hashes(self) -> Hashes:
         """One hash per row, over all but the fractions."""
-        if self._hashes is None:
-            self._hashes = hashes_of(self.batch, self.exact)
-        return self._hashes
+        return hashes_of(self.batch, self.exact)
 
     def same(self, other: "Rows") -> bool:
         """Whether these are the same rows as those."""
-        if not self.batch.length and not other.batch.length:
+        if not self.length and not other.length:
             return True
-        if set(self.batch.columns) != set(other.batch.columns):
-            return False
         return self.same_exact(other) and all(self.same_fraction(other, n) for n in self.fractions)
 
     def same_exact(self, other: "Rows") -> bool:
         """Whether the rows are the same in all but the fractions."""
-        return self._fingerprint() == other._fingerprint()
+        names = self.exact == other.exact and self.fractions == other.fractions
+        return names and self.length == other.length and self._print == other._print
 
     def same_fraction(self, other: "Rows", name: str) -> bool:
         """Whether the rows, which are the same but for the fractions, are so with this one, too.
 
         Rounding by a little moves the sorted values of equal rows by as little.
         """
-        these, those = self._in_order(name), other._in_order(name)
+        these, those = self._sorted[name], other._sorted[name]
         finite = np.abs(these[np.isfinite(these)])
-        rounding = ROUNDING.get(self.batch[name].dtype.itemsize, min(ROUNDING.values()))
-        most = float(finite.max(initial=0.0)) * rounding
+        rounding = ROUNDING.get(these.dtype.itemsize, min(ROUNDING.values()))
+        most = max(self._scale, float(finite.max(initial=0.0))) * rounding
         return bool(np.isclose(these, those, rtol=0, atol=most, equal_nan=True).all())
 
-    def _fingerprint(self) -> tuple[int, int, int]:
-        """Sums over all rows: equal multisets have equal ones, and others practically never."""
-        if self._print is None:
-            hashes = self.hashes
-            mixed = hash_columns([hashes.view(np.int64)]) if len(hashes) else hashes
-            self._print = len(hashes), int(hashes.sum()), int(mixed.sum())
-        return self._print
 
-    def _in_order(self, name: str) -> Array:
-        if name not in self._sorted:
-            values = self.batch[name].astype(np.float64)
-            self._sorted[name] = values[np.lexsort((values, self.hashes))]
-        return self._sorted[name]
-
-
-@dataclass(slots=True)
 class Table:
-    """The rows of one sink in one run, with what views have made of them."""
+    """The rows of one sink in one run, with what is known of views of them."""
 
-    batch: Batch
-    _grouped: dict[Names, tuple[_Ints, _Ints]] = field(default_factory=dict)
-    _rows: dict["View", Rows] = field(default_factory=dict)
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self._rows: dict[View, Rows] = {}
+        self._grouped: tuple[Names, _Ints, _Ints] | None = None  # by the key asked for last
 
     def seen(self, view: "View") -> Rows:
         """What a view shows of them."""
         if view not in self._rows:
             known = set(view.key + view.columns) <= set(self.batch.columns)
-            shown = view.show(self) if known and self.batch.length else Batch({}, 0)
-            self._rows[view] = Rows(shown)
+            if known and self.batch.length:
+                self._rows[view] = Rows(lambda: view.show(self), view.scale(self.batch))
+            else:
+                self._rows[view] = Rows(lambda: Batch({}, 0))
         return self._rows[view]
 
     def grouped(self, key: Names) -> tuple[_Ints, _Ints]:
         """The rows in an order in which equal keys stand together, and where each key begins."""
-        if key not in self._grouped:
+        if self._grouped is None or self._grouped[0] != key:
             hashes = hashes_of(self.batch, key)
             order = np.argsort(hashes, kind="stable")
             ordered = hashes[order]
             first = np.ones(len(order), bool)
             first[1:] = ordered[1:] != ordered[:-1]
-            self._grouped[key] = order, np.flatnonzero(first)
-        return self._grouped[key]
+            self._grouped = key, order, np.flatnonzero(first)
+        return self._grouped[1:]
+
+    def let_go(self) -> None:
+        """Forget what can be made again."""
+        self._grouped = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,19 @@ class View:
         if self.kind == "keys":
             return f"which values of {each} there are"
         of = f"of each {each}" if self.key else "of all rows"
-        return f"the {self.kind} {self.columns[0]} {of}"
+        return f"the {self.label} {of}"
+
+    @property
+    def label(self) -> str:
+        """The name of what it shows beside the key."""
+        return f"{self.kind} {self.columns[0]}"
+
+    def scale(self, batch: Batch) -> float:
+        """How large the numbers are of which it makes others: so coarse is the rounding of these."""
+        if self.kind == "rows":
+            return 0.0
+        values = [batch[name] for name in self.columns if is_fraction(batch[name])]
+        return max((float(np.abs(v[np.isfinite(v)]).max(initial=0.0)) for v in values), default=0.0)
 
     def show(self, table: Table) -> Batch:
         """The table that it makes."""
@@ -176,7 +189,7 @@ class View:
             return keys
         (name,) = self.columns
         column = table.batch.columns[name]
-        label = f"{self.kind} {name}"
+        label = self.label
         if self.kind in {"first", "last"}:
             rows = order[starts] if self.kind == "first" else order[_ends(starts, len(order))]
             return keys.with_columns(**{label: table.batch.select(name).take(rows)[name]})
@@ -204,17 +217,24 @@ def _steps(values: Array, starts: _Ints) -> Array:
     return steps
 
 
-def _falls(values: Array, starts: _Ints) -> Array:
-    """Whether the values of each key ever fall."""
-    falls = np.zeros(len(values), bool)
-    falls[1:] = values[1:] < values[:-1]
-    falls[starts] = False
-    return np.logical_or.reduceat(falls, starts)
+def _ever(compare: Callable[[Array, Array], Array]) -> Callable[[Array, _Ints], Array]:
+    """Whether this is ever true of a value of each key and the one before it."""
+
+    def reduced(values: Array, starts: _Ints) -> Array:
+        true = np.zeros(len(values), bool)
+        true[1:] = compare(values[1:], values[:-1])
+        true[starts] = False
+        return np.logical_or.reduceat(true, starts)
+
+    return reduced
 
 
-_FALLS = "falls of"
+_NEVER = ("falls of", "repetitions of")
+"""What some columns never do in any order of input; where it happens at all, it may happen anywhere."""
+
 _REDUCED: Mapping[str, Callable[[Array, _Ints], Array]] = {
-    _FALLS: _falls,
+    "falls of": _ever(np.less),
+    "repetitions of": _ever(np.equal),
     "least": lambda values, starts: np.minimum.reduceat(values, starts),
     "greatest": lambda values, starts: np.maximum.reduceat(values, starts),
     "sum of": lambda values, starts: np.add.reduceat(_wide(values), starts),
@@ -242,11 +262,15 @@ def steady_views(references: Sequence[Table], keys: Sequence[Names]) -> list[Vie
         if key and not any(set(key) <= set(view.columns) for view in rows):
             derived.append(View("keys", key, ()))
         derived += _of_values(references, key, [name for name in free if name not in key], columns)
+    for table in references:
+        table.let_go()
     return rows + derived
 
 
 def _agree(references: Sequence[Table], view: View) -> bool:
     first, *others = (table.seen(view) for table in references)
+    if view.kind in _NEVER and first.batch[view.label].any():
+        return False
     return all(first.same(other) for other in others)
 
 
@@ -294,12 +318,12 @@ def _of_values(
 ) -> list[View]:
     """The steady views of the values of each key.
 
-    That a column never falls is little by itself, and may be so by chance: it counts beside others.
+    That a column never falls or repeats itself may be so by chance: it counts beside other views.
     """
     found: list[View] = []
     for name in free:
         kinds = _OF_NUMBERS if is_number(columns[name]) else ("last", "first")
         views = [View(kind, key, (name,)) for kind in kinds]
         agreed = [view for view in views if _agree(references, view)]
-        found += agreed if any(view.kind != _FALLS for view in agreed) else []
+        found += agreed if any(view.kind not in _NEVER for view in agreed) else []
     return found

@@ -81,7 +81,8 @@ def test_the_steps_and_the_last_value_of_a_running_sum_are_compared():
     assert comparison.kept == "yes"
     assert comparison.views == (
         "of 'out' the rows of (key, number), the last total of each key, the steps of total of each "
-        "key, the falls of total of each key, the greatest total of each key",
+        "key, the falls of total of each key, the repetitions of total of each key, the greatest total "
+        "of each key",
     )
 
 
@@ -167,7 +168,9 @@ def test_output_that_never_comes_out_the_same_is_undecided():
 
     comparison = at({"out": Batch.of(a=[99], b=[98])}, different)
     assert comparison.kept == "unknown"
-    assert "runs without failures differ, too, in all that is known of 'out'" in comparison.undecided
+    assert (
+        "runs without failures differ, too, in all that is known of 'out'" in comparison.undecided
+    )
 
 
 def test_a_weaker_promise_is_judged_by_rows_only():
@@ -255,3 +258,19 @@ def test_wide_rows_with_many_free_columns_are_judged_by_what_is_left():
     views = steady_views([Table(reference(order)["out"]) for order in range(3)], KEY)
     assert [view.words for view in views] == ["the rows of (key)"]
     assert at(reference(7), reference).kept == "yes"
+
+
+def test_a_repeated_row_of_a_running_maximum_is_found_and_a_column_that_may_fall_accuses_nobody():
+    whole = highest(77)["out"]
+    last = len(whole) - 1
+    twice = {"out": whole.take(np.r_[np.arange(len(whole)), last])}
+    assert at(twice, highest).kept == "no"
+
+    def falls(order):
+        """The first value depends on the order; it falls in all but the twentieth."""
+        first = 5 if order < 20 else 1
+        return {"out": Batch.of(key=[1, 1], value=[first, 3])}
+
+    assert at(falls(20), falls, breaks=[]).problems[0].record == "out(key=1, value=5)"
+    views = steady_views([Table(falls(order + 19)["out"]) for order in range(2)], KEY)
+    assert not [view for view in views if view.kind == "falls of"]
