@@ -11,10 +11,10 @@ import snapline as sl
 from snapline.core.protocol import Options
 from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
+from snapline.judge.expected import judge_output
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.driver import Driver
 from snapline.runtime.flows import Program
-from snapline.runtime.judge import judge
 from snapline.runtime.process_slots import ProcessSlots
 from snapline.runtime.rundir import RunDirectory
 
@@ -97,7 +97,7 @@ def killed_run(tmp_path, operator):
     problem = driver.run()
     launcher.complaints()
     assert "lost" in seen
-    return judge(program, job, public(directory, job), reference=True, problem=problem)
+    return judge_output(program, job, public(directory, job), reference=True, problem=problem)
 
 
 def test_a_running_sum_that_forgets_its_state_is_condemned_and_named(tmp_path):

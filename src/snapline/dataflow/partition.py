@@ -122,6 +122,13 @@ def _raw(column: Column) -> Hashes:
     if column.dtype.kind == "f":
         # -0.0 and 0.0 are equal, so their bits must be too.
         return (column.astype(np.float64) + 0.0).view(np.uint64)
+    if column.dtype.kind == "U":
+        return _hash_varlen(Varlen.of("str", column.tolist()))
+    if column.dtype.kind not in "biumM":
+        # Of any other kind the bytes count: a number made of it might leave something out.
+        size, whole = column.dtype.itemsize, np.ascontiguousarray(column)
+        offsets = np.arange(len(column) + 1, dtype=np.int64) * size
+        return _hash_varlen(Varlen("bytes", offsets, whole.view(np.uint8)))
     return column.astype(np.int64, copy=False).view(np.uint64)
 
 

@@ -129,3 +129,11 @@ def test_the_hash_is_the_same_in_every_process():
         assert result.stdout.strip() == here
     assert hash_columns([batch["i"]])[0] == 1728126540103167513
     assert hash_columns([batch["s"]])[1] == 6274594320814913651
+
+
+def test_columns_of_any_kind_are_told_apart():
+    """Text as numpy has it equals a `str` column, and no part of a complex number is left out."""
+    text = hash_columns([np.array(["to", "be", ""])])
+    assert (text == hash_columns([Varlen.of("str", ["to", "be", ""])])).all()
+    complexes = hash_columns([np.array([1 + 2j, 1 + 3j, 2 + 2j])])
+    assert len(set(complexes.tolist())) == 3
