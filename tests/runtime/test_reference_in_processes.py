@@ -69,7 +69,9 @@ class Highest(Totals):
 def flow_of(operator):
     flow = sl.Dataflow("totals")
     numbers = flow.source(
-        sl.generated(lambda n: {"key": np.where(n % 2, 1, n % 7), "value": n * n % 997}, rate=400)
+        sl.generated(
+            lambda n: {"key": np.where(n % 3, n % 50, 1), "value": n * n % 99_991}, rate=800
+        )
     )
     kept = numbers.filter(lambda batch: batch["value"] % 5 > 0)
     kept.key_by("key").apply(operator, name="totals").sink("out")
