@@ -70,37 +70,55 @@ def q1(params, found, level):
     return findings.problems
 
 
+LOT = ("id", "time", "seller", "category", "reserve")
+PERSON = ("name", "city", "state")
+
+
+def shown(found, always):
+    """What the query is about, and all else that came out with it."""
+    others = (*LOT, *PERSON, "id_right", "time_right")
+    return (*always, *(n for n in others if n in found.columns and n not in always))
+
+
+def facts(source):
+    """The records of a source as dictionaries."""
+    batch = source.everything()
+    return [dict(zip(batch.columns, row, strict=True)) for row in batch.rows()]
+
+
+def sale(lot, person, window=None):
+    """All columns of a pair."""
+    right = {"id_right": person["id"], "time_right": person["time"], "window": window}
+    return {**{name: person[name] for name in PERSON}, **{n: lot[n] for n in LOT}, **right}
+
+
 def q3(params, found, level):
-    people = model.persons(params).everything()
-    local = {
-        person: facts
-        for person, *facts in rows_of(people, "person", "name", "city", "state")
-        if facts[-1] in oracle.LOCAL_STATES
-    }
-    lots = rows_of(model.auctions(params).everything(), "auction", "seller", "category")
-    expected = {
-        (auction, seller): tuple(local[seller])
-        for auction, seller, category in lots
-        if category == oracle.CATEGORY and seller in local
-    }
-    rows = rows_of(found, "auction", "person", "name", "city", "state")
-    return pairs(expected, rows, level)
+    people = {p["person"]: p for p in facts(model.persons(params))}
+    values = shown(found, ("name", "city", "state"))
+    expected = {}
+    for lot in facts(model.auctions(params)):
+        person = people.get(lot["seller"])
+        wanted = lot["category"] == oracle.CATEGORY
+        if wanted and person and person["state"] in oracle.LOCAL_STATES:
+            whole = sale(lot, person)
+            expected[lot["auction"], lot["seller"]] = tuple(whole[name] for name in values)
+    return pairs(expected, rows_of(found, "auction", "person", *values), level)
 
 
 def q8(params, found, level):
     length = oracle.window_ms(params)
-    people = model.persons(params, oracle.DISORDER_MS).everything()
     registered = {
-        (person, time - time % length): name
-        for person, time, name in rows_of(people, "person", "time", "name")
+        (p["person"], p["time"] - p["time"] % length): p
+        for p in facts(model.persons(params, oracle.DISORDER_MS))
     }
-    lots = model.auctions(params, oracle.DISORDER_MS).everything()
+    values = shown(found, ("name", "reserve", "window"))
     expected = {}
-    for auction, seller, time, reserve in rows_of(lots, "auction", "seller", "time", "reserve"):
-        window = time - time % length
-        if (seller, window) in registered:
-            expected[auction, seller] = (registered[seller, window], reserve, window)
-    return pairs(expected, rows_of(found, "auction", "person", "name", "reserve", "window"), level)
+    for lot in facts(model.auctions(params, oracle.DISORDER_MS)):
+        window = lot["time"] - lot["time"] % length
+        if (lot["seller"], window) in registered:
+            whole = sale(lot, registered[lot["seller"], window], window)
+            expected[lot["auction"], lot["seller"]] = tuple(whole[name] for name in values)
+    return pairs(expected, rows_of(found, "auction", "person", *values), level)
 
 
 def pairs(expected, rows, level):
