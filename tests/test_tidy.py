@@ -14,12 +14,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "snapline"
 
-NOUNS = {"ids", "errors", "batch", "durations"}
+NOUNS = {"ids", "errors", "batch", "durations", "arguments"}
 LAYERS: dict[str, set[str]] = {
     "ids": set(),
     "errors": set(),
     "batch": {"ids", "errors"},
     "durations": {"ids", "errors"},
+    "arguments": {"ids", "errors", "durations"},
     "core": NOUNS,
     "chaos": {"ids", "errors", "durations"},
     "recovery": NOUNS | {"core"},
@@ -41,7 +42,7 @@ LAYERS["runs"] = LAYERS["judge"] | {"judge"}
 LAYERS["systems"] = LAYERS["runs"] | {"runs"}
 LAYERS["api"] = {*LAYERS} - {"report", "sim"}
 LAYERS["cli"] = {*LAYERS}
-LAYERS["__main__"] = {"cli"}
+LAYERS["__main__"] = {"cli", "runtime"}
 
 SANS_IO = ("core", "protocols", "recovery", "engine", "dataflow")
 WORLD = {"asyncio", "logging", "os", "pathlib", "pyspark", "socket"}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from snapline.core.policy import FaultTolerance
     from snapline.dataflow.graph import Dataflow
     from snapline.dataflow.operator import Capture, Operator
-    from snapline.errors import GraphError, SnaplineError, UsageError
+    from snapline.errors import GraphError, NotStarted, SnaplineError, UsageError
     from snapline.workload.own import generated, records
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Dataflow",
     "FaultTolerance",
     "GraphError",
+    "NotStarted",
     "Operator",
     "SnaplineError",
     "UsageError",
@@ -43,7 +44,7 @@ _HOMES = {
     "snapline.core.policy": ("FaultTolerance",),
     "snapline.dataflow.graph": ("Dataflow",),
     "snapline.dataflow.operator": ("Capture", "Operator"),
-    "snapline.errors": ("GraphError", "SnaplineError", "UsageError"),
+    "snapline.errors": ("GraphError", "NotStarted", "SnaplineError", "UsageError"),
     "snapline.workload.own": ("generated", "records"),
 }
 _HOME_BY_NAME = {name: home for home, names in _HOMES.items() for name in names}

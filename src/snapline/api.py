@@ -9,15 +9,14 @@ run = sl.run(flow, spark, protocol="uncoordinated", slots=2, duration="30s", fau
 run.verdict, run.metrics, run.output().show()
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
-from snapline.chaos.faults import describe
-from snapline.chaos.plan_file import read_plan
-from snapline.chaos.soak import soak
+from snapline import arguments
+from snapline.arguments import Rule, checked, instance, optional, span
 from snapline.dataflow.graph import Dataflow
 from snapline.durations import millis
 from snapline.errors import UsageError
@@ -29,22 +28,54 @@ from snapline.runs.finished import Run
 from snapline.runtime.driver import Timeouts
 from snapline.runtime.flows import load_flow
 from snapline.runtime.generate import stored_input
+from snapline.runtime.ready import check_own_cores, check_session
 from snapline.runtime.rundir import RUNS
 from snapline.runtime.spark import available_slots
-from snapline.runtime.spec import LOOPBACK, Spec
+from snapline.runtime.spec import LOOPBACK, RULES, spec_from
 from snapline.runtime.timeline import Watcher
 from snapline.storage.api import Ingress
 from snapline.systems import run as systems
 from snapline.systems.base import System
 from snapline.systems.registry import system_of
 from snapline.systems.run import SystemRun
-from snapline.workload import settings_of
-from snapline.workload.base import Size, size_of
+from snapline.workload.base import Size
 
 Duration = str | Millis
 """`"5s"`, `"200ms"`, `"2m"`, or a number of milliseconds."""
 
 
+def _a_watcher(value: Any, name: str) -> Watcher:
+    if not all(callable(getattr(value, method, None)) for method in ("event", "second")):
+        raise arguments.refused(name, "something with the methods event and second", value)
+    watcher: Watcher = value
+    return watcher
+
+
+def _a_system(value: Any, name: str) -> System | str:
+    if isinstance(value, str):
+        return arguments.text(value, name)
+    if not all(callable(getattr(value, method, None)) for method in ("start", "input", "stop")):
+        raise arguments.refused(name, "the name of a system, or an adapter of your own", value)
+    system: System = value
+    return system
+
+
+_OWN_RULES: Mapping[str, Rule] = {
+    "flow": instance((Dataflow, str), "a Dataflow, the name of a workload, or 'my_flow.py:flow'"),
+    "spark": optional(check_session),
+    "slots": optional(RULES["slots"]),
+    "settings": optional(RULES["settings"]),
+    "heartbeat": span(1),
+    "silence": span(1),
+    "runs": arguments.path,
+    "resume": optional(arguments.text),
+    "watcher": optional(_a_watcher),
+}
+_RUN_RULES = {**RULES, **_OWN_RULES}
+_RUN_ON_RULES = {**_RUN_RULES, "system": _a_system, "flow": arguments.text}
+
+
+@checked(_RUN_RULES)
 def run(
     flow: Dataflow | str,
     spark: SparkSession | None = None,
@@ -73,6 +104,7 @@ def run(
     listen: str = LOOPBACK,
     heartbeat: Duration = "200ms",
     silence: Duration = "2s",
+    oversubscribe: bool = False,
     runs: str | Path = RUNS,
     resume: str | None = None,
     watcher: Watcher | None = None,
@@ -108,39 +140,45 @@ def run(
         listen: the address of this machine at which Spark's executors reach it.
         heartbeat: how often slots say that they live.
         silence: after how long without a heartbeat a slot is given up.
+        oversubscribe: more than 16 slots for each core of this machine, and the patience for it.
         runs: where the run's directory is made.
         resume: go on with this run (a name, or `"last"`) from its last line; it keeps its settings.
         watcher: is told of every event and every second while it runs.
+
+    Raises:
+        UsageError: an argument, the dataflow or a fault is wrong; nothing has run.
+        NotStarted: all of it is fine, but it cannot run here: there is no Java, Spark does not start, or
+            its workers have no Snapline; nothing has run.
     """
     if slots is None:
         slots = available_slots(spark) if spark is not None else runtime.default_slots()
-    duration_ms = millis(duration)
-    named = read_plan(faults) if isinstance(faults, str) else "; ".join(map(read_plan, faults))
-    spec = Spec(
-        flow if isinstance(flow, str) else flow.name,
-        protocol,
-        guarantee,
-        slots,
-        rate_of(str(rate)),
-        duration_ms,
-        millis(interval),
-        named_or_drawn(named, chaos, slots, duration_ms),
-        spares,
-        seed,
-        str(Path(input).resolve()) if input is not None else None,
-        reference,
-        publish_lag,
-        journal,
-        listen,
-        records=records,
-        size=size_of(size),
-        hot=hot,
-        hot_ms=millis(hot_moves, "hot_moves"),
-        settings=settings_of(flow if isinstance(flow, str) else flow.name, settings or {}),
-        drawn=chaos is not None,
-        allow_vacuous=allow_vacuous,
-        shared=shared,
-    )
+    given = {
+        "flow": flow if isinstance(flow, str) else flow.name,
+        "protocol": protocol,
+        "guarantee": guarantee,
+        "slots": slots,
+        "rate": rate,
+        "duration": duration,
+        "interval": interval,
+        "faults": faults,
+        "chaos": chaos,
+        "spares": spares,
+        "seed": seed,
+        "input": input,
+        "reference": reference,
+        "publish_lag": publish_lag,
+        "journal": journal,
+        "listen": listen,
+        "records": records,
+        "size": size,
+        "hot": hot,
+        "hot_moves": hot_moves,
+        "settings": settings or {},
+        "oversubscribe": oversubscribe,
+        "allow_vacuous": allow_vacuous,
+        "shared": shared,
+    }
+    spec = spec_from(given, lambda name: name)
     return runtime.run(
         spec,
         spark,
@@ -152,6 +190,7 @@ def run(
     )
 
 
+@checked(_RUN_ON_RULES)
 def run_on(
     system: System | str,
     flow: str,
@@ -167,6 +206,7 @@ def run_on(
     hot: int = 0,
     hot_moves: Duration = 0,
     settings: Mapping[str, str | int] | None = None,
+    oversubscribe: bool = False,
     runs: str | Path = RUNS,
 ) -> SystemRun:
     """Put another system to the test: `sl.run_on("structured-streaming", "sst", faults=...)`.
@@ -175,24 +215,35 @@ def run_on(
     once unless given; `slots` how many cores it has; all else is as for `run`.
     """
     adapter = system_of(system) if isinstance(system, str) else system
-    spec = Spec(
-        flow,
-        guarantee=guarantee,
-        slots=slots if slots is not None else runtime.default_slots(),
-        rate=rate_of(str(rate)),
-        duration_ms=millis(duration),
-        faults=read_plan(faults) if isinstance(faults, str) else "; ".join(map(read_plan, faults)),
-        seed=seed,
-        records=records,
-        size=size_of(size),
-        hot=hot,
-        hot_ms=millis(hot_moves, "hot_moves"),
-        settings=settings_of(flow, settings or {}),
-        system=system if isinstance(system, str) else adapter.name,
-    )
+    given = {
+        "flow": flow,
+        "guarantee": guarantee,
+        "slots": slots if slots is not None else runtime.default_slots(),
+        "rate": rate,
+        "duration": duration,
+        "faults": faults,
+        "seed": seed,
+        "records": records,
+        "size": size,
+        "hot": hot,
+        "hot_moves": hot_moves,
+        "settings": settings or {},
+        "oversubscribe": oversubscribe,
+        "system": system if isinstance(system, str) else adapter.name,
+    }
+    spec = spec_from(given, lambda name: name)
+    check_own_cores(spec)
     return systems.run(spec, adapter, runs=Path(runs))
 
 
+@checked(
+    {
+        "name": arguments.text,
+        "spark": optional(check_session),
+        "runs": arguments.path,
+        "flow": optional(_OWN_RULES["flow"]),
+    }
+)
 def open_run(
     name: str = "last",
     spark: SparkSession | None = None,
@@ -209,6 +260,7 @@ def open_run(
     return finished.open_run(Path(runs), name, spark, named)
 
 
+@checked({"directory": arguments.path, "source": arguments.text})
 def stored(directory: str | Path, source: str) -> Ingress:
     """A source of an input that `snapline generate` has written: `sl.stored("input", "bids")`."""
     sources = stored_input(Path(directory)).sources
@@ -217,33 +269,16 @@ def stored(directory: str | Path, source: str) -> Ingress:
     return sources[source]
 
 
-def named_or_drawn(faults: str, chaos: str | None, slots: int, duration_ms: Millis) -> str:
-    """The faults of a run: those that were named, or those that chaos draws."""
-    if chaos is None:
-        return faults
-    if faults:
-        raise UsageError("faults and chaos exclude each other: name the faults, or draw them")
-    return describe(soak(chaos, slots, duration_ms))
-
-
-def rate_of(text: str) -> int | Literal["max"]:
-    """A number of records per second, or `max`; UsageError if it is neither."""
-    if text == "max":
-        return "max"
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(
-            f"a rate is a number of records per second from 1 on, or max: not {text!r}"
-        )
-    return int(text)
-
-
-def timeouts(heartbeat: Duration, silence: Duration) -> Timeouts:
+def timeouts(
+    heartbeat: Duration, silence: Duration, written: Callable[[str], str] = lambda name: name
+) -> Timeouts:
     """How quickly silence is noticed; UsageError if it makes no sense."""
-    beat_s, silence_s = millis(heartbeat) / 1000, millis(silence) / 1000
+    beat_s = millis(heartbeat, written("heartbeat"), least_ms=1) / 1000
+    silence_s = millis(silence, written("silence"), least_ms=1) / 1000
     if not 0 < 2 * beat_s <= silence_s:
         raise UsageError(
-            f"silence ({silence_s} s) must be at least two heartbeats ({beat_s} s): a slot that misses "
-            "one would be given up"
+            f"{written('silence')} ({silence_s} s) must be at least two heartbeats "
+            f"({written('heartbeat')}, {beat_s} s): a slot that misses one would be given up"
         )
     # A slot that nobody leads lives on for longer than a driver that pauses is taken for dead.
     return Timeouts(beat_s, silence_s, lease_s=max(Timeouts().lease_s, 2.5 * silence_s))

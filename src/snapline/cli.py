@@ -16,6 +16,7 @@ import typer
 from snapline import cli_generate as generating
 from snapline import cli_runs as left
 from snapline import cli_validate as validating
+from snapline.arguments import option, whole
 from snapline.chaos.plan_file import read_plan
 from snapline.cli_console import escape_lines, messages
 from snapline.cli_list import Kind, print_catalogue
@@ -38,6 +39,7 @@ from snapline.cli_options import (
     JsonOption,
     ListenOption,
     OneProtocolOption,
+    OversubscribeOption,
     ProtocolOption,
     PublishLagOption,
     RateOption,
@@ -64,25 +66,20 @@ from snapline.cli_options import (
     Text,
     WorkloadOption,
 )
-from snapline.cli_request import (
-    Request,
-    checked,
-    chosen_protocols,
-    chosen_seeds,
-    chosen_workloads,
-)
+from snapline.cli_request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
 from snapline.cli_run import diagnose, run_on_spark
 from snapline.cli_simulate import run_again, run_one, run_sweep
 from snapline.cli_systems import given_options, refuse_options, run_system
 from snapline.durations import millis
 from snapline.errors import SnaplineError, UsageError
 from snapline.protocols import DEFAULT
+from snapline.runtime.interrupt import Interrupted, Interruption
 from snapline.runtime.spec import OWN
-from snapline.workload import settings_of
 from snapline.workload.base import size_of
 from snapline.workload.settings import split_settings
 
 BAD_INPUT, UNKNOWN, INTERRUPTED = 2, 3, 130
+NOTHING_SAID = "interrupted: what ran until then says nothing"
 
 app = typer.Typer(
     name="snapline",
@@ -157,8 +154,8 @@ def simulate_command(
         records,
         guarantee,
         None if faults is None else read_plan(faults),
-        size_of(size or "small"),
-        hot or 0,
+        size_of(size or "small", "--size"),
+        whole(0, 100)(hot or 0, "--hot"),
         millis(hot_moves or 0, "--hot-moves"),
         tuple(settings or ()),
     )
@@ -228,14 +225,15 @@ def run_command(
     listen: ListenOption = "127.0.0.1",
     heartbeat: HeartbeatOption = "200ms",
     silence: SilenceOption = "2s",
+    oversubscribe: OversubscribeOption = False,
     resume: ResumeOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
     """Run a workload, or a dataflow of your own, on Spark, break it for real, and judge what came out."""
-    from snapline.api import named_or_drawn, rate_of, timeouts
+    from snapline.api import timeouts
     from snapline.runs.run import default_slots
-    from snapline.runtime.spec import Spec
+    from snapline.runtime.spec import spec_from, written_rate
 
     if system != OWN:
         refuse_options(system, given_options(context))
@@ -243,37 +241,39 @@ def run_command(
         raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
     spec = None
     if flow is not None:
-        slots = slots or default_slots()
-        duration_ms = millis(duration, "--duration")
-        spec = Spec(
-            flow,
-            protocol,
-            guarantee.value if guarantee is not None else None,
-            slots,
-            rate_of(rate),
-            duration_ms,
-            millis(interval, "--interval"),
-            named_or_drawn(read_plan(faults), chaos, slots, duration_ms),
-            *(spares, seed),
-            str(source.resolve()) if source is not None else None,
-            reference,
-            publish_lag,
-            "full" if full_journal else "brief",
-            listen,
-            records=records,
-            size=size_of(size),
-            hot=hot,
-            hot_ms=millis(hot_moves, "--hot-moves"),
-            settings=settings_of(flow, split_settings(settings or ())),
-            drawn=chaos is not None,
-            allow_vacuous=allow_vacuous,
-            shared=shared,
-            system=system,
-        )
+        given = {
+            "flow": flow,
+            "protocol": protocol,
+            "guarantee": guarantee.value if guarantee is not None else None,
+            "slots": default_slots() if slots is None else slots,
+            "rate": written_rate(rate, "--rate"),
+            "duration": duration,
+            "interval": interval,
+            "faults": faults,
+            "chaos": chaos,
+            "spares": spares,
+            "seed": seed,
+            "input": source,
+            "reference": reference,
+            "publish_lag": publish_lag,
+            "journal": "full" if full_journal else "brief",
+            "listen": listen,
+            "records": records,
+            "size": size,
+            "hot": hot,
+            "hot_moves": hot_moves,
+            "settings": split_settings(settings or ()),
+            "system": system,
+            "oversubscribe": oversubscribe,
+            "allow_vacuous": allow_vacuous,
+            "shared": shared,
+        }
+        spec = spec_from(given, option)
+    quick = timeouts(heartbeat, silence, option)
     with interruptible():
         if spec is not None and system != OWN:
             raise typer.Exit(run_system(spec, runs, as_json))
-        raise typer.Exit(run_on_spark(spec, resume, runs, timeouts(heartbeat, silence), as_json))
+        raise typer.Exit(run_on_spark(spec, resume, runs, quick, as_json))
 
 
 @app.command("validate", epilog=validating.EXAMPLES)
@@ -371,15 +371,21 @@ def interruptible() -> Iterator[None]:
     """Ctrl-C ends a command with a word and its own exit code, not with a traceback."""
     try:
         yield
+    except Interrupted:
+        raise  # the signal itself is told by `main`
     except KeyboardInterrupt:
-        messages().print("interrupted: what ran until then says nothing")
+        messages().print(NOTHING_SAID)
         raise typer.Exit(INTERRUPTED) from None
 
 
 def main() -> None:
     """The `snapline` command."""
     try:
-        app()
+        with Interruption(patient=False):
+            app()
+    except Interrupted as interrupted:
+        messages().print(NOTHING_SAID)
+        sys.exit(128 + interrupted.number)
     except UsageError as error:
         messages().print("[red]bad input:[/red]", escape_lines(error), soft_wrap=True)
         sys.exit(BAD_INPUT)

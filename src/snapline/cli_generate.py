@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from snapline.arguments import whole
 from snapline.cli_console import escape, messages, print_json, results
+from snapline.cli_options import SEED_MAX
 from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.workload import settings_of
@@ -38,12 +40,16 @@ FormatOption = Annotated[
         help="[cyan]log[/], which sources read fastest, or [cyan]parquet[/].",
     ),
 ]
-RateOption = Annotated[int, typer.Option(min=1, metavar="R", help="Records per second and source.")]
+RateOption = Annotated[
+    int, typer.Option(min=1, max=1_000_000_000, metavar="R", help="Records per second and source.")
+]
 DurationOption = Annotated[str, typer.Option(metavar="D", help="How long input comes.")]
-SeedOption = Annotated[int, typer.Option(min=0, metavar="K", help="Of the input.")]
+SeedOption = Annotated[int, typer.Option(min=0, max=SEED_MAX, metavar="K", help="Of the input.")]
 PartitionsOption = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Partitions of each source.  [dim]default: all cores[/]"),
+    typer.Option(
+        min=1, max=1_000, metavar="N", help="Partitions of each source.  [dim]default: all cores[/]"
+    ),
 ]
 
 
@@ -60,14 +66,14 @@ def params_of(
 ) -> Params:
     """The size of an input, from the options. Raises UsageError."""
     partitions = slots or len(os.sched_getaffinity(0))
-    duration_ms = millis(duration, "--duration")
+    duration_ms = millis(duration, "--duration", least_ms=1)
     return Params(
         seed,
         partitions,
         records_per_partition(rate, partitions, duration_ms),
         duration_ms,
-        full=size_of(size) == "full",
-        hot=hot,
+        full=size_of(size, "--size") == "full",
+        hot=whole(0, 100)(hot, "--hot"),
         hot_ms=millis(hot_moves, "--hot-moves"),
         settings=settings_of(workload, split_settings(settings)),
     )

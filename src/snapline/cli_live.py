@@ -44,10 +44,14 @@ class Teller:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.commits = 0
+        self._heard = False  #: whether anything has happened
         self._told_s = 0  #: when numbers were last said
 
     def event(self, happened: Happened) -> None:
         """Take an event of the driver."""
+        if not self._heard and happened.what == "decided":
+            self.console.print("Spark runs; its slots start ...")
+        self._heard = True
         if happened.what == "decided":
             self.commits += happened.detail["epoch"] == happened.epoch
         text = describe(happened, self.commits)

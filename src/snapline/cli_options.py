@@ -7,6 +7,7 @@ import typer
 
 from snapline.core.policy import Guarantee
 
+SEED_MAX = (1 << 63) - 1  # of a number of 64 bits
 Number = int | None
 Text = str | None
 ProtocolOption = Annotated[
@@ -16,17 +17,24 @@ WorkloadOption = Annotated[
     Text, typer.Option(metavar="W|all", help="Which workload.  [dim]default: counting[/]")
 ]
 SeedsOption = Annotated[
-    Number, typer.Option(min=1, metavar="N", help="Run the seeds 1 to N.  [dim]default: 20[/]")
+    Number,
+    typer.Option(
+        min=1, max=1_000_000, metavar="N", help="Run the seeds 1 to N.  [dim]default: 20[/]"
+    ),
 ]
 SeedOption = Annotated[
-    Number, typer.Option(min=0, metavar="K", help="Run this seed only, and tell its story.")
+    Number,
+    typer.Option(min=0, max=SEED_MAX, metavar="K", help="Run this seed only, and tell its story."),
 ]
 SlotsOption = Annotated[
-    Number, typer.Option(min=1, metavar="N", help="Simulated processes.  [dim]default: 3[/]")
+    Number,
+    typer.Option(min=1, max=100, metavar="N", help="Simulated processes.  [dim]default: 3[/]"),
 ]
 RecordsOption = Annotated[
     Number,
-    typer.Option(min=1, metavar="N", help="Records per slot and source.  [dim]default: 60[/]"),
+    typer.Option(
+        min=1, max=10_000_000, metavar="N", help="Records per slot and source.  [dim]default: 60[/]"
+    ),
 ]
 GuaranteeOption = Annotated[
     Guarantee | None,
@@ -79,7 +87,8 @@ SetOption = Annotated[
     ),
 ]
 JobsOption = Annotated[
-    Number, typer.Option(min=1, metavar="N", help="Processes.  [dim]default: all cores[/]")
+    Number,
+    typer.Option(min=1, max=1_000, metavar="N", help="Processes.  [dim]default: all cores[/]"),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", metavar=" ", help="Print one JSON document instead.")
@@ -201,6 +210,14 @@ HeartbeatOption = Annotated[
 ]
 SilenceOption = Annotated[
     str, typer.Option(metavar="D", help="How long one may be silent before it is given up.")
+]
+OversubscribeOption = Annotated[
+    bool,
+    typer.Option(
+        "--oversubscribe",
+        metavar=" ",
+        help="Allow more than 16 slots for each core of this machine.",
+    ),
 ]
 ResumeOption = Annotated[
     Text, typer.Option(metavar="RUN", help="Go on with this run: a name, or [cyan]last[/].")

@@ -1,10 +1,10 @@
 """From options to runs: which protocols, workloads and seeds `snapline simulate` was asked for."""
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from snapline.arguments import nearest
 from snapline.chaos.faults import check, parse
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
@@ -113,6 +113,4 @@ def _chosen(kind: str, name: str, known: Iterable[str]) -> tuple[str, ...]:
         return names
     if name in names:
         return (name,)
-    near = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names)}, all"
-    raise UsageError(f"there is no {kind} {name!r}; {hint}")
+    raise UsageError(f"--{kind}: there is no {kind} {name!r}; {nearest(name, (*names, 'all'))}")

@@ -28,12 +28,15 @@ def run_on_spark(
     """Run a flow, or resume a run, and tell how it went."""
     from snapline.runs import run as runtime
     from snapline.runtime.inject import check_executors
+    from snapline.runtime.ready import check_ready
     from snapline.runtime.spark import submitted_session
     from snapline.runtime.supervise import kills_driver
 
     if spec is not None:  # bad input is said before Spark is started
         runtime.check_spec(spec)
-        check_executors(runtime.faults_of(spec), submitted_session())
+        spark = submitted_session()
+        check_executors(runtime.faults_of(spec), spark)
+        check_ready(spec, spark, runs)
         if kills_driver(spec.faults):
             return _run_in_children(spec, runs, timeouts, as_json)
     elif resume is not None:

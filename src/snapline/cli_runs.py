@@ -63,6 +63,8 @@ def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as
     """List, show or remove what runs left, or show output."""
     from snapline.runtime.rundir import RunDirectory, remove_run, run_directories
 
+    if runs.exists() and not runs.is_dir():
+        raise UsageError(f"{runs} is a file: --runs names the directory in which runs are kept")
     match action:
         case "list":
             _print_runs([RunDirectory(path) for path in run_directories(runs)], as_json)

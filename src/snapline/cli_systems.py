@@ -56,12 +56,16 @@ def refuse_options(system: str, given: Collection[str]) -> None:
 
 def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:
     """Run a workload on a system under test, and tell how it went."""
+    from snapline.runtime.place import check_place
+    from snapline.runtime.ready import check_own_cores
     from snapline.systems.run import check_spec, run
 
     system = system_of(spec.system)
     check_spec(spec, system)
     if spec.guarantee == Guarantee.NOTHING.value:
         raise UsageError("a system is held to something: --guarantee exactly-once, or less")
+    check_own_cores(spec)
+    check_place(runs)
     messages().print(f"starting {escape(system.name)} ...")
     finished = run(spec, system, runs=runs, tell=teller())
     if as_json:

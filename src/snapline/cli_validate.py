@@ -234,7 +234,8 @@ def _recorded(asked: Asked) -> Report:
         raise UsageError(f"{option} is for a RUN: of other systems only what they put out is known")
     if asked.engine not in (AUTO, *ENGINES):
         raise UsageError(f"--engine takes {AUTO}, {' or '.join(ENGINES)}, not {asked.engine!r}")
-    size_ms = millis(asked.window, "--window")
+    size_ms = millis(asked.window, "--window", least_ms=1)
+    promise = _promise(asked) or Guarantee.EXACTLY_ONCE
     recorded = open_recorded(asked.input, asked.output, asked.late)
     chosen = next((name for name in ENGINES if name == asked.engine), engine_for(recorded))
     with _telling() as tell:
@@ -243,7 +244,6 @@ def _recorded(asked: Asked) -> Report:
     why = f"{recorded.values:,} events and claims"
     if asked.engine == AUTO:
         why += f"; Spark judges more than {PROCESS_VALUES_MAX:,}"
-    promise = _promise(asked) or Guarantee.EXACTLY_ONCE
     name, by = str(asked.output), f"{where} ({why})"
     return report_of(name, report.judged, report.sentences, promise, by=by)
 

@@ -1,13 +1,18 @@
 """Durations as people write them, everywhere alike: `800ms`, `1.5s`, `2m`, `1h`."""
 
+import operator
 import re
-from typing import Final
+import reprlib
+from typing import Any, Final
 
 from snapline.errors import UsageError
 from snapline.ids import Millis
 
-_DURATION: Final = re.compile(r"([0-9]+)(?:\.([0-9]{1,6}))?(ms|s|m|h)")
+_DURATION: Final = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,6}))?(ms|s|m|h)", re.ASCII)
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+
+LONGEST_MS: Final[Millis] = 365 * 24 * 3_600_000
+"""Nobody waits for more than a year, and clocks count on beyond it."""
 
 
 def read_duration(text: str) -> Millis:
@@ -23,21 +28,41 @@ def read_duration(text: str) -> Millis:
     return ms
 
 
-def millis(duration: str | Millis, what: str = "a duration") -> Millis:
+def millis(
+    duration: Any, what: str = "a duration", *, least_ms: Millis = 0, most_ms: Millis = LONGEST_MS
+) -> Millis:
     """The milliseconds of what a user gave: a text, or a number of them. Raises UsageError."""
-    if isinstance(duration, int):
-        return duration
+    if isinstance(duration, str):
+        try:
+            ms = read_duration(duration)
+        except ValueError as error:
+            raise UsageError(
+                f"{what} is written as 500ms, 20s, 2m or 1h, not {reprlib.repr(duration)}: {error}"
+            ) from error
+    else:
+        ms = _number(duration, what)
+    if not least_ms <= ms <= most_ms:
+        given = duration if isinstance(duration, str) else f"{ms}ms"
+        least, most = write_duration(least_ms), write_duration(most_ms)
+        raise UsageError(f"{what} is from {least} to {most}, not {given}")
+    return ms
+
+
+def _number(duration: Any, what: str) -> Millis:
     try:
-        return read_duration(duration)
-    except ValueError as error:
+        if isinstance(duration, bool):
+            raise TypeError
+        return operator.index(duration)
+    except TypeError:
         raise UsageError(
-            f"{what} is written as 500ms, 20s, 2m or 1h, not {duration!r}: {error}"
-        ) from error
+            f"{what} is written as '500ms', '20s', '2m' or '1h', or is a whole number of "
+            f"milliseconds, not {reprlib.repr(duration)}"
+        ) from None
 
 
 def write_duration(ms: Millis) -> str:
-    """A duration in the largest unit that fits: `1m`, `90s`, `1500ms`."""
-    for unit, size in (("m", 60_000), ("s", 1_000)):
+    """A duration in the largest unit that fits: `1h`, `1m`, `90s`, `1500ms`."""
+    for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1_000)):
         if ms and ms % size == 0:
             return f"{ms // size}{unit}"
     return f"{ms}ms"

@@ -4,6 +4,10 @@ SnaplineError
 ├─ UsageError           bad input: one clear message, exit code 2, nothing ran
 │   ├─ GraphError         a dataflow that cannot be built, or that a protocol refuses
 │   └─ FaultSyntaxError   a fault that the grammar does not know
+├─ NotStarted           the input is fine, but here it cannot run: exit code 3, nothing ran
+│   ├─ NoJava             there is no Java, or none that is new enough
+│   ├─ NoSpark            Spark does not start, or is of a version that is not supported
+│   └─ NoWorkers          the Python of Spark's workers cannot run slots
 ├─ ProtocolViolation    our bug: a protocol was given, or asked for, what cannot be
 ├─ InvariantBroken      a named property of a run does not hold; tells which, where and why
 └─ StorageError
@@ -27,6 +31,22 @@ class GraphError(UsageError):
 
 class FaultSyntaxError(UsageError):
     """A fault that the grammar does not know."""
+
+
+class NotStarted(SnaplineError):
+    """The input is fine, but it cannot run here. The message says what is missing; nothing ran."""
+
+
+class NoJava(NotStarted):
+    """No Java that Spark could use. The message says what was tried and what to do."""
+
+
+class NoSpark(NotStarted):
+    """Spark does not start, or its version is not supported."""
+
+
+class NoWorkers(NotStarted):
+    """The Python of Spark's workers cannot run slots, such as one without Snapline."""
 
 
 class ProtocolViolation(SnaplineError):

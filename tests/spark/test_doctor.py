@@ -2,12 +2,13 @@
 
 import socket
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from snapline.errors import NoJava
 from snapline.runtime import doctor
 from snapline.runtime.doctor import Check, checks
-from snapline.runtime.java import NoJava
 
 
 def test_every_check_says_what_it_found_and_advises_only_when_something_is_wrong(tmp_path):
@@ -40,8 +41,7 @@ def test_a_disk_that_is_full_or_cannot_be_written_is_not_ok(tmp_path, monkeypatc
     monkeypatch.setattr(doctor, "DISK_BYTES_MIN", 2**60)
     assert "GB free" in doctor.check_disk(tmp_path).found
     assert not doctor.check_disk(tmp_path).ok
-    monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert "cannot be written" in doctor.check_disk(tmp_path).found
+    assert "cannot be written" in doctor.check_disk(Path("/proc/runs")).found
 
 
 def test_no_java_and_no_sockets_are_findings_not_errors(monkeypatch):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from spark_slots import eventually
 
 pytestmark = pytest.mark.spark
 
-SNAPLINE = [sys.executable, "-c", "from snapline.cli import main; main()"]
+SNAPLINE = [sys.executable, "-m", "snapline"]
 RUN = ["run", "q12", "--rate", "500", "--duration", "6s", "--interval", "400ms", "--slots", "2"]
 
 
@@ -29,8 +30,9 @@ def family(pid: int) -> Iterator[int]:
     """A process and all that descend from it."""
     yield pid
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            yield from family(int(child))
+        with suppress(OSError):  # it has ended meanwhile
+            for child in task.read_text().split():
+                yield from family(int(child))
 
 
 def interrupted(runs: Path, signals: list[int], *, group: bool) -> str:
@@ -55,6 +57,70 @@ def interrupted(runs: Path, signals: list[int], *, group: bool) -> str:
     assert command.returncode == 128 + signals[0], said
     assert_dead(pids)
     return said
+
+
+def moments(command: subprocess.Popen[str]) -> dict[str, bool]:
+    """Which moments of its start a command has reached, seen from its children and its files."""
+    java = [pid for pid in family(command.pid) if b"pyspark-shell" in words_of(pid)]
+    exists = Path(f"/proc/{command.pid}").exists()
+    up = [pid for pid in java if exists and comm_of(pid) == "java" and listens(pid)]
+    return {"launch": bool(java), "session": bool(up), "workers": bool(slot_processes(command.pid))}
+
+
+def words_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def comm_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def listens(pid: int) -> bool:
+    """Whether a process has a socket: Java has none before Python can talk to it."""
+    try:
+        return any("socket" in os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("launch", signal.SIGTERM),
+        ("session", signal.SIGINT),
+        pytest.param("launch", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("session", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("workers", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("workers", signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
+def test_a_signal_while_spark_starts_leaves_no_java_and_no_traceback(tmp_path, moment, number):
+    command = subprocess.Popen(
+        [*SNAPLINE, *RUN, "--runs", str(tmp_path / "runs")],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with command:
+        try:
+            eventually(lambda: moments(command)[moment], f"the moment of its {moment}")
+            pids = list(family(command.pid))
+            command.send_signal(number)
+            out, said = command.communicate(timeout=120)
+        finally:
+            command.kill()
+    assert (command.returncode, out) == (128 + number, ""), said
+    first, last = said.splitlines()
+    assert first == "starting Spark ..."
+    assert last.startswith("interrupted before the run" if moment != "workers" else "interrupted")
+    assert_dead(pids)
 
 
 @pytest.mark.parametrize(

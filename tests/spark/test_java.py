@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+from snapline.errors import NoJava, NotStarted
 from snapline.runtime import java
-from snapline.runtime.java import Java, NoJava, find_java, java_home
+from snapline.runtime.java import Java, find_java, java_home
 
 
 def fake_java(directory, version):
@@ -73,5 +74,5 @@ def test_the_launcher_is_private_and_made_anew_when_damaged(tmp_path, monkeypatc
 def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(java.UsageError, match="XDG_CACHE_HOME"):
+    with pytest.raises(NotStarted, match="XDG_CACHE_HOME"):
         java.keep("name", "text")

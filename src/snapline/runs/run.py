@@ -23,6 +23,7 @@ from snapline.runtime.flows import find_program, load_flow
 from snapline.runtime.inject import Injector, check_executors, check_possible
 from snapline.runtime.interrupt import Interruption
 from snapline.runtime.jobs import build_job
+from snapline.runtime.ready import check_ready, check_workers
 from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
 from snapline.runtime.spark import own_session
 from snapline.runtime.spark_slots import SparkSlots
@@ -81,11 +82,14 @@ def run(
     job = build_job(spec, program)
     faults = faults_of(spec) if resume is None else _later_faults(spec, after_ms)
     check_executors(faults, spark)
+    check_ready(spec, spark, runs if resume is None else directory.path)
     if resume is not None:
         (directory.path / "result.json").unlink(missing_ok=True)  # it is not over any more
     with Interruption() as interruption:
         session = spark or own_session(spec.slots, spec.spares)
         try:
+            if spark is not None:
+                check_workers(spark)
             if resume is None:
                 directory = create_run(spec, runs)
                 spec = spec_of(directory)
@@ -96,6 +100,7 @@ def run(
             )
         finally:
             if spark is None:
+                interruption.hold()
                 session.stop()
     sinks = [task for tasks in job.deployment.sinks.values() for task in tasks]
     metrics = timeline.metrics(published_times(directory.outlet, sinks))

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from snapline.runtime.java import NoJava, find_java
+from snapline.errors import NoJava, UsageError
+from snapline.runtime.java import find_java
+from snapline.runtime.place import check_place
 
 PYTHON_MIN = (3, 11)
 PYSPARK_MAJOR = 4
@@ -98,9 +100,10 @@ def check_memory() -> Check:
 
 def check_disk(runs: Path) -> Check:
     """Checkpoints, logs and journals go to the run directory, which must be writable."""
-    place = next(path for path in (runs.absolute(), *runs.absolute().parents) if path.exists())
-    if not os.access(place, os.W_OK):
-        return Check("disk", False, f"{place} cannot be written", "Choose another run directory.")
+    try:
+        place = check_place(runs)
+    except UsageError as error:
+        return Check("disk", False, str(error), "Choose another run directory.")
     free = shutil.disk_usage(place).free
     advice = (
         f"Free some space there or choose another place: a run needs {gigabytes(DISK_BYTES_MIN)}."
@@ -123,6 +126,7 @@ def check_loopback() -> Check:
 def check_spark() -> Check:
     """A slot that starts, returns and is gone, on a Spark of our own."""
     from snapline.runtime.spark import SlotFailure, SlotJob, SlotJobs, own_session
+    from snapline.runtime.starting import stop_session
 
     failures: list[SlotFailure | None] = []
 
@@ -137,7 +141,7 @@ def check_spark() -> Check:
         SlotJobs(spark, trial, ended).launch("doctor").released.wait(120)
         found = f"a slot ran on Spark {spark.version}"
     finally:
-        spark.stop()
+        stop_session(spark)
     if failures == [None]:
         return Check("spark", True, found)
     story = str(failures[0]) if failures else "no slot has run within two minutes"

@@ -3,6 +3,7 @@
 A program is a dataflow bound to a size, and whoever can judge its output: the workload's oracle, or nobody.
 """
 
+import difflib
 import importlib.util
 import sys
 import traceback
@@ -97,11 +98,15 @@ def _workload(spec: Spec) -> Program:
 
 def load_flow(text: str) -> Dataflow:
     """The dataflow behind `my_flow.py:flow`: one, or a function without parameters that makes one."""
-    file, colon, name = text.rpartition(":")
-    if not colon or not file.endswith(".py"):
+    file, _, name = text.rpartition(":")
+    if text.endswith(".py"):
+        file, name = text, ""
+    if not file.endswith(".py"):
+        near = difflib.get_close_matches(text, WORKLOADS, n=2, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UsageError(
             f"there is no workload {text!r}: see 'snapline list workloads', or name a dataflow of "
-            "your own as my_flow.py:flow"
+            f"your own as my_flow.py:flow{hint}"
         )
     path = Path(file)
     if not path.is_file():
@@ -111,7 +116,8 @@ def load_flow(text: str) -> Dataflow:
     if found is None:
         flows = [key for key, value in vars(module).items() if isinstance(value, Dataflow)]
         hint = f"it has {', '.join(flows)}" if flows else "it makes no Dataflow at its top level"
-        raise UsageError(f"{file} has no {name!r}: {hint}")
+        wrong = f"{file} has no {name!r}" if name else f"say {file}:NAME"
+        raise UsageError(f"{wrong}: {hint}")
     if callable(found):
         found = _guarded(found, path)
     if not isinstance(found, Dataflow):
@@ -141,8 +147,11 @@ def _guarded(call: Callable[[], Any], path: Path) -> Any:
     try:
         return call()
     except SyntaxError as error:
-        raise UsageError(f"{path}, line {error.lineno}: {error.msg}") from error
-    except Exception as error:
+        own = error.filename is None or Path(error.filename) == path.resolve()
+        raise UsageError(
+            f"{path if own else error.filename}, line {error.lineno}: {error.msg}"
+        ) from error
+    except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if Path(frame.filename) == path.resolve()]
         where = f", line {lines[-1]}" if lines else ""

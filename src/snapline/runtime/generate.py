@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -33,6 +34,7 @@ from snapline.batch import Batch
 from snapline.errors import SnaplineError, UsageError
 from snapline.runtime.parquet_ingress import ParquetIngress, write_part
 from snapline.runtime.spark import own_session, slot_failure
+from snapline.runtime.starting import Aside, stop_session
 from snapline.storage.api import Ingress
 from snapline.storage.files.ingress import FileIngress, Segment, describe_ingress, write_segment
 from snapline.storage.files.places import make_directory, named_in, write_whole
@@ -89,24 +91,19 @@ def generate(
     if format not in FORMATS:
         raise UsageError(f"there is no format {format!r}: choose {' or '.join(FORMATS)}")
     pieces = [piece for name, source in sources.items() for piece in cut(name, source)]
-    session = spark or own_session(max(1, cores() - 1))
-    try:
-        with _draft(target) as draft:
-            for name in sources:
-                make_directory(draft / name)
-            written = _write_pieces(session, sources, pieces, draft, format, on_progress)
-            sizes = {n: _complete(n, s, written, draft, format) for n, s in sources.items()}
-            description = {
-                "version": VERSION,
-                "workload": workload,
-                "params": asdict(params),
-                "format": format,
-                "sources": sizes,
-            }
-            write_whole(draft / DESCRIPTION, json.dumps(description, indent=2) + "\n")
-    finally:
-        if spark is None:
-            session.stop()
+    with _draft(target) as draft:
+        for name in sources:
+            make_directory(draft / name)
+        written = _written(spark, sources, pieces, draft, format, on_progress)
+        sizes = {n: _complete(n, s, written, draft, format) for n, s in sources.items()}
+        description = {
+            "version": VERSION,
+            "workload": workload,
+            "params": asdict(params),
+            "format": format,
+            "sources": sizes,
+        }
+        write_whole(draft / DESCRIPTION, json.dumps(description, indent=2) + "\n")
     return description
 
 
@@ -189,6 +186,25 @@ def write_piece(source: Ingress, piece: Piece, directory: Path, format: Format) 
 
 
 # On the driver.
+
+
+def _written(
+    spark: SparkSession | None,
+    sources: Mapping[str, Ingress],
+    pieces: list[Piece],
+    directory: Path,
+    format: Format,
+    on_progress: Progress,
+) -> dict[Piece, dict[str, Any]]:
+    """Write all pieces on the session that is given, or on one of our own that an interruption ends."""
+    if spark is not None:
+        return _write_pieces(spark, sources, pieces, directory, format, on_progress)
+    session = own_session(max(1, cores() - 1))
+    try:
+        call = partial(_write_pieces, session, sources, pieces, directory, format, on_progress)
+        return Aside(call).result()
+    finally:
+        stop_session(session)
 
 
 def _write_pieces(

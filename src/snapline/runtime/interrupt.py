@@ -4,8 +4,12 @@ A signal strikes between any two steps of Python. Raised there, it could leave h
 half a frame on a socket, so while the driver's loop runs it is only passed on to it: the loop ends, slots
 are sent away, what is being decided is written, Spark is stopped. Only before there is a loop it is raised
 at once. All of this takes a second or two and has limits, so further signals change nothing.
+
+Interruptions nest: the shell has one around every command, which only raises, and a run has one of its own.
+Before and after them, while modules are imported or the process exits, `leave_at_once` says so and is gone.
 """
 
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -26,10 +30,13 @@ class Interruption:
     """Takes the signals that ask for an end while a run goes on.
 
     Only the main thread can; in any other they stay as they are. So does what the program ignores, and a
-    SIGTERM that it handles itself.
+    SIGTERM that it handles itself. After the first signal, further ones change nothing if it is `patient`;
+    otherwise each is raised.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, patient: bool = True) -> None:
+        self._patient = patient
+        self._process = os.getpid()
         self.number: int | None = None  #: of the signal that came first
         self.run: str | None = None  #: set as soon as there is something to resume
         self._pass_on: Callable[[], None] | None = None
@@ -39,7 +46,7 @@ class Interruption:
         if threading.current_thread() is threading.main_thread():
             if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
                 self._take_over(signal.SIGINT)
-            if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            if _is_ours(signal.getsignal(signal.SIGTERM)):
                 self._take_over(signal.SIGTERM)
         return self
 
@@ -57,16 +64,41 @@ class Interruption:
     def pass_on(self, end: Callable[[], None]) -> None:
         """From now on a signal calls `end`, in the middle of anything: it must only leave a word."""
         self._pass_on = end
-        for number in self._before:
-            signal.signal(number, self._came)  # again: Spark takes SIGINT for itself when it starts
+
+    def hold(self) -> None:
+        """From now on a signal is only noted, and told at the end."""
+        self._pass_on = lambda: None
 
     def _take_over(self, number: int) -> None:
         self._before[number] = signal.signal(number, self._came)
 
     def _came(self, number: int, frame: FrameType | None) -> None:
-        if self.number is not None:
+        if os.getpid() != self._process:  # forked since: whoever ends it does not ask us
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        if self.number is not None and self._patient:
             return
-        self.number = number
+        self.number = self.number or number
         if self._pass_on is None:
-            raise Interrupted(number, self.run)
+            raise Interrupted(self.number, self.run)
         self._pass_on()
+
+
+def leave_at_once(number: int, frame: FrameType | None) -> None:
+    """End this process where it stands: nothing that has to be put in order has begun, or is left."""
+    os.write(2, b"interrupted\n")
+    os._exit(128 + number)
+
+
+def leave_on_signals() -> None:
+    """Let a signal end this process with a word, until an `Interruption` takes it, and afterwards."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, leave_at_once)
+
+
+def _is_ours(handler: Any) -> bool:
+    """Whether nobody but us would miss a handler."""
+    return handler in (signal.SIG_DFL, leave_at_once) or isinstance(
+        getattr(handler, "__self__", None), Interruption
+    )

@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from snapline.errors import UsageError
+from snapline.errors import NoJava, NotStarted
 
 VERSION_MIN = 17
 ANSWER_SECONDS_MAX = 30
@@ -37,10 +37,6 @@ for argument do
 done
 exec {executable} "$@"
 """
-
-
-class NoJava(UsageError):
-    """No Java that Spark could use. The message says what was tried and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +102,7 @@ def keep(name: str, text: str, mode: int = 0o600) -> Path:
             os.chmod(file.name, mode)
             os.replace(file.name, path)
     except OSError as error:
-        raise UsageError(
+        raise NotStarted(
             f"cannot keep a small file that Spark needs in {path.parent}: {error.strerror}. "
             "Set XDG_CACHE_HOME to a directory that can be written."
         ) from error

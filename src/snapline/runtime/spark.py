@@ -34,13 +34,16 @@ from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
+import pyspark
 from pyspark import SparkContext, cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from snapline.errors import SnaplineError, UsageError
+from snapline.errors import NoSpark, SnaplineError, UsageError
 from snapline.runtime.java import find_java, java_home, keep
+from snapline.runtime.ready import check_version, reason
+from snapline.runtime.starting import Aside, start_session
 
 CANCEL_AGAIN_SECONDS = 0.2
 RELEASE_POLL_SECONDS = 0.1
@@ -109,16 +112,22 @@ def _session(master: str, java_options: str, more: Mapping[str, str]) -> SparkSe
         "spark.ui.showConsoleProgress": "false",
         **more,
     }
-    builder = SparkSession.builder.appName("snapline").master(master)
+    check_version(pyspark.__version__)
+    builder = SparkSession.builder.appName("snapline").master(master).config(map=settings)
     with _environment(_launch_environment()):
-        return builder.config(map=settings).getOrCreate()
+        try:
+            return start_session(builder.getOrCreate)
+        except Exception as error:
+            raise NoSpark(
+                f"Spark does not start ({reason(error)}): 'snapline doctor --try-spark' looks for the cause"
+            ) from error
 
 
 def submitted_session() -> SparkSession | None:
     """The session of `spark-submit`, if that has started this program: it says where slots run."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return None
-    return SparkSession.builder.getOrCreate()
+    return Aside(SparkSession.builder.getOrCreate).result()
 
 
 def available_slots(spark: SparkSession) -> int:

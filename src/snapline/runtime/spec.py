@@ -1,19 +1,37 @@
-"""What to run: the one description that the command line, the API and a resume share."""
+"""What to run: the one description that the command line, the API and a resume share.
 
+`RULES` says for every argument of a run what it may be; `spec_from` makes a description of what was given.
+Both are the same for `sl.run(interval="5s")` and for `snapline run --interval 5s`.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
+from snapline import arguments
+from snapline.arguments import Rule, one_of, optional, span, whole
+from snapline.chaos.faults import describe
+from snapline.chaos.plan_file import read_plan
+from snapline.chaos.soak import soak
+from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.protocols import DEFAULT
+from snapline.protocols import DEFAULT, PROTOCOLS
 from snapline.runtime.rundir import RunDirectory
-from snapline.workload.base import Params, Size
+from snapline.workload import settings_of
+from snapline.workload.base import Params, Size, size_of
 from snapline.workload.generated import records_per_partition
 from snapline.workload.settings import GivenSettings, paired
 
 LOOPBACK = "127.0.0.1"
 OWN = "snapline"
 """The system that has slots and protocols: this one."""
+
+SLOTS_MAX = 1_000
+RATE_MAX = 1_000_000_000
+RECORDS_MAX = 1 << 40
+SEED_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +65,7 @@ class Spec:
     )
     shared: bool = False  # the run directory is not for its owner alone: the umask decides
     system: str = OWN  # or a system under test, with its options: see `systems.registry`
+    oversubscribe: bool = False  # more slots than the cores of this machine can serve in time
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))  # run.json has lists
@@ -78,3 +97,78 @@ def spec_of(directory: RunDirectory) -> Spec:
         return Spec(**fields)
     except TypeError as error:
         raise UsageError(f"{directory.path} was written by another version: {error}") from error
+
+
+def a_rate(value: Any, name: str) -> int | Literal["max"]:
+    """Records per second, or `max`."""
+    if isinstance(value, str) and value == "max":
+        return "max"
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= RATE_MAX:
+        allowed = f"a whole number of records per second from 1 to {RATE_MAX:,}, or 'max'"
+        raise arguments.refused(name, allowed, value)
+    return value
+
+
+def written_rate(text: str, name: str) -> int | Literal["max"]:
+    """The same from a text of the shell."""
+    return a_rate(
+        int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text, name
+    )
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "flow": arguments.text,
+        "protocol": one_of("protocol", PROTOCOLS),
+        "guarantee": optional(one_of("guarantee", [level.value for level in Guarantee])),
+        "slots": whole(1, SLOTS_MAX),
+        "rate": a_rate,
+        "records": whole(1, RECORDS_MAX),
+        "duration": span(1),
+        "interval": span(1),
+        "faults": arguments.texts,
+        "chaos": optional(arguments.text),
+        "spares": whole(0, SLOTS_MAX),
+        "seed": whole(0, SEED_MAX),
+        "size": size_of,
+        "hot": whole(0, 100),
+        "hot_moves": span(0),
+        "settings": arguments.pairs,
+        "input": optional(arguments.path),
+        "reference": arguments.flag,
+        "publish_lag": whole(0, 1),
+        "journal": one_of("journal", ("brief", "full")),
+        "listen": arguments.text,
+        "oversubscribe": arguments.flag,
+        "allow_vacuous": arguments.flag,
+        "shared": arguments.flag,
+        "system": arguments.text,
+    }
+)
+"""What the arguments of a run may be."""
+
+
+def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
+    """The description of what was given; `written` is how the user writes a name. Raises UsageError."""
+    values = arguments.read(RULES, given, written)
+    flow, slots, duration_ms = values["flow"], values["slots"], values.pop("duration")
+    faults, chaos = _named(values.pop("faults")), values.pop("chaos", None)
+    if faults and chaos is not None:
+        both = f"{written('faults')} and {written('chaos')} exclude each other"
+        raise UsageError(f"{both}: name the faults, or draw them")
+    input = values.pop("input", None)
+    interval = {"interval_ms": values.pop("interval")} if "interval" in values else {}
+    return Spec(
+        **{name: value for name, value in values.items() if name not in ("hot_moves", "settings")},
+        **interval,
+        duration_ms=duration_ms,
+        faults=faults if chaos is None else describe(soak(chaos, slots, duration_ms)),
+        drawn=chaos is not None,
+        input=None if input is None else str(input.resolve()),
+        hot_ms=values["hot_moves"],
+        settings=settings_of(flow, values["settings"]),
+    )
+
+
+def _named(faults: str | tuple[str, ...]) -> str:
+    return read_plan(faults) if isinstance(faults, str) else "; ".join(map(read_plan, faults))

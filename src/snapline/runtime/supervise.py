@@ -19,6 +19,7 @@ from snapline.journal.codec import read
 from snapline.journal.entry import Happened
 from snapline.runtime.rundir import RunDirectory
 
+ENDING = (signal.SIGINT, signal.SIGTERM)
 AGAIN_S = 0.2
 """Before a run is resumed: those who were connected notice that it is gone."""
 
@@ -68,8 +69,12 @@ def in_children(
         known = len(deaths(directory))
         sys.stdout.flush()
         sys.stderr.flush()
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, ENDING
+        )  # until it is known whom to pass them on to
         child = os.fork()
         if not child:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
             return attempt(after_ms)
         code = _wait(child)
         found = deaths(directory)
@@ -86,7 +91,8 @@ def _wait(child: int) -> int:
     def pass_on(number: int, _frame: FrameType | None) -> None:
         os.kill(child, number)
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, pass_on) for number in ENDING}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     try:
         _, status = os.waitpid(child, 0)
     finally:

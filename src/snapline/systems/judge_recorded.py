@@ -79,18 +79,23 @@ def _in_process(recorded: Recorded, size_ms: Millis, tell: Tell) -> tuple[Judged
 
 
 def _on_spark(recorded: Recorded, size_ms: Millis, tell: Tell) -> tuple[Judged, dict[int, Event]]:
+    from snapline.runtime.starting import Aside, stop_session
     from snapline.systems.recorded_frames import events_with, frames_of, session_for, told
     from snapline.validate.on_spark import judge_frames
 
     tell("starting Spark")
     spark = session_for(recorded)
-    try:
+
+    def work() -> tuple[Judged, dict[int, Event]]:
         inputs, outputs, late = frames_of(recorded, spark)
         tell("judging on Spark")
         judged = judge_frames(inputs, outputs, late, size_ms)
         ids = [w.id for w in judged.witnesses.values() if w.id is not None]
         rows = events_with(inputs, ids)
         return judged, {row["id"]: _as_event(row) for row in rows}
+
+    try:
+        return Aside(work).result()
     except UsageError:
         raise
     except Exception as error:
@@ -98,7 +103,7 @@ def _on_spark(recorded: Recorded, size_ms: Millis, tell: Tell) -> tuple[Judged, 
             raise damage from error
         raise
     finally:
-        spark.stop()
+        stop_session(spark)
 
 
 def _as_event(row: Mapping[str, Any]) -> Event:

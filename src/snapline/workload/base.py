@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
+from snapline.durations import write_duration
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.workload.settings import GivenSettings, Setting, paired
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
 Size: TypeAlias = Literal["full", "small"]
 """The papers' sizes, or small ones."""
 
+_RECORDS = 1 << 40  # an offset has so many bits in an id ...
+_PRODUCT = 1 << 63  # ... and times are worked out from offset times duration in 64 bits
 
-def size_of(text: str) -> Size:
+
+def size_of(text: str, name: str = "a size") -> Size:
     """A size by its name. Raises UsageError."""
     sizes: tuple[Size, ...] = get_args(Size)
     for size in sizes:
         if text == size:
             return size
-    raise UsageError(f"a size is {' or '.join(sizes)}, not {text!r}")
+    raise UsageError(f"{name} is {' or '.join(sizes)}, not {text!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,11 @@ class Params:
         if self.hot_ms < 0 or (self.hot_ms and not self.hot):
             raise UsageError(
                 "a hot key moves only where there is one: say how hot it is, as in --hot 20"
+            )
+        if self.records >= _RECORDS or self.records * self.duration_ms >= _PRODUCT:
+            raise UsageError(
+                f"{self.records:,} records of each source in one partition are more than can be numbered "
+                f"over {write_duration(self.duration_ms)}: choose a lower rate or a shorter duration"
             )
 
 

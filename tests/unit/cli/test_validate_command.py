@@ -326,7 +326,7 @@ def test_an_unknown_id_among_known_ones_is_a_finding(snapline, recorded):
         (("--input", "in"), "say what to judge"),
         (WHAT[:4], "--window is missing: the size of the windows of the output, as in 10s"),
         ((*WHAT[:4], "--window", "10"), "--window is written as 500ms, 20s, 2m or 1h, not '10'"),
-        ((*WHAT[:4], "--window", "0s"), "--window is longer than nothing"),
+        ((*WHAT[:4], "--window", "0s"), "--window is from 1ms to 8760h, not 0s"),
         ((*WHAT, "--engine", "flink"), "--engine takes auto, process or spark, not 'flink'"),
         ((*WHAT, "--uncommitted"), "--uncommitted is for a RUN"),
         ((*WHAT, "--reference"), "--reference is for a RUN"),

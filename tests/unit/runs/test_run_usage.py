@@ -49,8 +49,8 @@ def test_what_cannot_be_run_is_refused_with_one_message_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"size": "huge"}, r"a size is full or small, not 'huge'"),
-        ({"hot": 200}, r"0 to 100 percent, not 200"),
+        ({"size": "huge"}, r"size is full or small, not 'huge'"),
+        ({"hot": 200}, r"hot is a whole number from 0 to 100, not 200"),
         ({"hot_moves": "5s"}, r"say how hot it is"),
         ({"hot": 20, "hot_moves": "often"}, r"hot_moves is written as"),
     ],

@@ -40,6 +40,28 @@ def test_an_error_in_a_flow_file_is_one_message_with_the_line(
         load_flow(f"mine.py:{name}")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD, r"^say mine\.py:NAME: it has flow$"),
+        ("x = 1\n", r"^say mine\.py:NAME: it makes no Dataflow at its top level$"),
+        ("import broken\n", r"broken\.py, line 2: "),
+        ("import sys\nsys.exit()\n", r"^mine\.py, line 2: SystemExit"),
+    ],
+)
+def test_a_file_without_a_name_says_which_there_are(tmp_path, monkeypatch, text, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(text)
+    (tmp_path / "broken.py").write_text("x = 1\ny = (\n")
+    with pytest.raises(UsageError, match=message):
+        load_flow("mine.py")
+
+
+def test_the_nearest_workload_is_suggested():
+    with pytest.raises(UsageError, match=r"no workload 'q21'.*did you mean q1 or q12\?$"):
+        load_flow("q21")
+
+
 @pytest.mark.parametrize("text", ["q99", "mine.py", "nowhere.py:flow", "mine:flow"])
 def test_what_is_no_flow_is_said_so(text):
     with pytest.raises(UsageError, match=r"no workload|no file"):

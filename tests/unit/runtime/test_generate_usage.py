@@ -179,8 +179,10 @@ def test_bad_input_is_said_before_spark_starts(refused, tmp_path):
         "q12", "--to", "new", "--format", "csv"
     )
     assert "--duration is written as" in refused("q12", "--to", "new", "--duration", "long")
-    assert "a size is full or small" in refused("q12", "--to", "new", "--size", "big")
-    assert "0 to 100 percent, not 300" in refused("q12", "--to", "new", "--hot", "300")
+    assert "--size is full or small" in refused("q12", "--to", "new", "--size", "big")
+    assert "--hot is a whole number from 0 to 100, not 300" in refused(
+        "q12", "--to", "new", "--hot", "300"
+    )
     assert "as in --hot 20" in refused("q12", "--to", "new", "--hot-moves", "1s")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["there"]
 

@@ -1,0 +1,175 @@
+"""What a user gives, read and checked: one rule for each argument, the same for programs and for the shell.
+
+A rule takes what was given and the name under which it was given (`interval`, `--interval`), and returns it
+in the one form that the rest of the code knows. What it cannot take is a UsageError that has the name, what
+was given and what is allowed. `checked` puts rules in front of a function, so that a wrong type is said at
+once and in one sentence, instead of failing somewhere inside.
+"""
+
+import difflib
+import inspect
+import operator
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+from snapline.durations import LONGEST_MS, millis
+from snapline.errors import UsageError
+from snapline.ids import Millis
+
+Rule: TypeAlias = Callable[[Any, str], Any]
+"""(what was given, its name) -> its value. Raises UsageError."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def whole(least: int, most: int) -> Rule:
+    """A whole number; truth values and texts are none."""
+    allowed = f"a whole number from {least:,} to {most:,}"
+
+    def rule(value: Any, name: str) -> int:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise refused(name, allowed, value) from None
+        if isinstance(value, bool) or not least <= number <= most:
+            raise refused(name, allowed, value)
+        return number
+
+    return rule
+
+
+def span(least_ms: Millis, most_ms: Millis = LONGEST_MS) -> Rule:
+    """A duration, as a text or in milliseconds."""
+    return lambda value, name: millis(value, name, least_ms=least_ms, most_ms=most_ms)
+
+
+def one_of(kind: str, known: Iterable[str]) -> Rule:
+    """One of some names; the nearest is suggested if it is none of them."""
+    names = tuple(known)
+
+    def rule(value: Any, name: str) -> str:
+        if value in names and isinstance(value, str):
+            return value
+        if not isinstance(value, str):
+            raise refused(name, f"the name of a {kind} ({', '.join(names)})", value)
+        raise UsageError(f"{name}: there is no {kind} {shown(value)}; {nearest(value, names)}")
+
+    return rule
+
+
+def text(value: Any, name: str) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise refused(name, "a text that is not empty", value)
+    return value
+
+
+def flag(value: Any, name: str) -> bool:
+    """Yes or no."""
+    if not isinstance(value, bool):
+        raise refused(name, "True or False", value)
+    return value
+
+
+def path(value: Any, name: str) -> Path:
+    """A path, as a text or a `Path`."""
+    if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
+        raise refused(name, "a path", value)
+    return Path(value)
+
+
+def texts(value: Any, name: str) -> str | tuple[str, ...]:
+    """A text, or several."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping | bytes) and isinstance(value, Iterable):
+        several = tuple(value)
+        if all(isinstance(each, str) for each in several):
+            return several
+    raise refused(name, "a text, or a list of texts", value)
+
+
+def pairs(value: Any, name: str) -> Mapping[str, str | int]:
+    """Values by name."""
+    if isinstance(value, Mapping) and all(
+        isinstance(key, str) and isinstance(each, str | int) and not isinstance(each, bool)
+        for key, each in value.items()
+    ):
+        return dict(value)
+    raise refused(name, "a dict of names and their values, each a text or a whole number", value)
+
+
+def instance(kind: type | tuple[type, ...], allowed: str) -> Rule:
+    """A value of a type; `allowed` says in words what it is."""
+
+    def rule(value: Any, name: str) -> Any:
+        if not isinstance(value, kind):
+            raise refused(name, allowed, value)
+        return value
+
+    return rule
+
+
+def optional(rule: Rule) -> Rule:
+    """The same, or None."""
+    return lambda value, name: None if value is None else rule(value, name)
+
+
+def refused(name: str, allowed: str, value: Any) -> UsageError:
+    """The one sentence about an argument that cannot be taken."""
+    return UsageError(f"{name} is {allowed}, not {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """What was given, in a few characters."""
+    if isinstance(value, str) and len(value) <= 60:
+        return repr(value)
+    return reprlib.repr(value)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """What somebody may have meant who wrote a name that nobody has."""
+    known = tuple(names)
+    near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
+
+
+def read(
+    rules: Mapping[str, Rule], given: Mapping[str, Any], written: Callable[[str], str]
+) -> dict[str, Any]:
+    """What was given, by rules of the same names; `written` says how a user writes a name."""
+    return {name: rules[name](value, written(name)) for name, value in given.items()}
+
+
+def option(name: str) -> str:
+    """How the shell writes a name: `--hot-moves`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def checked(rules: Mapping[str, Rule]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function whose arguments go through their rules first; a name that it lacks is said, too."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name not in signature.parameters:
+                    hint = nearest(name, signature.parameters)
+                    raise UsageError(f"{function.__name__}() has no argument {name!r}; {hint}")
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise UsageError(f"{function.__name__}(): {error}") from None
+            given = read(rules, bound.arguments, lambda name: name)
+            bound.arguments.update(given)
+            return function(*bound.args, **bound.kwargs)
+
+        return call
+
+    return decorate

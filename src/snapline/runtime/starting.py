@@ -1,0 +1,147 @@
+"""Starting a Spark of our own so that a signal at any moment ends it and leaves nothing behind.
+
+A signal handler of Python raises in the main thread, between any two of its steps. While Spark is being
+started that would be fatal in three ways: a Java that nobody knows yet is left behind; a half-read answer
+of Java is taken for the answer to the next question; and Spark takes Ctrl-C for itself. So Spark is started
+in a thread of its own, which no signal reaches, and the main thread only waits. If the wait is interrupted,
+the Java that was launched is ended, the starting thread fails because of that and is waited for, and what
+PySpark remembers of it is forgotten, so that the same program can start another.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from subprocess import Popen, TimeoutExpired
+from typing import Any, Generic, TypeVar
+
+from pyspark import SparkContext, java_gateway
+from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+POLL_S = 0.05
+END_S_MAX = 20.0
+"""So long Java may take to end when it is told to; then it is killed."""
+
+
+def start_session(make: Callable[[], SparkSession]) -> SparkSession:
+    """Make a session of our own. Whatever interrupts this, no Java that it has launched is left."""
+    children: list[Popen[Any]] = []
+    with _noting_children(children):
+        call = Aside(make)
+        try:
+            session = call.result()
+            with held():
+                _activate(session)
+            return session
+        except BaseException:
+            with held():
+                _end(children, call)
+            raise
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop a session of our own, whatever asks for an end meanwhile."""
+    with held():
+        session.stop()
+
+
+class Aside(Generic[T]):
+    """A call that a thread of its own makes, so that no signal ends it in the middle."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._done = threading.Event()
+        self._found: list[T] = []
+        self._error: BaseException | None = None
+        threading.Thread(target=self._run, name="snapline aside", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._found.append(self._make())
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._done.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the call; whether it has come."""
+        return self._done.wait(seconds)
+
+    def result(self) -> T:
+        """What the call returns, or raises; a signal may end the wait."""
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._found[0]
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Signals that ask for an end are kept until this is done, and come then."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, frame: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) not in (signal.SIG_IGN, None)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+@contextmanager
+def _noting_children(children: list[Popen[Any]]) -> Iterator[None]:
+    """Note the Java that Spark launches: Spark tells of it only when it has come up."""
+    gateway: Any = java_gateway  # it has no types
+    launch = gateway.Popen
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        child = launch(*args, **kwargs)
+        children.append(child)
+        return child
+
+    gateway.Popen = noted
+    try:
+        yield
+    finally:
+        gateway.Popen = launch
+
+
+def _end(children: list[Popen[Any]], call: Aside[Any]) -> None:
+    """End the Java that a call has launched, or is about to, and wait for the end of both."""
+    deadline_s = time.monotonic() + END_S_MAX
+    while time.monotonic() < deadline_s:
+        for child in children:
+            child.kill()
+        if call.wait(POLL_S):
+            break
+    for child in children:
+        child.kill()
+        with suppress(TimeoutExpired):
+            child.wait(END_S_MAX)
+    if children:
+        _forget()
+
+
+def _activate(session: SparkSession) -> None:
+    """Make it the session of this thread, too: Spark knows only that it was made in another one."""
+    java: Any = session._jvm
+    java.SparkSession.setActiveSession(session._jsparkSession)
+
+
+def _forget() -> None:
+    """Let PySpark start anew: it would go on talking to the Java that has ended."""
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None

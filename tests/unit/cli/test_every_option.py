@@ -1,0 +1,149 @@
+"""Every option of every command with values that it cannot have: exit code 2, its name, nothing begun."""
+
+import sys
+
+import pytest
+import typer.main
+
+from snapline import cli
+from snapline.cli import main
+from snapline.runs import run as run_module
+from snapline.runtime import generate
+
+WHOLE = ["x", "1.5", "", "-1", "99999999999999999999999"]
+SPANS = ["soon", "", "5", "-1s", "9999999h", "1.00001ms"]
+NAMES = ["alinged", ""]
+WRONG: dict[str, dict[str, list[str]]] = {
+    "run q12": {
+        "--system": ["x"],
+        "--protocol": NAMES,
+        "--guarantee": NAMES,
+        "--slots": ["0", *WHOLE],
+        "--rate": ["0", "fast", "1e99", *WHOLE],
+        "--records": ["0", *WHOLE],
+        "--duration": ["0s", *SPANS],
+        "--interval": ["0s", *SPANS],
+        "--faults": ["x", "kill slot=900 at=1s", "@nowhere"],
+        "--chaos": ["x", ""],
+        "--spares": WHOLE,
+        "--seed": WHOLE,
+        "--size": NAMES,
+        "--hot": ["101", *WHOLE],
+        "--hot-moves": SPANS,
+        "--set": ["x", "", "a=", "a=1"],
+        "--input": ["nowhere"],
+        "--publish-lag": ["2", *WHOLE],
+        "--listen": ["", "203.0.113.7", "0.0.0.0"],
+        "--heartbeat": ["0s", *SPANS],
+        "--silence": ["0s", *SPANS],
+        "--resume": ["last"],
+        "--runs": ["file", "file/below"],
+    },
+    "simulate": {
+        "--protocol": NAMES[:1],
+        "--workload": NAMES[:1],
+        "--seeds": ["0", *WHOLE],
+        "--seed": WHOLE,
+        "--slots": ["0", *WHOLE],
+        "--records": ["0", *WHOLE],
+        "--size": NAMES[:1],
+        "--hot": ["101", *WHOLE],
+        "--hot-moves": SPANS[:1] + SPANS[2:],
+        "--set": ["x", "", "a=", "a=1"],
+        "--guarantee": NAMES,
+        "--faults": ["x", "kill slot=900 at=1s", "@nowhere"],
+        "--diagram": ["nowhere/x.svg"],
+        "--repeat": ["nowhere"],
+        "--jobs": ["0", *WHOLE],
+    },
+    "generate q12 --to new": {
+        "--to": ["file", "s3://x/y"],
+        "--format": NAMES,
+        "--rate": ["0", *WHOLE],
+        "--duration": ["0s", *SPANS],
+        "--seed": WHOLE,
+        "--size": NAMES,
+        "--hot": ["101", *WHOLE],
+        "--hot-moves": SPANS,
+        "--set": ["x", "", "a=", "a=1"],
+        "--slots": ["0", *WHOLE],
+    },
+    "validate": {
+        "--input": ["nowhere"],
+        "--output": ["nowhere"],
+        "--late": ["nowhere"],
+        "--window": ["0s", *SPANS],
+        "--promise": ["nothing", *NAMES],
+        "--engine": NAMES,
+        "--junit": ["nowhere/x.xml"],
+        "--flow": [],
+        "--runs": [],
+    },
+    "runs list": {
+        "--sink": [],
+        "--limit": ["x", "-1", "1.5"],
+        "--format": [],
+        "--to": [],
+        "--runs": ["file"],
+    },
+    "doctor": {"--runs": []},
+    "list": {},
+}
+"""By command, with what makes it sound; where there are no wrong values, other words decide."""
+
+COMPANIONS = {
+    "validate": {
+        "--input": ("--output", ".", "--window", "1s"),
+        "--output": ("--input", ".", "--window", "1s"),
+        "--late": ("--input", ".", "--output", ".", "--window", "1s"),
+        "--window": ("--input", ".", "--output", "."),
+        "--promise": ("--input", ".", "--output", ".", "--window", "1s"),
+        "--engine": ("--input", ".", "--output", ".", "--window", "1s"),
+    },
+    "simulate": {"--diagram": ("--protocol", "aligned", "--seed", "1")},
+    "run q12": {"--hot-moves": ("--hot", "20")},
+    "generate q12 --to new": {"--hot-moves": ("--hot", "20")},
+}
+SAID_BY_VALUE = {"--faults", "--chaos", "--set", "--input", "--output", "--late", "--resume"} | {
+    *("--repeat", "--diagram", "--system", "--to", "--junit"),
+}
+"""Options whose message shows the text or the file that is wrong."""
+
+PLACES = [(command, option) for command, options in WRONG.items() for option in options]
+
+
+def options_of(command):
+    """The options of a command that take a value."""
+    found = typer.main.get_command(cli.app).commands[command.split()[0]].params
+    valued = [
+        p for p in found if p.param_type_name == "option" and not getattr(p, "is_flag", False)
+    ]
+    return {p.opts[0] for p in valued if p.opts[0] != "--help"}
+
+
+@pytest.mark.parametrize("command", WRONG)
+def test_no_option_is_forgotten(command):
+    assert set(WRONG[command]) == options_of(command)
+    assert {name.split()[0] for name in WRONG} == set(typer.main.get_command(cli.app).commands)
+
+
+@pytest.mark.parametrize(("command", "option"), PLACES)
+def test_what_an_option_cannot_be_is_exit_code_2_and_nothing_begins(
+    command, option, monkeypatch, capsys, tmp_path
+):
+    for module in (run_module, generate):
+        monkeypatch.setattr(module, "own_session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr(cli, "run_sweep", lambda *_: pytest.fail("a sweep has begun"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    for value in WRONG[command][option]:
+        others = COMPANIONS.get(command, {}).get(option, ())
+        monkeypatch.setattr(sys, "argv", ["snapline", *command.split(), *others, option, value])
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        assert (left.value.code, told.out) == (2, ""), (value, told.err)
+        assert "Traceback" not in told.err
+        assert "_ms" not in told.err, value
+        assert option in told.err or option in SAID_BY_VALUE, (value, told.err)
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]

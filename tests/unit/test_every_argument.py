@@ -1,0 +1,135 @@
+"""Every argument of every public function: what it cannot be is one sentence that has its name."""
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snapline import api
+from snapline.errors import UsageError
+from snapline.runs import run as run_module
+
+HUGE = 10**30
+NUMBERS = ["2", 2.0, float("nan"), True, None, -1, HUGE, b"2"]
+DURATIONS = [
+    None,
+    3.5,
+    float("nan"),
+    True,
+    "soon",
+    "",
+    "5",
+    -1,
+    "-1s",
+    "9999999h",
+    HUGE,
+    "1" * 5_000,
+]
+NAMES = [None, 3, True, "", "alinged", ["aligned"]]
+TEXTS = [3, True, "", " ", "a\0b", b"x"]
+FLAGS = [None, 1, "yes"]
+PATHS = [3, None, True, "", b"x", "a\0b"]
+
+WRONG = {
+    "slots": [0, *(value for value in NUMBERS if value is not None)],
+    "spares": NUMBERS,
+    "rate": [0, "fast", "1e99", "2000", *NUMBERS],
+    "records": [0, *NUMBERS],
+    "seed": NUMBERS,
+    "hot": [101, *NUMBERS],
+    "publish_lag": [2, *NUMBERS],
+    "interval": [0, "0s", *DURATIONS],
+    "duration": [0, "0ms", *DURATIONS],
+    "hot_moves": DURATIONS,
+    "heartbeat": [0, *DURATIONS],
+    "silence": [0, *DURATIONS],
+    "protocol": NAMES,
+    "guarantee": [value for value in NAMES if value is not None],
+    "size": NAMES,
+    "journal": NAMES,
+    "faults": [3, None, True, b"kill", [3], {"kill": 1}],
+    "chaos": TEXTS,
+    "settings": [3, "x", [1], {1: 2}, {"a": None}, {"a": 1.5}, {"a": True}],
+    "input": [value for value in PATHS if value is not None],
+    "reference": FLAGS,
+    "oversubscribe": FLAGS,
+    "allow_vacuous": FLAGS,
+    "shared": FLAGS,
+    "listen": [None, *TEXTS],
+    "runs": PATHS,
+    "resume": TEXTS,
+    "watcher": [3, "x", object()],
+    "spark": [3, "local[2]", object()],
+    "flow": [3, True, ["q12"]],
+    "system": [3, None, "", object()],
+    "name": [None, *TEXTS],
+    "directory": PATHS,
+    "source": [None, *TEXTS],
+}
+SOUND = {
+    "run": {"flow": "q12"},
+    "run_on": {"system": "structured-streaming", "flow": "sst"},
+    "open_run": {},
+    "stored": {"directory": "input", "source": "bids"},
+}
+PLACES = [
+    (function, name)
+    for function in SOUND
+    for name in inspect.signature(getattr(api, function)).parameters
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_starts(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run_module, "own_session", lambda *_: pytest.fail("Spark was started"))
+    yield
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("function", "name"), PLACES)
+def test_what_an_argument_cannot_be_is_said_with_its_name(function, name):
+    for value in WRONG[name]:
+        with pytest.raises(UsageError) as refused:
+            getattr(api, function)(**{**SOUND[function], name: value})
+        message = str(refused.value)
+        assert message.startswith((f"{name} is ", f"{name}: ")), (value, message)
+        assert "\n" not in message
+        assert len(message) < 400
+
+
+@pytest.mark.parametrize("function", SOUND)
+def test_a_name_that_a_function_does_not_have_is_said(function):
+    with pytest.raises(UsageError, match=rf"^{function}\(\) has no argument 'slotz'; "):
+        getattr(api, function)(**SOUND[function], slotz=2)
+    with pytest.raises(UsageError, match=rf"^{function}\(\): too many positional arguments"):
+        getattr(api, function)(*["x"] * 9)
+
+
+def test_the_nearest_name_is_suggested():
+    with pytest.raises(UsageError, match=r"no argument 'slotz'; did you mean slots"):
+        api.run("q12", slotz=2)
+    with pytest.raises(UsageError, match=r"no protocol 'alinged'; did you mean aligned"):
+        api.run("q12", protocol="alinged")
+    with pytest.raises(UsageError, match=r"missing a required argument: 'flow'"):
+        api.run()
+
+
+def test_numbers_of_numpy_and_paths_are_taken_and_become_plain(monkeypatch):
+    specs = []
+    monkeypatch.setattr(run_module, "run", lambda spec, *rest, **more: specs.append((spec, more)))
+    api.run("q12", slots=np.int64(2), duration=np.int32(1_500), interval="1.5s", runs="here")
+    ((spec, more),) = specs
+    assert (spec.slots, type(spec.slots), spec.duration_ms, spec.interval_ms) == (
+        2,
+        int,
+        1_500,
+        1_500,
+    )
+    assert more["runs"] == Path("here")
+
+
+def test_more_records_than_can_be_numbered_are_refused():
+    with pytest.raises(UsageError, match=r"lower rate or a shorter duration"):
+        api.run("q12", slots=1, rate=1_000_000, duration="8760h")
