@@ -71,6 +71,12 @@ class WrittenRun:
             found.append(Batch.of(**row))
         return concat(found) if found else Batch({}, 0)
 
+    @property
+    def may_be_late(self):
+        """The ids of events that may be late, as far as the watermark can have come."""
+        closing = self.events["window"] + WINDOW_MS + self.lineage.lateness_ms
+        return self.events["id"][closing <= self.events["watermark"]]
+
     def write(self, sink, index, rows):
         if len(rows):
             self.egress[TaskId(f"{sink}/{index}")].append(rows)

@@ -6,8 +6,6 @@ Exit codes: 0 every promise was kept, 1 one was broken (or the sweep proved noth
 
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +14,10 @@ import typer
 from snapline import cli_generate as generating
 from snapline import cli_runs as left
 from snapline import cli_validate as validating
+from snapline import cli_validate_options as asking
 from snapline.arguments import option, whole
 from snapline.chaos.plan_file import read_plan
-from snapline.cli_console import escape_lines, messages
+from snapline.cli_console import NOTHING_SAID, escape_lines, interruptible, messages
 from snapline.cli_list import Kind, print_catalogue
 from snapline.cli_options import (
     AllowVacuousOption,
@@ -78,8 +77,7 @@ from snapline.runtime.spec import OWN
 from snapline.workload.base import size_of
 from snapline.workload.settings import split_settings
 
-BAD_INPUT, UNKNOWN, INTERRUPTED = 2, 3, 130
-NOTHING_SAID = "interrupted: what ran until then says nothing"
+BAD_INPUT, UNKNOWN = 2, 3
 
 app = typer.Typer(
     name="snapline",
@@ -276,21 +274,29 @@ def run_command(
         raise typer.Exit(run_on_spark(spec, resume, runs, quick, as_json))
 
 
-@app.command("validate", epilog=validating.EXAMPLES)
+@app.command("validate", epilog=asking.EXAMPLES)
 def validate_command(
-    name: validating.NameArgument = None,
-    source: validating.InputOption = None,
-    output: validating.OutputOption = None,
-    late: validating.LateOption = None,
-    window: validating.WindowOption = None,
-    promise: validating.PromiseOption = None,
-    engine: validating.EngineOption = validating.AUTO,
-    uncommitted: validating.UncommittedOption = False,
-    reference: validating.ReferenceOption = False,
-    follow: validating.FollowOption = False,
-    junit: validating.JUnitOption = None,
-    flow: validating.FlowOption = None,
-    allow_vacuous: validating.AllowVacuousOption = False,
+    name: asking.NameArgument = None,
+    source: asking.InputOption = None,
+    output: asking.OutputOption = None,
+    late: asking.LateOption = None,
+    window: asking.WindowOption = None,
+    promise: asking.PromiseOption = None,
+    max_late: asking.MaxLateOption = None,
+    until: asking.UntilOption = None,
+    ignore_open: asking.IgnoreOpenOption = False,
+    lateness: asking.LatenessOption = None,
+    id_column: asking.IdOption = None,
+    time_column: asking.TimeOption = None,
+    resource_column: asking.ResourceOption = None,
+    columns: asking.ColumnOption = None,
+    engine: asking.EngineOption = asking.AUTO,
+    uncommitted: asking.UncommittedOption = False,
+    reference: asking.ReferenceOption = False,
+    follow: asking.FollowOption = False,
+    junit: asking.JUnitOption = None,
+    flow: asking.FlowOption = None,
+    allow_vacuous: asking.AllowVacuousOption = False,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
@@ -298,6 +304,8 @@ def validate_command(
     asked = validating.Asked(
         *(name, source, output, late, window, promise, engine, uncommitted, reference),
         *(follow, junit, runs, flow, allow_vacuous),
+        *(max_late, until, ignore_open, lateness, columns or ()),
+        {"id": id_column, "time": time_column, "resource": resource_column},
     )
     with interruptible():
         raise typer.Exit(validating.validate(asked, as_json))
@@ -364,18 +372,6 @@ def list_command(
 ) -> None:
     """Show the protocols, workloads, faults and systems that there are."""
     print_catalogue(kind, as_json)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Ctrl-C ends a command with a word and its own exit code, not with a traceback."""
-    try:
-        yield
-    except Interrupted:
-        raise  # the signal itself is told by `main`
-    except KeyboardInterrupt:
-        messages().print(NOTHING_SAID)
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def main() -> None:

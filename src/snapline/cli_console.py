@@ -14,14 +14,20 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import typer
 from rich import markup
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from snapline.runtime.interrupt import Interrupted
+
 PIPE_WIDTH = 120
+INTERRUPTED = 130
+NOTHING_SAID = "interrupted: what ran until then says nothing"
 
 #: control characters but the newline, what turns or breaks lines in Unicode, and halves of characters
 _UNSEEN = re.compile(
@@ -96,3 +102,15 @@ def print_csv(rows: Iterable[Sequence[object]]) -> None:
 
 def _shown(value: object) -> object:
     return visible(value).replace("\n", r"\n") if isinstance(value, str) else value
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends a command with a word and its own exit code, not with a traceback."""
+    try:
+        yield
+    except Interrupted:
+        raise  # the signal itself is told by `main`
+    except KeyboardInterrupt:
+        messages().print(NOTHING_SAID)
+        raise typer.Exit(INTERRUPTED) from None

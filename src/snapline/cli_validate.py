@@ -1,23 +1,31 @@
 """`snapline validate`: judges only, a run of Snapline's or what another system has recorded."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
-import typer
 from rich import box
 from rich.table import Table
 
 from snapline.cli_console import escape, escape_lines, messages, print_json, results
 from snapline.cli_summary import print_phases
+from snapline.cli_validate_options import AUTO
 from snapline.core.policy import Guarantee
 from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.validate.causes import Cause
-from snapline.validate.files import Report, held_to, report_of, to_json, write_junit
-from snapline.validate.judged import PROMISES, Judged
+from snapline.validate.files import (
+    Report,
+    held_to,
+    late_share,
+    report_of,
+    to_json,
+    write_junit,
+)
+from snapline.validate.judged import PROMISES, Answer, Judged
 
 if TYPE_CHECKING:
     from snapline.dataflow.graph import Dataflow
@@ -27,98 +35,6 @@ if TYPE_CHECKING:
 EXIT: Final = {"yes": 0, "no": 1, "unknown": 3}
 COLOURS: Final = {"yes": "green", "no": "red", "unknown": "yellow"}
 VERDICTS: Final = {"yes": "KEPT", "no": "BROKEN", "unknown": "UNKNOWN"}
-AUTO: Final = "auto"
-
-EXAMPLES = """[bold]Examples[/bold]
-
-The last run once more, from its files:
-[cyan]snapline validate last[/cyan]
-
-All that it ever wrote, published or not:
-[cyan]snapline validate last --uncommitted[/cyan]
-
-A run that is going on (sst, mst), until it is over:
-[cyan]snapline validate last --follow[/cyan]
-
-What another system took in and put out, as Parquet (columns: docs/validate.md):
-[cyan]snapline validate --input in/ --output out/ --late late/ --window 10s[/cyan]
-
-Hold it to at least once only, and write a report that a build server reads:
-[cyan]snapline validate --input in/ --output out/ --window 10s --promise at-least-once --junit r.xml[/cyan]
-
-Exit codes: 0 kept, 1 broken, 2 bad input, 3 unknown."""
-
-NameArgument = Annotated[
-    str | None, typer.Argument(metavar="[RUN|last]", help="A run that is over, or --follow.")
-]
-InputOption = Annotated[
-    Path | None,
-    typer.Option("--input", metavar="DIR", help="What went in: Parquet with id, time, resource."),
-]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", metavar="DIR", help="What came out: Parquet with resource, window, count, ids."
-    ),
-]
-LateOption = Annotated[
-    Path | None,
-    typer.Option("--late", metavar="DIR", help="What was left out as late: Parquet with id."),
-]
-WindowOption = Annotated[
-    str | None, typer.Option("--window", metavar="D", help="The size of the windows, as in 10s.")
-]
-PromiseOption = Annotated[
-    Guarantee | None,
-    typer.Option(
-        metavar="G",
-        help="What decides: [cyan]exactly-once[/], [cyan]at-least-once[/] or [cyan]at-most-once[/].  "
-        "[dim]default: what the run has promised, else exactly-once[/]",
-    ),
-]
-EngineOption = Annotated[
-    str,
-    typer.Option(
-        metavar="E",
-        help="Where --input and --output are judged: [cyan]process[/], [cyan]spark[/], or "
-        "[cyan]auto[/], by their size.",
-    ),
-]
-UncommittedOption = Annotated[
-    bool,
-    typer.Option("--uncommitted", metavar=" ", help="RUN: all that it wrote, published or not."),
-]
-ReferenceOption = Annotated[
-    bool,
-    typer.Option(
-        "--reference", metavar=" ", help="RUN: compare with runs of the flow without failures."
-    ),
-]
-FollowOption = Annotated[
-    bool,
-    typer.Option(
-        "--follow", metavar=" ", help="RUN: judge it while it runs (workloads with lineage)."
-    ),
-]
-FlowOption = Annotated[
-    str | None,
-    typer.Option(
-        "--flow",
-        metavar="FILE:NAME",
-        help="RUN: the dataflow of your own that it ran; its file is executed only if you say so.",
-    ),
-]
-AllowVacuousOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-vacuous",
-        metavar=" ",
-        help="RUN: answer yes also where a fault never struck, or where nothing came out.",
-    ),
-]
-JUnitOption = Annotated[
-    Path | None, typer.Option("--junit", metavar="FILE", help="Write a report as JUnit XML, too.")
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +55,21 @@ class Asked:
     runs: Path
     flow: str | None
     allow_vacuous: bool
+    max_late: str | None
+    until: str | None
+    ignore_open: bool
+    lateness: str | None
+    columns: Sequence[str]
+    short: Mapping[str, str | None]  # --id, --time, --resource
+
+    @property
+    def of_recorded(self) -> dict[str, object]:
+        """What is only for what other systems recorded, as it was given."""
+        given: dict[str, object] = {"--input": self.input, "--output": self.output}
+        given |= {"--late": self.late, "--window": self.window, "--until": self.until}
+        given |= {"--lateness": self.lateness, "--ignore-open": self.ignore_open or None}
+        given |= {"--column": self.columns or None}
+        return given | {f"--{name}": value for name, value in self.short.items()}
 
 
 def validate(asked: Asked, as_json: bool) -> int:
@@ -164,8 +95,7 @@ def _run(asked: Asked, name: str) -> Report:
     from snapline.runtime.flows import load_flow
     from snapline.runtime.rundir import RunDirectory
 
-    given = {"--input": asked.input, "--output": asked.output, "--late": asked.late}
-    for option, value in {**given, "--window": asked.window}.items():
+    for option, value in asked.of_recorded.items():
         if value is not None:
             raise UsageError(f"{option} is for outputs of other systems: leave it or {name} out")
     if asked.engine != AUTO:
@@ -179,7 +109,55 @@ def _run(asked: Asked, name: str) -> Report:
         with _telling() as tell:
             tell(f"judging {directory.name}")
             found = judge(directory, question, flow=flow)
-    return _report(directory.name, found)
+    return _report(directory.name, _bounded(found, share_of(asked.max_late)))
+
+
+def _bounded(found: "Judgement", max_late: float | None) -> "Judgement":
+    """The judgement of a run of which no more than a share of the events may be late."""
+    if max_late is None:
+        return found
+    if found.judged is None:
+        raise UsageError("--max-late is for outputs that name the events behind them (sst, mst)")
+    judged, verdict = replace(found.judged, max_late=max_late), found.verdict
+    if judged.is_too_late:
+        because = report_of("", judged, found.sentences, found.promise).because
+        answers: dict[str, Answer] = dict.fromkeys(verdict.guarantees, "no")
+        if verdict.kept != "no":
+            verdict = replace(verdict, because=because)
+        verdict = replace(verdict, kept="no", guarantees=answers)
+    return replace(found, judged=judged, verdict=verdict)
+
+
+def share_of(text: str | None) -> float | None:
+    """A share as `5%` or `0.05`. Raises UsageError."""
+    if text is None:
+        return None
+    number, percent = (text[:-1], 100) if text.endswith("%") else (text, 1)
+    try:
+        share = float(number) / percent
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise UsageError(f"--max-late is a share from 0 to 1, written as 5% or 0.05, not {text!r}")
+    return share
+
+
+def time_of(text: str | None) -> int | None:
+    """A time in ms since 1970: a number of them, or a date as in ISO 8601, in UTC. Raises UsageError."""
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        date = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--until is an event time in ms, or a date as in 2026-03-01T12:00:00Z, not {text!r}"
+        ) from error
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return (date - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def _report(name: str, found: "Judgement") -> Report:
@@ -213,9 +191,10 @@ def _followed(
 
 def _recorded(asked: Asked) -> Report:
     """Judge what another system took in and put out."""
-    from snapline.systems.judge_recorded import ENGINES, PROCESS_VALUES_MAX, engine_for
+    from snapline.systems.judge_recorded import ENGINES, PROCESS_VALUES_MAX, Span, engine_for
     from snapline.systems.judge_recorded import judge_recorded as judge
     from snapline.systems.recorded import open_recorded
+    from snapline.systems.recorded_columns import naming
 
     if asked.input is None or asked.output is None:
         raise UsageError(
@@ -234,18 +213,24 @@ def _recorded(asked: Asked) -> Report:
         raise UsageError(f"{option} is for a RUN: of other systems only what they put out is known")
     if asked.engine not in (AUTO, *ENGINES):
         raise UsageError(f"--engine takes {AUTO}, {' or '.join(ENGINES)}, not {asked.engine!r}")
-    size_ms = millis(asked.window, "--window", least_ms=1)
+    lateness_ms = millis(asked.lateness or "0s", "--lateness")
+    until_ms, max_late = time_of(asked.until), share_of(asked.max_late)
+    span = Span(
+        millis(asked.window, "--window", least_ms=1), lateness_ms, until_ms, asked.ignore_open
+    )
+    names = naming(asked.columns, asked.short)
+    recorded = open_recorded(asked.input, asked.output, asked.late, names)
     promise = _promise(asked) or Guarantee.EXACTLY_ONCE
-    recorded = open_recorded(asked.input, asked.output, asked.late)
     chosen = next((name for name in ENGINES if name == asked.engine), engine_for(recorded))
     with _telling() as tell:
-        report = judge(recorded, size_ms, chosen, tell)
+        report = judge(recorded, span, chosen, tell)
     where = {"process": "in process", "spark": "on Spark"}[report.engine]
     why = f"{recorded.values:,} events and claims"
     if asked.engine == AUTO:
         why += f"; Spark judges more than {PROCESS_VALUES_MAX:,}"
     name, by = str(asked.output), f"{where} ({why})"
-    return report_of(name, report.judged, report.sentences, promise, by=by)
+    judged = replace(report.judged, max_late=max_late)
+    return report_of(name, judged, report.sentences, promise, by=by)
 
 
 def _promise(asked: Asked) -> Guarantee | None:
@@ -297,8 +282,12 @@ def _print_causes(judged: Judged, sentences: Mapping[Cause, str]) -> None:
     out = results()
     out.print(
         f"reliability {percent(judged)} of {judged.inputs:,} events: {judged.lost:,} lost, "
-        f"{judged.repeated:,} repeated; {judged.outputs:,} outputs, {judged.late:,} late"
+        f"{judged.repeated:,} repeated; {judged.outputs:,} outputs, {judged.late:,} late "
+        f"({late_share(judged)})"
     )
+    if judged.unjudged.events:
+        rest = judged.unjudged
+        out.print(f"not judged: {rest.events:,} events in {rest.windows:,} windows that end later")
     for cause in Cause:
         if cause in judged.causes:
             text = f"  [bold]{cause}[/] {judged.causes[cause]:,}"

@@ -53,7 +53,12 @@ def scramble(seed: int) -> tuple[Batch, Batch, Batch]:
     resource = words[dice.integers(0, 4, 3_000)]
     time = dice.integers(-20, 20, 3_000)
     inputs = Batch.of(
-        case=case, id=id, time=time, resource=list(resource), post=dice.random(3_000) < 0.3
+        case=case,
+        id=id,
+        time=time,
+        resource=list(resource),
+        post=dice.random(3_000) < 0.3,
+        watermark=time + dice.integers(0, 30, 3_000),
     )
     outputs = [
         (
@@ -70,6 +75,9 @@ def scramble(seed: int) -> tuple[Batch, Batch, Batch]:
         mine = (case == number) & (resource == name) & (time // 10 * 10 == window)
         lists[0][n] = id[mine & ~inputs["post"]].tolist() * (1 + (n % 9 == 0))
         lists[1][n] = id[mine & inputs["post"]].tolist()
+        if n % 6 == 4:  # the next one has a part of it
+            outputs[n + 1] = (number, name, window, int(dice.integers(5)))
+            lists[0][n], lists[0][n + 1] = lists[0][n][:1], lists[0][n][1:]
     late = dice.integers(-1, 11, 900)
     return (
         inputs,
@@ -90,10 +98,13 @@ def scramble(seed: int) -> tuple[Batch, Batch, Batch]:
 def test_so_are_outputs_that_are_wrong_in_many_ways_without_a_broadcast(frame, monkeypatch):
     monkeypatch.setattr(spark_causes, "BROADCAST_ROWS_MAX", 0)
     inputs, outputs, late = scramble(7)
-    right = check.judge_cases(inputs, outputs, late, 10)
+    frames = [frame(table) for table in (inputs, outputs, late)]
+    for given in ({"until_ms": 10}, {}):
+        right = check.judge_cases(inputs, outputs, late, 10, lateness_ms=2, **given)
+        found = on_spark.judge_cases(*frames, 10, lateness_ms=2, **given)
+        assert found == right
     kinds = Counter(cause for judged in right.values() for cause in judged.causes)
     assert kinds.keys() == {*Cause}
-    assert on_spark.judge_cases(frame(inputs), frame(outputs), frame(late), 10) == right
 
 
 def test_one_stream_without_positions_or_late_output(frame):
@@ -110,6 +121,8 @@ def test_one_stream_without_positions_or_late_output(frame):
         lost=1,
         repeated=1,
         reliable=2,
+        counted=3,
+        late_events=0,
         causes={Cause.DUPLICATE: 1, Cause.TRUNCATED: 1},
         witnesses={
             Cause.DUPLICATE: Witness(Cause.DUPLICATE, 7, 0, 2, 2, 0),
@@ -221,6 +234,31 @@ def test_the_command_says_the_same_wherever_it_judges(snapline, recorded):
     assert here == there
     assert here["because"].startswith("duplicate: The output at position 3 for resource 'a'")
     assert err.splitlines() == ["starting Spark ...", "judging on Spark ..."]
+
+
+def test_so_it_does_of_columns_with_other_names_and_ids_that_are_strings(snapline, recorded):
+    """Times in nanoseconds, one window that is not judged, an output in two parts, an unknown id."""
+    nanos = [-1, 5 * 10**9, 6 * 10**9, 12 * 10**9, 25 * 10**9]
+    times, ids = pa.array(nanos, pa.timestamp("ns")), ["\u00e9", "z", "y", "b", "a"]
+    save(recorded / "in" / "a.parquet", uuid=ids, at=times, page=list("aaaba"))
+    save(recorded / "late" / "a.parquet", uuid=["a", "b"])
+    for file in (recorded / "out").iterdir():
+        file.unlink()
+    out = {"page": list("aaab"), "window": micros(-10, 0, 0, 10), "count": [1, 1, 1, 1]}
+    save(recorded / "out" / "a.parquet", **out, **{"the.ids": [["\u00e9"], ["z"], ["y"], ["?"]]})
+    names = ("--id", "uuid", "--time", "at", "--resource", "page", "--column", "ids=the.ids")
+    found = {}
+    for engine in ("process", "spark"):
+        code, found[engine], _ = snapline(*names, "--engine", engine, "--ignore-open", "--json")
+        assert code == 1
+    here, there = (json.loads(found[engine]) for engine in ("process", "spark"))
+    del here["by"], there["by"]
+    assert here == there
+    causes = {cause["cause"]: cause["sentence"] for cause in here["causes"]}
+    assert [*causes] == ["invented", "split"]
+    assert "is without GET event 'y', which is in another one at position 2" in causes["split"]
+    assert here["unjudged"] == {"events": 1, "windows": 1}
+    assert (here["late"], here["late_share"]) == (1, 0.25)
 
 
 def scribble(file):

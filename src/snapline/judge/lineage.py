@@ -68,7 +68,9 @@ def judge_lineage(
     `position` puts a position into words.
     """
     events = lineage.events()
-    judged, reliable = judge_each(events, outputs, late, lineage.window_ms)
+    judged, reliable = judge_each(
+        events, outputs, late, lineage.window_ms, lateness_ms=lineage.lateness_ms
+    )
     sentences = {
         cause: sentence_of(
             witness := judged.witnesses[cause],

@@ -197,9 +197,10 @@ class LiveJudge:
         event = event_of(self._event(witness.id), witness.id)
         return sentence_of(witness, self._lineage, event, written, faults, position_label)
 
-    def _event(self, id: int | None) -> Batch:
+    def _event(self, id: int | str | None) -> Batch:
         """The event with this id, or none."""
-        streams, offsets = self._ranges.places(np.array([-1 if id is None else id], np.int64))
+        number = id if isinstance(id, int) else -1
+        streams, offsets = self._ranges.places(np.array([number], np.int64))
         if streams[0] < 0:
             return self._ranges.make(0, 0, 0)
         return self._ranges.make(int(streams[0]), int(offsets[0]), int(offsets[0]) + 1)

@@ -6,7 +6,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.systems.recorded import Recorded, batch_of
+from snapline.systems.recorded import Recorded
+from snapline.systems.recorded_batches import batches_of, named_events
 from snapline.validate.causes import Cause
 from snapline.validate.check import judge
 from snapline.validate.judged import Judged
@@ -19,6 +20,26 @@ PROCESS_VALUES_MAX: Final = 20_000_000
 """Up to so many events and claims together are judged in process: some 1.6 GB."""
 
 Tell: TypeAlias = Callable[[str], None]
+Events: TypeAlias = Mapping[int | str, Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The windows: how long they are, when they are closed, and which of them are judged."""
+
+    size_ms: Millis
+    lateness_ms: Millis = 0  # a window is closed when the watermark is so far beyond its end
+    until_ms: Millis | None = None  # only those that end then or before; None: all
+    #: only those that are closed by what the input shows of the watermark at its end: its highest
+    #: `watermark`, or the time of its latest event if it has none, which no watermark is ahead of
+    ignore_open: bool = False
+
+    def end(self, last_ms: Millis) -> Millis | None:
+        """Up to when windows end that are judged, if this is the watermark at the end."""
+        limits = [] if self.until_ms is None else [self.until_ms]
+        if self.ignore_open:
+            limits.append(last_ms - self.lateness_ms)
+        return min(limits, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +57,15 @@ def engine_for(recorded: Recorded) -> Engine:
 
 
 def judge_recorded(
-    recorded: Recorded, size_ms: Millis, engine: Engine, tell: Tell = lambda text: None
+    recorded: Recorded, span: Span, engine: Engine, tell: Tell = lambda text: None
 ) -> RecordedReport:
     """Judge what was recorded. `tell` hears how far it is. Raises UsageError."""
-    if size_ms <= 0:
+    if span.size_ms <= 0:
         raise UsageError("--window is longer than nothing: the size of the windows, as in 10s")
-    judged, events = (_in_process if engine == "process" else _on_spark)(recorded, size_ms, tell)
+    judged, events = (_in_process if engine == "process" else _on_spark)(recorded, span, tell)
     _check_related(judged)
     sentences = {
-        cause: sentence(witness, size_ms, event=_event(events, witness.id))
+        cause: sentence(witness, span.size_ms, event=_event(events, witness.id))
         for cause, witness in sorted(
             judged.witnesses.items(), key=lambda pair: [*Cause].index(pair[0])
         )
@@ -52,44 +73,58 @@ def judge_recorded(
     return RecordedReport(judged, sentences, engine)
 
 
-def _event(events: Mapping[int, Event], id: int | None) -> Event | None:
+def _event(events: Events, id: int | str | None) -> Event | None:
     return None if id is None else events.get(id)
 
 
 def _check_related(judged: Judged) -> None:
     """If no id is known at all, somebody has mixed up directories: that is no verdict on a system."""
-    if judged.lost == judged.inputs and Cause.INVENTED in judged.causes:
+    if judged.inputs and judged.lost == judged.inputs and Cause.INVENTED in judged.causes:
         witness = judged.witnesses[Cause.INVENTED]
-        shown = "" if witness.id is None else f" (such as {witness.id})"
+        shown = "" if witness.id is None else f" (such as {witness.id!r})"
         raise UsageError(
             f"none of the ids in the output{shown} is an id of the input: they do not belong together; "
             "name the input that this output was made of"
         )
 
 
-def _in_process(recorded: Recorded, size_ms: Millis, tell: Tell) -> tuple[Judged, dict[int, Event]]:
+def _clock(recorded: Recorded) -> str:
+    """The column of the input that shows how far the watermark has come."""
+    return "watermark" if "watermark" in recorded.inputs.types else "time"
+
+
+def _in_process(recorded: Recorded, span: Span, tell: Tell) -> tuple[Judged, Events]:
     tell("reading")
-    inputs, outputs = batch_of(recorded.inputs), batch_of(recorded.outputs)
-    late = batch_of(recorded.late) if recorded.late else None
+    tables = batches_of(recorded)
     tell("judging")
-    judged = judge(inputs, outputs, late, size_ms)
+    judged = judge(
+        *(tables.inputs, tables.outputs, tables.late, span.size_ms),
+        lateness_ms=span.lateness_ms,
+        until_ms=span.end(int(tables.inputs[_clock(recorded)].max())),
+    )
     ids = {witness.id for witness in judged.witnesses.values()}
-    found = {id: event_of(inputs, id) for id in ids if id is not None}
-    return judged, {id: event for id, event in found.items() if event is not None}
+    found = {id: event_of(tables.inputs, id) for id in ids if isinstance(id, int)}
+    events = {id: event for id, event in found.items() if event is not None}
+    return tables.named(judged), named_events(tables, events)
 
 
-def _on_spark(recorded: Recorded, size_ms: Millis, tell: Tell) -> tuple[Judged, dict[int, Event]]:
+def _on_spark(recorded: Recorded, span: Span, tell: Tell) -> tuple[Judged, Events]:
     from snapline.runtime.starting import Aside, stop_session
-    from snapline.systems.recorded_frames import events_with, frames_of, session_for, told
+    from snapline.systems.recorded_frames import events_with, frames_of, latest, session_for, told
     from snapline.validate.on_spark import judge_frames
 
     tell("starting Spark")
     spark = session_for(recorded)
 
-    def work() -> tuple[Judged, dict[int, Event]]:
+    def work() -> tuple[Judged, Events]:
         inputs, outputs, late = frames_of(recorded, spark)
         tell("judging on Spark")
-        judged = judge_frames(inputs, outputs, late, size_ms)
+        last_ms = latest(inputs, _clock(recorded)) if span.ignore_open else 0
+        judged = judge_frames(
+            *(inputs, outputs, late, span.size_ms),
+            lateness_ms=span.lateness_ms,
+            until_ms=span.end(last_ms),
+        )
         ids = [w.id for w in judged.witnesses.values() if w.id is not None]
         rows = events_with(inputs, ids)
         return judged, {row["id"]: _as_event(row) for row in rows}

@@ -69,15 +69,16 @@ def _read(table: Table, spark: SparkSession) -> DataFrame:
 
 
 def _columns(table: Table) -> list[Column]:
-    return [_column(name, type).alias(name) for name, type in table.types.items()]
+    return [_column(table.called[name], type).alias(name) for name, type in table.types.items()]
 
 
-def _column(name: str, type: pa.DataType) -> Column:
+def _column(called: str, type: pa.DataType) -> Column:
+    quoted = "`" + called.replace("`", "``") + "`"
     if not pa.types.is_timestamp(type):
-        return F.col(name)
+        return F.col(quoted)
     if type.unit == "ns":  # which Spark has no type for
-        return F.expr(f"(`{name}` - pmod(`{name}`, 1000000)) div 1000000")
-    return F.unix_millis(F.col(name).cast("timestamp"))
+        return F.expr(f"({quoted} - pmod({quoted}, 1000000)) div 1000000")
+    return F.unix_millis(F.col(quoted).cast("timestamp"))
 
 
 def _numbered(table: Table, spark: SparkSession) -> DataFrame:
@@ -100,7 +101,13 @@ def _path(url: str) -> str:
     return re.sub(_SCHEME, "/", url)
 
 
-def events_with(inputs: DataFrame, ids: Collection[int]) -> list[dict[str, Any]]:
+def latest(inputs: DataFrame, column: str) -> int:
+    """The highest value of a column; the lowest there is if it has none."""
+    (found,) = inputs.agg(F.max(column)).collect()
+    return -(1 << 63) if found[0] is None else int(found[0])
+
+
+def events_with(inputs: DataFrame, ids: Collection[int | str]) -> list[dict[str, Any]]:
     """The events with these ids."""
     if not ids:
         return []

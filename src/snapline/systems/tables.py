@@ -16,8 +16,13 @@ def tables_of(flow: str, params: Params, system: System, origin_s: float) -> Tab
     outputs = {sink: _stamped(parts, origin_s) for sink, parts in system.output().items()}
     late = system.late_output()
     lineage = WORKLOADS[flow].lineage
-    inputs = None if lineage is None else lineage(params).events()
+    inputs = None if lineage is None else without_watermarks(lineage(params).events())
     return Tables(inputs, outputs, None if late is None else _stamped(late, origin_s))
+
+
+def without_watermarks(events: Batch) -> Batch:
+    """The events without what is known of Snapline's own watermarks: other systems have others."""
+    return events.select(*(name for name in events.columns if name != "watermark"))
 
 
 def _stamped(parts: Sequence[Written], origin_s: float) -> Batch:

@@ -24,6 +24,8 @@ _NUMBERS: Final = (
     "lost",
     "repeated",
     "reliable",
+    "counted",
+    "late_events",
     "unsure_outputs",
     "unsure_late",
 )
@@ -39,6 +41,8 @@ class Account:
     lost: int = 0
     repeated: int = 0
     reliable: int = 0
+    counted: int = 0
+    late_events: int = 0
     causes: Counter[Cause] = field(default_factory=Counter)
     witnesses: dict[Cause, Witness] = field(default_factory=dict)
     #: windows without output after the last one: how many resources, and the lowest witness
@@ -96,6 +100,8 @@ class Account:
             self.lost,
             self.repeated,
             self.reliable,
+            self.counted,
+            self.late_events,
             causes,
             witnesses,
             self._undecided(),
@@ -106,7 +112,8 @@ class Account:
             return None
         return (
             f"{self.unsure_outputs} outputs and {self.unsure_late} rows of the late output came after "
-            "their windows were judged, and may be what was called lost there; judge the whole to know"
+            "their windows were judged, and may be what was called lost there, or a part of what came out "
+            "before; judge the whole to know"
         )
 
 

@@ -10,7 +10,10 @@ Rules. Every output gets at most one cause: the first of `OF_AN_OUTPUT` whose ru
 at most one of `OF_A_LATE_EVENT`: the first. Lost events give the causes of `OF_A_WINDOW`, one for each
 (resource, window) concerned; an event that occurs anywhere is not lost, however wrong the place, so that
 one fault does not look like two. A row of the late output that names no event is `INVENTED`, each for
-itself. The *leading* cause of a judgement is the first in the order of `Cause` that was found.
+itself. A (resource, window) whose events lie in several outputs, none of which has them all, is `SPLIT`,
+whatever else is wrong with those outputs: each row has to be right by itself, and the sum of two wrong
+counts is not a count that anybody has put out. What is late is not missed in an output. The *leading* cause
+of a judgement is the first in the order of `Cause` that was found.
 """
 
 from collections.abc import Mapping
@@ -38,10 +41,14 @@ class Cause(StrEnum):
     WRONG_VALUE = "wrong value"
     #: an earlier output of the same (resource, window) claims one of its ids already
     DUPLICATE = "duplicate"
+    #: of the events of a (resource, window) that are not late and occur rightly, no output has all
+    SPLIT = "split"
     #: an event is in the late output and has a right occurrence as well
     LATE_AND_WINDOWED = "late and windowed"
     #: an event is in the late output more than once
     LATE_TWICE = "late twice"
+    #: an event is in the late output, although the watermark cannot have closed its window when it came
+    NOT_LATE = "not late"
     #: lost events, no output of their (resource, window), and no output of any resource has a window that
     #: is the same or later
     TRUNCATED = "truncated"
@@ -60,7 +67,7 @@ OF_AN_OUTPUT: Final = (
     Cause.WRONG_VALUE,
     Cause.DUPLICATE,
 )
-OF_A_LATE_EVENT: Final = (Cause.LATE_AND_WINDOWED, Cause.LATE_TWICE)
+OF_A_LATE_EVENT: Final = (Cause.LATE_AND_WINDOWED, Cause.LATE_TWICE, Cause.NOT_LATE)
 OF_A_WINDOW: Final = (Cause.TRUNCATED, Cause.MISSING, Cause.INCOMPLETE)
 
 _EXCESS: Final = frozenset({Guarantee.AT_MOST_ONCE, Guarantee.EXACTLY_ONCE})
@@ -76,9 +83,14 @@ BREAKS: Final[Mapping[Cause, frozenset[Guarantee]]] = {
     Cause.TWICE_INSIDE: _EXCESS,
     Cause.WRONG_VALUE: _BOTH,
     Cause.DUPLICATE: _EXCESS,
+    Cause.SPLIT: _BOTH,
     Cause.LATE_AND_WINDOWED: _EXCESS,
     Cause.LATE_TWICE: _EXCESS,
+    Cause.NOT_LATE: _LACK,
     Cause.TRUNCATED: _LACK,
     Cause.MISSING: _LACK,
     Cause.INCOMPLETE: _LACK,
 }
+
+MAY_HEAL: Final = frozenset({Cause.SPLIT, Cause.NOT_LATE})
+"""What breaks at least once only if nothing more comes: a whole output may follow."""

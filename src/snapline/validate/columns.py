@@ -1,6 +1,7 @@
 """The columns of the three tables: which there must be, of which kind, and what stands for those left out.
 
-- input: `id`, `time` (event time, ms), `resource` (whole numbers or strings); optional `post` (else a GET).
+- input: `id`, `time` (event time, ms), `resource` (whole numbers or strings); optional `post` (else a GET)
+  and `watermark` (ms): the highest that there can have been when the event came.
 - output: `resource`, `window` (its start, ms), and `count`, `ids` of one stream, or `gets`, `get_ids`,
   `posts`, `post_ids` of two; optional `position` (else the number of the row).
 - late: `id`; optional `position`.
@@ -33,7 +34,8 @@ def as_inputs(table: Batch) -> Batch:
         if not isinstance(column, np.ndarray) or column.dtype.kind not in "bui":
             raise UsageError("the input's column 'post' must be true or false")
         post = column.astype(np.bool_, copy=False)
-    columns = {name: _numbers(table, INPUT, name) for name in ("id", "time", *_case(table))}
+    names = ("id", "time", *_case(table), *(("watermark",) if "watermark" in table.columns else ()))
+    columns = {name: _numbers(table, INPUT, name) for name in names}
     return Batch({**columns, "resource": _resource(table, INPUT), "post": post}, len(table))
 
 

@@ -35,12 +35,14 @@ class Facts:
     #: of an event: how often rightly in an output whose counts are the numbers of its ids
     soundly: Ints
     late: Ints  # of an event: how often in the late output
+    timely: Bools  # of an event: it cannot have been late
+    split: Bools  # of an event that is not late: no output has all that were counted of its place
 
     @property
     def reliable(self) -> Bools:
-        """Of an event: it occurs once, rightly in an output with right counts, or among the late."""
-        reliable: Bools = (self.occurs + self.late == 1) & (self.soundly + self.late == 1)
-        return reliable
+        """Of an event: it occurs once, rightly in an output that is right, or rightly among the late."""
+        once: Bools = (self.occurs + self.late == 1) & (self.soundly + self.late == 1)
+        return once & ~self.split & ~(self.timely & (self.late > 0))
 
 
 def facts(tables: Lineage) -> Facts:
@@ -70,7 +72,7 @@ def facts(tables: Lineage) -> Facts:
     )
     sound = right & outputs.honest[claims.output]
     count = len(events.id)
-    late = tables.late.event
+    late = np.bincount(tables.late.event[tables.late.event != NOBODY], minlength=count)
     return Facts(
         right,
         shows,
@@ -79,7 +81,9 @@ def facts(tables: Lineage) -> Facts:
         np.bincount(claims.event[known], minlength=count),
         np.bincount(claims.event[right], minlength=count),
         np.bincount(claims.event[sound], minlength=count),
-        np.bincount(late[late != NOBODY], minlength=count),
+        late,
+        events.timely,
+        _split(tables, right & (of_event(late, claims.event) == 0)),
     )
 
 
@@ -148,3 +152,24 @@ def _repeats(tables: Lineage) -> tuple[Bools, Bools, Ints]:
     again[some] = row != head
     first[some] = head
     return twice, again, first
+
+
+def _split(tables: Lineage, part: Bools) -> Bools:
+    """Of every event whether it is claimed in part, and no output has all such events of its place."""
+    outputs, claims, events = tables.outputs, tables.claims, tables.events
+    places, place, rows = np.unique(outputs.group, return_inverse=True, return_counts=True)
+    part = part & (rows[place] > 1)[claims.output]
+    some = np.flatnonzero(part)
+    split = np.zeros(len(events.id), np.bool_)
+    if not len(some):
+        return split
+    some = some[np.lexsort((claims.event[some], claims.output[some]))]
+    row, event = claims.output[some], claims.event[some]
+    fresh = np.ones(len(some), np.bool_)  # not the same event again in the same output
+    fresh[1:] = (row[1:] != row[:-1]) | (event[1:] != event[:-1])
+    most = np.zeros(len(places), np.int64)
+    np.maximum.at(most, place, np.bincount(row[fresh], minlength=len(place)))
+    event = np.unique(event)
+    at = np.searchsorted(places, events.group[event])
+    split[event] = (most < np.bincount(at, minlength=len(places)))[at]
+    return split

@@ -6,8 +6,10 @@
   written, of an exactly-once system with what it took back), `by` (who judged);
 - `promise`, `kept` (`yes`, `no`, `unknown`), `because` (one sentence), `guarantees` (each with its answer);
 - of outputs with lineage: `inputs`, `outputs`, `late`, `lost`, `repeated`, `reliable`, `reliability` (in
-  percent), `undecided` (why something is unknown, or null), `causes`: a list, each with `cause`, `count`,
-  `breaks` (guarantees), the fields of its `Witness`, and `sentence`; of others `problems`, a list of texts;
+  percent), `counted` (events that came out in time), `late_events`, `late_share` (from 0 to 1), `max_late`
+  (what it may be, or null), `unjudged` (`events` and `windows` behind the time up to which was judged),
+  `undecided` (why something is unknown, or null), `causes`: a list, each with `cause`, `count`, `breaks`
+  (guarantees), the fields of its `Witness`, and `sentence`; of others `problems`, a list of texts;
 - of a run with faults: `faults`, a list, each with `statement`, `struck` and `at_ms`;
 - `metrics`: whatever was measured, by name.
 
@@ -20,7 +22,7 @@ kept.
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +36,7 @@ from snapline.validate.judged import PROMISES, Answer, Judged
 
 _FIGURES: Final = (
     *("inputs", "outputs", "late", "lost", "repeated", "reliable", "reliability"),
-    "undecided",
+    *("counted", "late_events", "late_share"),
 )
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -81,16 +83,36 @@ def report_of(
     kept = judged.kept(level)
     broken = [c for c in Cause if c in sentences and c in judged.causes and level in BREAKS[c]]
     if kept == "no":
-        because = f"{broken[0]}: {sentences[broken[0]]}" if broken else str(judged.leading)
+        because = _why(judged, broken, sentences)
         if promised is Guarantee.NOTHING:
             because = f"nothing was promised, and the output is wrong: {because}"
     else:
-        because = judged.undecided or (
+        because = judged.doubt or (
             f"{judged.reliable:,} of {judged.inputs:,} events were counted once in "
             f"{judged.outputs:,} outputs, or late ({judged.late:,})"
         )
     answers = {guarantee: judged.kept(guarantee) for guarantee in PROMISES}
     return Report(name, promised, because, answers, judged, sentences, (), metrics or {}, view, by)
+
+
+def _why(judged: Judged, broken: Sequence[Cause], sentences: Mapping[Cause, str]) -> str:
+    """Why a guarantee is broken: the first cause, or else that too much is late."""
+    if broken:
+        return f"{broken[0]}: {sentences[broken[0]]}"
+    if judged.is_too_late:
+        assert judged.max_late is not None
+        share, most = late_share(judged), f"{judged.max_late * 100:g} %"
+        late = f"{judged.late_events:,} of {judged.inputs:,} events"
+        return f"{late} are late, {share}: at most {most} may be"
+    return str(judged.leading)
+
+
+def late_share(judged: Judged) -> str:
+    """Which share of the events is late: `0.25 %`; what is shown as none, or all, is none, or all."""
+    percent = 100 * judged.late_share
+    if judged.late_events in (0, judged.inputs):
+        return f"{percent:.0f} %"
+    return f"{min(max(percent, 0.0001), 99.9999):.4f}".rstrip("0").rstrip(".") + " %"
 
 
 # JSON.
@@ -111,6 +133,9 @@ def to_json(report: Report) -> dict[str, Any]:
         document["problems"] = list(report.problems)
     else:
         document |= {name: getattr(report.judged, name) for name in _FIGURES}
+        document["max_late"] = report.judged.max_late
+        document["unjudged"] = asdict(report.judged.unjudged)
+        document["undecided"] = report.judged.doubt
         document["causes"] = [
             _cause(report, cause) for cause in Cause if cause in report.judged.causes
         ]
@@ -192,7 +217,10 @@ def _add_result(report: Report, level: Guarantee, case: ElementTree.Element) -> 
 def _properties(report: Report) -> dict[str, Any]:
     known = {"view": report.view, "promise": report.promised.value, "by": report.by}
     if report.judged is not None:
-        known |= {name: getattr(report.judged, name) for name in _FIGURES[:-1]}
+        known |= {name: getattr(report.judged, name) for name in _FIGURES}
+        known |= {
+            f"unjudged_{name}": count for name, count in asdict(report.judged.unjudged).items()
+        }
     return known
 
 

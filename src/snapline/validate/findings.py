@@ -1,18 +1,17 @@
-"""From facts to a judgement: a finding for each output, late event and window that is not as it should be.
+"""From facts to findings: one for each output, late event and window that is not as it should be.
 
 The lowest finding of each cause becomes its witness.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
 
-from snapline.validate.causes import OF_A_WINDOW, Cause
+from snapline.validate.causes import OF_A_LATE_EVENT, OF_A_WINDOW, Cause
 from snapline.validate.columns import Bools, Ints
 from snapline.validate.facts import CAUSES, FINE, NUMBER, Facts, of_event
-from snapline.validate.judged import Judged, Witness
+from snapline.validate.judged import Witness
 from snapline.validate.lineage import NOBODY, Lineage
 
 _MISPLACED: Final = (Cause.WRONG_WINDOW, Cause.WRONG_PAIR, Cause.MISPLACED)
@@ -57,7 +56,8 @@ class Findings:
 
 def findings(tables: Lineage, known: Facts) -> Findings:
     """All that is wrong."""
-    parts = (of_outputs(tables, known), of_late(tables, known), of_lost(tables, known))
+    makers = (of_outputs, of_split, of_late, of_lost)
+    parts = [make(tables, known) for make in makers]
     return Findings(
         *(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Findings))
     )
@@ -95,8 +95,41 @@ def of_outputs(tables: Lineage, known: Facts) -> Findings:
     )
 
 
+def of_split(tables: Lineage, known: Facts) -> Findings:
+    """One finding for each (resource, window) whose events lie in several outputs, but not all in one."""
+    outputs, claims = tables.outputs, tables.claims
+    some = np.flatnonzero(known.right & of_event(known.split, claims.event))
+    rank = np.empty(len(outputs.group), np.int64)
+    rank[np.argsort(outputs.position, kind="stable")] = np.arange(len(rank))
+    row = claims.output[some]
+    some = some[np.lexsort((rank[row], outputs.group[row]))]
+    starts = starts_of(outputs.group[claims.output[some]])
+    first = np.repeat(claims.output[some[starts]], np.diff(starts, append=len(some)))
+    there = np.zeros(len(tables.events.id), np.bool_)  # in the first output of its place
+    there[claims.event[some[claims.output[some] == first]]] = True
+    lacks = ~there[claims.event[some]]
+    some, first = some[lacks], first[lacks]
+    row = claims.output[some]
+    order = np.lexsort((rank[row], claims.id[some], outputs.group[row]))
+    order = order[starts_of(outputs.group[row[order]])]  # the lowest id of each place
+    some, first = some[order], first[order]
+    everyone = np.ones(len(some), np.bool_)
+    return Findings(
+        outputs.case[first],
+        np.full(len(some), NUMBER[Cause.SPLIT]),
+        everyone,
+        outputs.window[first],
+        outputs.resource[first],
+        outputs.position[first],
+        everyone,
+        claims.id[some],
+        everyone,
+        outputs.position[claims.output[some]],
+    )
+
+
 def of_late(tables: Lineage, known: Facts) -> Findings:
-    """One finding for each late event that is also elsewhere, or twice, and for each that is no event."""
+    """One finding for each late event that is also elsewhere, twice, or in time; and for each invented."""
     events, late = tables.events, tables.late
     order = np.lexsort((late.position, late.event))
     row = late.event[order]
@@ -104,15 +137,17 @@ def of_late(tables: Lineage, known: Facts) -> Findings:
     event = late.event[order]
     starts = starts_of(event)
     second = late.position[order[np.minimum(starts + 1, len(order) - 1)]]
-    bad = (known.rightly[event[starts]] > 0) | (known.late[event[starts]] > 1)
+    late_event = event[starts]
+    bad = (known.rightly[late_event] > 0) | (known.late[late_event] > 1) | known.timely[late_event]
     starts, second = starts[bad], second[bad]
     event = event[starts]
-    windowed = known.rightly[event] > 0
+    windowed, twice = known.rightly[event] > 0, known.late[event] > 1
+    numbers = [NUMBER[cause] for cause in OF_A_LATE_EVENT]
     return Findings(
         np.concatenate((events.case[event], late.case[invented])),
         np.concatenate(
             (
-                np.where(windowed, NUMBER[Cause.LATE_AND_WINDOWED], NUMBER[Cause.LATE_TWICE]),
+                np.select([windowed, twice], numbers[:2], numbers[2]),
                 np.full(len(invented), NUMBER[Cause.INVENTED]),
             )
         ),
@@ -125,7 +160,11 @@ def of_late(tables: Lineage, known: Facts) -> Findings:
         np.repeat((True, False), (len(event), len(invented))),
         np.concatenate(
             (
-                np.where(windowed, _right_positions(tables, known, event), second),
+                np.select(
+                    [windowed, twice],
+                    [_right_positions(tables, known, event), second],
+                    events.watermark[event],
+                ),
                 np.zeros(len(invented), np.int64),
             )
         ),
@@ -177,31 +216,3 @@ def starts_of(ordered: Ints) -> Ints:
     new = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return np.flatnonzero(new)
-
-
-def judgements(tables: Lineage, known: Facts, undecided: str | None = None) -> list[Judged]:
-    """What is to be said of each case."""
-    found = findings(tables, known)
-    order = found.order()
-    starts = starts_of(found.case[order] * FINE + found.cause[order])
-    causes: list[dict[Cause, int]] = [{} for _ in tables.cases]
-    witnesses: list[dict[Cause, Witness]] = [{} for _ in tables.cases]
-    for start, count in zip(starts, np.diff(starts, append=len(order)), strict=True):
-        row = int(order[start])
-        witness = found.witness(row, tables)
-        causes[found.case[row]][witness.cause] = int(count)
-        witnesses[found.case[row]][witness.cause] = witness
-    return [
-        Judged(*numbers, causes[case], witnesses[case], undecided)  # type: ignore[arg-type, call-arg]
-        for case, numbers in enumerate(_sums(tables, known))
-    ]
-
-
-def _sums(tables: Lineage, known: Facts) -> Sequence[tuple[int, ...]]:
-    """The numbers of each case, in the order in which a judgement has them."""
-    case = tables.events.case
-    occurs = known.occurs + known.late
-    columns = [case, tables.outputs.case, tables.late.case]
-    columns += [case[occurs == 0], case[occurs > 1], case[known.reliable]]
-    sums = [np.bincount(column, minlength=len(tables.cases)).tolist() for column in columns]
-    return list(zip(*sums, strict=True))

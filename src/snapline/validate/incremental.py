@@ -19,6 +19,8 @@ waits as long as a window is kept open, and is then judged with what is there:
 - An output of a closed window that claims ids no longer known: if no event of that window was lost, all
   that it claims was counted already or never belonged there, and it is called a duplicate (the position of
   the first is gone). If one was lost, this may be it: undecided.
+- An output of a closed window that is right, with events that came as late: whether another part of it came
+  out before is forgotten, so whether it is split is undecided.
 - An output of an open window that claims ids no longer known is called invented; it may be a misplaced one.
 - A row of the late output with an id no longer known: if no event was ever lost, it is called invented (it
   may be late and windowed); if one was, this may be it: undecided.
@@ -41,9 +43,12 @@ from snapline.validate.columns import Bools, Ints, as_inputs, as_late, as_output
 from snapline.validate.facts import FINE, NUMBER, Facts, any_claim, facts, of_event
 from snapline.validate.findings import findings
 from snapline.validate.judged import Judged
-from snapline.validate.lineage import NOBODY, Late, Lineage, lineage
+from snapline.validate.lineage import NOBODY, Lineage, lineage
+from snapline.validate.scope import Scope, take, within
 
-BYTES_PER_EVENT: Final = 4 * 8 + 2 + 8  # id, time, resource, due; post, done; its id in an output
+BYTES_PER_EVENT: Final = (
+    5 * 8 + 2 + 8
+)  # id, time, resource, watermark, due; post, done; its id in an output
 BYTES_PER_OUTPUT: Final = (
     6 * 8 + 2 + 4 * 8
 )  # six numbers; done, after; where its two lists begin and end
@@ -58,6 +63,7 @@ class Incremental:
 
     def __init__(self, size_ms: Millis, *, lateness_ms: Millis = 0, grace_ms: Millis = 0) -> None:
         self._size_ms: Final = size_ms
+        self._lateness_ms: Final = lateness_ms
         self._hold_ms: Final = size_ms + lateness_ms + grace_ms
         self._closed = _EVER  # windows that begin here or before are closed
         self._newest = _EVER  # the latest window that an event or an output has
@@ -131,7 +137,7 @@ class Incremental:
 
     def _judge(self) -> Judged:
         events, outputs, late = self._events.table, self._outputs.table, self._late.table
-        tables = lineage(events, outputs, late, self._size_ms)
+        tables = lineage(events, outputs, late, self._size_ms, lateness_ms=self._lateness_ms)
         claims, closed = tables.claims, self._closed
         open_event = events["due"] > closed
         waits = any_claim(tables, of_event(open_event, claims.event))
@@ -141,10 +147,9 @@ class Incremental:
         of_row = np.where(judged_before, NOBODY, tables.late.event)
         open_late = np.where(of_row == NOBODY, late["due"] > closed, of_event(open_event, of_row))
         step = self._enter(
-            replace(tables, late=_take(tables.late, of_row, ~open_late)),
+            replace(tables, late=replace(tables.late, event=of_row)),
             facts(tables),
-            ~open_event & ~events["done"],
-            ~open_output & ~outputs["done"],
+            Scope(~open_event & ~events["done"], ~open_output & ~outputs["done"], ~open_late),
             outputs["after"],
         )
         wanted = np.zeros(len(events), np.bool_)  # by an output that is still open
@@ -155,31 +160,27 @@ class Incremental:
         self._late.keep(open_late, ~open_late, closed)
         return step
 
-    def _enter(
-        self, tables: Lineage, known: Facts, events: Bools, outputs: Bools, after: Bools
-    ) -> Judged:
-        """Account for these events and outputs, and for all late rows that are given."""
-        occurs = known.occurs + known.late
+    def _enter(self, tables: Lineage, known: Facts, scope: Scope, after: Bools) -> Judged:
+        """Account for the rows in scope; `after`: outputs that came when their window was closed."""
+        occurs, events = known.occurs + known.late, scope.events
         lost = events & (occurs == 0)
         self._note_lost(np.unique(tables.events.window[lost]))
         step = Account(
             inputs=int(events.sum()),
-            outputs=int(outputs.sum()),
-            late=len(tables.late.id),
+            outputs=int(scope.outputs.sum()),
+            late=int(scope.late.sum()),
             lost=int(lost.sum()),
             repeated=int((events & (occurs > 1)).sum()),
             reliable=int((events & known.reliable).sum()),
+            counted=int((events & (known.rightly > 0)).sum()),
+            late_events=int((events & (known.late > 0)).sum()),
         )
-        known = replace(
-            known,
-            cause=np.where(outputs, known.cause, FINE),
-            occurs=np.where(events, known.occurs, 1),
-        )
-        known, step.unsure_outputs = self._without_memory(tables, known, after)
+        tables, known = within(tables, known, scope)
+        known, step.unsure_outputs = self._without_memory(tables, known, scope.outputs & after)
         if self._lossy:
             unknown = tables.late.event == NOBODY
             step.unsure_late = int(unknown.sum())
-            tables = replace(tables, late=_take(tables.late, tables.late.event, ~unknown))
+            tables = replace(tables, late=take(tables.late, tables.late.event, ~unknown))
         step.enter(findings(tables, known), tables, self._last_output)
         self._account.merge(step)
         self._account.settle(self._last_output)
@@ -189,19 +190,18 @@ class Incremental:
         self._lossy.update(windows[: max(0, _LOSSY_MAX - len(self._lossy))].tolist())
 
     def _without_memory(self, tables: Lineage, known: Facts, after: Bools) -> tuple[Facts, int]:
-        """What to say of outputs of closed windows with ids no longer known; and of how many, nothing."""
+        """What to say of outputs that came after their windows were closed; and of how many, nothing."""
         claims = tables.claims
         unknown = any_claim(tables, claims.event == NOBODY)
         odd = after & unknown & (known.cause == NUMBER[Cause.INVENTED])
         lossy = len(self._lossy) >= _LOSSY_MAX or np.isin(tables.outputs.window, [*self._lossy])
+        unsure = (odd & lossy) | (after & (known.cause == FINE))  # lost before, or a part
         cause = np.where(odd, np.where(lossy, FINE, NUMBER[Cause.DUPLICATE]), known.cause)
         shows = known.shows & (cause != FINE)[claims.output]
         first = np.where(odd[claims.output], NOBODY, known.first)
-        return replace(known, cause=cause, shows=shows, first=first), int((odd & lossy).sum())
-
-
-def _take(late: Late, event: Ints, rows: Bools) -> Late:
-    return Late(late.case[rows], late.id[rows], late.position[rows], event[rows])
+        split = known.split & ~np.isin(tables.events.group, tables.outputs.group[after])
+        known = replace(known, cause=cause, shows=shows, first=first, split=split)
+        return known, int(unsure.sum())
 
 
 class _Held:

@@ -33,6 +33,8 @@ class Events:
     window: Ints
     post: Bools
     group: Ints  # a number for (case, resource, window)
+    watermark: Ints  # the highest that there can have been when it came; without meaning if unknown
+    timely: Bools  # its window cannot have been closed when it came
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,13 @@ def lineage(
     late: Batch | None,
     size_ms: Millis,
     *,
+    lateness_ms: Millis = 0,
     cases: bool = False,
 ) -> Lineage:
-    """Read the three tables. Raises UsageError if their columns are not what they should be."""
+    """Read the three tables. Raises UsageError if their columns are not what they should be.
+
+    `lateness_ms`: a window is closed so long after its end.
+    """
     if size_ms <= 0:
         raise UsageError(f"a window is longer than nothing; {size_ms} ms is not")
     inputs, outputs, late = as_inputs(inputs), as_outputs(outputs), as_late(late)
@@ -111,14 +117,22 @@ def lineage(
     )
     event = _find(key[: len(ids)], key[len(ids) :], ids)
     group, output_group = group[: len(ids)], group[len(ids) :]
+    watermark, timely = _watermarks(inputs, window + size_ms + lateness_ms)
     return Lineage(
-        Events(of_event, ids, resource, window, inputs["post"], group),
+        Events(of_event, ids, resource, window, inputs["post"], group, watermark, timely),
         Outputs(of_output, claimed, outputs["window"], outputs["position"], honest, output_group),
         Claims(row, claim, post, event[: len(row)]),
         Late(of_late, late["id"], late["position"], event[len(row) :]),
         known,
         words,
     )
+
+
+def _watermarks(inputs: Batch, closing: Ints) -> tuple[Ints, Bools]:
+    """The watermark of every event, and whether that is before the closing of its window."""
+    if "watermark" not in inputs.columns:
+        return np.zeros(len(inputs), np.int64), np.zeros(len(inputs), np.bool_)
+    return inputs["watermark"], closing > inputs["watermark"]
 
 
 def numbered(*columns: Ints) -> Ints:

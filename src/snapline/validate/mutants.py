@@ -8,7 +8,7 @@ leading cause) of a good judge is diagonal.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -83,6 +83,7 @@ class _Case:
     events: list[_Event]
     outputs: list[_Output]
     late: list[int]
+    timely: list[int] = field(default_factory=list)  # events that cannot have been late
 
     def swap(self, old: _Output, *new: _Output) -> None:
         """Put other outputs in the place of one."""
@@ -209,6 +210,36 @@ def _late_and_windowed(case: _Case, dice: random.Random) -> bool:
     return bool(windowed)
 
 
+def _split_one(case: _Case, dice: random.Random) -> bool:
+    large = [output for output in case.outputs if len(output.gets) + len(output.posts) > 1]
+    if not large:
+        return False
+    old = dice.choice(large)
+    ids = [*((id, False) for id in old.gets), *((id, True) for id in old.posts)]
+    dice.shuffle(ids)
+    cut = dice.randint(1, len(ids) - 1)
+    case.swap(old, *(_part_of(old, part) for part in (ids[:cut], ids[cut:])))
+    return True
+
+
+def _part_of(old: _Output, ids: list[tuple[int, bool]]) -> _Output:
+    gets, posts = ([id for id, post in ids if post is side] for side in (False, True))
+    return replace(old, gets=gets, posts=posts)
+
+
+def _call_late(case: _Case, dice: random.Random) -> bool:
+    windowed = [output for output in case.outputs if output.gets or output.posts]
+    if not windowed:
+        return False
+    old = dice.choice(windowed)
+    event = dice.choice(old.gets + old.posts)
+    gets, posts = ([id for id in ids if id != event] for ids in (old.gets, old.posts))
+    case.swap(old, *([replace(old, gets=gets, posts=posts)] if gets or posts else []))
+    case.late.append(event)
+    case.timely.append(event)
+    return True
+
+
 def _truncate(case: _Case, dice: random.Random) -> bool:
     if not case.outputs:
         return False
@@ -227,23 +258,31 @@ MUTANTS: Final[Mapping[str, tuple[Cause, Mutate]]] = {
     "invent one": (Cause.INVENTED, _invent),
     "duplicate inside the state": (Cause.TWICE_INSIDE, _repeat_inside),
     "late and windowed": (Cause.LATE_AND_WINDOWED, _late_and_windowed),
+    "split one into two": (Cause.SPLIT, _split_one),
+    "call late what was in time": (Cause.NOT_LATE, _call_late),
     "truncate the end": (Cause.TRUNCATED, _truncate),
 }
 
 # Into tables.
 
 
-def _inputs(drawn: Iterable[_Case], posts: bool) -> Batch:
+def _inputs(drawn: Sequence[_Case], posts: bool) -> Batch:
     rows = [(number, event) for number, case in enumerate(drawn) for event in case.events]
     table = Batch.of(
         case=[number for number, _ in rows],
         id=[event.id for _, event in rows],
         time=[event.time for _, event in rows],
         resource=[event.resource for _, event in rows],
+        watermark=[_watermark(drawn[number], event) for number, event in rows],
     )
     return (
         table.with_columns(**Batch.of(post=[e.post for _, e in rows]).columns) if posts else table
     )
+
+
+def _watermark(case: _Case, event: _Event) -> Millis:
+    """Those that are late may be, unless a mutant has made them so."""
+    return event.time + (2 * SIZE_MS if event.id not in case.timely else 0)
 
 
 def _outputs(drawn: Iterable[_Case], posts: bool, dice: random.Random) -> Batch:

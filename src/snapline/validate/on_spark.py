@@ -9,7 +9,7 @@ have to fit into a task; all other sizes are bounded by disk.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final, NoReturn
 
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.validate.causes import Cause
-from snapline.validate.judged import Judged, Witness
+from snapline.validate.judged import Judged, Unjudged, Witness
 from snapline.validate.spark_causes import SUMS, causes_of
 from snapline.validate.spark_suspects import expected_of, find_suspects
 from snapline.validate.spark_tables import CASE, Tables, inputs_of, late_of, tables_of
@@ -33,11 +33,12 @@ _BITS: Final = 6  # of an id: so many ids share a number of 64 bits, one each
 
 @dataclass(slots=True)
 class _Counts:
-    """The rows of one case, per table."""
+    """The rows of one case, per table; of inputs and outputs those that are judged."""
 
     inputs: int = 0
     outputs: int = 0
     late: int = 0
+    unjudged: Unjudged = field(default_factory=Unjudged)
 
 
 def expected(inputs: DataFrame, late: DataFrame | None, size_ms: Millis) -> DataFrame:
@@ -48,25 +49,37 @@ def expected(inputs: DataFrame, late: DataFrame | None, size_ms: Millis) -> Data
     """
     by = (CASE,) if CASE in inputs.columns else ()
     events = inputs_of(inputs, by, size_ms)
-    tables = Tables(events, events, None if late is None else late_of(late, by), by)
+    tables = Tables(events, events, None if late is None else late_of(late, by), by, size_ms)
     return expected_of(tables, 0 if late is None else late.count())
 
 
 def judge_frames(
-    inputs: DataFrame, outputs: DataFrame, late: DataFrame | None, size_ms: Millis
+    inputs: DataFrame,
+    outputs: DataFrame,
+    late: DataFrame | None,
+    size_ms: Millis,
+    *,
+    lateness_ms: Millis = 0,
+    until_ms: Millis | None = None,
 ) -> Judged:
-    """Judge an output. Raises UsageError."""
-    tables = tables_of(inputs, outputs, late, size_ms)
+    """Judge an output, as `check.judge` does. Raises UsageError."""
+    tables = tables_of(inputs, outputs, late, size_ms, lateness_ms, until_ms)
     if tables.by:
         raise UsageError("the tables have a column 'case': judge_cases judges each of them")
     return _judge(tables)[_ALL]
 
 
 def judge_cases(
-    inputs: DataFrame, outputs: DataFrame, late: DataFrame | None, size_ms: Millis
+    inputs: DataFrame,
+    outputs: DataFrame,
+    late: DataFrame | None,
+    size_ms: Millis,
+    *,
+    lateness_ms: Millis = 0,
+    until_ms: Millis | None = None,
 ) -> dict[int, Judged]:
     """Judge many cases in one job, each for itself: those of the column `case` of the tables."""
-    tables = tables_of(inputs, outputs, late, size_ms)
+    tables = tables_of(inputs, outputs, late, size_ms, lateness_ms, until_ms)
     if not tables.by:
         raise UsageError("the tables have no column 'case': judge_frames judges them as one")
     return _judge(tables)
@@ -109,12 +122,15 @@ def _judged(count: _Counts, rows: Iterable[Row]) -> Judged:
     return Judged(
         count.inputs,
         count.outputs,
-        count.late,
+        sums["late_rows"],
         sums["lost"],
         sums["repeated"],
         untouched + sums["reliable"],
+        untouched + sums["met"] + sums["counted"],
+        sums["late_events"],
         causes,
         witnesses,
+        unjudged=count.unjudged,
     )
 
 
@@ -135,32 +151,53 @@ def _counted(tables: Tables) -> dict[int, _Counts]:
             _tell_nulls(row["table"], frames[row["table"]])
         if row["distinct"] not in (None, row["rows"]):
             _tell_twice(tables)
-        setattr(counts.setdefault(_case(row), _Counts()), row["table"], row["rows"] or 0)
+        count = counts.setdefault(_case(row), _Counts())
+        setattr(count, row["table"], row["judged"] or 0)
+    for row in _left_out(tables) if tables.until_ms is not None else ():
+        counts[_case(row)].unjudged = Unjudged(row["events"], row["windows"])
     return counts
+
+
+def _left_out(tables: Tables) -> list[Row]:
+    """The events of each case whose windows are not judged, and how many windows these are."""
+    rest = tables.inputs.where(~tables.judged(F.col("window")))
+    by_window = rest.groupBy(*tables.by, "window").agg(F.count("*").alias("events"))
+    both = (F.sum("events").alias("events"), F.count("*").alias("windows"))
+    found = by_window.groupBy(*tables.by).agg(*both)
+    return found.where(F.col("windows") > 0).collect()
 
 
 def _totals(tables: Tables, name: str, frame: DataFrame, *, distinct: bool) -> DataFrame:
     """How many rows a table has, in how many something is null, and how many ids there are."""
     null = reduce(Column.__or__, (F.col(column).isNull() for column in frame.columns))
-    rows, nulls = F.count("*").alias("rows"), F.count_if(null).alias("nulls")
+    inside = tables.judged(F.col("window")) if "window" in frame.columns else F.lit(True)
+    counts = (
+        F.count("*").alias("rows"),
+        F.count_if(null).alias("nulls"),
+        F.count_if(inside).alias("judged"),
+    )
     if not distinct:
-        sums = frame.groupBy(*tables.by).agg(rows, nulls)
+        sums = frame.groupBy(*tables.by).agg(*counts)
         ids = F.lit(None).cast("bigint")
     else:
-        # Ids that differ in their last bits only share a row: dense ids are nearly nothing to shuffle.
-        bit = F.expr("shiftleft(1L, cast(id & 63 as int))")
-        shared = frame.groupBy(*tables.by, F.shiftright("id", _BITS)).agg(
-            rows, nulls, F.bit_or(bit).alias("bits")
-        )
+        key, kinds = _distinct(tables)
+        shared = frame.groupBy(*tables.by, key).agg(*counts, kinds.alias("ids"))
         sums = shared.groupBy(*tables.by).agg(
-            F.sum("rows").alias("rows"),
-            F.sum("nulls").alias("nulls"),
-            F.sum(F.bit_count("bits")).alias("ids"),
+            *(F.sum(name).alias(name) for name in ("rows", "nulls", "judged", "ids"))
         )
         ids = F.col("ids")
     return sums.select(
-        *tables.by, F.lit(name).alias("table"), "rows", "nulls", ids.alias("distinct")
+        *tables.by, F.lit(name).alias("table"), "rows", "nulls", "judged", ids.alias("distinct")
     )
+
+
+def _distinct(tables: Tables) -> tuple[Column, Column]:
+    """By what events are grouped to count their ids, and how many ids there are in a group."""
+    if tables.id_type == "string":
+        return F.col("id").alias("group"), F.lit(1)
+    # Ids that differ in their last bits only share a row: dense ids are nearly nothing to shuffle.
+    bit = F.expr("shiftleft(1L, cast(id & 63 as int))")
+    return F.shiftright("id", _BITS).alias("group"), F.bit_count(F.bit_or(bit))
 
 
 def _tell_nulls(table: str, frame: DataFrame) -> NoReturn:
@@ -177,5 +214,5 @@ def _tell_twice(tables: Tables) -> NoReturn:
     often = tables.inputs.groupBy(*tables.by, "id").count().where("count > 1")
     (found,) = often.agg(F.min("id")).collect()
     raise UsageError(
-        f"the id {found[0]} stands twice in the input: an event needs an id of its own"
+        f"the id {found[0]!r} stands twice in the input: an event needs an id of its own"
     )

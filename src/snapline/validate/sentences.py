@@ -26,7 +26,7 @@ _DATES_MS: Final = range(100_000_000_000, 250_000_000_000_000)
 class Event:
     """The input behind a witness, as far as it is known."""
 
-    id: int
+    id: int | str
     time: Millis
     resource: int | str
     post: bool = False
@@ -48,9 +48,9 @@ class TimedFault(NamedTuple):
         return self.start_ms if self.end_ms is None else self.end_ms
 
 
-def event_of(inputs: Batch, id: int | None) -> Event | None:
+def event_of(inputs: Batch, id: int | str | None) -> Event | None:
     """The event with this id, if there is one."""
-    rows = np.flatnonzero(inputs["id"] == id) if id is not None else np.zeros(0, np.int64)
+    rows = np.flatnonzero(inputs["id"] == id) if isinstance(id, int) else np.zeros(0, np.int64)
     if not len(rows):
         return None
     (values,) = inputs.take(rows[:1]).rows()
@@ -102,15 +102,15 @@ class _Words:
         id, event = self.witness.id, self.event
         if id is None:
             return "no event"
-        if self.label is not None:
+        if self.label is not None and isinstance(id, int):
             return f"{self.label(id)} (id {id})"
         if event is None:
-            return f"event {id}"
+            return f"event {id!r}"
         kind = "POST" if event.post else "GET"
         if event.offset is None:
-            return f"{kind} event {id}"
+            return f"{kind} event {id!r}"
         partition = "" if event.partition is None else f"{event.partition}:"
-        return f"{kind} {partition}{event.offset} (id {id})"
+        return f"{kind} {partition}{event.offset} (id {id!r})"
 
     @property
     def output(self) -> str:
@@ -162,11 +162,19 @@ def _told(witness: Witness, words: _Words, size_ms: Millis) -> str:
             text = (
                 f"{words.output} counts {words.who}, which is counted at position {beside} already"
             )
+        case Cause.SPLIT:
+            text = f"{words.output} is without {words.who}, which is in another one at position {beside}"
+            text += ": no output has all"
         case Cause.LATE_AND_WINDOWED:
             text = f"{words.who} is in the late output at position {at}, and was counted for {words.place}"
             text += f" at position {beside}"
         case Cause.LATE_TWICE:
             text = f"{words.who} of {words.place} is late twice, at positions {at} and {beside}"
+        case Cause.NOT_LATE:
+            text = f"{words.who} of {words.place} is in the late output at position {at}"
+            text += ", but it was in time"
+            if other is not None:
+                text += f": when it came, no watermark can have been beyond {_time(other)}"
         case Cause.TRUNCATED:
             text = f"{words.who} is lost: {words.place} never came out, and no later window did"
         case Cause.MISSING:
@@ -193,6 +201,11 @@ def _window(window: Millis | None, size_ms: Millis) -> str:
     first, last = _date(window, precision), _date(window + size_ms, precision)
     day = len("2026-01-31 ")
     return f"{first} to {last[day:] if last[:day] == first[:day] else last} UTC"
+
+
+def _time(ms: Millis) -> str:
+    """A time: `1.5 s`, or a date."""
+    return f"{_date(ms, 'milliseconds')} UTC" if ms in _DATES_MS else seconds(ms)
 
 
 def _date(ms: Millis, precision: str) -> str:

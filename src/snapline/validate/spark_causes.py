@@ -14,15 +14,18 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from snapline.validate.causes import Cause
+from snapline.validate.spark_split import parts, split_of, with_split
 from snapline.validate.spark_suspects import BROADCAST_ROWS_MAX, Suspects, honest
-from snapline.validate.spark_tables import ROW, Tables
+from snapline.validate.spark_tables import CLAIMED, EXPECTED, LATE, ROW, THERE, Tables
 
-#: what a row says of an id, in the order in which rows are sorted
-CLAIMED, LATE, EXPECTED, THERE = range(4)
+SUMS: Final = (
+    *("lost", "repeated", "reliable", "counted"),
+    *("late_rows", "late_events", "expected", "met"),
+)
+"""What is added up, of windows that are judged. `reliable`, `counted`: among the events that suspects
+claim, or that are late; `met`: among those that suspects claim the ones of no suspect place."""
 
-SUMS: Final = ("lost", "repeated", "reliable", "late_events", "expected", "met")
-"""What is added up. `reliable`: among the events that suspects claim, or that are late; `met`: among those
-that suspects claim the ones of no suspect place."""
+_TRUE: Final = ("true_resource", "true_window", "true_watermark")
 
 Rule: TypeAlias = tuple[Cause, Column, Column, Column]
 """A cause, when it is met, the id that shows it, and the other number of its witness."""
@@ -31,7 +34,7 @@ Rule: TypeAlias = tuple[Cause, Column, Column, Column]
 def causes_of(tables: Tables, suspects: Suspects, late_rows: int) -> DataFrame:
     """One row for each cause (null: what is fine), with how often, the witness, and the sums."""
     told = _told(tables, _about_ids(tables, suspects, late_rows))
-    judged = _with_causes(tables, _added_up(tables, told))
+    judged = _with_causes(tables, with_split(tables, _added_up(tables, told)))
     return (
         judged.unionByName(_without_ids(tables, suspects))
         .groupBy(*tables.by, "cause")
@@ -45,11 +48,12 @@ def causes_of(tables: Tables, suspects: Suspects, late_rows: int) -> DataFrame:
 
 def _without_ids(tables: Tables, suspects: Suspects) -> DataFrame:
     """The outputs that claim nothing: there is no id under which they could be found."""
-    silent = F.size("get_ids") + F.size("post_ids") == 0
+    silent = (F.size("get_ids") + F.size("post_ids") == 0) & tables.judged(F.col("window"))
+    nobody = F.lit(None).cast(tables.id_type)
     return suspects.frame.where(F.col(ROW).isNotNull() & silent).select(
         *tables.by,
         F.lit(Cause.INVENTED.value).alias("cause"),
-        _witness(F.col("window"), F.col("resource"), F.col("position"), _none(), _none()),
+        _witness(F.col("window"), F.col("resource"), F.col("position"), nobody, _none()),
         *(F.lit(0).cast("bigint").alias(name) for name in SUMS),
     )
 
@@ -91,7 +95,7 @@ def _row(tables: Tables, frame: DataFrame, kind: int) -> DataFrame:
     """The columns that all rows about ids have; null where they mean nothing."""
     resource = tables.inputs.schema["resource"].dataType.simpleString()
     types = {"resource": resource, "window": "bigint", "position": "bigint", ROW: "bigint"}
-    types |= {"post": "boolean", "honest": "boolean"}
+    types |= {"watermark": "bigint", "post": "boolean", "honest": "boolean"}
     columns = [
         (F.col(name) if name in frame.columns else F.lit(None)).cast(type).alias(name)
         for name, type in types.items()
@@ -113,22 +117,12 @@ def _told(tables: Tables, rows: DataFrame) -> DataFrame:
     """
     names = [*tables.by, "id"]
     together = Window.partitionBy(*names)
-    alike = Window.partitionBy(*names, "kind", "resource", "window").orderBy("position", ROW)
-    in_order = Window.partitionBy(*names).orderBy("kind", "resource", "window", "position", ROW)
     is_event, kind = F.col("kind") >= EXPECTED, F.col("kind")
-    rows = rows.select(
-        "*",
-        F.first(ROW).over(alike).alias("first_row"),
-        F.first("position").over(alike).alias("first_position"),
-        F.lag(ROW).over(alike).alias("row_before"),
-        F.lead("position").over(alike).alias("next_position"),
-    )
-    rows = rows.select("*", (F.row_number().over(in_order) == 1).alias("leads"))
     rows = rows.select(
         "*",
         *(
             F.max(F.when(is_event, F.col(name))).over(together).alias(f"true_{name}")
-            for name in ("resource", "window", "post")
+            for name in ("resource", "window", "post", "watermark")
         ),
         F.max(kind == EXPECTED).over(together).alias("suspect"),
         F.sum((kind == CLAIMED).cast("int")).over(together).alias("claims"),
@@ -144,11 +138,36 @@ def _told(tables: Tables, rows: DataFrame) -> DataFrame:
     right = claimed & F.col("sided") & F.coalesce(same[0] & same[1], F.lit(False))
     rows = rows.select("*", right.alias("right"))
     sound = (F.col("right") & F.col("honest")).cast("int")
-    return rows.select(
+    where = F.when(F.col("right"), F.struct("position", ROW))
+    rows = rows.select(
         "*",
         F.sum(sound).over(together).alias("sound"),
-        F.min(F.when(F.col("right"), F.col("position"))).over(together).alias("right_position"),
+        F.min(where).over(together).alias("first_right"),
+        tables.judged(F.col("true_window")).alias("judged"),
+        F.coalesce(_closing(tables) > F.col("true_watermark"), F.lit(False)).alias("timely"),
     )
+    return _in_order(tables, rows)
+
+
+def _closing(tables: Tables) -> Column:
+    """When the window of an event is closed."""
+    return F.col("true_window") + (tables.size_ms + tables.lateness_ms)
+
+
+def _in_order(tables: Tables, rows: DataFrame) -> DataFrame:
+    """What follows from the order of the rows about an id; of one output what is right comes first."""
+    names, order = [*tables.by, "id"], [F.col("position"), F.col(ROW), F.col("right").desc()]
+    alike = Window.partitionBy(*names, "kind", "resource", "window").orderBy(*order)
+    in_order = Window.partitionBy(*names).orderBy("kind", "resource", "window", *order)
+    rows = rows.select(
+        "*",
+        F.first(ROW).over(alike).alias("first_row"),
+        F.first("position").over(alike).alias("first_position"),
+        F.lag(ROW).over(alike).alias("row_before"),
+        F.lead("position").over(alike).alias("next_position"),
+        F.col("first_right.position").alias("right_position"),
+    )
+    return rows.select("*", (F.row_number().over(in_order) == 1).alias("leads"))
 
 
 def _added_up(tables: Tables, told: DataFrame) -> DataFrame:
@@ -181,12 +200,11 @@ def _added_up(tables: Tables, told: DataFrame) -> DataFrame:
             F.min(F.when(twice, id)).alias("twice"),
             F.min(F.when(again, F.struct("id", "first_position"))).alias("again"),
             F.min(F.when(F.col("claims") == 0, id)).alias("lost_id"),
+            *parts(),
             *sides,
-            *(
-                F.max(name).alias(name)
-                for name in ("true_resource", "true_window", "right_position", "next_position")
-            ),
+            *(F.max(name).alias(name) for name in (*_TRUE, "right_position", "next_position")),
             F.max("known").alias("known"),
+            F.max("timely").alias("timely"),
             F.max(F.col("row_before").isNull()).alias("is_first"),
             *_sums(),
         )
@@ -205,12 +223,14 @@ def _sums() -> list[Column]:
     counted = {
         "lost": (kind == EXPECTED) & (F.col("claims") == 0),
         "repeated": heads & (total > 1),
-        "reliable": heads & once,
+        "reliable": heads & once & ~(F.col("timely") & (F.col("lates") > 0)),
+        "counted": heads & F.col("right_position").isNotNull(),
+        "late_rows": kind == LATE,
         "late_events": (kind == LATE) & known & F.col("row_before").isNull(),
         "expected": kind == EXPECTED,
         "met": heads & elsewhere,
     }
-    return [F.count_if(counted[name]).alias(name) for name in SUMS]
+    return [F.count_if(counted[name] & F.col("judged")).alias(name) for name in SUMS]
 
 
 # The rules.
@@ -222,23 +242,28 @@ def _with_causes(tables: Tables, added_up: DataFrame) -> DataFrame:
         added_up = added_up.join(F.broadcast(last), list(tables.by), "left")
     else:
         added_up = added_up.crossJoin(F.broadcast(last))
-    rules = [*_rules_of_outputs(), *_rules_of_late(), *_rules_of_places()]
-    found = [
-        F.when(
-            met, F.struct(F.lit(cause.value).alias("cause"), id.alias("id"), other.alias("other"))
-        )
-        for cause, met, id, other in rules
-    ]
     late, placed = F.col("kind") == LATE, F.col("kind") != EXPECTED
+    window = F.when(late, F.col("true_window")).otherwise(F.col("window"))
+    own = F.when(placed, F.col("position"))
+    rules = [*_rules_of_outputs(), *_rules_of_late(), *_rules_of_places()]
+    first = F.coalesce(*(F.when(met, _found(cause, own, *rest)) for cause, met, *rest in rules))
+    # Whether a place is split has nothing to do with what is lost there: a second finding.
+    found = F.when(F.col("is_split"), F.array(first, split_of(_found))).otherwise(F.array(first))
+    found = F.transform(found, lambda each: F.when(tables.judged(window), each))
     witness = _witness(
-        F.when(late, F.col("true_window")).otherwise(F.col("window")),
+        window,
         F.when(late, F.col("true_resource")).otherwise(F.col("resource")),
-        F.when(placed, F.col("position")),
-        F.col("found.id"),
-        F.col("found.other"),
+        *(F.col(f"found.{name}") for name in ("position", "id", "other")),
     )
-    first = added_up.withColumn("found", F.coalesce(*found))
-    return first.select(*tables.by, F.col("found.cause").alias("cause"), witness, *SUMS)
+    each = added_up.select("*", F.posexplode(found).alias("number", "found"))
+    sums = [F.when(F.col("number") == 0, F.col(name)).otherwise(0).alias(name) for name in SUMS]
+    return each.select(*tables.by, F.col("found.cause").alias("cause"), witness, *sums)
+
+
+def _found(cause: Cause, position: Column, id: Column, other: Column) -> Column:
+    """A finding: its cause, where it stands, and what shows it."""
+    named = F.lit(cause.value).alias("cause")
+    return F.struct(named, position.alias("position"), id.alias("id"), other.alias("other"))
 
 
 def _witness(
@@ -310,6 +335,7 @@ def _rules_of_late() -> list[Rule]:
         (Cause.INVENTED, late & ~F.col("known"), id, _none()),
         (Cause.LATE_AND_WINDOWED, once & windowed.isNotNull(), id, windowed),
         (Cause.LATE_TWICE, once & second.isNotNull(), id, second),
+        (Cause.NOT_LATE, once & F.col("timely"), id, F.col("true_watermark")),
     ]
 
 

@@ -104,5 +104,5 @@ def _sizes(frame: DataFrame) -> tuple[int, int]:
     assert found is not None
     rows, claimed, *empty = found
     if any(empty):
-        raise UsageError("the lists of ids in the output hold nulls: an id is a whole number")
+        raise UsageError("the lists of ids in the output hold nulls: fill them, or leave them out")
     return rows, claimed or 0

@@ -4,6 +4,8 @@ The columns are those of `judged`'s tables: `input`, `output`, `late`. An output
 one whose POST side is empty. A `case` column, if there is one, stands in all three tables and separates
 judgements from each other; `by` holds its name, or nothing.
 
+Ids are whole numbers or strings, the same everywhere; strings are compared by the bytes of UTF-8.
+
 `row` is a number of our own for every row of output and late output: it tells rows with the same position
 apart, and it is the position where there is none.
 """
@@ -21,11 +23,15 @@ from snapline.ids import Millis
 
 CASE: Final = "case"
 ROW: Final = "row"
+
+#: what a row says of an id, in the order in which rows are sorted
+CLAIMED, LATE, EXPECTED, THERE = range(4)
+
 _WHOLE: Final = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _KINDS: Final[Mapping[str, tuple[str, tuple[type[T.DataType], ...]]]] = {
     "whole number": ("bigint", _WHOLE),
     "true or false": ("boolean", (T.BooleanType,)),
-    "list of whole numbers": ("array<bigint>", (T.ArrayType,)),
+    "list of whole numbers or strings": ("", (T.ArrayType,)),
     "whole number or string": ("", (*_WHOLE, T.StringType)),
 }
 _NUMBER, _FLAG, _IDS, _NAME = _KINDS
@@ -36,10 +42,24 @@ _PARTITION_BITS: Final = 33  # of `monotonically_increasing_id`: row numbers bel
 class Tables:
     """What is judged: every event with its window, every output with both sides, every late row."""
 
-    inputs: DataFrame  # by, id, resource, window, post
+    inputs: DataFrame  # by, id, resource, window, post; watermark, if it is known
     outputs: DataFrame  # by, resource, window, gets, posts, get_ids, post_ids, position, row
     late: DataFrame | None  # by, id, position, row; None: there is no late output
     by: tuple[str, ...]
+    size_ms: Millis
+    lateness_ms: Millis = 0  # a window is closed so long after its end
+    until_ms: Millis | None = None  # only windows that end then or before are judged; None: all
+
+    def judged(self, window: Column) -> Column:
+        """Whether a window is judged; what has none is."""
+        if self.until_ms is None:
+            return F.lit(True)
+        return F.coalesce(window <= self.until_ms - self.size_ms, F.lit(True))
+
+    @property
+    def id_type(self) -> str:
+        """The type of ids."""
+        return self.inputs.schema["id"].dataType.simpleString()
 
     @property
     def place(self) -> list[str]:
@@ -48,7 +68,12 @@ class Tables:
 
 
 def tables_of(
-    inputs: DataFrame, outputs: DataFrame, late: DataFrame | None, size_ms: Millis
+    inputs: DataFrame,
+    outputs: DataFrame,
+    late: DataFrame | None,
+    size_ms: Millis,
+    lateness_ms: Millis = 0,
+    until_ms: Millis | None = None,
 ) -> Tables:
     """The tables in one form. Raises UsageError for columns that lack or have another type."""
     if size_ms <= 0:
@@ -64,24 +89,36 @@ def tables_of(
         raise UsageError(
             "the resources of the input and of the output must be of one type: numbers or strings"
         )
-    return Tables(events, results, None if late is None else late_of(late, by), by)
+    rows = None if late is None else late_of(late, by)
+    _check_ids(events, results, rows)
+    return Tables(events, results, rows, by, size_ms, lateness_ms, until_ms)
+
+
+def _check_ids(events: DataFrame, results: DataFrame, late: DataFrame | None) -> None:
+    """Ids are of one type in all tables. Raises UsageError."""
+    wanted = events.schema["id"].dataType
+    found = [results.schema[name].dataType for name in ("get_ids", "post_ids")]
+    types = [type.elementType for type in found if isinstance(type, T.ArrayType)]
+    if any(type != wanted for type in [*types, *([late.schema["id"].dataType] if late else [])]):
+        raise UsageError("the ids of all tables must be of one type: whole numbers or strings")
 
 
 def inputs_of(inputs: DataFrame, by: tuple[str, ...], size_ms: Millis) -> DataFrame:
     """Every event with its window and its side."""
     time = _column(inputs, "input", "time", _NUMBER)
-    columns = [_column(inputs, "input", name, _NUMBER) for name in (*by, "id")]
-    columns.append(_column(inputs, "input", "resource", _NAME))
+    columns = [_column(inputs, "input", name, _NUMBER) for name in by]
+    columns += [_column(inputs, "input", name, _NAME) for name in ("id", "resource")]
     columns.append((time - F.pmod(time, F.lit(size_ms))).alias("window"))
     side = "post" in inputs.columns
     columns.append(_column(inputs, "input", "post", _FLAG) if side else F.lit(False).alias("post"))
+    if "watermark" in inputs.columns:
+        columns.append(_column(inputs, "input", "watermark", _NUMBER))
     return inputs.select(*columns)
 
 
 def outputs_of(outputs: DataFrame, by: tuple[str, ...]) -> DataFrame:
     """Every output with both of its sides."""
     has_sides = {"gets", "posts", "get_ids", "post_ids"} & {*outputs.columns}
-    nobody = F.array().cast("array<bigint>")
     if has_sides:
         sides = [_column(outputs, "output", name, _NUMBER) for name in ("gets", "posts")]
         sides += [_column(outputs, "output", name, _IDS) for name in ("get_ids", "post_ids")]
@@ -90,7 +127,7 @@ def outputs_of(outputs: DataFrame, by: tuple[str, ...]) -> DataFrame:
             _column(outputs, "output", "count", _NUMBER).alias("gets"),
             F.lit(0).cast("bigint").alias("posts"),
             _column(outputs, "output", "ids", _IDS).alias("get_ids"),
-            nobody.alias("post_ids"),
+            F.slice(_column(outputs, "output", "ids", _IDS), 1, 0).alias("post_ids"),
         ]
     numbered = _numbered(outputs, "output")
     columns = [_column(outputs, "output", name, _NUMBER) for name in (*by, "window")]
@@ -100,7 +137,8 @@ def outputs_of(outputs: DataFrame, by: tuple[str, ...]) -> DataFrame:
 
 def late_of(late: DataFrame, by: tuple[str, ...]) -> DataFrame:
     """Every row of the late output."""
-    columns = [_column(late, "late output", name, _NUMBER) for name in (*by, "id")]
+    columns = [_column(late, "late output", name, _NUMBER) for name in by]
+    columns.append(_column(late, "late output", "id", _NAME))
     return _numbered(late, "late output").select(*columns, F.col("position").cast("bigint"), ROW)
 
 
@@ -112,14 +150,16 @@ def _column(frame: DataFrame, table: str, name: str, kind: str) -> Column:
     found = frame.schema[name].dataType
     spelled, allowed = _KINDS[kind]
     fits = isinstance(found, allowed)
+    inner = found.elementType if isinstance(found, T.ArrayType) else found
     if isinstance(found, T.ArrayType):
-        fits = fits and isinstance(found.elementType, _WHOLE)
+        fits = fits and isinstance(inner, (*_WHOLE, T.StringType))
     if not fits:
         raise UsageError(
             f"column '{name}' of the {table} is {found.simpleString()}, but has to be a {kind}: cast it"
         )
-    if kind == _NAME:
-        spelled = "string" if isinstance(found, T.StringType) else "bigint"
+    if not spelled:
+        spelled = "string" if isinstance(inner, T.StringType) else "bigint"
+        spelled = f"array<{spelled}>" if kind == _IDS else spelled
     return F.col(name).cast(spelled).alias(name)
 
 

@@ -105,7 +105,8 @@ class Ranges(Protocol):
 class Lineage:
     """What a judge needs to know of a run whose outputs name the events behind them."""
 
-    #: the events that went in, as `snapline.validate` takes them, with `arrival`
+    #: the events that went in, as `snapline.validate` takes them, with `arrival` and, if the run's own
+    #: watermarks bound it, `watermark`
     events: Callable[[], Batch]
     window_ms: Millis
     lateness_ms: Millis  # how long a window waits behind its end

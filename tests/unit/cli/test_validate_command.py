@@ -16,6 +16,12 @@ from snapline.validate.causes import BREAKS, Cause
 from snapline.validate.judged import Judged
 
 IDS = pa.list_(pa.int64())
+NO_OUTPUT = {
+    "resource": pa.array([], pa.string()),
+    "window": pa.array([], pa.int64()),
+    "count": pa.array([], pa.int64()),
+    "ids": pa.array([], IDS),
+}
 
 
 @pytest.fixture
@@ -59,7 +65,7 @@ def test_a_right_output_is_kept(snapline, recorded):
     code, out, err = snapline(*WHAT)
     assert code == 0
     assert "judged in process (8 events and claims; Spark judges more than 20,000,000)" in out
-    assert "reliability 100 % of 4 events: 0 lost, 0 repeated; 3 outputs, 0 late" in out
+    assert "reliability 100 % of 4 events: 0 lost, 0 repeated; 3 outputs, 0 late (0 %)" in out
     assert "KEPT: 4 of 4 events were counted once in 3 outputs, or late (0)" in out
     assert err.splitlines() == ["reading ...", "judging ..."]
 
@@ -128,6 +134,135 @@ def test_late_events_are_not_lost(snapline, recorded):
     assert (code, "2 outputs, 1 late" in out) == (0, True)
 
 
+def test_the_share_that_may_be_late_is_the_users(snapline, recorded):
+    (recorded / "out" / "b.parquet").unlink()
+    save(recorded / "late" / "x.parquet", id=[4])
+    late = (*WHAT, "--late", "late", "--junit", "r.xml")
+    code, out, _ = snapline(*late, "--max-late", "25%")
+    assert (code, "2 outputs, 1 late (25 %)" in out) == (0, True)
+    code, out, _ = snapline(*late, "--max-late", "0.2")
+    assert (code, "BROKEN: 1 of 4 events are late, 25 %: at most 20 % may be" in out) == (1, True)
+    suite = ElementTree.parse(recorded / "r.xml").getroot().find("testsuite")
+    properties = {each.get("name"): each.get("value") for each in suite.iter("property")}
+    assert (properties["late_share"], suite.attrib["failures"]) == ("0.25", "1")
+
+
+def test_where_everything_is_late_nobody_knows(snapline, recorded):
+    [file.unlink() for file in (recorded / "out").iterdir()]
+    save(recorded / "out" / "a.parquet", **NO_OUTPUT)
+    save(recorded / "late" / "x.parquet", id=[1, 2, 3, 4])
+    code, out, _ = snapline(*WHAT, "--late", "late")
+    assert (code, "4 late (100 %)" in out) == (3, True)
+    assert "UNKNOWN: no output counts an event in time, so nothing was compared" in out
+
+
+def test_a_job_that_goes_on_is_judged_up_to_a_time(snapline, recorded):
+    (recorded / "out" / "b.parquet").unlink()
+    assert snapline(*WHAT)[0] == 1  # the window from 20 ms on is open
+    code, out, _ = snapline(*WHAT, "--until", "20")
+    assert code == 0
+    assert "not judged: 1 events in 1 windows that end later" in out
+    code, out, _ = snapline(*WHAT, "--until", "1970-01-01T01:00:00.020+01:00", "--json")
+    assert json.loads(out)["unjudged"] == {"events": 1, "windows": 1}
+    assert snapline(*WHAT, "--until", "30")[0] == 1
+    assert snapline(*WHAT, "--until", "9")[0] == 3  # nothing is compared
+
+
+def test_windows_that_the_input_has_not_closed_are_left_out(snapline, recorded):
+    (recorded / "out" / "b.parquet").unlink()
+    code, out, _ = snapline(
+        *WHAT, "--ignore-open"
+    )  # 25 is the latest time: 20 is closed, 30 is not
+    assert (code, "not judged: 1 events in 1 windows" in out) == (0, True)
+    (recorded / "out" / "a.parquet").unlink()
+    rows = {"resource": ["a"], "window": [0], "count": [2], "ids": [[2, 1]]}
+    save(recorded / "out" / "a.parquet", **rows)
+    assert snapline(*WHAT, "--ignore-open")[0] == 1  # 3 is lost
+    assert snapline(*WHAT, "--ignore-open", "--lateness", "6ms")[0] == 0  # or still open
+    assert snapline(*WHAT, "--ignore-open", "--until", "10")[0] == 0
+
+
+def test_a_watermark_of_the_users_tells_what_was_late(snapline, recorded):
+    change(recorded / "in" / "a.parquet", id=[1, 2, 3, 4])
+    table = parquet.read_table(recorded / "in" / "a.parquet")
+    table = table.append_column("seen", pa.array([0, 0, 30, 30]))
+    parquet.write_table(table, recorded / "in" / "a.parquet")
+    save(recorded / "out" / "a.parquet", resource=["a"], window=[0], count=[2], ids=[[2, 1]])
+    (recorded / "out" / "b.parquet").unlink()
+    save(recorded / "late" / "a.parquet", id=[3, 4])
+    late = (*WHAT, "--late", "late")
+    assert snapline(*late)[0] == 0  # nobody knows better
+    assert snapline(*late, "--column", "watermark=seen")[0] == 0
+    code, out, _ = snapline(*late, "--column", "watermark=seen", "--lateness", "1ms")
+    assert (code, "not late 1" in out) == (1, True)
+    assert "GET event 4 of resource 'a', window 0.02 s to 0.03 s is in the late output" in out
+
+
+@pytest.fixture
+def foreign(recorded):
+    """The same with names of somebody else, and with strings as ids, whose order is not that of 1 to 4."""
+    for file in (recorded / "out").iterdir():
+        file.unlink()
+    ids = ["\u00e9-1", "z-2", "b-3", "a-4"]
+    save(recorded / "in/a.parquet", uuid=ids, ts=[0, 5, 12, 25], page=list("aaba"), id=[9] * 4)
+    out = {"page": ["a", "b"], "from ms": [0, 10], "n": [2, 1]}
+    save(recorded / "out" / "a.parquet", **out, **{"the.ids": [[ids[1], ids[0]], [ids[2]]]})
+    save(recorded / "late" / "a.parquet", key=[ids[3]])
+    return recorded
+
+
+NAMES = ("--id", "uuid", "--time", "ts", "--resource", "page", "--column", "output.window=from ms")
+NAMES += ("--column", "count=n", "--column", "ids=the.ids", "--column", "late.id=key")
+NAMES += ("--late", "late")
+
+
+def test_columns_may_have_other_names_and_ids_be_strings(snapline, foreign):
+    code, out, _ = snapline(*WHAT, *NAMES)
+    assert (code, "4 of 4 events were counted once in 2 outputs, or late (1)" in out) == (0, True)
+    out = {"page": list("aab"), "from ms": [0, 0, 10], "n": [2, 1, 2]}
+    lists = [["z-2", "z-2"], ["z-2"], ["b-3", "who?"]]
+    save(foreign / "out" / "a.parquet", **out, **{"the.ids": lists})
+    code, out, _ = snapline(*WHAT, *NAMES, "--json")
+    causes = {cause["cause"]: cause for cause in json.loads(out)["causes"]}
+    assert (code, [*causes]) == (1, ["invented", "twice inside", "duplicate", "incomplete"])
+    assert causes["invented"]["id"] == "who?"
+    assert "counts event 'who?', which is no input" in causes["invented"]["sentence"]
+    assert causes["incomplete"]["sentence"].startswith(
+        "GET event '\u00e9-1' is lost: the output at"
+    )
+
+
+def test_an_id_that_is_a_string_and_stands_twice_is_told_as_it_is(snapline, foreign):
+    change(foreign / "in/a.parquet", uuid=["z-2", "b-3", "b-3", "z-2"])
+    code, _, err = snapline(*WHAT, *NAMES)
+    assert (code, "the id 'b-3' stands twice in the input" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "word"),
+    [
+        (
+            lambda d: change(d / "in/a.parquet", uuid=["z", None, "b", "a"]),
+            "in/a.parquet: column 'id' has nulls",
+        ),
+        (
+            lambda d: change(d / "out/a.parquet", **{"the.ids": [["z-2", None], []]}),
+            "out/a.parquet: the lists of column 'ids' hold nulls",
+        ),
+        (
+            lambda d: without(d / "in/a.parquet", "uuid"),
+            "in/a.parquet (--input) has no column 'uuid' (a string or a whole number): it has ts, page, "
+            "id; --id COL says which of them it is, or --column input.id=COL here only",
+        ),
+    ],
+)
+def test_names_that_do_not_fit_are_told_with_those_that_are_there(snapline, foreign, spoil, word):
+    spoil(foreign)
+    code, out, err = snapline(*WHAT, *NAMES)
+    assert (code, out) == (2, "")
+    assert word in err
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_times_may_be_timestamps(snapline, recorded, unit):
     stamp = pa.timestamp(unit, "UTC")
@@ -175,11 +310,10 @@ def test_two_streams_are_judged_by_both_sides(snapline, recorded):
 
 def test_an_output_that_never_came_is_a_verdict(snapline, recorded):
     (recorded / "out" / "b.parquet").unlink()
-    empty = {"resource": pa.array([], pa.string()), "window": pa.array([], pa.int64())}
-    empty |= {"count": pa.array([], pa.int64()), "ids": pa.array([], IDS)}
-    save(recorded / "out" / "a.parquet", **empty)
+    save(recorded / "out" / "a.parquet", **NO_OUTPUT)
     code, out, _ = snapline(*WHAT)
     assert (code, "4 lost" in out, "truncated 3" in out) == (1, True, True)
+    assert snapline(*WHAT, "--promise", "at-most-once")[0] == 3  # of nothing, nothing is twice
 
 
 # Bad input.
@@ -210,11 +344,11 @@ BAD = {
     "a column lacks in the input": (
         lambda d: without(d / "in/a.parquet", "time"),
         "in/a.parquet (--input) has no column 'time' (a time: a timestamp, or milliseconds as int64): "
-        "it has id, resource; rename yours",
+        "it has id, resource; --time COL says which of them it is",
     ),
     "a column lacks in one file of the output": (
         lambda d: without(d / "out/b.parquet", "ids"),
-        "out/b.parquet (--output) has no column 'ids' (a list of whole numbers (int64)): it has",
+        "out/b.parquet (--output) has no column 'ids' (a list of strings or whole numbers): it has",
     ),
     "a column lacks in the late output": (
         lambda d: save(d / "late/a.parquet", event=[1]),
@@ -244,13 +378,21 @@ BAD = {
         lambda d: (d / "in/a.parquet").write_bytes(b""),
         "in/a.parquet is not Parquet, or it is damaged or cut short",
     ),
-    "ids that are strings": (
+    "ids that are strings in the input only": (
         lambda d: change(d / "in/a.parquet", id=list("abcd")),
-        "in/a.parquet: column 'id' is string, but must be a whole number (int64): cast it",
+        "column 'id' is string in --input, but 'ids' is list<element: int64> in --output: cast one of",
     ),
-    "lists of strings": (
+    "ids that are strings in the late output only": (
+        lambda d: save(d / "late/a.parquet", id=["a"]),
+        "column 'id' is int64 in --input, but 'id' is string in --late: cast one of them",
+    ),
+    "lists of numbers that are not whole": (
+        lambda d: change(d / "out/b.parquet", ids=[[4.5]]),
+        "out/b.parquet: column 'ids' is list<element: double>, but must be a list of strings or whole",
+    ),
+    "lists of strings in one file": (
         lambda d: change(d / "out/b.parquet", ids=[["4"]]),
-        "out/b.parquet: column 'ids' is list<element: string>, but must be a list of whole numbers",
+        "column 'ids' is not alike in",
     ),
     "times that are text": (
         lambda d: change(d / "in/a.parquet", time=["noon"] * 4),
@@ -262,7 +404,7 @@ BAD = {
     ),
     "resources of two types": (
         lambda d: change(d / "in/a.parquet", resource=[1, 1, 2, 1]),
-        "column 'resource' is int64 in --input in, but string in --output out: cast one of them",
+        "column 'resource' is int64 in --input, but 'resource' is string in --output: cast one of them",
     ),
     "no events": (
         lambda d: save(
@@ -331,6 +473,30 @@ def test_an_unknown_id_among_known_ones_is_a_finding(snapline, recorded):
         ((*WHAT, "--uncommitted"), "--uncommitted is for a RUN"),
         ((*WHAT, "--reference"), "--reference is for a RUN"),
         ((*WHAT, "--junit", "no/r.xml"), "cannot write no/r.xml: there is no directory no"),
+        (
+            (*WHAT, "--max-late", "5"),
+            "--max-late is a share from 0 to 1, written as 5% or 0.05, not '5'",
+        ),
+        ((*WHAT, "--max-late", "nan"), "--max-late is a share"),
+        ((*WHAT, "--max-late", "some"), "--max-late is a share"),
+        ((*WHAT, "--until", "noon"), "--until is an event time in ms, or a date as in 2026-03-01"),
+        ((*WHAT, "--lateness", "5"), "--lateness is written as 500ms, 20s"),
+        (
+            (*WHAT, "--column", "window"),
+            "--column is written as NAME=COL, or as TABLE.NAME=COL for one",
+        ),
+        (
+            (*WHAT, "--column", "late.window=x"),
+            "there is no 'late.window' to be named (input: id, time,",
+        ),
+        ((*WHAT, "--id", "a", "--column", "id=b"), "id is named twice: 'a' and 'b'"),
+        (
+            (*WHAT, "--column", "position=seq"),
+            "has no column 'seq' (a whole number (int64)): it has",
+        ),
+        (("last", "--until", "5"), "--until is for outputs of other systems"),
+        (("last", "--ignore-open"), "--ignore-open is for outputs of other systems"),
+        (("last", "--id", "x"), "--id is for outputs of other systems"),
         (("last",), "there are no runs in runs"),
         (("last", "--window", "1s"), "--window is for outputs of other systems"),
         (("last", "--engine", "spark"), "--engine is for --input and --output"),
@@ -354,8 +520,8 @@ def test_the_engine_follows_from_the_size(snapline, recorded, monkeypatch):
 
 
 def test_reliability_is_never_rounded_up_to_all():
-    assert cli_validate.percent(Judged(10**9, 1, 0, 1, 0, 10**9 - 1)) == "99.9999 %"
-    assert cli_validate.percent(Judged(10**9, 1, 0, 0, 0, 10**9)) == "100 %"
+    assert cli_validate.percent(Judged(10**9, 1, 0, 1, 0, 10**9 - 1, 1, 0)) == "99.9999 %"
+    assert cli_validate.percent(Judged(10**9, 1, 0, 0, 0, 10**9, 1, 0)) == "100 %"
 
 
 def test_the_page_has_every_cause_with_what_it_breaks():

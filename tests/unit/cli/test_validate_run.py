@@ -134,10 +134,27 @@ def test_what_was_written_twice_shows_in_the_uncommitted_view_only(snapline, fin
 def test_a_weaker_promise_of_the_run_decides(snapline, finished):
     finished("sst", without_last, guarantee="at-least-once")
     assert snapline("last")[0] == 1
-    finished("mst", without_last, protocol="unaligned", guarantee="at-most-once")
+    most = {"protocol": "unaligned", "guarantee": "at-most-once"}
+    finished("mst", without_last, **most)
     code, out, _ = snapline("last")
     assert code == 0
     assert ["at-most-once", "yes", "decides"] in [line.split() for line in out.splitlines()]
+    finished("mst", lambda sink, rows: (rows, 0), **most)
+    code, out, _ = snapline("last")
+    assert (code, "UNKNOWN: no output counts an event in time" in out) == (3, True)
+
+
+def test_of_a_run_more_late_events_than_may_be_are_a_no(snapline, finished):
+    finished("sst")
+    code, out, _ = snapline("last", "--max-late", "50%", "--json")
+    document = json.loads(out)
+    assert (code, document["kept"], document["max_late"]) == (0, "yes", 0.5)
+    assert document["late_share"] == document["late_events"] / document["inputs"] > 0.02
+    code, out, _ = snapline("last", "--max-late", "0.02")
+    assert (code, "are late" in out, "at most 2 % may be" in out) == (1, True, True)
+    finished("q1")
+    code, _, err = snapline("last", "--max-late", "0.02")
+    assert (code, "--max-late is for outputs that name the events behind them" in err) == (2, True)
 
 
 def test_of_a_run_that_did_not_come_to_its_end_nobody_knows_what_is_missing(snapline, finished):

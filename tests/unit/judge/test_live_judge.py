@@ -191,7 +191,7 @@ def test_late_events_may_become_public_later_than_the_counts(make):
     run = make()
     judge = judge_of(run)
     dice = np.random.default_rng(1)
-    late = dice.choice(run.events["id"], 60, replace=False)
+    late = dice.choice(run.may_be_late, 60, replace=False)
     for number, window in enumerate(run.windows):
         run.write_window(window, without=late)
         run.write_late(
@@ -207,10 +207,25 @@ def test_late_events_may_become_public_later_than_the_counts(make):
     assert (report.judged.late, report.judged.lost) == (60, 0)
 
 
+def test_an_event_that_is_called_late_and_was_in_time_is_told(make):
+    run = make()
+    judge = judge_of(run)
+    timely = run.events["id"][~np.isin(run.events["id"], run.may_be_late)][:1]
+    for window in run.windows:
+        run.write_window(window, without=timely)
+        run.write_late(timely if window == run.windows[0] else ())
+        run.publish()
+        judge.poll()
+    report = assert_ends_like_the_whole(run, judge)
+    assert report.judged.causes == {Cause.NOT_LATE: 1}
+    assert report.verdict(Guarantee.EXACTLY_ONCE).kept == "no"
+
+
 def test_a_long_recovery_does_not_use_up_the_patience(make, clock):
     run = make()
     judge = judge_of(run)
-    late = run.events["id"][run.events["window"] == run.windows[1]][:5]
+    second = run.events["id"][run.events["window"] == run.windows[1]]
+    late = second[np.isin(second, run.may_be_late)][:5]
     for window in run.windows[:5]:
         run.write_window(window, without=late)
         run.publish("counts")

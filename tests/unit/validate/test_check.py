@@ -1,5 +1,7 @@
 """Every cause, by the smallest output that has it."""
 
+from dataclasses import replace
+
 import pytest
 
 from snapline.batch import Batch, Words
@@ -7,7 +9,7 @@ from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
 from snapline.validate.causes import Cause
 from snapline.validate.check import judge
-from snapline.validate.judged import PROMISES, Judged, Witness
+from snapline.validate.judged import PROMISES, Judged, Unjudged, Witness
 
 # 1, 2 and 11 belong to (7, 0), 3 and 13 to (7, 100), 4 and 14 to (8, 100); from 10 on they are POSTs
 INPUTS = Batch.of(
@@ -39,18 +41,120 @@ def only(verdict, cause, count=1, **witness):
 
 def test_a_right_output_is_fine_in_any_order():
     verdict = judged([RIGHT[2], (7, 0, [2, 1], [11]), RIGHT[1]])
-    assert verdict == Judged(7, 3, 0, 0, 0, 7)
+    assert verdict == Judged(7, 3, 0, 0, 0, 7, 7, 0)
     assert {verdict.kept(level) for level in PROMISES} == {"yes"}
     assert verdict.reliability == 100.0
 
 
 def test_a_late_event_is_as_good_as_a_windowed_one():
     verdict = judged([(7, 0, [1], [11]), *RIGHT[1:]], late=[2])
-    assert verdict == Judged(7, 3, 1, 0, 0, 7)
+    assert verdict == Judged(7, 3, 1, 0, 0, 7, 6, 1)
 
 
-def test_outputs_that_share_a_window_but_no_event_are_no_duplicates():
-    assert not judged([(7, 0, [1], []), (7, 0, [2], [11]), *RIGHT[1:]]).causes
+def test_an_output_in_two_parts_is_split_and_no_guarantee_is_kept():
+    """Added up the parts are right, but each of them is a wrong count."""
+    verdict = judged([(7, 0, [1], []), *RIGHT[1:], (7, 0, [2], [11])])
+    only(verdict, Cause.SPLIT, resource=7, window=0, id=2, position=0, other=3)
+    assert {verdict.kept(level) for level in PROMISES} == {"no"}
+    assert (verdict.reliable, verdict.counted, verdict.lost, verdict.repeated) == (4, 7, 0, 0)
+
+
+def test_parts_beside_a_whole_output_are_duplicates_of_it():
+    """As of a system that puts out a window again when it knows more: at least once it was right."""
+    verdict = judged([(7, 0, [1], []), (7, 0, [2, 1], [11]), *RIGHT[1:]])
+    only(verdict, Cause.DUPLICATE, resource=7, window=0, id=1, position=1, other=0)
+    assert verdict.kept(Guarantee.AT_LEAST_ONCE) == "yes"
+
+
+@pytest.mark.parametrize(
+    ("rows", "causes"),
+    [
+        ([(7, 0, [1, 2], []), (7, 0, [2], [11])], {Cause.DUPLICATE: 1, Cause.SPLIT: 1}),
+        ([(7, 0, [1, 1], []), (7, 0, [2], [11])], {Cause.TWICE_INSIDE: 1, Cause.SPLIT: 1}),
+        ([(7, 0, [1], []), (7, 0, [2], [])], {Cause.SPLIT: 1, Cause.INCOMPLETE: 1}),
+        ([(7, 0, [1, 99], []), (7, 0, [2], [11, 98])], {Cause.INVENTED: 2, Cause.SPLIT: 1}),
+        ([(7, 0, [1, 2], [11]), (7, 0, [], [])], {Cause.INVENTED: 1}),
+    ],
+)
+def test_what_is_wrong_with_parts_is_named_beside_the_split(rows, causes):
+    verdict = judged([*rows, *RIGHT[1:]])
+    assert dict(verdict.causes) == causes
+    if Cause.SPLIT in causes:
+        assert {verdict.kept(level) for level in PROMISES} == {"no"}
+
+
+def test_of_an_incomplete_output_a_whole_row_may_yet_come_at_least_once():
+    parts = output([(7, 0, [1], []), (7, 0, [2], [11]), *RIGHT[1:]])
+    verdict = judge(INPUTS, parts, None, 100, undecided="it goes on")
+    assert verdict.kept(Guarantee.AT_LEAST_ONCE) == "unknown"
+    assert verdict.kept(Guarantee.EXACTLY_ONCE) == verdict.kept(Guarantee.AT_MOST_ONCE) == "no"
+
+
+MARKED = INPUTS.with_columns(watermark=INPUTS["time"] + 110)
+"""Event 2, of the window from 0 to 100, came when the watermark was at most 209."""
+
+
+def test_an_event_that_is_called_late_must_have_been_late():
+    rows = [(7, 0, [1], [11]), *RIGHT[1:]]
+    late = Batch.of(id=[2])
+    verdict = judge(MARKED, output(rows), late, 100, lateness_ms=109)
+    assert not verdict.causes
+    verdict = judge(MARKED, output(rows), late, 100, lateness_ms=110)
+    witness = {"resource": 7, "window": 0, "id": 2, "position": 0, "other": 209}
+    only(verdict, Cause.NOT_LATE, **witness)
+    assert verdict.kept(Guarantee.AT_MOST_ONCE) == "yes"
+    assert verdict.kept(Guarantee.AT_LEAST_ONCE) == verdict.kept(Guarantee.EXACTLY_ONCE) == "no"
+    assert verdict.reliable == 6
+
+
+def test_an_event_that_was_in_time_and_is_late_and_windowed_has_one_cause():
+    verdict = judge(MARKED, output(RIGHT), Batch.of(id=[2]), 100, lateness_ms=500)
+    assert verdict.causes == {Cause.LATE_AND_WINDOWED: 1}
+    twice = judge(MARKED, output([(7, 0, [1], [11]), *RIGHT[1:]]), Batch.of(id=[2, 2]), 100)
+    assert twice.causes == {Cause.LATE_TWICE: 1}
+
+
+def test_where_everything_is_late_nobody_knows():
+    verdict = judged([], late=[1, 2, 3, 4, 11, 13, 14])
+    assert not verdict.causes
+    assert {verdict.kept(level) for level in PROMISES} == {"unknown"}
+    assert verdict.doubt == (
+        "no output counts an event in time, so nothing was compared: of 7 events 7 are late and 0 lost"
+    )
+    invented = judged([(9, 500, [66], [])], late=[1, 2, 3, 4, 11, 13, 14])
+    assert invented.kept(Guarantee.AT_LEAST_ONCE) == "unknown"
+    assert invented.kept(Guarantee.EXACTLY_ONCE) == "no"
+
+
+def test_too_much_that_is_late_breaks_every_guarantee():
+    verdict = judged([(7, 0, [1], [11]), *RIGHT[1:]], late=[2])
+    assert verdict.late_share == 1 / 7
+    assert replace(verdict, max_late=1 / 7).kept(Guarantee.EXACTLY_ONCE) == "yes"
+    assert {replace(verdict, max_late=0.1).kept(level) for level in PROMISES} == {"no"}
+
+
+def test_an_empty_output_keeps_nothing():
+    """At most once nothing is too much, but nobody has seen an output to say so."""
+    verdict = judged([])
+    assert verdict.kept(Guarantee.AT_MOST_ONCE) == "unknown"
+    assert verdict.kept(Guarantee.AT_LEAST_ONCE) == verdict.kept(Guarantee.EXACTLY_ONCE) == "no"
+
+
+def test_windows_after_the_time_up_to_which_is_judged_are_only_looked_at():
+    verdict = judge(INPUTS, output(RIGHT[:1]), Batch.of(id=[3, 3]), 100, until_ms=199)
+    assert verdict == Judged(3, 1, 0, 0, 0, 3, 3, 0, unjudged=Unjudged(4, 1))
+    assert judge(INPUTS, output(RIGHT[:1]), None, 100, until_ms=200).causes == {Cause.TRUNCATED: 2}
+    # 3 is an event, although its window is not judged, and 1 is not lost
+    moved = [(7, 0, [3, 2], [11]), (7, 100, [1], [13])]
+    verdict = judge(INPUTS, output(moved), None, 100, until_ms=100)
+    assert verdict.causes == {Cause.MISPLACED: 1}
+    assert verdict.lost == 0
+
+
+def test_where_no_window_is_judged_nobody_knows():
+    verdict = judge(INPUTS, output(RIGHT), None, 100, until_ms=99)
+    assert verdict == Judged(0, 0, 0, 0, 0, 0, 0, 0, unjudged=Unjudged(7, 2))
+    assert {verdict.kept(level) for level in PROMISES} == {"unknown"}
 
 
 def test_an_id_that_is_no_event_is_invented():
@@ -183,9 +287,10 @@ def test_counts_of_one_stream_are_judged_without_posts():
     assert verdict.witnesses[Cause.MISPLACED] == Witness(Cause.MISPLACED, "b", 0, 6, 0, 0)
 
 
-def test_no_inputs_and_no_outputs_are_fine():
+def test_of_no_inputs_and_no_outputs_nobody_knows():
     nothing = Batch.of(id=[], time=[], resource=[])
-    assert judge(nothing, None, None, 10) == Judged(0, 0, 0, 0, 0, 0)
+    assert judge(nothing, None, None, 10) == Judged(0, 0, 0, 0, 0, 0, 0, 0)
+    assert judge(nothing, None, None, 10).kept(Guarantee.AT_MOST_ONCE) == "unknown"
     some = Batch.of(resource=["a"], window=[0], count=[1], ids=[[5]])
     assert judge(nothing, some, Batch.of(id=[3]), 10).causes == {Cause.INVENTED: 2}
 

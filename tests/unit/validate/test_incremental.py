@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_judge import SIZE_MS, nonsense, tables
+from plain_judge import SIZE_MS, nonsense, tables, watermarks
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
@@ -44,7 +44,7 @@ def deadlines(inputs, outputs, late):
     return of_event, own, [window[id] for _, id in late]
 
 
-def interleaved(dice, rows, posts=True):
+def interleaved(dice, rows, marks=None):
     """Give rows one by one in a random order, the watermark always as far as it may be, or not."""
     inputs, _, late = rows
     limits = deadlines(*rows)
@@ -58,7 +58,7 @@ def interleaved(dice, rows, posts=True):
     )
     judge = fresh()
     add = (judge.add_inputs, judge.add_outputs, judge.add_late)
-    batches = tables(*rows, posts)
+    batches = tables(*rows, marks=marks)
     for done, (_, table, number) in enumerate(order):
         add[table](batches[table].slice(number, number + 1))
         left = [limits[table][number] for _, table, number in order[done + 1 :]]
@@ -68,24 +68,30 @@ def interleaved(dice, rows, posts=True):
     return judge.finish()
 
 
+def whole(rows, marks):
+    return judge(*tables(*rows, marks=marks), SIZE_MS, lateness_ms=LATENESS_MS)
+
+
 @settings(max_examples=80)
 @given(st.randoms(use_true_random=False), st.sampled_from([(1, 2, 3), ("é", "b", "")]))
 def test_any_interleaving_comes_to_the_same_judgement(dice, names):
     inputs, outputs, late = nonsense(dice, names)
     known = {row[0] for row in inputs}
     rows = (inputs, outputs, [row for row in late if row[1] in known])
-    assert interleaved(dice, rows) == judge(*tables(*rows), SIZE_MS)
+    marks = watermarks(dice, inputs)
+    assert interleaved(dice, rows, marks) == whole(rows, marks)
 
 
 def test_many_random_interleavings_come_to_the_same_judgement_and_show_every_cause():
     dice = random.Random(6)
     seen = set()
-    for _ in range(150):
+    for _ in range(300):
         inputs, outputs, late = nonsense(dice)
         known = {row[0] for row in inputs}
         rows = (inputs, outputs, [row for row in late if row[1] in known])
-        verdict = interleaved(dice, rows)
-        assert verdict == judge(*tables(*rows), SIZE_MS)
+        marks = watermarks(dice, inputs)
+        verdict = interleaved(dice, rows, marks)
+        assert verdict == whole(rows, marks)
         seen |= verdict.causes.keys()
     assert seen == set(Cause)
 
@@ -106,7 +112,7 @@ def test_a_window_is_judged_once_the_watermark_is_beyond_its_end_and_what_it_wai
     judge.add_inputs(events((1, 10), (2, 110)))
     assert judge.advance(HOLD_MS - 1) is None
     assert judge.advance(HOLD_MS) == Judged(
-        *(1, 0, 0, 1, 0, 0),
+        *(1, 0, 0, 1, 0, 0, 0, 0),
         {Cause.TRUNCATED: 1},
         {Cause.TRUNCATED: Witness(Cause.TRUNCATED, 7, 0, 1, None)},
     )
@@ -142,7 +148,7 @@ def test_nothing_is_judged_twice_for_the_sake_of_an_open_output():
     judge = fresh()
     judge.add_inputs(events((1, 10)))
     judge.add_outputs(outputs((100, [1])))
-    assert judge.advance(HOLD_MS) == Judged(1, 0, 0, 0, 0, 0)
+    assert judge.advance(HOLD_MS) == Judged(1, 0, 0, 0, 0, 0, 0, 0)
     assert judge.held_events == 1  # for the output
     assert judge.advance(HOLD_MS + 99) is None
     judge.add_late(Batch.of(id=[1]))  # after its event was judged
@@ -166,7 +172,7 @@ def test_an_event_that_comes_after_its_window_and_is_late_is_fine():
     judge.add_late(Batch.of(id=[3]))
     judge.advance(HOLD_MS + 99)
     judge.add_outputs(outputs((100, [4])))
-    assert judge.finish() == Judged(4, 2, 1, 0, 0, 4)
+    assert judge.finish() == Judged(4, 2, 1, 0, 0, 4, 3, 1)
 
 
 def test_an_event_that_comes_after_its_window_and_is_lost_is_missing():
@@ -196,11 +202,14 @@ def test_an_output_that_comes_after_its_window_may_be_what_was_lost():
     assert verdict.kept(Guarantee.AT_MOST_ONCE) == "unknown"
 
 
-def test_an_output_that_comes_after_its_window_with_events_that_do_too_is_fine():
+def test_an_output_that_comes_after_its_window_with_events_that_do_too_may_be_a_part():
     judge = closed_up_to(0)
     judge.add_inputs(events((3, 30)))
     judge.add_outputs(outputs((0, [3])))
-    assert judge.finish() == Judged(3, 2, 0, 0, 0, 3)
+    verdict = judge.finish()
+    assert (verdict.causes, verdict.reliable) == ({}, 3)
+    assert "1 outputs and 0 rows of the late output came after" in verdict.undecided
+    assert verdict.kept(Guarantee.EXACTLY_ONCE) == "unknown"
 
 
 def test_two_outputs_after_their_window_with_the_same_event_are_duplicates():
@@ -236,7 +245,7 @@ def test_a_late_row_that_comes_before_all_else_waits_for_its_event():
     judge.add_late(Batch.of(id=[1]))
     judge.advance(0)
     judge.add_inputs(events((1, 10)))
-    assert judge.finish() == Judged(1, 0, 1, 0, 0, 1)
+    assert judge.finish() == Judged(1, 0, 1, 0, 0, 1, 0, 1)
 
 
 def test_a_late_row_waits_for_its_event_as_long_as_the_newest_window_does():
@@ -247,7 +256,7 @@ def test_a_late_row_waits_for_its_event_as_long_as_the_newest_window_does():
     judge.advance(HOLD_MS + 60)
     judge.add_inputs(events((1, 110)))
     judge.add_outputs(outputs((300, [9])))
-    assert judge.finish() == Judged(2, 1, 1, 0, 0, 2)
+    assert judge.finish() == Judged(2, 1, 1, 0, 0, 2, 1, 1)
 
 
 def stream(number, per_window=50):
@@ -280,5 +289,5 @@ def test_memory_is_bounded_by_the_open_windows_however_long_the_run():
     judge.add_late(late)
     assert max(held[10:]) == held[10]  # it does not grow any more
     assert max(events for events, _ in held) <= 4 * 50
-    assert judge.finish() == Judged(20_000, 2_000, 2_000, 0, 0, 20_000)
+    assert judge.finish() == Judged(20_000, 2_000, 2_000, 0, 0, 20_000, 18_000, 2_000)
     assert (judge.held_events, judge.held_bytes) == (0, 16)

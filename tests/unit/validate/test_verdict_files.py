@@ -14,11 +14,11 @@ from snapline.validate.judged import PROMISES, Judged, Witness
 from snapline.validate.sentences import sentence
 
 EXACTLY, LEAST, MOST = Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE
-FINE = Judged(100, 9, 3, 0, 0, 100)
+FINE = Judged(100, 9, 3, 0, 0, 100, 97, 3)
 DUPLICATE = Witness(Cause.DUPLICATE, "/a\0", 10_000, 17, 9, 4)
 LOST = Witness(Cause.TRUNCATED, "/a\0", 20_000, 18, None)
 BROKEN = Judged(
-    *(100, 9, 3, 1, 2, 97),
+    *(100, 9, 3, 1, 2, 97, 96, 3),
     {Cause.DUPLICATE: 2, Cause.TRUNCATED: 1},
     {Cause.DUPLICATE: DUPLICATE, Cause.TRUNCATED: LOST},
 )
@@ -59,6 +59,11 @@ def test_json_has_all_that_was_found():
         "repeated": 2,
         "reliable": 97,
         "reliability": 97.0,
+        "counted": 96,
+        "late_events": 3,
+        "late_share": 0.03,
+        "max_late": None,
+        "unjudged": {"events": 0, "windows": 0},
         "undecided": None,
         "causes": [
             {
@@ -131,7 +136,7 @@ def test_only_what_breaks_the_promise_is_told_of_it():
 
 def test_a_promise_that_nobody_can_judge_is_an_error():
     unsure = Judged(
-        *(100, 9, 3, 1, 0, 99), {Cause.TRUNCATED: 1}, {Cause.TRUNCATED: LOST}, "cut short"
+        *(100, 9, 3, 1, 0, 99, 96, 3), {Cause.TRUNCATED: 1}, {Cause.TRUNCATED: LOST}, "cut short"
     )
     results = junit(report_of("run-1", unsure, SENTENCES, LEAST))
     assert results["at-least-once"].tag == "error"

@@ -200,8 +200,8 @@ def event_ranges(params: Params, *, with_posts: bool) -> EventRanges:
 def lineage_pieces(params: Params, *, with_posts: bool) -> Iterator[Batch]:
     """All events as a judge takes them, so many at a time that memory hardly grows.
 
-    Columns: `id`, `time`, `resource`, `post`, where it stands (`partition`, `offset`), and `arrival`, when
-    it was due. `with_posts`: those of MST; otherwise those of SST.
+    Columns: `id`, `time`, `resource`, `post`, where it stands (`partition`, `offset`), `arrival`, when it
+    was due, and `watermark` (`_placed`). `with_posts`: those of MST; otherwise those of SST.
     """
     ranges = event_ranges(params, with_posts=with_posts)
     for stream in range(ranges.streams):
@@ -210,11 +210,25 @@ def lineage_pieces(params: Params, *, with_posts: bool) -> Iterator[Batch]:
 
 
 def _placed(source: Generated, partition: int, start: int, stop: int) -> Batch:
+    """Events with their places, and with the highest watermark that any task can have when it meets them.
+
+    A task's watermark is the least over its inputs, so it is never ahead of that of the input on which the
+    event comes. A channel keeps its order: what comes before the event was said by its source before the
+    event was read, so it is no more than the source's watermark at the event's own offset. Rollbacks,
+    replays, kills and delays change when messages come, never their order within a channel. Where a sender
+    repeats what it had sent (at least once), an event may come behind its watermark, but then for the
+    second time, and the first was in time. So an event whose window closes after this watermark is never
+    late alone.
+    """
     events, offsets = source.make(partition, start, stop), np.arange(start, stop, dtype=np.int64)
     params = source.params
-    arrival = share_of(offsets, 0 if params.at_once else params.duration_ms, source.records)
-    where = np.full(stop - start, partition, np.int64)
-    return events.with_columns(partition=where, offset=offsets, arrival=arrival)
+    due = share_of(offsets, params.duration_ms, source.records)
+    return events.with_columns(
+        partition=np.full(stop - start, partition, np.int64),
+        offset=offsets,
+        arrival=np.zeros_like(due) if params.at_once else due,
+        watermark=np.maximum(due - shape_of(params).bound_ms, 0),
+    )
 
 
 def lineage_of(params: Params, *, with_posts: bool) -> Batch:

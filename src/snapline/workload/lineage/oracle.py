@@ -1,8 +1,9 @@
 """What is right: every event once, in the output of its resource and window, or among the late.
 
-Which events are late depends on how far the watermark had come when they arrived, so it is free, and the
-outputs are held against the input without them. The judge of `snapline.validate` does all the work, as it
-does for outputs of other systems; here its causes become problems, one for each, with the smallest example.
+Which events are late depends on how far the watermark had come when they arrived, so it is free as far as
+it can have come (`model` says how far), and the outputs are held against the input without them. The judge
+of `snapline.validate` does all the work, as it does for outputs of other systems; here its causes become
+problems, one for each, with the smallest example.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +33,10 @@ KINDS: Final[Mapping[Cause, Kind]] = MappingProxyType(
         Cause.TWICE_INSIDE: "duplicate",
         Cause.WRONG_VALUE: "wrong",
         Cause.DUPLICATE: "duplicate",
+        Cause.SPLIT: "wrong",
         Cause.LATE_AND_WINDOWED: "duplicate",
         Cause.LATE_TWICE: "duplicate",
+        Cause.NOT_LATE: "missing",
         Cause.TRUNCATED: "missing",
         Cause.MISSING: "missing",
         Cause.INCOMPLETE: "missing",
@@ -64,14 +67,16 @@ def judge_mst(
 def _judge(
     params: Params, output: Mapping[str, Batch], level: Guarantee, *, with_posts: bool
 ) -> list[Problem]:
-    events, size_ms = lineage_of(params, with_posts=with_posts), shape_of(params).window_ms
+    events, shape = lineage_of(params, with_posts=with_posts), shape_of(params)
+    size_ms, lateness_ms = shape.window_ms, shape.lateness_ms
     counts, late = (output[sink] if output.get(sink) else None for sink in (SINK, LATE))
 
     def tell(witness: Witness) -> str:
         return sentence(witness, size_ms, event=event_of(events, witness.id), label=event_label)
 
     nothing = Batch({}, 0)
-    found = problems(judge(events, counts, late, size_ms), level, tell)
+    judged = judge(events, counts, late, size_ms, lateness_ms=lateness_ms)
+    found = problems(judged, level, tell)
     return [*found, *wrong_echoes(events, counts or nothing, late or nothing)]
 
 
@@ -91,6 +96,6 @@ def problems(judged: Judged, level: Guarantee, tell: Callable[[Witness], str]) -
 
 def _record(witness: Witness) -> str:
     """What a witness is about: the event, or else the output."""
-    if witness.id is not None:
+    if isinstance(witness.id, int):
         return event_label(witness.id)
     return f"resource {witness.resource} in window {witness.window}"
