@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from watched import Watched
 
 from snapline.runtime.spark import batch_session
-from snapline.systems.judge_recorded import judge_recorded
+from snapline.systems.judge_recorded import Span, judge_recorded
 from snapline.systems.recorded import Recorded, open_recorded
 from snapline.systems.recorded_frames import frames_of, session_for, settings_for
 from snapline.validate.on_spark import judge_frames
@@ -81,7 +81,9 @@ def stage(name: str, events: int, memory_mb: int, home: Path) -> dict[str, Any]:
     recorded = open_recorded(home / "in", home / "out", home / "late")
     size_ms = model.shape_of(params_of(events)).window_ms
     if name == "agree":
-        one, other = (judge_recorded(recorded, size_ms, engine) for engine in ("process", "spark"))
+        one, other = (
+            judge_recorded(recorded, Span(size_ms), engine) for engine in ("process", "spark")
+        )
         return {"same": one.judged == other.judged and one.sentences == other.sentences}
     spark = session_for(recorded, memory_mb)
     found = judge(spark, recorded, size_ms)

@@ -125,7 +125,8 @@ def named_rows(witness: Witness) -> Iterator[tuple[str, int]]:
     named_late = witness.cause in OF_A_LATE_EVENT or witness.window is None
     if witness.position is not None:
         yield LATE if named_late else SINK, witness.position
-    others = {Cause.DUPLICATE: SINK, Cause.LATE_AND_WINDOWED: SINK, Cause.LATE_TWICE: LATE}
+    others = {Cause.DUPLICATE: SINK, Cause.SPLIT: SINK}
+    others |= {Cause.LATE_AND_WINDOWED: SINK, Cause.LATE_TWICE: LATE}
     if witness.cause in others and witness.other is not None:
         yield others[witness.cause], witness.other
 

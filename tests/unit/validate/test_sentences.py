@@ -95,6 +95,16 @@ def told(cause, *values, event=None, resource=7, window=10_000, **options):
             "although its window was complete already.",
         ),
         (
+            told(Cause.SPLIT, 17, 4, 9, event=GET),
+            "The output at position 4 for resource 7, window 10 s to 20 s is without GET 0:16 (id 17), "
+            "which is in another one at position 9: no output has all.",
+        ),
+        (
+            told(Cause.NOT_LATE, "a-17", 4, 12_500),
+            "Event 'a-17' of resource 7, window 10 s to 20 s is in the late output at position 4, but it "
+            "was in time: when it came, no watermark can have been beyond 12.5 s.",
+        ),
+        (
             told(Cause.LATE_AND_WINDOWED, 17, 2, 9, event=GET),
             "GET 0:16 (id 17) is in the late output at position 2, and was counted for resource 7, "
             "window 10 s to 20 s at position 9.",

@@ -118,7 +118,11 @@ def test_a_judge_gets_what_the_sources_read_and_when_it_was_due(monkeypatch):
         assert events[name].tolist() == [value for batch in read for value in batch[name]]
     expected = [time for source in sources for _ in range(3) for time in due(source).tolist()]
     assert events["arrival"].tolist() == expected
-    assert lineage_of(replace(SMALL, at_once=True), with_posts=False)["arrival"].max() == 0
+    marks = [s.watermark(p, n) for s in sources for p in range(3) for n in range(s.records)]
+    assert events["watermark"].tolist() == marks
+    at_once = lineage_of(replace(SMALL, at_once=True), with_posts=True)
+    assert at_once["arrival"].max() == 0
+    assert at_once["watermark"].tolist() == marks
     assert not lineage_of(SMALL, with_posts=False)["post"].any()
 
 
