@@ -139,9 +139,7 @@ class Slot:
 
     def step(self) -> bool:
         """Take one input: a message, a replay, or what is due at a source. False: none is ready."""
-        if not self.running or self.stopped:
-            return False
-        ready = self._ready()
+        ready = self.ready() if self.running and not self.stopped else []
         if not ready:
             return False
         kind, name = ready[self.shell.choose(len(ready)) if len(ready) > 1 else 0]
@@ -153,7 +151,8 @@ class Slot:
             self._replay(self.job.topology.by_id[ChannelId(name)])
         return True
 
-    def _ready(self) -> list[tuple[str, str]]:
+    def ready(self) -> list[tuple[str, str]]:
+        """The inputs that may be taken now: ("take" or "replay", channel) and ("read", source)."""
         by_id, tasks = self.job.topology.by_id, self.tasks
         free: dict[TaskId, bool] = {}
         ready: list[tuple[str, str]] = []

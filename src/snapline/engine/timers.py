@@ -23,9 +23,13 @@ class Timers(Generic[K]):
         """Let it not fire."""
         self._set.pop(timer, None)
 
+    def is_set(self, timer: K, generation: int) -> bool:
+        """Whether the timer is set, and neither cancelled nor replaced since."""
+        return self._set.get(timer) == generation
+
     def fires(self, timer: K, generation: int) -> bool:
         """An alarm went off: whether the timer is still set. It is not any more after this."""
-        if self._set.get(timer) != generation:
+        if not self.is_set(timer, generation):
             return False
         del self._set[timer]
         return True

@@ -1,0 +1,117 @@
+"""One run of a stepped world: driven along the usual order but where it is told to leave it, and judged.
+
+It is judged as every simulated run is: by the monitor and its invariants at each step, and at the end by an
+oracle that knows only the input. A run that can go no further, other than by giving up a round at its
+deadline, has not ended by itself.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from snapline.core.policy import Guarantee
+from snapline.engine.job import Job
+from snapline.errors import InvariantBroken, ProtocolViolation, StorageError
+from snapline.sim import invariants
+from snapline.sim.exhaustive.lanes import Lane
+from snapline.sim.exhaustive.order import Choices, Deviation, choices, crashing
+from snapline.sim.exhaustive.small import Small
+from snapline.sim.exhaustive.world import SteppedWorld
+from snapline.sim.run import Violation, outputs, states
+
+STEPS_MAX = 600
+"""A run of this many steps never ends: the longest that does has less than half of them."""
+
+
+@dataclass(slots=True)
+class Course:
+    """A world on its way, with what was chosen so far."""
+
+    small: Small
+    world: SteppedWorld
+    held: tuple[Lane, ...] = ()
+    taken: list[Lane] = field(default_factory=list)  #: the steps since all slots run
+    violation: Violation | None = None
+
+    @staticmethod
+    def begin(small: Small, job: Job, *, keep_journal: bool = False) -> "Course":
+        """A world in which all slots have just begun to run."""
+        world = SteppedWorld(job, keep_journal=keep_journal)
+        while not (world.living() and all(process.engine.running for process in world.living())):
+            usual = choices(world, ()).usual
+            assert usual is not None
+            world.take(usual)
+        return Course(small, world)
+
+    @property
+    def state(self) -> int:
+        """A number that stands for the state of the world, and for what is held."""
+        held = [self.world.past.code(str(lane)) for lane in self.held]
+        return hash((self.world.state(), *held))
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing more to see."""
+        return self.world.finished or self.violation is not None
+
+    def choices(self) -> Choices:
+        """What can happen next."""
+        return choices(self.world, self.held)
+
+    def leave(self, deviation: Deviation) -> None:
+        """Leave the usual order."""
+        if deviation.kind == "hold":
+            kept = [lane for lane in self.held if lane != deviation.lane]
+            self.held = (*kept, deviation.lane)
+        else:
+            self.take(deviation.lane)
+
+    def take(self, lane: Lane) -> None:
+        """Take a step; a lane that was held is an ordinary one again after it."""
+        self.taken.append(lane)
+        if lane in self.held:
+            self.held = tuple(other for other in self.held if other != lane)
+        if lane.kind == "crash":
+            self._guarded(lambda: self.world.crash(crashing(lane)))
+            self.held = tuple(other for other in self.held if lane.actor not in other)
+        else:
+            self._guarded(lambda: self.world.take(lane))
+
+    def follow(self, lanes: Iterable[Lane]) -> bool:
+        """Take exactly these steps; False if one of them is not possible."""
+        for lane in lanes:
+            living = lane.kind == "crash" and any(
+                p.actor == lane.actor for p in self.world.living()
+            )
+            if self.over or not (living or lane in self.world.possible()):
+                return False
+            self.take(lane)
+        return True
+
+    def finish(self) -> None:
+        """Judge how it ended."""
+        self._guarded(self._judge)
+
+    def _judge(self) -> None:
+        world = self.world
+        if not world.finished:
+            how = "nothing can happen any more" if self.choices().usual is None else "it goes on"
+            waiting = [str(lane) for lane in world.possible()]
+            left = f", only a time-out is left: {', '.join(waiting)}" if waiting else ""
+            invariants.broken(
+                "run_ends_by_itself", f"after {len(self.taken)} steps {how}{left}"
+            )
+        if world.problem is not None:
+            invariants.broken("run_goes_on", f"nothing was damaged, but: {world.problem}")
+        invariants.no_checkpoint_is_useless(world.monitor)
+        level = world.job.guarantee
+        problems = self.small.judge(outputs(world), states(world), level)
+        if problems and level is not Guarantee.NOTHING:
+            invariants.broken(f"output_is_{level.value}", problems[0])
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except InvariantBroken as error:
+            self.violation = Violation(error.name, error.story)
+        except (ProtocolViolation, StorageError) as error:
+            self.violation = Violation(type(error).__name__, str(error))

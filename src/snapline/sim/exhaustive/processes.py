@@ -1,0 +1,195 @@
+"""The processes of a stepped world: what they ask for waits in lanes, until a step takes it.
+
+A call to storage succeeds when its step is taken, and comes to nothing if its process dies before. Of a file
+that is synced only what was appended before the call becomes durable. Garbage is deleted at once, which is
+the worst that can happen to whoever still needs it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from snapline.core.messages import Message
+from snapline.engine.control import Counters, Frame, Order, Report
+from snapline.engine.shell import Alarm, Ticket, TimerAlarm
+from snapline.errors import ObjectDamaged, ObjectMissing
+from snapline.ids import Incarnation, Micros, Millis, SlotId, TaskId
+from snapline.journal.entry import COORDINATOR
+from snapline.sim.exhaustive.lanes import Item, Lane
+from snapline.sim.exhaustive.small import NOW_MS
+from snapline.sim.process import CoordinatorProcess, SlotProcess, void
+from snapline.storage.api import Egress, Extent, MessageLog
+
+if TYPE_CHECKING:
+    from snapline.sim.exhaustive.world import SteppedWorld
+
+
+def _label(ticket: Ticket) -> str:
+    return f"{ticket.kind} {ticket.task or ''}@{ticket.number}".replace(" @", "@")
+
+
+def _timer(alarm: Alarm) -> str:
+    if isinstance(alarm, TimerAlarm):
+        return f"{type(alarm.timer).__name__}@{alarm.task or COORDINATOR}"
+    return type(alarm).__name__
+
+
+class SteppedSlot(SlotProcess):
+    """One life of a slot."""
+
+    world: "SteppedWorld"
+
+    def __init__(
+        self,
+        world: "SteppedWorld",
+        slot: SlotId,
+        incarnation: Incarnation,
+        boss: CoordinatorProcess,
+    ) -> None:
+        super().__init__(world, slot, incarnation, boss)
+        self.actor = f"slot/{slot}.{incarnation}"
+        self.chosen = 0  #: which of the ready inputs the next step takes
+
+    def after_call(self) -> None:
+        """Nothing follows by itself."""
+
+    def now_ms(self) -> Millis:
+        """All input is due."""
+        return NOW_MS
+
+    def now_us(self) -> Micros:
+        """Time stands still; the journal is numbered by steps."""
+        return self.world.steps
+
+    def choose(self, count: int) -> int:
+        """Take what the search wants."""
+        return self.chosen
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """It may go off at any time from now on."""
+        self.world.put(
+            Lane("timer", self.actor, _timer(alarm)),
+            Item(lambda: self.call(lambda: self.engine.alarm(alarm)), alarm),
+        )
+
+    def delete(self, key: str) -> None:
+        """Delete an object at once."""
+        self.world.storage.store.delete(key)
+
+    def transmit(self, slot: SlotId, frame: Frame) -> None:
+        """Behind what is under way on this link."""
+        queue = self._link(slot, frame)
+        queue.append(self._frame(slot, frame))
+
+    def overtake(self, slot: SlotId, frame: Frame) -> Sequence[Message]:
+        """Only the first frame of a link has left; the marker passes what waits on its own channel."""
+        queue = self._link(slot, frame)
+        self.world.past.goes_through(self.world.acting, len(queue))
+        passed = [k for k in range(1, len(queue)) if queue[k].payload.channel == frame.channel]
+        waiting = [queue[k].payload.payload for k in passed]
+        queue.insert(passed[0] if passed else len(queue), self._frame(slot, frame))
+        return [payload for payload in waiting if isinstance(payload, Message)]
+
+    def _link(self, slot: SlotId, frame: Frame) -> "deque[Item]":
+        lane = Lane("link", f"slot/{slot}.{frame.life[2]}", self.actor)
+        self.world.sends(str(lane))
+        self.world.past.waits(str(lane), 1)
+        return self.world.lanes.setdefault(lane, deque())
+
+    def _frame(self, slot: SlotId, frame: Frame) -> Item:
+        world, key = self.world, (slot, frame.life[2])
+
+        def deliver() -> None:
+            target = world.processes.get(key)
+            if target is not None:
+                target.call(lambda: target.engine.receive(self.slot, frame))
+
+        return Item(deliver, frame)
+
+    def report(self, report: Report) -> None:
+        """Over the control connection."""
+        boss, lane = self.boss, Lane("report", COORDINATOR, self.actor)
+        self.world.sends(str(lane))
+        if isinstance(report, Counters):  # it tells of all tasks, so what they went through counts
+            for task in self.engine.tasks:
+                self.world.past.goes_through(str(lane), self.world.past.parts.get(task, 0))
+        deliver = lambda: boss.engine.report(self.slot, self.incarnation, report)  # noqa: E731
+        self.world.put(lane, Item(lambda: boss.call(deliver), report))
+
+    def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+        """Make an object at once; it is stored when its step is taken."""
+        made = data()
+        self._ask(ticket, lambda: void(self.world.storage.store.put(key, made)))
+
+    def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
+        """What was appended until now is durable when the step is taken."""
+        self._ask(ticket, file.start_sync().finish)
+
+    def _ask(self, ticket: Ticket, act: Callable[[], None]) -> None:
+        def finish() -> None:
+            act()
+            self.call(lambda: self.engine.done(ticket))
+
+        self.world.put(Lane("store", self.actor, _label(ticket)), Item(finish, ticket))
+
+    def fetch(self, ticket: Ticket, key: str, digest: str) -> None:
+        """Load an object."""
+
+        def finish() -> None:
+            data: bytes | None
+            try:
+                data = self.world.storage.store.get(key, digest)
+            except (ObjectDamaged, ObjectMissing):
+                data = None
+            self.call(lambda: self.engine.fetched(ticket, data))
+
+        self.world.put(Lane("store", self.actor, _label(ticket)), Item(finish, ticket))
+
+
+class SteppedCoordinator(CoordinatorProcess):
+    """The coordinator."""
+
+    world: "SteppedWorld"
+
+    def now_ms(self) -> Millis:
+        """All input is due."""
+        return NOW_MS
+
+    def now_us(self) -> Micros:
+        """Time stands still; the journal is numbered by steps."""
+        return self.world.steps
+
+    def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:
+        """Over the control connection, if there is still somebody."""
+        process = self.world.processes.get((slot, incarnation))
+        if process is not None and process.alive:
+            deliver = lambda: process.call(lambda: process.engine.order(order))  # noqa: E731
+            lane = Lane("order", f"slot/{slot}.{incarnation}")
+            self.world.put(lane, Item(deliver, order))
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """It may go off at any time from now on."""
+        self.world.put(
+            Lane("timer", COORDINATOR, _timer(alarm)),
+            Item(lambda: self.call(lambda: self.engine.alarm(alarm)), alarm),
+        )
+
+    def delete(self, key: str) -> None:
+        """Delete an object at once."""
+        self.world.storage.store.delete(key)
+
+    def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
+        """Store a decision: nobody else writes any."""
+        store = self.world.storage.store
+        self._ask(ticket, lambda: void(store.put_if_absent(key, data)))
+
+    def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
+        """Publish a manifest."""
+        self._ask(ticket, lambda: void(self.world.publish(number, extents)))
+
+    def _ask(self, ticket: Ticket, act: Callable[[], None]) -> None:
+        def finish() -> None:
+            act()
+            self.call(lambda: self.engine.done(ticket))
+
+        self.world.put(Lane("store", COORDINATOR, _label(ticket)), Item(finish, ticket))
