@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from snapline import cli_explore as exploring
 from snapline import cli_generate as generating
 from snapline import cli_runs as left
 from snapline import cli_validate as validating
@@ -162,6 +163,20 @@ def simulate_command(
         if request.alone:
             raise typer.Exit(run_one(request, diagram, as_json))
         raise typer.Exit(run_sweep(request, jobs, as_json))
+
+
+@app.command("explore", help=exploring.HELP, epilog=exploring.EXAMPLES)
+def explore_command(
+    protocol: ProtocolOption = None,
+    graph: exploring.GraphOption = None,
+    records: exploring.SmallRecordsOption = None,
+    budget: exploring.BudgetOption = None,
+    repeat: exploring.RepeatOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """`snapline explore`."""
+    asked = protocol, graph, records, budget
+    raise typer.Exit(exploring.explore(*asked, repeat=repeat, as_json=as_json))
 
 
 RUN_EXAMPLES = """[bold]Examples[/bold]

@@ -80,12 +80,12 @@ class Request:
 
 def chosen_protocols(name: str | None) -> tuple[str, ...]:
     """The protocols that `--protocol` means."""
-    return _chosen("protocol", name or "all", PROTOCOLS)
+    return one_of("protocol", name or "all", PROTOCOLS)
 
 
 def chosen_workloads(name: str | None) -> tuple[str, ...]:
     """The workloads that `--workload` means."""
-    return _chosen("workload", name or "counting", WORKLOADS)
+    return one_of("workload", name or "counting", WORKLOADS)
 
 
 def chosen_seeds(seeds: int | None, seed: int | None, one: bool) -> tuple[int, ...]:
@@ -107,7 +107,8 @@ def checked(request: Request, diagram: Path | None) -> Request:
     return request
 
 
-def _chosen(kind: str, name: str, known: Iterable[str]) -> tuple[str, ...]:
+def one_of(kind: str, name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The one of this name, or all of them. Raises UsageError."""
     names = tuple(known)
     if name == "all":
         return names

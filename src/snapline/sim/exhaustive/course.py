@@ -76,16 +76,25 @@ class Course:
         else:
             self._guarded(lambda: self.world.take(lane))
 
-    def follow(self, lanes: Iterable[Lane]) -> bool:
-        """Take exactly these steps; False if one of them is not possible."""
+    def may_take(self, lane: Lane) -> bool:
+        """Whether a step is possible."""
+        if lane.kind == "crash":
+            return any(process.actor == lane.actor for process in self.world.living())
+        return lane in self.world.possible()
+
+    def follow(self, lanes: Iterable[Lane]) -> None:
+        """Take these steps, but those that are not possible, until it is over."""
         for lane in lanes:
-            living = lane.kind == "crash" and any(
-                p.actor == lane.actor for p in self.world.living()
-            )
-            if self.over or not (living or lane in self.world.possible()):
+            if not self.over and self.may_take(lane):
+                self.take(lane)
+
+    def goes_no_further(self) -> bool:
+        """Whether no task has anything to do any more; what store and coordinator have left is done."""
+        while not self.over and (usual := self.choices().usual) is not None:
+            if usual.kind in ("take", "read", "link", "replay") or len(self.taken) > STEPS_MAX:
                 return False
-            self.take(lane)
-        return True
+            self.take(usual)
+        return not self.over
 
     def finish(self) -> None:
         """Judge how it ended."""
@@ -97,9 +106,7 @@ class Course:
             how = "nothing can happen any more" if self.choices().usual is None else "it goes on"
             waiting = [str(lane) for lane in world.possible()]
             left = f", only a time-out is left: {', '.join(waiting)}" if waiting else ""
-            invariants.broken(
-                "run_ends_by_itself", f"after {len(self.taken)} steps {how}{left}"
-            )
+            invariants.broken("run_ends_by_itself", f"after {len(self.taken)} steps {how}{left}")
         if world.problem is not None:
             invariants.broken("run_goes_on", f"nothing was damaged, but: {world.problem}")
         invariants.no_checkpoint_is_useless(world.monitor)

@@ -4,12 +4,13 @@ In the exhaustive search there is no time. Whatever the simulator would plan for
 instead: the frames of one link in one lane, in their order; each call to storage in a lane of its own; so
 each timer. A step takes the first item of one lane. Which lane is taken next is the only choice there is.
 
-Two runs in which the same steps were taken in another order, where the order made no difference, are in the
-same state. To see that, the world is cut into parts (a task, the coordinator, a link, a checkpoint on its
-way to the store), and each part has a number that stands for what it has been through: a hash over its
-steps, in order. What a part does depends only on its own past and on what other parts have sent it, so
-equal numbers of all parts mean equal states. A rollback makes the past of a part worthless: from then on its
-number stands for what it was restored from. A state that was met before is not followed again.
+Two runs in which the same steps were taken in another order, where the order made no difference, are in
+the same state. To see that, the world is cut into parts (a task, the coordinator, a link, a checkpoint
+on its way to the store), and each part has a number that stands for what it has been through: a hash
+over its steps, in order. What a part does depends only on its own past and on what other parts have
+sent it, so equal numbers of all parts mean equal states. A rollback makes the past of a part worthless:
+from then on its number stands for what it was restored from. A state that was met before is not
+followed again.
 """
 
 import pickle

@@ -1,9 +1,10 @@
 """What happens next if nothing unusual does, and what else could happen.
 
-The usual order is fixed, so that a run is described by where it leaves it. Orders and reports come first,
-then whatever is left of a failure. Sources read ahead: a record each, then the round begins (or the sources'
-own checkpoints), then the next record each. So the channels are full when the markers come. Then slots take
-what has arrived, links deliver, tasks take checkpoints of their own, and the store comes last.
+The usual order is fixed, so that a run is described by where it leaves it. Orders and reports come
+first, then whatever is left of a failure. Sources read ahead: a record each, then the round begins (or
+the sources' own checkpoints), then the next record each. So the channels are full when the markers
+come. Then slots take what has arrived, links deliver, tasks take checkpoints of their own, and the
+store comes last.
 
 A run may leave this order in three ways. It *holds* a lane: what waits there happens only when nothing else
 can. It lets a timer *fire* before its turn. It *crashes* a slot.
@@ -92,7 +93,9 @@ def choices(world: SteppedWorld, held: tuple[Lane, ...]) -> Choices:
     if usual is None and later is not None:
         usual = later[1]
     others = [Deviation("hold", usual)] if more > 1 and usual is not None else []
-    others += [Deviation("fire", lane) for lane in timers if lane != usual and may_fire(world, lane)]
+    others += [
+        Deviation("fire", lane) for lane in timers if lane != usual and may_fire(world, lane)
+    ]
     if world.crashes < CRASHES_MAX:
         others += [Deviation("crash", Lane("crash", p.actor)) for p in world.living()]
     return Choices(usual, tuple(others))

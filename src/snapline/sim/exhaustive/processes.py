@@ -1,8 +1,8 @@
 """The processes of a stepped world: what they ask for waits in lanes, until a step takes it.
 
-A call to storage succeeds when its step is taken, and comes to nothing if its process dies before. Of a file
-that is synced only what was appended before the call becomes durable. Garbage is deleted at once, which is
-the worst that can happen to whoever still needs it.
+A call to storage succeeds when its step is taken, and comes to nothing if its process dies before. Of a
+file that is synced only what was appended before the call becomes durable. Garbage is deleted at once,
+which is the worst that can happen to whoever still needs it.
 """
 
 from collections import deque

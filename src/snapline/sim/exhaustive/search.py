@@ -1,16 +1,19 @@
 """The search: all runs that leave the usual order never, then once, then twice, and so on.
 
-Level k is the set of all runs with k deviations (a lane held, a timer that fires early, a slot that crashes;
-at most two crashes). A run is executed from the beginning, along the deviations that it is made of, and then
-in the usual order until it ends, or comes to a state that was met before with no more deviations: what
-follows from there is known. In every new state on its way each possible deviation is a run of the next
-level. So the first counterexample has as few deviations as any, and when a level adds no new state, every
-interleaving has been seen.
+Level k is the set of all runs with k deviations (a lane held, a timer that fires early, a slot that
+crashes; at most two crashes). A run is executed from the beginning, along the deviations that it is
+made of, and then in the usual order until it ends, or comes to a state that was met before with no more
+deviations: what follows from there is known. In every new state on its way each possible deviation is a
+run of the next level. So the first counterexample has as few deviations as any, and when a level adds
+no new state, every interleaving has been seen.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from math import gcd
 from typing import NamedTuple
 
 from snapline.core.protocol import CheckpointProtocol
@@ -20,13 +23,14 @@ from snapline.sim.exhaustive.order import Deviation
 from snapline.sim.exhaustive.small import Small
 from snapline.sim.run import Violation
 
+
 @dataclass(frozen=True, slots=True)
 class Counterexample:
     """A run that broke something: its steps, by the lanes from which they were taken."""
 
     violation: Violation
     steps: tuple[Lane, ...]
-    deviations: int
+    deviations: tuple[Deviation, ...] = ()
 
 
 @dataclass(slots=True)
@@ -42,6 +46,11 @@ class Level:
         """Whether all of them were."""
         return self.runs == self.planned
 
+    @property
+    def share(self) -> str:
+        """How many of them were, in percent."""
+        return f"{100 * self.runs / self.planned:.1f} %"
+
 
 @dataclass(slots=True)
 class Coverage:
@@ -56,6 +65,16 @@ class Coverage:
     seconds: float = 0.0
     exhausted: bool = False  #: there is nothing that was not seen
     counterexample: Counterexample | None = None
+
+    def __str__(self) -> str:
+        """What was covered, in words."""
+        if self.exhausted:
+            return "complete: every interleaving"
+        begun = next((level for level in self.levels if not level.complete), None)
+        more = "" if begun is None else f", and {begun.share} of those with {begun.deviations}"
+        if self.complete < 0:
+            return f"{begun.share if begun else 'none'} of the usual run"
+        return f"all runs with up to {self.complete} deviation{'s' * (self.complete != 1)}{more}"
 
     @property
     def runs(self) -> int:
@@ -81,24 +100,42 @@ class _Run:
     """A run that was executed, as far as the next level needs it."""
 
     taken: list[Lane]
+    deviations: tuple[Deviation, ...]
     forks: list[_Fork] = field(default_factory=list)
-
-    def deviating(self) -> Iterator["_Plan"]:
-        """The runs of the next level that leave this one."""
-        for fork in self.forks:
-            for deviation in fork.others:
-                yield _Plan(self.taken[: fork.steps], fork.held, deviation)
-
-    def __len__(self) -> int:
-        return sum(len(fork.others) for fork in self.forks)
 
 
 class _Plan(NamedTuple):
-    """A run that is to be executed: the steps it begins with, and how it leaves the usual order then."""
+    """A run that is to be executed: its first steps, and how it left the usual order, and does so then."""
 
     steps: list[Lane]
     held: tuple[Lane, ...] = ()
-    deviation: Deviation | None = None
+    deviations: tuple[Deviation, ...] = ()
+
+
+class _Plans:
+    """The runs of a level: each leaves a run of the level before, in one of its states, in one way."""
+
+    def __init__(self, runs: Sequence[_Run]) -> None:
+        self.forks = [(run, fork) for run in runs for fork in run.forks if fork.others]
+        self.ends = list(accumulate(len(fork.others) for _, fork in self.forks))
+
+    def __len__(self) -> int:
+        return self.ends[-1] if self.ends else 0
+
+    def __iter__(self) -> Iterator[_Plan]:
+        """All of them, but not in a row: wherever the search is broken off, it has been everywhere."""
+        count = len(self)
+        stride = max(1, int(count * 0.618))
+        while gcd(stride, count) > 1:
+            stride += 1
+        for k in range(count):
+            yield self._plan(k * stride % count)
+
+    def _plan(self, number: int) -> _Plan:
+        at = bisect_right(self.ends, number)
+        run, fork = self.forks[at]
+        deviation = fork.others[number - self.ends[at]]  # counted from the end
+        return _Plan(run.taken[: fork.steps], fork.held, (*run.deviations, deviation))
 
 
 class Search:
@@ -122,19 +159,17 @@ class Search:
     def run(self) -> Coverage:
         """Search until something breaks, until nothing is left, or until it may not go on."""
         began = time.monotonic()
-        plans: Iterator[_Plan] = iter([_Plan([])])
-        planned = 1
-        while planned:
-            runs = self._level(Level(len(self.coverage.levels), planned), plans)
+        plans: _Plans | list[_Plan] = [_Plan([])]
+        while plans:
+            runs = self._level(Level(len(self.coverage.levels), len(plans)), plans)
             if runs is None:
                 break
-            plans = (plan for run in runs for plan in run.deviating())
-            planned = sum(map(len, runs))
-        self.coverage.exhausted = not planned
+            plans = _Plans(runs)
+        self.coverage.exhausted = not plans
         self.coverage.seconds = time.monotonic() - began
         return self.coverage
 
-    def _level(self, level: Level, plans: Iterator[_Plan]) -> list[_Run] | None:
+    def _level(self, level: Level, plans: Iterable[_Plan]) -> list[_Run] | None:
         """Execute a level; None if the search ends with it."""
         coverage = self.coverage
         if self.deviations_max is not None and level.deviations > self.deviations_max:
@@ -144,30 +179,32 @@ class Search:
         for plan in plans:
             if coverage.runs and not self.go_on(coverage):
                 return None
-            runs.append(self._execute(plan, level.deviations))
+            runs.append(self._execute(plan))
             level.runs += 1
         return runs if coverage.counterexample is None else None
 
-    def _execute(self, plan: _Plan, deviations: int) -> _Run:
+    def _execute(self, plan: _Plan) -> _Run:
+        if len(plan.steps) >= self._steps_max():
+            return _Run(plan.steps, plan.deviations)
         course = Course.begin(self.small, self.job)
         for lane in plan.steps:
             course.take(lane)
         course.held = plan.held
-        if plan.deviation is not None:
-            course.leave(plan.deviation)
-        run = _Run(course.taken)
+        for deviation in plan.deviations[-1:]:
+            course.leave(deviation)
+        run = _Run(course.taken, plan.deviations)
         if self._go(course, run) and course.violation is None:
             self.coverage.ends += 1
             course.finish()
         self.coverage.steps += len(course.taken)
         self.coverage.states = len(self.known)
         if course.violation is not None:
-            self._note(course, deviations)
+            self._note(course, plan.deviations)
         return run
 
     def _go(self, course: Course, run: _Run) -> bool:
         """Go on in the usual order; False if what follows is known."""
-        while not course.over and len(course.taken) < STEPS_MAX:
+        while not course.over and len(course.taken) < self._steps_max():
             state = course.state
             if state in self.known:
                 return False
@@ -178,9 +215,14 @@ class Search:
             if usual is None:
                 return True
             course.take(usual)
-        return True
+        return course.over or self.coverage.counterexample is None
 
-    def _note(self, course: Course, deviations: int) -> None:
+    def _steps_max(self) -> int:
+        """Once something broke, only a run that breaks it in fewer steps is of interest."""
+        found = self.coverage.counterexample
+        return STEPS_MAX if found is None else len(found.steps) - 1
+
+    def _note(self, course: Course, deviations: tuple[Deviation, ...]) -> None:
         """Of the counterexamples of a level the one with the fewest steps counts."""
         assert course.violation is not None
         known = self.coverage.counterexample
@@ -191,24 +233,23 @@ class Search:
 
 
 def shortened(small: Small, protocol: CheckpointProtocol, found: Counterexample) -> Counterexample:
-    """Leave out every step without which the same invariant breaks all the same."""
+    """Leave out every step without which the same invariant breaks all the same.
+
+    Where a run has come to a stop, only the steps until then are kept: what the store and the
+    coordinator do behind that changes nothing.
+    """
     job = small.job(protocol)
-
-    def broken(steps: tuple[Lane, ...]) -> Course | None:
-        course = Course.begin(small, job)
-        if not course.follow(steps):
-            return None
-        if course.violation is None and course.choices().usual is None:
-            course.finish()
-        same = course.violation is not None and course.violation.name == found.violation.name
-        return course if same else None
-
-    steps, k = found.steps, len(found.steps) - 1
-    violation = found.violation
-    while k >= 0:
-        fewer = steps[:k] + steps[k + 1 :]
-        if (course := broken(fewer)) is not None and course.violation is not None:
-            steps, violation = tuple(course.taken), course.violation
-            k = len(steps)
+    best = found
+    k = len(found.steps)
+    while k > 0:
         k -= 1
-    return Counterexample(violation, steps, found.deviations)
+        fewer = best.steps[:k] + best.steps[k + 1 :]
+        course = Course.begin(small, job)
+        course.follow(fewer)
+        steps = tuple(course.taken)
+        if course.violation is None and course.goes_no_further():
+            course.finish()
+        if course.violation is not None and course.violation.name == found.violation.name:
+            best = Counterexample(course.violation, steps, found.deviations)
+            k = min(k, len(steps))
+    return best

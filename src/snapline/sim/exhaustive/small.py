@@ -1,11 +1,12 @@
 """The small jobs that are searched: two slots, two records for each, and what must come out.
 
-`chain`: a source, and behind a shuffle a running count per key, which a sink writes. Each of the two sources
-sends its first record to the other slot and its second to its own.
+`chain`: a source, and behind a shuffle a running count per key, which a sink writes. Each of the two
+sources sends its first record to the other slot and its second to its own.
 
-`cycle`: the same, but the operator that counts sends each record around once more, to the other key, which the
-other slot has. A record that has been around goes to the sink. What is judged is the operator's state, which
-has counted every record twice, and what the sink has published, which has every record once.
+`cycle`: the same, but the operator that counts sends each record around once more, to the other key,
+which the other slot has. A record that has been around goes to the sink. What is judged is the
+operator's state, which has counted every record twice, and what the sink has published, which has every
+record once.
 
 Both are deployed as real runs are: operators that need no message between them are one task.
 """
@@ -33,6 +34,7 @@ SLOTS = 2
 NOW_MS: Millis = 1_000  # all input is due by then
 CHAIN, CYCLE = "chain", "cycle"
 GRAPHS = (CHAIN, CYCLE)
+RECORDS_MAX = 4  # for each source: with more of them nothing is small any more
 BACK = "back"
 
 
@@ -137,7 +139,9 @@ class Visits(Operator):
     def capture(self, *, full: bool) -> Capture:
         """All counts: there are few."""
         pairs = np.array(sorted(self._counts.items()), np.int64).reshape(-1, 2)
-        return Capture(True, {"counts": Batch({"key": pairs[:, 0].copy(), "count": pairs[:, 1].copy()})})
+        return Capture(
+            True, {"counts": Batch({"key": pairs[:, 0].copy(), "count": pairs[:, 1].copy()})}
+        )
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Take the counts back."""

@@ -7,7 +7,7 @@ from snapline.engine.control import Frame, Restore
 from snapline.engine.coordinator import Coordinator
 from snapline.engine.job import Job
 from snapline.engine.shell import ProbeAlarm, Ticket, TimerAlarm
-from snapline.ids import Incarnation, SlotId, TaskId
+from snapline.ids import ChannelId, Incarnation, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Stamped
 from snapline.sim.costs import Costs
 from snapline.sim.exhaustive.lanes import Item, Lane, Past, number_of
@@ -85,22 +85,21 @@ class SteppedWorld(World):
 
     def possible(self) -> list[Lane]:
         """The lanes from which a step can be taken, in no particular order."""
-        timers = [lane for lane in self.lanes if lane.kind == "timer"]
-        for lane in timers:
-            self._drop_cancelled(lane)
+        self._drop_cancelled()
         lanes = list(self.lanes)
         for process in self._living.values():
             lanes += self._ready(process)
         return lanes
 
-    def _drop_cancelled(self, lane: Lane) -> None:
+    def _drop_cancelled(self) -> None:
         """Timers that were cancelled or replaced do not matter any more."""
-        items = self.lanes[lane]
-        while items and not self._is_set(lane, items[0].payload):
-            items.popleft()
-            self.past.waits(str(lane), -1)
-        if not items:
-            del self.lanes[lane]
+        for lane in [lane for lane in self.lanes if lane.kind == "timer"]:
+            items = self.lanes[lane]
+            while items and not self._is_set(lane, items[0].payload):
+                items.popleft()
+                self.past.waits(str(lane), -1)
+            if not items:
+                del self.lanes[lane]
 
     def _is_set(self, lane: Lane, alarm: object) -> bool:
         if isinstance(alarm, ProbeAlarm):
@@ -125,8 +124,15 @@ class SteppedWorld(World):
             self._inputs[process.actor] = known
         return known
 
+    def first(self, lane: Lane) -> object:
+        """What waits first in a lane; None if it is an input that is read or sent again."""
+        if lane.kind == "take":
+            return self._living[lane.actor].engine.inputs.inbox[ChannelId(lane.name)][0]
+        return self.lanes[lane][0].payload if lane in self.lanes else None
+
     def state(self) -> int:
         """A number that stands for the state of the world."""
+        self._drop_cancelled()
         if self._thought:
             self._thought = False
             self.past.begins_anew(COORDINATOR, knowledge(self.coordinator.engine))
@@ -142,6 +148,8 @@ class SteppedWorld(World):
     def take(self, lane: Lane) -> None:
         """Let the first thing in a lane happen."""
         self.steps += 1
+        if lane.kind == "timer":
+            self._drop_cancelled()
         if lane.kind in INPUTS:
             self._take_input(lane)
         else:
@@ -217,7 +225,9 @@ class SteppedWorld(World):
     def _restored(self, process: SteppedSlot) -> None:
         """What a slot was about to do in the epoch before comes to nothing."""
         actor, epoch = process.actor, process.engine.epoch
-        stale = [lane for lane in self.lanes if lane.kind in ("store", "timer") and lane.actor == actor]
+        stale = [
+            lane for lane in self.lanes if lane.kind in ("store", "timer") and lane.actor == actor
+        ]
         self._drop([lane for lane in stale if self.lanes[lane][0].payload.epoch != epoch])
         for part in [part for part in self.past.parts if actor in part.split(" ")]:
             self.past.ends(part)
@@ -226,7 +236,8 @@ class SteppedWorld(World):
     def _built(self, entry: Built) -> None:
         """A task is what it was restored from, and what is sent to it again."""
         process = self.current(self.job.slot_by_task[TaskId(entry.actor)])
-        assert process is not None and process.engine.restoration is not None
+        assert process is not None
+        assert process.engine.restoration is not None
         order = process.engine.restoration.order
         again = [
             self.monitor.truth[part.channel][seq]
@@ -238,7 +249,8 @@ class SteppedWorld(World):
     def crash(self, slot: SlotId) -> None:
         """A slot dies, with all that it has sent and that has not arrived."""
         process = self.current(slot)
-        assert isinstance(process, SteppedSlot) and process.alive
+        assert isinstance(process, SteppedSlot)
+        assert process.alive
         self.steps += 1
         self.crashes += 1
         self.acting = process.actor
@@ -255,7 +267,6 @@ class SteppedWorld(World):
         self.put(Lane("detect", COORDINATOR, process.actor), lost)
 
 
-
 def knowledge(boss: Coordinator) -> int:
     """A number for all that a coordinator knows, whichever way it came to know it."""
     decider, members = boss.decider, boss.members
@@ -265,6 +276,13 @@ def knowledge(boss: Coordinator) -> int:
         (boss.epoch, boss.epoch_asked, boss.restoring, boss.ended, boss.memo, boss.final),
         (boss.registry.metas, boss.registry.pruned, boss.registry.aborted, boss.quiet, boss.timers),
         (members.incarnations, members.registered, members.acks, members.rejoining, members.alone),
-        (decider.number, decider.chains, decider.kept, decider.held, decider.public, decider.waiting),
+        (
+            decider.number,
+            decider.chains,
+            decider.kept,
+            decider.held,
+            decider.public,
+            decider.waiting,
+        ),
         None if writing is None else (writing.decision, writing.durable, writing.unpublished),
     )
