@@ -62,7 +62,7 @@ class Coverage:
     states: int = 0
     steps: int = 0
     ends: int = 0  #: runs that were followed to their end, and judged there
-    seconds: float = 0.0
+    seconds: float = 0.0  #: of CPU time
     exhausted: bool = False  #: there is nothing that was not seen
     counterexample: Counterexample | None = None
 
@@ -158,7 +158,7 @@ class Search:
 
     def run(self) -> Coverage:
         """Search until something breaks, until nothing is left, or until it may not go on."""
-        began = time.monotonic()
+        began = time.process_time()
         plans: _Plans | list[_Plan] = [_Plan([])]
         while plans:
             runs = self._level(Level(len(self.coverage.levels), len(plans)), plans)
@@ -166,7 +166,7 @@ class Search:
                 break
             plans = _Plans(runs)
         self.coverage.exhausted = not plans
-        self.coverage.seconds = time.monotonic() - began
+        self.coverage.seconds = time.process_time() - began
         return self.coverage
 
     def _level(self, level: Level, plans: Iterable[_Plan]) -> list[_Run] | None:

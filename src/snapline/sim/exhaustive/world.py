@@ -225,10 +225,12 @@ class SteppedWorld(World):
     def _restored(self, process: SteppedSlot) -> None:
         """What a slot was about to do in the epoch before comes to nothing."""
         actor, epoch = process.actor, process.engine.epoch
-        stale = [
-            lane for lane in self.lanes if lane.kind in ("store", "timer") and lane.actor == actor
-        ]
-        self._drop([lane for lane in stale if self.lanes[lane][0].payload.epoch != epoch])
+        for lane, items in tuple(self.lanes.items()):
+            if lane.kind in ("store", "timer") and lane.actor == actor:
+                kept = [item for item in items if item.payload.epoch == epoch]
+                self._drop([lane])
+                for item in kept:
+                    self.put(lane, item)
         for part in [part for part in self.past.parts if actor in part.split(" ")]:
             self.past.ends(part)
         self.past.begins_anew(actor, self.past.code(f"{actor} in epoch {epoch}"))
