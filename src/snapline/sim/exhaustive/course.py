@@ -88,13 +88,19 @@ class Course:
             if not self.over and self.may_take(lane):
                 self.take(lane)
 
-    def goes_no_further(self) -> bool:
+    def conclude(self) -> None:
+        """Judge a run of which only the steps that matter were taken."""
+        endless = len(self.taken) >= STEPS_MAX
+        if self.violation is None and (endless or self._goes_no_further()):
+            self.finish()
+
+    def _goes_no_further(self) -> bool:
         """Whether no task has anything to do any more; what store and coordinator have left is done."""
         while not self.over and (usual := self.choices().usual) is not None:
-            if usual.kind in ("take", "read", "link", "replay") or len(self.taken) > STEPS_MAX:
+            if usual.kind in ("take", "read", "link", "replay") or len(self.taken) >= STEPS_MAX:
                 return False
             self.take(usual)
-        return not self.over
+        return self.violation is None
 
     def finish(self) -> None:
         """Judge how it ended."""
@@ -103,10 +109,11 @@ class Course:
     def _judge(self) -> None:
         world = self.world
         if not world.finished:
-            how = "nothing can happen any more" if self.choices().usual is None else "it goes on"
-            waiting = [str(lane) for lane in world.possible()]
-            left = f", only a time-out is left: {', '.join(waiting)}" if waiting else ""
-            invariants.broken("run_ends_by_itself", f"after {len(self.taken)} steps {how}{left}")
+            how = "it goes on and on"
+            if self.choices().usual is None:
+                left = ", ".join(lane.name for lane in world.possible())
+                how = "nothing can happen any more" + (f" but a time-out: {left}" if left else "")
+            invariants.broken("run_ends_by_itself", f"after {len(self.taken)} steps {how}")
         if world.problem is not None:
             invariants.broken("run_goes_on", f"nothing was damaged, but: {world.problem}")
         invariants.no_checkpoint_is_useless(world.monitor)

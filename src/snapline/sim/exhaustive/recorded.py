@@ -58,8 +58,7 @@ class Recorded:
         course = Course.begin(self.small, self.small.job(protocol))
         course.follow(self.steps)
         taken = tuple(course.taken)
-        if course.violation is None and course.goes_no_further():
-            course.finish()
+        course.conclude()
         if course.violation is None:
             return None
         return Counterexample(course.violation, taken, self.deviations)

@@ -184,7 +184,7 @@ class Search:
         return runs if coverage.counterexample is None else None
 
     def _execute(self, plan: _Plan) -> _Run:
-        if len(plan.steps) >= self._steps_max():
+        if len(plan.steps) > self._steps_max():
             return _Run(plan.steps, plan.deviations)
         course = Course.begin(self.small, self.job)
         for lane in plan.steps:
@@ -204,7 +204,7 @@ class Search:
 
     def _go(self, course: Course, run: _Run) -> bool:
         """Go on in the usual order; False if what follows is known."""
-        while not course.over and len(course.taken) < self._steps_max():
+        while not course.over and len(course.taken) <= self._steps_max():
             state = course.state
             if state in self.known:
                 return False
@@ -218,18 +218,16 @@ class Search:
         return course.over or self.coverage.counterexample is None
 
     def _steps_max(self) -> int:
-        """Once something broke, only a run that breaks it in fewer steps is of interest."""
+        """Once something broke, only a run that breaks it in no more steps is of interest."""
         found = self.coverage.counterexample
-        return STEPS_MAX if found is None else len(found.steps) - 1
+        return STEPS_MAX if found is None else len(found.steps)
 
     def _note(self, course: Course, deviations: tuple[Deviation, ...]) -> None:
         """Of the counterexamples of a level the one with the fewest steps counts."""
         assert course.violation is not None
-        known = self.coverage.counterexample
-        if known is None or len(course.taken) < len(known.steps):
-            self.coverage.counterexample = Counterexample(
-                course.violation, tuple(course.taken), deviations
-            )
+        known, steps = self.coverage.counterexample, tuple(course.taken)
+        if known is None or (len(steps), steps) < (len(known.steps), known.steps):
+            self.coverage.counterexample = Counterexample(course.violation, steps, deviations)
 
 
 def shortened(small: Small, protocol: CheckpointProtocol, found: Counterexample) -> Counterexample:
@@ -240,15 +238,14 @@ def shortened(small: Small, protocol: CheckpointProtocol, found: Counterexample)
     """
     job = small.job(protocol)
     best = found
-    k = len(found.steps)
+    k = len(found.steps) if len(found.steps) < STEPS_MAX else 0  # no step of an endless run is the one
     while k > 0:
         k -= 1
         fewer = best.steps[:k] + best.steps[k + 1 :]
         course = Course.begin(small, job)
         course.follow(fewer)
         steps = tuple(course.taken)
-        if course.violation is None and course.goes_no_further():
-            course.finish()
+        course.conclude()
         if course.violation is not None and course.violation.name == found.violation.name:
             best = Counterexample(course.violation, steps, found.deviations)
             k = min(k, len(steps))
