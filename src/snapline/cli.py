@@ -14,6 +14,7 @@ import typer
 from snapline import cli_explore as exploring
 from snapline import cli_generate as generating
 from snapline import cli_runs as left
+from snapline import cli_simulate as simulating
 from snapline import cli_validate as validating
 from snapline import cli_validate_options as asking
 from snapline.arguments import option, whole
@@ -68,7 +69,6 @@ from snapline.cli_options import (
 )
 from snapline.cli_request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
 from snapline.cli_run import diagnose, run_on_spark
-from snapline.cli_simulate import run_again, run_one, run_sweep
 from snapline.cli_systems import given_options, refuse_options, run_system
 from snapline.durations import millis
 from snapline.errors import SnaplineError, UsageError
@@ -92,34 +92,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-SIMULATE_HELP = """Run dataflows in a simulator that breaks them, and judge what came out.
 
-Slots crash, pause and are cut off; the store fails, and damages what it holds. Time is virtual \
-and every run is a pure function of its seed. A protocol has kept its promise when no named \
-invariant broke on the way and the published output is what an independent oracle expects."""
-
-SIMULATE_EXAMPLES = """[bold]Examples[/bold]
-
-Every protocol on the smallest workload, 20 seeds each:
-[cyan]snapline simulate[/cyan]
-
-One protocol, many crash schedules:
-[cyan]snapline simulate --protocol hmnr --workload q8 --seeds 200[/cyan]
-
-One run, told and drawn:
-[cyan]snapline simulate --protocol aligned --workload q3 --seed 7 --diagram run.svg[/cyan]
-
-Skew: half of the records name one key:
-[cyan]snapline simulate --protocol uncoordinated --workload q12 --hot 50[/cyan]
-
-Break what you choose, when you choose:
-[cyan]snapline simulate --protocol bcs --seed 1 --faults "kill slot=1 at=800ms"[/cyan]
-
-A failure that was found, once more:
-[cyan]snapline simulate --repeat snapline-failure-hmnr-q8-42.json[/cyan]"""
-
-
-@app.command("simulate", help=SIMULATE_HELP, epilog=SIMULATE_EXAMPLES)
+@app.command("simulate", help=simulating.HELP, epilog=simulating.EXAMPLES)
 def simulate_command(
     protocol: ProtocolOption = None,
     workload: WorkloadOption = None,
@@ -144,7 +118,7 @@ def simulate_command(
         if any(option is not None for option in (*given, size, hot, hot_moves, settings)):
             raise UsageError("--repeat brings its own run: leave the options that describe one out")
         with interruptible():
-            raise typer.Exit(run_again(repeat, diagram, as_json))
+            raise typer.Exit(simulating.run_again(repeat, diagram, as_json))
     request = Request(
         chosen_protocols(protocol),
         chosen_workloads(workload),
@@ -161,8 +135,8 @@ def simulate_command(
     checked(request, diagram)
     with interruptible():
         if request.alone:
-            raise typer.Exit(run_one(request, diagram, as_json))
-        raise typer.Exit(run_sweep(request, jobs, as_json))
+            raise typer.Exit(simulating.run_one(request, diagram, as_json))
+        raise typer.Exit(simulating.run_sweep(request, jobs, as_json))
 
 
 @app.command("explore", help=exploring.HELP, epilog=exploring.EXAMPLES)

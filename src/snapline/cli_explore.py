@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
+from snapline.cli_console import escape, messages, print_json, results
 from snapline.cli_options import Text
 from snapline.cli_request import chosen_protocols, one_of
-from snapline.cli_tables import PROGRESS_EVERY_S, messages, print_json, results
+from snapline.cli_tables import PROGRESS_EVERY_S
 from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.protocols import PROTOCOLS
@@ -173,7 +173,7 @@ def _written(coverage: Coverage) -> Found:
     try:
         file.write_text(json.dumps(recorded.to_json(shortest), indent=2) + "\n")
     except OSError as error:
-        messages().print(f"cannot write {file}: {error.strerror}")
+        messages().print(f"cannot write {escape(file)}: {escape(error.strerror)}")
         return Found(coverage, shortest, None)
     return Found(coverage, shortest, file)
 
@@ -193,7 +193,7 @@ def _print(covered: Sequence[Coverage], found: Sequence[Found], interrupted: boo
     for one in found:
         _print_story(one.coverage.protocol, one.coverage.small, one.shortest)
         if one.file is not None:
-            out.print(f"repeat with: [cyan]snapline explore --repeat {escape(str(one.file))}[/]")
+            out.print(f"repeat with: [cyan]snapline explore --repeat {escape(one.file)}[/]")
     if interrupted:
         out.print("[bold yellow]interrupted[/]: what is covered until then stands above")
     verdict = "[bold green]no counterexample[/] in what was covered"
@@ -207,7 +207,7 @@ def _print_story(protocol: str, small: Small, found: Counterexample) -> None:
     for deviation in found.deviations:
         out.print(f"unusual: {escape(unusual(deviation))}", soft_wrap=True)
     for line in tell(small, PROTOCOLS[protocol], found):
-        out.print(escape(str(line)), soft_wrap=True)
+        out.print(escape(line), soft_wrap=True)
     out.print(f"         so [bold]{escape(found.violation.name)}[/] does not hold: ", end="")
     out.print(escape(found.violation.story), soft_wrap=True)
 

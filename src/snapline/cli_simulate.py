@@ -24,6 +24,32 @@ from snapline.sim.run import Case, Outcome, simulate
 
 KEPT, BROKEN = 0, 1
 
+HELP = """Run dataflows in a simulator that breaks them, and judge what came out.
+
+Slots crash, pause and are cut off; the store fails, and damages what it holds. Time is virtual \
+and every run is a pure function of its seed. A protocol has kept its promise when no named \
+invariant broke on the way and the published output is what an independent oracle expects."""
+
+EXAMPLES = """[bold]Examples[/bold]
+
+Every protocol on the smallest workload, 20 seeds each:
+[cyan]snapline simulate[/cyan]
+
+One protocol, many crash schedules:
+[cyan]snapline simulate --protocol hmnr --workload q8 --seeds 200[/cyan]
+
+One run, told and drawn:
+[cyan]snapline simulate --protocol aligned --workload q3 --seed 7 --diagram run.svg[/cyan]
+
+Skew: half of the records name one key:
+[cyan]snapline simulate --protocol uncoordinated --workload q12 --hot 50[/cyan]
+
+Break what you choose, when you choose:
+[cyan]snapline simulate --protocol bcs --seed 1 --faults "kill slot=1 at=800ms"[/cyan]
+
+A failure that was found, once more:
+[cyan]snapline simulate --repeat snapline-failure-hmnr-q8-42.json[/cyan]"""
+
 
 def run_sweep(request: Request, jobs: int | None, as_json: bool) -> int:
     """Run all cases on all cores and judge them together."""

@@ -73,7 +73,7 @@ class Coverage:
         begun = next((level for level in self.levels if not level.complete), None)
         more = "" if begun is None else f", and {begun.share} of those with {begun.deviations}"
         if self.complete < 0:
-            return f"{begun.share if begun else 'none'} of the usual run"
+            return "not even the usual run"
         return f"all runs with up to {self.complete} deviation{'s' * (self.complete != 1)}{more}"
 
     @property
@@ -238,7 +238,9 @@ def shortened(small: Small, protocol: CheckpointProtocol, found: Counterexample)
     """
     job = small.job(protocol)
     best = found
-    k = len(found.steps) if len(found.steps) < STEPS_MAX else 0  # no step of an endless run is the one
+    k = (
+        len(found.steps) if len(found.steps) < STEPS_MAX else 0
+    )  # no step of an endless run is the one
     while k > 0:
         k -= 1
         fewer = best.steps[:k] + best.steps[k + 1 :]
