@@ -141,6 +141,7 @@ def test_what_makes_a_difference_leads_to_another_state():
     own = ("take slot/0.1 records/0>counts/0",)
     reads = (READ_0, READ_0, READ_1)
     assert state_after(*reads, *link, *own) != state_after(*reads, *own, *link)
+    assert state_after(*reads, *link) != state_after(*reads, link[0], *own)
 
 
 def test_after_a_rollback_only_what_was_saved_matters():
