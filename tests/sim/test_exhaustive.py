@@ -92,6 +92,7 @@ def test_abs_2_with_the_comparison_mended_alone_saves_what_was_sent_behind_the_m
     ("name", "kinds"),
     [
         ("blocked channels are read", []),
+        ("go before all have acknowledged", []),
         ("counted before an earlier one", ["hold"]),
         ("overtaken output forgotten", ["fire"]),
         ("source offset not restored", ["crash"]),

@@ -7,6 +7,7 @@ deadline, has not ended by itself.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from snapline.core.policy import Guarantee
 from snapline.engine.job import Job
@@ -36,11 +37,16 @@ class Course:
     def begin(small: Small, job: Job, *, keep_journal: bool = False) -> "Course":
         """A world in which all slots have just begun to run."""
         world = SteppedWorld(job, keep_journal=keep_journal)
+        course = Course(small, world)
         while not (world.living() and all(process.engine.running for process in world.living())):
             usual = choices(world, ()).usual
-            assert usual is not None
-            world.take(usual)
-        return Course(small, world)
+            if usual is None:
+                course.finish()
+            else:
+                course._guarded(partial(world.take, usual))
+            if course.over:
+                break
+        return course
 
     @property
     def state(self) -> int:
