@@ -88,6 +88,14 @@ def _result(directory: "RunDirectory") -> dict[str, Any]:
     return directory.result() or {"kept": None}
 
 
+def _unfinished(directory: "RunDirectory", spec: dict[str, Any]) -> str:
+    """What there is to say about a run that is not over."""
+    if not spec.get("protocol"):
+        return "given up"
+    again = "'snapline run --resume' goes on with it"
+    return f"{why}; {again}" if (why := directory.why_not_over()) else again
+
+
 def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
     rows = [(d.name, d.spec(), _result(d)) for d in directories]
     if as_json:
@@ -113,8 +121,7 @@ def _show(directory: "RunDirectory", as_json: bool) -> None:
     out = results()
     out.print(f"[bold]{escape(directory.name)}[/]: {escape(str(directory.path))}", soft_wrap=True)
     kept = KEPT.get(str(result.get("kept")), "[yellow]not finished[/]")
-    unfinished = "'snapline run --resume' goes on with it" if spec.get("protocol") else "given up"
-    because = result.get("because") or unfinished
+    because = result.get("because") or _unfinished(directory, spec)
     out.print(f"{kept}: {escape_lines(because)}", soft_wrap=True)
     for problem in result.get("problems", ())[1:4]:
         text = f"{problem['kind']} {problem['record']}: {problem['because']}"
@@ -135,7 +142,9 @@ def _plain(values: dict[str, Any]) -> dict[str, str]:
     simple = {
         name.replace("_", " "): value
         for name, value in values.items()
-        if not isinstance(value, dict) and value not in (None, "", [], False) and name != "version"
+        if not isinstance(value, dict)
+        and value not in (None, "", [], False)
+        and name not in ("version", "id")
     }
     return {
         name: ", ".join(map(_figure, value)) if isinstance(value, list) else _figure(value)

@@ -3,11 +3,13 @@
 SnaplineError
 ├─ UsageError           bad input: one clear message, exit code 2, nothing ran
 │   ├─ GraphError         a dataflow that cannot be built, or that a protocol refuses
-│   └─ FaultSyntaxError   a fault that the grammar does not know
+│   ├─ FaultSyntaxError   a fault that the grammar does not know
+│   └─ RunDamaged         what a run left is damaged or gone: nobody can go on with it as it is
 ├─ NotStarted           the input is fine, but here it cannot run: exit code 3, nothing ran
 │   ├─ NoJava             there is no Java, or none that is new enough
 │   ├─ NoSpark            Spark does not start, or is of a version that is not supported
 │   └─ NoWorkers          the Python of Spark's workers cannot run slots
+├─ Deposed              another driver has taken this run over: it goes on there, not here
 ├─ ProtocolViolation    our bug: a protocol was given, or asked for, what cannot be
 ├─ InvariantBroken      a named property of a run does not hold; tells which, where and why
 └─ StorageError
@@ -47,6 +49,14 @@ class NoSpark(NotStarted):
 
 class NoWorkers(NotStarted):
     """The Python of Spark's workers cannot run slots, such as one without Snapline."""
+
+
+class RunDamaged(UsageError):
+    """What a run left is damaged or gone, and trying again does not help. The message names the file."""
+
+
+class Deposed(SnaplineError):
+    """Another driver has taken this run over. It goes on there; this one has written nothing since."""
 
 
 class ProtocolViolation(SnaplineError):

@@ -1,9 +1,14 @@
 """The ledger: decisions as bytes, found again by probing, put together from what changed."""
 
+from dataclasses import replace
+
 import pytest
 from engine_fakes import AB, A, B, line, meta
+from hypothesis import given
+from hypothesis import strategies as st
 
 from snapline.engine.ledger import (
+    WINDOW,
     Decision,
     Held,
     Manifest,
@@ -13,8 +18,9 @@ from snapline.engine.ledger import (
     last_number,
     read_last,
 )
-from snapline.errors import ObjectMissing, UsageError
+from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
 from snapline.storage.api import Extent
+from snapline.storage.codec import digest_of
 from snapline.storage.memory import MemoryStore
 
 
@@ -24,9 +30,12 @@ def decision(number, chains, *, whole=False, fingerprint="graph", **fields):
 
 
 def ledger(*decisions):
-    store = MemoryStore()
+    """A store with these decisions, each of which names the one before."""
+    store, before = MemoryStore(), ""
     for each in decisions:
-        assert store.put_if_absent(decision_key(each.number), encode(each))
+        data = encode(replace(each, before=before))
+        assert store.put_if_absent(decision_key(each.number), data)
+        before = digest_of(data)
     return store
 
 
@@ -40,8 +49,22 @@ def test_a_decision_comes_back_from_its_bytes_with_everything_in_it():
         manifests=(Manifest(4, {B: Extent("file", 2, 9)}),),
         published=4,
         held=(Held(line(a=0, b=5), {B: Extent("file", 9, 12)}),),
+        run="a run",
+        before="the digest of decision 5",
+        over="the digest of the verdict",
     )
     assert decode(encode(full)) == full
+
+
+@given(st.data())
+def test_no_byte_of_a_decision_can_change_unnoticed(data):
+    said = bytearray(encode(decision(6, {A: (meta("a", 4),)}, published=4)))
+    place = data.draw(st.integers(0, len(said) - 1))
+    said[place] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(ObjectDamaged):
+        decode(bytes(said))
+    with pytest.raises(ObjectDamaged):
+        decode(bytes(said[:place]))
 
 
 def test_a_ledger_without_decisions_has_no_past():
@@ -69,7 +92,7 @@ def test_probing_looks_at_few_decisions_of_many():
 
     store = Probed()
     assert last_number(store) == 1000
-    assert store.looks < 25
+    assert store.looks < 25 + WINDOW + 24
 
 
 def test_the_line_is_put_together_from_what_changed_since_the_last_whole_decision():
@@ -83,7 +106,7 @@ def test_the_line_is_put_together_from_what_changed_since_the_last_whole_decisio
         ),
         "graph",
     )
-    assert past == decision(4, {A: (third,), B: (second,)}, whole=True)
+    assert replace(past, before="") == decision(4, {A: (third,), B: (second,)}, whole=True)
 
 
 def test_a_run_of_another_dataflow_is_not_resumed():

@@ -102,8 +102,10 @@ def run_processes(
     injector = Injector(driver, planned, seed=1)
     driver.on_begin = lambda origin_s: injector.begin()
     driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
-    problem = driver.run()
-    complaints = launcher.complaints()
+    try:
+        problem = driver.run()
+    finally:
+        complaints = launcher.complaints()
     outputs = public(directory, job)
     problems = list(WORKLOADS[workload].judge(params, outputs, {}, job.guarantee))
     return Outcome(problem, problems, outputs, happened, driver, complaints)

@@ -287,6 +287,8 @@ class Coordinator:
                 assert_never(report)
 
     def _unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> None:
+        if meta := self.registry.metas[task].get(checkpoint):
+            self.decider.unreadable = key_of(meta)
         # Deltas of a damaged snapshot are as damaged as it is; the last answer knows of them all.
         answer: tuple[effects.CoordinatorEffect, ...] = ()
         for number in self.registry.damage(task, checkpoint):
@@ -339,10 +341,8 @@ class Coordinator:
         if not covers(self.job.topology, self.decider.line_metas(), self.final):
             return
         if self.decider.held:
-            line = self.decider.chains
-            self.decider.ask(
-                Intent(line, self.epoch, self.members.incarnations, self.memo, False, True)
-            )
+            line, lives = self.decider.chains, self.members.incarnations
+            self.decider.ask(Intent(line, self.epoch, lives, self.memo, False, True))
         else:
             self._end(None)
 

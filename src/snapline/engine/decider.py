@@ -12,18 +12,19 @@ from typing import TypeAlias
 from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
 from snapline.engine.job import Job
 from snapline.engine.ledger import (
-    WHOLE_EVERY,
     Chain,
     Decision,
     Held,
     Manifest,
     decision_key,
     encode,
+    is_whole,
 )
 from snapline.engine.shell import CoordinatorShell, RetryAlarm, Ticket
 from snapline.ids import INITIAL, Epoch, Incarnation, SlotId, TaskId, checkpoint_label
 from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.storage.api import Extent, Life
+from snapline.storage.codec import digest_of
 
 Chains: TypeAlias = dict[TaskId, Chain]
 
@@ -61,9 +62,11 @@ class Decider:
         self.author = author
         self.on_decided = on_decided
         self.on_deposed = on_deposed
-        self.number = 0  #: of the last decision that is durable
+        self.number = 0  #: of the last decision that is durable ...
+        self.digest = ""  #: ... and its digest, which the next one names
         self.chains: Chains = dict.fromkeys(job.topology.tasks, ())  #: of the last line decided
         self.kept = KeptLines(line_of(self.chains))
+        self.unreadable = ""  #: the object that a slot last could not read, for the story
         self.flushed = False
         self.manifest = 0  #: number of the last manifest
         self.public: dict[TaskId, int] = {}  #: rows in manifests, per sink task
@@ -74,7 +77,7 @@ class Decider:
 
     def resume(self, past: Decision) -> None:
         """Go on after the last decision of an earlier coordinator."""
-        self.number = past.number
+        self.number, self.digest = past.number, past.digest
         self.chains = dict(past.chains)
         self.kept = KeptLines(line_of(self.chains))
         self.manifest = past.published
@@ -95,8 +98,9 @@ class Decider:
         published = self.published_line.checkpoints
         for task, number in line.checkpoints.items():
             if number < published[task]:
+                lost = f" (object {self.unreadable})" if self.unreadable else ""
                 return (
-                    f"the published line is damaged: {task} could only go back to checkpoint "
+                    f"the published line is damaged{lost}: {task} could only go back to checkpoint "
                     f"{checkpoint_label(number)}, and output that was published already would come again"
                 )
         return None
@@ -137,7 +141,7 @@ class Decider:
             Manifest(number, h.extents) for number, h in enumerate(due, start=self.manifest + 1)
         )
         number = self.number + 1
-        whole = number % WHOLE_EVERY == 1
+        whole = is_whole(number)
         changed = {t: c for t, c in intent.chains.items() if self.chains[t] != c}
         return Decision(
             number,
@@ -151,6 +155,8 @@ class Decider:
             self.redo + manifests,
             self.manifest + len(manifests),
             held[len(due) :],
+            self.job.run,
+            self.digest,
         )
 
     def _extents(self, chains: Chains) -> dict[TaskId, Extent]:
@@ -173,7 +179,7 @@ class Decider:
         assert self.writing is not None
         decision = self.writing.decision
         if ticket.kind == "decision":
-            self.shell.decide(ticket, decision_key(decision.number), encode(decision))
+            self.shell.decide(ticket, decision_key(decision.number), self.writing.data)
         else:
             manifest = self.writing.unpublished[0]
             self.shell.publish(ticket, manifest.number, manifest.extents)
@@ -187,8 +193,8 @@ class Decider:
             self._write(self.writing.ticket())
             return
         intent, decision = self.writing.intent, self.writing.decision
+        self.number, self.digest = decision.number, digest_of(self.writing.data)
         self.writing = None
-        self.number = decision.number
         self.chains = intent.chains
         self.flushed = intent.flush
         self.manifest = decision.published
@@ -211,7 +217,7 @@ class Decider:
 
     def conflict(self, ticket: Ticket, found: bytes) -> None:
         """The number is taken: by our own write that came through unnoticed, or by another's."""
-        if self.writing is not None and found == encode(self.writing.decision):
+        if self.writing is not None and found == self.writing.data:
             self.done(ticket)
         else:
             self.on_deposed()
@@ -223,6 +229,7 @@ class Writing:
     def __init__(self, intent: Intent, decision: Decision) -> None:
         self.intent = intent
         self.decision = decision
+        self.data = encode(decision)
         self.durable = False
         self.unpublished = list(decision.manifests)
 

@@ -38,6 +38,7 @@ class Job:
     guarantee: Guarantee
     settings: Settings = field(default_factory=Settings)
     seed: int = 1
+    run: str = ""  # which run this is: its decisions carry it, so that another's are recognised
 
     @property
     def topology(self) -> Topology:

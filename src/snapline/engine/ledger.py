@@ -3,22 +3,38 @@
 A decision is written under its number unless that number is taken, so of two coordinators that both think
 they are the one, exactly one goes on. Each says in which epoch the job is, which line is committed and
 what is published by it. Only what changed since the decision before is written, and everything once in a
-while, so that a resume reads a bounded number of them.
+while, so that a resume reads a bounded number of them. The last decision of a job that is over names the
+digest of its verdict (`over`), so a verdict is fenced like everything else.
+
+What is found out about a ledger that somebody has damaged. A decision carries a digest of itself, the
+identity of its run and the digest of the decision before, so one that was cut, changed, or taken from
+another run or another place is found as soon as it is read; a resume reads all that it depends on. A gap
+is told from the end: behind the apparent end the next `WINDOW` numbers are probed, and then every power of
+two. The loss of the last decisions cannot be seen in the ledger itself; `Evidence` holds other things
+against it that came into being only after a decision was durable. What none of this finds: the last
+decisions gone together with all that followed from them; a gap of `WINDOW` or more that hides all later
+powers of two and of which there is no evidence; and damage to decisions on which nothing depends any more.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from snapline.core.messages import CheckpointMeta, RecoveryLine
-from snapline.errors import ObjectMissing, UsageError
+from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
 from snapline.ids import Epoch, Incarnation, SlotId, TaskId
 from snapline.storage.api import Extent, Store
-from snapline.storage.codec import meta_from_dict, meta_to_dict
+from snapline.storage.codec import digest_of, meta_from_dict, meta_to_dict
 
 WHOLE_EVERY = 64
 """So many decisions apart everything is written again."""
+
+WINDOW = 64
+"""So many numbers behind the apparent end are probed: a shorter gap is never taken for the end."""
+
+_NUMBER_MAX = 1 << 24
+_VERSION = 2
 
 Chain = tuple[CheckpointMeta, ...]
 """A checkpoint behind those of which it is a delta, oldest first. Empty: the initial state."""
@@ -55,6 +71,10 @@ class Decision:
     manifests: tuple[Manifest, ...]  # to be published as soon as this decision is durable
     published: int  # the number of the last manifest, those included
     held: tuple[Held, ...] = ()  # to be published with a later line
+    run: str = ""  # whose ledger this is
+    before: str = ""  # the digest of the decision before; empty: this is the first
+    over: str = ""  # the digest of the verdict, if the job is over
+    digest: str = field(default="", compare=False)  # of the bytes from which this was read
 
 
 def decision_key(number: int) -> str:
@@ -63,10 +83,15 @@ def decision_key(number: int) -> str:
 
 
 def encode(decision: Decision) -> bytes:
-    """The binary form of a decision: JSON, for it is small and people may have to read it."""
+    """The binary form of a decision: JSON, for it is small and people may have to read it.
+
+    Its last field is the digest of all that stands before it.
+    """
     fields: dict[str, Any] = {
-        "version": 1,
+        "version": _VERSION,
         "number": decision.number,
+        "run": decision.run,
+        "before": decision.before,
         "author": decision.author,
         "fingerprint": decision.fingerprint,
         "epoch": decision.epoch,
@@ -77,8 +102,17 @@ def encode(decision: Decision) -> bytes:
         "manifests": [[m.number, _extents(m.extents)] for m in decision.manifests],
         "published": decision.published,
         "held": [[dict(h.line.checkpoints), _extents(h.extents)] for h in decision.held],
+        "over": decision.over,
     }
-    return json.dumps(fields, separators=(",", ":")).encode()
+    said = json.dumps(fields, separators=(",", ":")).encode()
+    return said[:-1] + _seal(said)
+
+
+def _seal(said: bytes) -> bytes:
+    return f',"digest":"{digest_of(said)}"}}'.encode()
+
+
+_SEAL_BYTES = len(_seal(b""))
 
 
 def _extents(extents: Mapping[TaskId, Extent]) -> dict[str, list[Any]]:
@@ -90,8 +124,13 @@ def _read_extents(extents: Mapping[str, list[Any]]) -> dict[TaskId, Extent]:
 
 
 def decode(data: bytes) -> Decision:
-    """The decision behind a binary form."""
-    fields = json.loads(data)
+    """The decision behind a binary form; ObjectDamaged if these are not the bytes that were written."""
+    said = data[:-_SEAL_BYTES] + b"}"
+    if data[-_SEAL_BYTES:] != _seal(said):
+        raise ObjectDamaged("it is not what was decided: its digest is another one")
+    fields = json.loads(said)
+    if fields["version"] != _VERSION:
+        raise UsageError("it was written by another version of Snapline")
     return Decision(
         fields["number"],
         fields["author"],
@@ -104,45 +143,168 @@ def decode(data: bytes) -> Decision:
         tuple(Manifest(number, _read_extents(e)) for number, e in fields["manifests"]),
         fields["published"],
         tuple(Held(RecoveryLine(line), _read_extents(e)) for line, e in fields["held"]),
+        fields["run"],
+        fields["before"],
+        fields["over"],
+        digest_of(data),
     )
 
 
-def read_last(store: Store, fingerprint: str) -> Decision | None:
+def read_decision(store: Store, number: int, run: str) -> Decision:
+    """One decision of a run. Raises ObjectMissing or ObjectDamaged."""
+    key = decision_key(number)
+    try:
+        found = decode(store.get(key))
+    except ObjectDamaged as error:
+        raise ObjectDamaged(f"decision {number} ({key}) is damaged: {error}") from error
+    except ObjectMissing as error:
+        raise ObjectMissing(f"decision {number} ({key}) is gone") from error
+    if found.run != run:
+        raise ObjectDamaged(f"decision {number} ({key}) is that of another run")
+    if found.number != number:
+        raise ObjectDamaged(f"decision {number} ({key}) holds decision {found.number} instead")
+    return found
+
+
+def newest_decision(store: Store, run: str) -> Decision | None:
+    """The last decision as it was written, which may name only what changed; None if there is none."""
+    last = last_number(store)
+    return read_decision(store, last, run) if last else None
+
+
+def read_last(store: Store, fingerprint: str, run: str = "") -> Decision | None:
     """The last decision, with the chains of the whole line; None if there is none.
 
-    Decisions are numbered without gaps, so the last one is found by probing, never by listing.
+    Raises UsageError if it was made for another dataflow, input or number of slots.
     """
-    last = last_number(store)
-    if last == 0:
-        return None
-    newest = decode(store.get(decision_key(last)))
-    if newest.fingerprint != fingerprint:
-        raise UsageError(
-            "this run was started with another dataflow, or with another number of slots: "
-            "resume it with the one that it was started with, or start a new run"
+    newest = read_line(store, run)
+    if newest is not None and newest.fingerprint != fingerprint:
+        graph, then = fingerprint.partition("-")[0], newest.fingerprint.partition("-")[0]
+        other = (
+            "another input"
+            if graph == then
+            else "another dataflow, or with another number of slots"
         )
+        raise UsageError(
+            f"this run was started with {other}: resume it with what it was started with, or start "
+            "a new run"
+        )
+    return newest
+
+
+def read_line(store: Store, run: str = "") -> Decision | None:
+    """The last decision of a run with the chains of the whole line, whatever it was made for."""
+    newest = newest_decision(store, run)
+    if newest is None:
+        return None
     chains: dict[TaskId, Chain] = dict(newest.chains)
     entry = newest
     while not entry.whole:
-        entry = decode(store.get(decision_key(entry.number - 1)))
+        entry = _before(store, entry)
         chains = {**entry.chains, **chains}
+    if entry.number > 1:
+        _before(store, entry)  # it depends on nothing of that one, but it must be its successor
     return replace(newest, whole=True, chains=chains)
 
 
+def _before(store: Store, entry: Decision) -> Decision:
+    found = read_decision(store, entry.number - 1, entry.run)
+    if found.digest != entry.before:
+        raise ObjectDamaged(
+            f"decision {found.number} ({decision_key(found.number)}) is not the one after which "
+            f"decision {entry.number} was made: one of the two was replaced"
+        )
+    return found
+
+
+def closing(past: Decision, over: str) -> Decision:
+    """The decision after the last one (with its whole line) that says that the job is over."""
+    number = past.number + 1
+    whole = is_whole(number)
+    return replace(
+        past,
+        number=number,
+        whole=whole,
+        chains=past.chains if whole else {},
+        before=past.digest,
+        over=over,
+        digest="",
+    )
+
+
+def is_whole(number: int) -> bool:
+    """Whether a decision of this number says everything."""
+    return number % WHOLE_EVERY == 1
+
+
 def last_number(store: Store) -> int:
-    """The number of the last decision; 0 if there is none."""
+    """The number of the last decision; 0 if there is none.
 
-    def exists(number: int) -> bool:
-        try:
-            store.get(decision_key(number))
-        except ObjectMissing:
-            return False
-        return True
+    Decisions are numbered without gaps, so the last one is found by probing, never by listing. Raises
+    ObjectMissing if one is gone in the middle. One that comes while this looks is none: whoever finds a
+    later decision looks again for the one that seemed to be missing.
+    """
+    last = _apparent_end(store)
+    while (later := next((n for n in _beyond(last) if _exists(store, n)), None)) is not None:
+        if not _exists(store, last + 1):
+            raise ObjectMissing(
+                f"decision {last + 1} ({decision_key(last + 1)}) is gone: decision {later} is there, and "
+                "was made after it"
+            )
+        last = _apparent_end(store)
+    return last
 
+
+def _apparent_end(store: Store) -> int:
     low, high = 0, 1
-    while exists(high):
+    while _exists(store, high):
         low, high = high, high * 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if exists(middle) else (low, middle)
+        low, high = (middle, high) if _exists(store, middle) else (low, middle)
     return low
+
+
+def _beyond(last: int) -> Iterator[int]:
+    """Numbers behind an end and the first one missing, at some of which a later decision would show."""
+    yield from range(last + 2, last + 2 + WINDOW)
+    power = 1 << (last + 2 + WINDOW).bit_length()
+    while power <= _NUMBER_MAX:
+        yield power
+        power *= 2
+
+
+def _exists(store: Store, number: int) -> bool:
+    try:
+        store.get(decision_key(number))
+    except ObjectMissing:
+        return False
+    except ObjectDamaged:
+        return True  # it was decided; who needs it will find out
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What other things tell of a ledger: each came into being only after a decision was durable.
+
+    Whoever gathers it does so BEFORE the ledger is read, or a decision that comes meanwhile looks lost.
+    """
+
+    number: int = 0  # a decision of this number was acted on, or named by a verdict
+    epoch: Epoch = 0  # files of this epoch were opened
+    manifest: int = 0  # a manifest of this number was published
+
+    def objection(self, past: Decision | None) -> str | None:
+        """Why this cannot be all of the ledger; None if nothing speaks against it."""
+        last = past.number if past is not None else 0
+        found = (
+            (self.number, last, f"decision {self.number} was made"),
+            (self.epoch, past.epoch if past else 0, f"epoch {self.epoch} had begun"),
+            (self.manifest, past.published if past else 0, f"manifest {self.manifest} is public"),
+        )
+        for seen, known, told in found:
+            if seen > known:
+                lost = f"decision {last + 1} ({decision_key(last + 1)})"
+                return f"{lost} is gone, if not more: the ledger ends before it, but {told}"
+        return None

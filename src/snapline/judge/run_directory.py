@@ -109,7 +109,8 @@ def _read_ending(directory: RunDirectory, spec: Spec) -> Ending:
         again = (
             f"'snapline run --resume {directory.name}' goes on with it; --follow judges meanwhile"
         )
-        raise UsageError(f"{directory.name} is not over: {again}")
+        why = f" ({why})" if (why := directory.why_not_over()) else ""
+        raise UsageError(f"{directory.name} is not over{why}: {again}")
     if result.get("run") not in (None, directory.digest("run.json")):
         raise UsageError(
             f"{directory.path / 'run.json'} was changed after the run: nobody knows any more what was run"

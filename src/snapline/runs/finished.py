@@ -16,6 +16,7 @@ from snapline.judge.run_directory import Judgement
 from snapline.judge.verdict import Verdict
 from snapline.protocols import PROTOCOLS
 from snapline.runtime import tables
+from snapline.runtime.results import settle
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import OWN, Spec, spec_of
 from snapline.workload.base import Problem
@@ -86,14 +87,16 @@ def write_result(
     judgement: Judgement,
     metrics: Mapping[str, Any],
     problem: str | None,
+    author: str | None = None,
 ) -> None:
     """Write down that a run is over, and how it went: what `open_run` reads.
 
-    `problem` says why it did not come to its end.
+    `problem` says why it did not come to its end: a resume may go on from there. `author` is that of the
+    decisions of its driver, where it has a ledger. Raises Deposed if another driver has taken the run over.
     """
     verdict = judgement.verdict
-    directory.write(
-        "result.json",
+    settle(
+        directory,
         {
             "run": directory.digest("run.json"),
             "kept": verdict.kept,
@@ -105,6 +108,7 @@ def write_result(
             "metrics": dict(metrics),
             "rows": dict(judgement.rows),
         },
+        author,
     )
 
 
@@ -119,7 +123,9 @@ def open_run(
         raise UsageError(f"{directory.name} is a run of {spec.system}: its output is in {where}")
     result = directory.result()
     if result is None:
-        raise UsageError(f"{directory.name} is not over: 'snapline run --resume {directory.name}'")
+        why = f" ({why})" if (why := directory.why_not_over()) else ""
+        again = f"'snapline run --resume {directory.name}'"
+        raise UsageError(f"{directory.name} is not over{why}: {again}")
     problems = tuple(Problem(**problem) for problem in result["problems"])
     verdict = Verdict(result["kept"], result["because"], problems, result["guarantees"])
     faults = tuple(Strike(**strike) for strike in result["faults"])

@@ -6,6 +6,7 @@
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 from snapline.chaos.faults import Fault, check, describe, parse, start_ms
 from snapline.dataflow.graph import Dataflow
 from snapline.engine.job import Job
-from snapline.errors import UsageError
+from snapline.errors import StoreUnavailable, UsageError
 from snapline.ids import Millis
 from snapline.judge.run_directory import Ending, judge
 from snapline.runs.finished import Run, write_result
@@ -23,13 +24,17 @@ from snapline.runtime.flows import find_program, load_flow
 from snapline.runtime.inject import Injector, check_executors, check_possible
 from snapline.runtime.interrupt import Interruption
 from snapline.runtime.jobs import build_job
+from snapline.runtime.past import read_past
+from snapline.runtime.presence import refuse_if_driven
 from snapline.runtime.ready import check_ready, check_workers
-from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
+from snapline.runtime.rundir import RUNS, RunDirectory
 from snapline.runtime.spark import own_session
 from snapline.runtime.spark_slots import SparkSlots
 from snapline.runtime.spec import OWN, Spec, spec_of
 from snapline.runtime.timeline import Timeline, Watcher, published_times
 from snapline.workload import WORKLOADS
+
+KEPT = {"yes": "kept", "no": "broken", "unknown": "kept or not, nobody knows"}
 
 
 def faults_of(spec: Spec) -> tuple[Fault, ...]:
@@ -48,7 +53,27 @@ def check_spec(spec: Spec, flow: Dataflow | None = None) -> None:
 
 def check_resume(runs: Path, name: str) -> None:
     """Raise UsageError if a run cannot be resumed; starts and writes nothing."""
-    check_spec(replace(_read_spec(RunDirectory.open(runs, name), None), faults=""))
+    directory = RunDirectory.open(runs, name)
+    spec = _read_spec(directory, None)
+    _refuse_resume(directory, build_job(spec, find_program(spec, None)))
+
+
+def _refuse_resume(directory: RunDirectory, job: Job) -> None:
+    """Raise UsageError if nobody can go on with a run, or nobody needs to; changes nothing.
+
+    A run that came to its end has nothing left to do. It is refused as bad input is (exit code 2), because
+    nothing ran: an exit code of 0 or 1 would be a verdict on this very call.
+    """
+    refuse_if_driven(directory)
+    result = directory.result()
+    if result is not None and result.get("problem") is None:
+        told = f"its promise was {KEPT[result['kept']]}: {result.get('because')}"
+        show = f"'snapline runs show {directory.name}'"
+        raise UsageError(
+            f"{directory.name} is over, and {told}. There is nothing to resume; see {show}"
+        )
+    with suppress(StoreUnavailable):  # it may heal: the driver asks again
+        read_past(directory, job)
 
 
 def create_run(spec: Spec, runs: Path) -> RunDirectory:
@@ -84,7 +109,7 @@ def run(
     check_executors(faults, spark)
     check_ready(spec, spark, runs if resume is None else directory.path)
     if resume is not None:
-        (directory.path / "result.json").unlink(missing_ok=True)  # it is not over any more
+        _refuse_resume(directory, job)
     with Interruption() as interruption:
         session = spark or own_session(spec.slots, spec.spares)
         try:
@@ -95,7 +120,7 @@ def run(
                 spec = spec_of(directory)
             interruption.run = directory.name
             timeline = Timeline(watcher)
-            problem = _drive(
+            problem, author = _drive(
                 job, directory, session, spec, faults, timeouts, timeline, interruption
             )
         finally:
@@ -107,7 +132,7 @@ def run(
     judgement = judge(directory, ending=Ending(problem), flow=flow)
     if judgement.figures:
         metrics["lineage"] = dict(judgement.figures)
-    write_result(directory, judgement, metrics, problem)
+    write_result(directory, judgement, metrics, problem, author)
     return Run(
         directory,
         spec,
@@ -162,7 +187,9 @@ def _drive(
     timeouts: Timeouts | None,
     timeline: Timeline,
     interruption: Interruption,
-) -> str | None:
+) -> tuple[str | None, str]:
+    """Run a job; the problem that ended it early, if any, and who decided."""
+
     def give_up(why: str) -> None:
         driver.loop.post(lambda: driver.finish(why))
 
@@ -181,14 +208,13 @@ def _drive(
     injector = Injector(driver, tuple(faults), spec.seed)
 
     def begin(origin_s: float) -> None:
-        directory.write(
-            "run.json", {"version": VERSION, **asdict(replace(spec, origin_s=origin_s))}
-        )
+        # All drivers of a run agree on it, so whoever writes this writes the same.
+        directory.write("run.json", {**directory.spec(), "origin_s": origin_s})
         injector.begin()
 
     driver.on_begin = begin
     interruption.pass_on(lambda: driver.loop.post(driver.interrupt))
-    return driver.run()
+    return driver.run(), driver.tenure.author
 
 
 def default_slots() -> int:

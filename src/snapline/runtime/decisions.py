@@ -2,7 +2,13 @@
 
 One thread writes, in the order in which it was asked: a decision is durable before the manifest that
 follows from it. A call that fails is made again by whoever asked; meanwhile the user is told why the job
-waits.
+waits. That is for a store that does not answer. Where it answers that something is damaged, or has been
+gone for a while, waiting does not help, and the run is given up.
+
+Everything here is fenced by the ledger. A decision is a conditional write. A manifest is published, and
+an object deleted, only after a decision that this coordinator has won, and by what that decision says; so
+both are right for ever, whoever has taken over when the thread comes to them: a manifest of the ledger is
+the same in every hand, and the name of an object that was garbage once is never used again.
 """
 
 import time
@@ -12,12 +18,15 @@ from contextlib import suppress
 from typing import Protocol
 
 from snapline.engine.shell import Ticket
-from snapline.errors import StorageError
+from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUnavailable
 from snapline.ids import TaskId
 from snapline.storage.api import Extent, Outlet, Store
 
 COMPLAINT_SECONDS = 10.0
 """So long nothing more is said about a store that fails."""
+
+SIGHT_SECONDS = 5.0
+"""So long something may be missing: what another machine has written may come into sight late."""
 
 
 class Asker(Protocol):
@@ -45,11 +54,14 @@ class Decisions:
         outlet: Outlet,
         post: Callable[[Callable[[], None]], None],
         complain: Callable[[str], None],
+        give_up: Callable[[StorageError], None],
     ) -> None:
         self._store = store
         self._outlet = outlet
         self._post = post
         self._complain = complain
+        self._give_up = give_up
+        self._missing_since_s: dict[Ticket, float] = {}
         self._quiet_until_s = 0.0
         self._thread = ThreadPoolExecutor(1, "snapline-decisions")
 
@@ -81,10 +93,12 @@ class Decisions:
             asker.done(ticket)
 
         def work() -> None:
-            if self._outlet.publish(number, extents):
-                self._post(tell)
-            else:
-                self._post(lambda: asker.conflict(ticket, b""))
+            if not self._outlet.publish(number, extents):
+                # It follows from the ledger, so no other driver would have published anything else.
+                raise ObjectDamaged(
+                    f"manifest {number} is public with other rows than were decided"
+                )
+            self._post(tell)
 
         self._do(work, asker, ticket)
 
@@ -102,19 +116,31 @@ class Decisions:
             try:
                 work()
             except StorageError as error:
-                story = str(error)
-                self._post(lambda: self._failed(asker, ticket, story))
+                failure = error
+                self._post(lambda: self._failed(asker, ticket, failure))
             except BaseException as error:  # a defect: it ends the job, not only this thread
                 defect = error
                 self._post(lambda: _raise(defect))
 
         self._thread.submit(guarded)
 
-    def _failed(self, asker: Asker, ticket: Ticket, story: str) -> None:
+    def _failed(self, asker: Asker, ticket: Ticket, error: StorageError) -> None:
+        if self._is_definite(ticket, error):
+            self._give_up(error)
+            return
         if time.monotonic() >= self._quiet_until_s:
             self._quiet_until_s = time.monotonic() + COMPLAINT_SECONDS
-            self._complain(story)
+            self._complain(str(error))
         asker.failed(ticket)
+
+    def _is_definite(self, ticket: Ticket, error: StorageError) -> bool:
+        if isinstance(error, StoreUnavailable):
+            self._missing_since_s.pop(ticket, None)
+            return False
+        if isinstance(error, ObjectMissing):
+            since_s = self._missing_since_s.setdefault(ticket, time.monotonic())
+            return time.monotonic() - since_s >= SIGHT_SECONDS
+        return True
 
     def close(self) -> None:
         """Write what was asked for."""

@@ -19,7 +19,6 @@ from uuid import uuid4
 from snapline.engine import control
 from snapline.engine.coordinator import Coordinator
 from snapline.engine.job import Job
-from snapline.engine.ledger import read_last
 from snapline.engine.shell import Alarm, Ticket
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
@@ -32,6 +31,7 @@ from snapline.runtime.listener import is_here
 from snapline.runtime.registered import Member, Timeouts
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.slot_process import SlotSpec
+from snapline.runtime.tenure import Tenure
 from snapline.runtime.timeline import Timeline
 from snapline.runtime.transport import LOOPBACK, Connection, Listener, Loop, new_secret
 from snapline.runtime.wire import Wire
@@ -63,7 +63,8 @@ class Driver:
         timeline: Timeline | None = None,
         on_event: Callable[[Happened], None] = lambda happened: None,
     ) -> None:
-        self.job = job
+        self.tenure = Tenure(directory, job)  # BEFORE all else: who cannot go on leaves no trace
+        self.job = self.tenure.job
         self.directory = directory
         self.launcher = launcher
         self.spares = spares
@@ -82,7 +83,8 @@ class Driver:
         self.secret = new_secret()
         self.listener = Listener(self.loop, self.secret, self, host=listen)
         self.files = directory.store
-        self.decisions = Decisions(self.files, directory.outlet, self.loop.post, self._complain)
+        post, give_up = self.loop.post, lambda error: self.finish(self.tenure.give_up(error))
+        self.decisions = Decisions(self.files, directory.outlet, post, self._complain, give_up)
         self.journal_file = JournalFile(
             directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl"
         )
@@ -90,12 +92,10 @@ class Driver:
         self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
         self.finished = False
         self.problem: str | None = None
-        directory.mend_store()  # a driver that died in an outage could not
-        past = read_last(self.files, job.deployment.fingerprint)
-        self.engine = Coordinator(job, self, uuid4().hex, past)
+        self.engine = Coordinator(self.job, self, self.tenure.author, self.tenure.past)
 
     def run(self) -> str | None:
-        """Run the job; the problem that ended it early, if there was one."""
+        """Run the job; the problem that ended it early, if there was one. Raises RunDamaged, Deposed."""
         timeouts = self.timeouts
         spec = SlotSpec(
             self.listener.address,
@@ -106,6 +106,7 @@ class Driver:
             self.detail,
         )
         self.launcher.start(spec, self.secret)
+        self.tenure.begin()
         if self.resumed:
             self.note(COORDINATOR, self.engine.epoch, "coordinator-resumed", {})
         try:
@@ -118,6 +119,7 @@ class Driver:
                 self.loop.poll(None)
         finally:
             self._close()
+        self.tenure.check()
         return self.problem
 
     def interrupt(self) -> None:
@@ -127,7 +129,7 @@ class Driver:
 
     def _close(self) -> None:
         self.finished = True  # whatever has ended it: nobody is missed from now on
-        self.directory.mend_store()
+        self.tenure.end(self.engine.decider.number)
         for member in tuple(self.members.values()):
             self._send_away(member)
         deadline_s = time.monotonic() + 5
@@ -171,6 +173,7 @@ class Driver:
                 self._gone(member)
         self.timeline.tick()
         self.journal_file.flush()
+        self.tenure.beat()
         beat_s = self.timeouts.heartbeat_s
         self.loop.after(beat_s, lambda: self._beat(seq + 1, now_s + beat_s))
 
@@ -325,7 +328,7 @@ class Driver:
         if not self.begun:
             self.begun = True
             if not self.resumed:
-                self.origin_s = time.time()
+                self.origin_s = self.directory.agreed_origin(time.time())
             self.on_begin(self.origin_s)
         return self._origin()
 
@@ -388,4 +391,4 @@ class Driver:
 
     def deposed(self) -> None:
         """Somebody else has resumed this run."""
-        self.finish("another driver has taken this run over")
+        self.finish(self.tenure.deposed())

@@ -96,6 +96,8 @@ class Injector:
                 self.waiting.append(fault)
 
     def _strike(self, fault: Fault) -> None:
+        if self.driver.tenure.is_over(self.driver.engine.decider.number):
+            return  # it has stood still, and the run is not its own to break any more
         match fault:
             case Kill(slots):
                 self._signal(slots, signal.SIGKILL, fault=str(fault))
@@ -212,13 +214,15 @@ class Injector:
     def _take_store_away(self, for_ms: Millis, **why: str) -> None:
         now_ms = self.driver.now_ms()
         if now_ms >= self.away_until_ms:
-            self.driver.directory.take_store_away()
+            self.driver.directory.take_store_away(self.driver.tenure.author)
         self.away_until_ms = max(self.away_until_ms, now_ms + for_ms)
         self._note("store", "outage", for_ms=for_ms, **why)
         self._later(self.away_until_ms, partial(self._bring_store_back, **why))
 
     def _bring_store_back(self, **why: str) -> None:
-        if self.driver.now_ms() >= self.away_until_ms and self.driver.directory.bring_store_back():
+        if self.driver.now_ms() < self.away_until_ms:
+            return  # another outage has begun meanwhile
+        if self.driver.directory.bring_store_back(self.driver.tenure.author):
             self._note("store", "back", **why)
 
     def _trouble_store(self, fault: StoreSlow | StoreFailing) -> None:

@@ -6,6 +6,7 @@ from snapline.engine.job import Job, Settings
 from snapline.errors import UsageError
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.runtime.flows import Program
+from snapline.runtime.inputs import with_inputs
 from snapline.runtime.spec import Spec
 
 
@@ -22,7 +23,7 @@ def build_job(spec: Spec, program: Program) -> Job:
         able = ", ".join(levels)
         raise UsageError(f"{spec.protocol} cannot promise {spec.guarantee}: it can promise {able}")
     guarantee = levels[spec.guarantee] if spec.guarantee else protocol.guarantees[0]
-    deployment = deploy(program.flow, spec.slots, lean=True)
+    deployment = with_inputs(deploy(program.flow, spec.slots, lean=True))
     if reason := refusal(protocol, deployment.topology):
         raise UsageError(reason)
     options = Options(interval_ms=spec.interval_ms)

@@ -5,6 +5,7 @@ input reads footers only, and following it reads one row group after the other, 
 of low cardinality stay so: the Arrow schema that is stored beside Parquet's own remembers them.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from snapline.storage.blocks import Block, BlockIngress
 from snapline.storage.files.frames import unavailable_on_os_error
 from snapline.storage.files.places import make_draft, sync_directory
 
+_TAIL_BYTES = 8  # behind the footer: its length, and "PAR1"
 _NAME = re.compile(r"part-(?P<partition>\d+)-(?P<segment>\d+)\.parquet")
 
 
@@ -73,6 +75,19 @@ class ParquetIngress(BlockIngress):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_files": {}}
+
+    @property
+    def identity(self) -> str:
+        """The names and sizes of all files, and their footers: where each column stands, and its range."""
+        digest = hashlib.sha256()
+        for path in dict.fromkeys(path for places in self._places for path, _ in places):
+            with unavailable_on_os_error(f"read {path}"), path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - _TAIL_BYTES))
+                footer = int.from_bytes(file.read()[:4], "little")
+                file.seek(max(0, size - _TAIL_BYTES - footer))
+                digest.update(f"{path.name} {size} ".encode() + file.read())
+        return digest.hexdigest()
 
     def load(self, partition: int, block: int) -> Batch:
         """Read one row group."""

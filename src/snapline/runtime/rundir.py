@@ -1,14 +1,20 @@
 """A run directory: everything that one run leaves behind, in one place, under a readable name.
 
-run.json      what was run: version, dataflow, protocol, options, seed, when it began
-store/        snapshots and decisions; renamed to store.away while it is away on purpose, and while it is
-              slow or fails on purpose the file store.trouble says so
+run.json      what was run: version, identity, dataflow, protocol, options, seed, when it began
+origin.obj    when input began to be due: the first driver that comes to it says it, for all
+driver.json   which process runs it at present (`presence`)
+store/        snapshots, decisions and verdicts; renamed to store.away.* while it is away on purpose, and
+              while it is slow or fails on purpose the file store.trouble says so
 logs/         the senders' message logs
 output/       egress files and manifests
 journal/      what happened, one file per process
-result.json   verdict and figures, once the run is over
+result.json   verdict and figures, once the run is over; the ledger says whether it counts (`results`)
+
+The JSON files are written whole, durably, and with a digest of what they say, which is checked where they
+are read: a file that was changed by hand, or by a failing disk, is not taken for what was written.
 """
 
+import errno
 import json
 import os
 import random
@@ -18,13 +24,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from snapline.errors import StoreUnavailable, UsageError
+from snapline.runtime.results import canonical, settled
 from snapline.storage.codec import digest_of
 from snapline.storage.files import FileLogs, FileOutlet, FileStore, Trouble, TroubledStore
 from snapline.storage.files.places import make_directory, make_top, write_whole
 
-VERSION = 3
+VERSION = 4
 RUNS = Path("runs")
 
 _FIRST = [
@@ -91,7 +99,7 @@ class RunDirectory:
                 ) from error
             directory = RunDirectory(path.resolve())
             make_directory(path / "store")
-            directory.write("run.json", {"version": VERSION, **spec})
+            directory.write("run.json", {"version": VERSION, "id": uuid4().hex, **spec})
             return directory
         raise UsageError(f"no free name for a run in {runs}: remove some with 'snapline runs rm'")
 
@@ -131,14 +139,31 @@ class RunDirectory:
         """What was run."""
         return self.read("run.json")
 
+    @property
+    def identity(self) -> str:
+        """What tells this run from every other: its decisions carry it. Empty: it has none."""
+        return str(self.spec().get("id", ""))
+
     def result(self) -> dict[str, Any] | None:
-        """Verdict and figures; None while the run is not over."""
-        return self.read("result.json") if (self.path / "result.json").is_file() else None
+        """Verdict and figures; None while the run is not over, or if nobody can say that it is."""
+        return settled(self)[0]
+
+    def why_not_over(self) -> str:
+        """What is to be said about a run that has no verdict."""
+        return settled(self)[1]
+
+    def agreed_origin(self, origin_s: float) -> float:
+        """When input began to be due: what the first driver said that came here, whoever asks later."""
+        origin = FileStore(self.path)
+        if origin.put_if_absent("origin", json.dumps(origin_s).encode()):
+            return origin_s
+        return float(json.loads(origin.get("origin")))
 
     def write(self, file: str, content: Mapping[str, Any]) -> None:
-        """Write a JSON file, whole or not at all."""
+        """Write a JSON file, durably, whole or not at all."""
+        sealed = {**content, "digest": digest_of(canonical(content))}
         try:
-            write_whole(self.path / file, json.dumps(content, indent=2))
+            write_whole(self.path / file, json.dumps(sealed, indent=2), durable=True)
         except OSError as error:
             raise StoreUnavailable(f"cannot write {self.path / file}: {error.strerror}") from error
 
@@ -157,34 +182,56 @@ class RunDirectory:
             raise UsageError(f"{self.path / file} cannot be read: {error}") from error
         if not isinstance(content, dict):
             raise UsageError(f"{self.path / file} cannot be read: it is no JSON object")
+        if content.pop("digest", None) not in (None, digest_of(canonical(content))):
+            raise UsageError(
+                f"{self.path / file} is not what was written: it was changed, or is damaged. Put it back "
+                "from a copy, or start a new run"
+            )
         return content
 
     @property
     def store(self) -> TroubledStore:
         """Snapshots and decisions."""
-        return TroubledStore(FileStore(self.path / "store", must_exist=True), self.trouble)
+        return TroubledStore(self.files, self.trouble)
+
+    @property
+    def files(self) -> FileStore:
+        """The same, for those who look from outside: what is done to the store on purpose spares them."""
+        return FileStore(self.path / "store", must_exist=True)
 
     @property
     def trouble(self) -> Trouble:
         """What goes wrong with the store on purpose, besides being away."""
         return Trouble(self.path / "store.trouble")
 
-    def take_store_away(self) -> None:
+    def take_store_away(self, by: str) -> None:
         """Let every call to the store fail, in every process, until it is brought back."""
-        (self.path / "store").rename(self.path / "store.away")
+        (self.path / "store").rename(self._away(by))
 
-    def bring_store_back(self) -> bool:
-        """End what `take_store_away` began, also if that process is gone; False if it is not away."""
+    def bring_store_back(self, by: str) -> bool:
+        """End what `take_store_away` began, if it was taken away by the same driver; False if it was not.
+
+        So a driver that was replaced, and does not know it yet, does not end an outage of its successor.
+        """
         try:
-            (self.path / "store.away").rename(self.path / "store")
-        except FileNotFoundError:
-            return False
+            self._away(by).rename(self.path / "store")
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+                return False
+            raise StoreUnavailable(f"cannot bring {self._away(by)} back: {error}") from error
         return True
 
     def mend_store(self) -> None:
-        """Let the store be as it should be, whatever was done to it on purpose, and by whom."""
+        """Let the store be as it should be, whatever was done to it on purpose, and by whom.
+
+        It is for a driver that takes a run over: whoever did it before is dead, or will be deposed.
+        """
         self.trouble.end()
-        self.bring_store_back()
+        for away in self.path.glob("store.away.*"):
+            self.bring_store_back(away.name.removeprefix("store.away."))
+
+    def _away(self, by: str) -> Path:
+        return self.path / f"store.away.{by}"
 
     @property
     def logs(self) -> FileLogs:

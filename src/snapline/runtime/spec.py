@@ -92,7 +92,7 @@ class Spec:
 
 def spec_of(directory: RunDirectory) -> Spec:
     """What was run."""
-    fields = {name: value for name, value in directory.spec().items() if name != "version"}
+    fields = {n: value for n, value in directory.spec().items() if n not in ("version", "id")}
     try:
         return Spec(**fields)
     except TypeError as error:

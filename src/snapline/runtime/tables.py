@@ -31,6 +31,7 @@ from snapline.errors import UsageError
 from snapline.ids import TaskId
 from snapline.runtime.arrow import spark_schema, to_spark
 from snapline.runtime.flows import program_of_run
+from snapline.runtime.inputs import with_inputs
 from snapline.runtime.output_rows import Rows, View, output_pieces, sink_schema
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import Spec
@@ -137,12 +138,12 @@ _Kept: TypeAlias = tuple[TaskId, Chain, Callable[[], Operator]]
 def _deployment(directory: RunDirectory, flow: Dataflow | None) -> Deployment:
     known = {field.name for field in fields(Spec)}
     spec = Spec(**{name: value for name, value in directory.spec().items() if name in known})
-    return deploy(program_of_run(spec, flow).flow, spec.slots, lean=True)
+    return with_inputs(deploy(program_of_run(spec, flow).flow, spec.slots, lean=True))
 
 
 def _chains(directory: RunDirectory, deployment: Deployment) -> dict[TaskId, Chain]:
     """The checkpoints of the last committed line, of tasks that have state."""
-    last = read_last(directory.store, deployment.fingerprint)
+    last = read_last(directory.store, deployment.fingerprint, directory.identity)
     chains: Mapping[TaskId, Chain] = last.chains if last is not None else {}
     return {t: c for t, c in chains.items() if c and deployment.plans[t].stateful}
 

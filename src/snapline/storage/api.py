@@ -7,7 +7,7 @@ nothing of that file is ever called durable.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from snapline.batch import Batch, Schema
 from snapline.core.messages import Message
@@ -172,6 +172,16 @@ class Ingress(Protocol):
 
     def watermark(self, partition: int, offset: int) -> Millis:
         """No record at `offset` or later has a time below this; one that has may be late."""
+        ...
+
+
+@runtime_checkable
+class Identified(Protocol):
+    """An input that knows what tells it from every other."""
+
+    @property
+    def identity(self) -> str:
+        """A text that is another one as soon as the input is; making it reads no records."""
         ...
 
 

@@ -7,7 +7,7 @@ rule is here once; the forms of the outlet only differ in where they keep the ch
 
 from collections.abc import Mapping
 
-from snapline.errors import StorageError
+from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.ids import TaskId
 from snapline.storage.api import Extent
 
@@ -26,20 +26,57 @@ class Chain:
     def judge(self, number: int, extents: Mapping[TaskId, Extent]) -> bool | None:
         """Whether this manifest is in the chain (True), its number is taken (False), or it may be added.
 
-        Raises StorageError for a manifest that can never be added.
+        Raises ObjectDamaged for a manifest that can never be added: its publisher and the chain do not tell
+        the same story, and waiting does not change that.
         """
         known = self._manifests.get(number)
         if known is not None:
             return known == dict(extents)
         if number <= self._last:
-            raise StorageError(f"manifest {number} comes too late: {self._last} is public")
+            raise ObjectDamaged(f"manifest {number} comes too late: {self._last} is public")
         for task, extent in extents.items():
             published = self._published.get(task, 0)
             if extent.start != published or extent.stop < extent.start:
-                raise StorageError(
+                raise ObjectDamaged(
                     f"manifest {number}: {extent} of {task} does not continue at row {published}"
                 )
         return None
+
+    @property
+    def last(self) -> int:
+        """The highest number that is public; 0 if nothing is."""
+        return self._last
+
+    def hold_against(
+        self,
+        decided: Mapping[int, Mapping[TaskId, Extent]],
+        through: int,
+        rows: Mapping[TaskId, int],
+    ) -> None:
+        """Hold the chain against what a publisher has decided so far.
+
+        `decided` are the manifests of its last decision, which may be public or not, `through` is the
+        number of the last of them, and `rows` what is public of each sink once all of them are. All earlier
+        ones must be public. Raises ObjectMissing or ObjectDamaged; what came since is no harm.
+        """
+        public = {n: extents for n, extents in self._manifests.items() if n <= through}
+        before = through - len(decided)
+        if max((n for n in public if n <= before), default=0) < before:
+            raise ObjectMissing(f"manifest {before} is gone: it was published, and is not public")
+        for number, extents in decided.items():
+            if public.setdefault(number, dict(extents)) != dict(extents):
+                raise ObjectDamaged(
+                    f"manifest {number} is public with other rows than were decided"
+                )
+        found: dict[TaskId, int] = {}
+        for number in sorted(public):
+            found.update({task: extent.stop for task, extent in public[number].items()})
+        for task in {**found, **rows}:
+            if found.get(task, 0) != rows.get(task, 0):
+                raise ObjectDamaged(
+                    f"the manifests through {through} make {found.get(task, 0)} rows of {task} public, and "
+                    f"the decisions {rows.get(task, 0)}: a manifest was replaced"
+                )
 
     def add(self, number: int, extents: Mapping[TaskId, Extent]) -> None:
         """Add a manifest that was judged to be the next."""

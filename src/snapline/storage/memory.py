@@ -260,6 +260,10 @@ class MemoryOutlet:
         self._chain.add(number, extents)
         return True
 
+    def last_published(self) -> int:
+        """The number of the last manifest that is public; 0 if nothing is."""
+        return self._chain.last
+
     def committed(self, task: TaskId) -> Sequence[Batch]:
         """What was published of a sink task, in order."""
         return [

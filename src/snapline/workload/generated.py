@@ -22,10 +22,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from snapline.batch import Batch, Column, Schema, concat
+from snapline.batch import Batch, Column, Schema, concat, encode
 from snapline.core.messages import END_OF_TIME
 from snapline.ids import Millis
-from snapline.storage.api import Ingress
+from snapline.storage.api import Identified, Ingress
+from snapline.storage.codec import digest_of
 from snapline.workload.base import Params
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -41,6 +42,7 @@ PARTITION_BITS = 40
 BLOCK = 256
 """So many records are made at once for small reads."""
 
+_SAMPLE = 32  # records that tell one rule from another
 _WORD = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _STEP = np.uint64(_GOLDEN)
@@ -164,6 +166,12 @@ class Generated:
         """How many partitions there are."""
         return self.params.partitions
 
+    @property
+    def identity(self) -> str:
+        """All that the records are computed from, and the first of them: a rule says nothing else."""
+        said = (self.name, self.params, self.records, self.disorder_ms, self.bound_ms)
+        return repr((said, digest_of(encode(self.read(0, 0, _SAMPLE)))))
+
     def end(self, partition: int) -> int:
         """The number of records in the partition."""
         return self.records
@@ -240,6 +248,12 @@ class Recorded:
     def end(self, partition: int) -> int | None:
         """The number of records in the partition."""
         return self.stored.end(partition)
+
+    @property
+    def identity(self) -> str:
+        """That of what is stored, and of what its times and watermarks are made of."""
+        stored = self.stored.identity if isinstance(self.stored, Identified) else ""
+        return repr((stored, self.made.params, self.made.records, self.made.bound_ms))
 
     def due_ms(self, partition: int, offset: int) -> Millis:
         """When the record at `offset` is due."""

@@ -6,17 +6,19 @@ are there, one process writes the description (`describe_ingress`), durably and 
 is none. It says of every block where it stands and which times it spans: opening an input reads no records.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from snapline.batch import Batch, Schema, decode, encode
 from snapline.errors import ObjectDamaged, UsageError
 from snapline.storage.blocks import Block, BlockIngress
-from snapline.storage.codec import frame, unframe
+from snapline.storage.codec import FRAME_OVERHEAD, frame, unframe
 from snapline.storage.files.frames import unavailable_on_os_error
 from snapline.storage.files.places import make_directory, make_draft, named_in, sync_directory
 from snapline.storage.files.store import FileStore
@@ -120,6 +122,19 @@ class FileIngress(BlockIngress):
             ]
             for those in partitions
         ]
+
+    @property
+    def identity(self) -> str:
+        """The description, and the checksum of every block: what else is in the files is not read."""
+        digest = hashlib.sha256(repr(sorted(self.schema.items())).encode())
+        for places in self._places:
+            for path, here in groupby(places, key=lambda place: place[0]):
+                digest.update(path.name.encode())
+                with unavailable_on_os_error(f"read {path}"), path.open("rb") as file:
+                    for _, place, end in here:
+                        file.seek(place)
+                        digest.update(b"%d %d " % (place, end) + file.read(FRAME_OVERHEAD))
+        return digest.hexdigest()
 
     def load(self, partition: int, block: int) -> Batch:
         """Read one block."""

@@ -3,6 +3,10 @@
 The manifests are objects numbered 1, 2, 3 in the order in which they were published, whatever the numbers
 their publishers use: the next one is written only if nobody wrote it before. So two publishers
 that race can never both continue at the same row.
+
+A manifest that is gone in the middle is told from the end of the chain when the chain is first read: the
+next places are looked at, too. The loss of the last ones only shows to whoever knows what was decided
+(`check`).
 """
 
 import json
@@ -11,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from snapline.batch import Batch
-from snapline.errors import ObjectMissing, StorageError
+from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import TaskId, task_id
 from snapline.storage.api import Extent, Life, PendingSync
 from snapline.storage.files.frames import unavailable_on_os_error
@@ -27,6 +31,9 @@ from snapline.storage.files.rows import (
 from snapline.storage.files.store import FileStore
 from snapline.storage.manifest import Chain
 
+WINDOW = 64
+"""So many places behind the apparent end are looked at: a shorter gap is never taken for the end."""
+
 _NAME = re.compile(r"(?P<task>.+)\.e(?P<epoch>\d+)\.i(?P<incarnation>\d+)\.egress")
 
 
@@ -37,6 +44,7 @@ class FileOutlet:
         self._directory = directory
         self._manifests = FileStore(directory / "manifests")
         self._chain = Chain()
+        self._looked_beyond = False  #: whether the end of the chain is known to be its end
         self._readers: dict[str, RowReader] = {}
 
     def open(self, life: Life, position: int) -> "FileEgress":
@@ -63,13 +71,22 @@ class FileOutlet:
         try:
             reader = self._reader(extent.file)
         except ObjectMissing as error:
-            raise StorageError(f"{task} has no egress file {extent.file}") from error
+            raise ObjectMissing(
+                f"{task} has no egress file {extent.file}: there is no {self._path(extent.file)}"
+            ) from error
         if extent.start == extent.stop:
             return
         if extent.start < reader.start:
-            raise StorageError(f"{extent} of {task} begins before its file, at {reader.start}")
+            raise ObjectDamaged(
+                f"{extent} of {task} begins before its file, {self._path(extent.file)}, at {reader.start}"
+            )
         if extent.stop > reader.stop:
-            raise StorageError(f"{extent} of {task} is synced only through {reader.stop}")
+            where = self._path(extent.file)
+            if reader.damaged:
+                raise ObjectDamaged(f"{where} is damaged behind row {reader.stop}")
+            raise ObjectMissing(
+                f"{extent} of {task} is synced only through {reader.stop}: {where} ends there"
+            )
         # What we can read may still be in the page cache alone: a lost mark proves nothing.
         reader.make_durable()
         with unavailable_on_os_error(f"sync {self._directory}"):
@@ -132,14 +149,70 @@ class FileOutlet:
         except ObjectMissing:
             return None
 
+    def last_published(self) -> int:
+        """The number of the last manifest that is public; 0 if nothing is.
+
+        It is for those who number their manifests 1, 2, 3: ObjectDamaged if these are not.
+        """
+        self._refresh()
+        count, last = len(self._chain), self._chain.last
+        if count != last:
+            where = self._directory / "manifests"
+            raise ObjectDamaged(
+                f"{where}: {count} manifests end with number {last}: one was replaced"
+            )
+        return last
+
+    def check(
+        self,
+        decided: Mapping[int, Mapping[TaskId, Extent]],
+        through: int,
+        rows: Mapping[TaskId, int],
+    ) -> None:
+        """Hold what is public against what was decided: see `Chain.hold_against`."""
+        self._refresh()
+        try:
+            self._chain.hold_against(decided, through, rows)
+        except StorageError as error:
+            raise type(error)(f"{self._directory / 'manifests'}: {error}") from error
+
     def _refresh(self) -> None:
         """Learn what others published since."""
+        self._read_on()
+        while not self._looked_beyond:
+            place = len(self._chain) + 1
+            later = next((n for n in range(place + 1, place + 1 + WINDOW) if self._has(n)), None)
+            self._looked_beyond = later is None
+            if later is not None:
+                if not self._has(place):  # looked at again: others publish meanwhile
+                    where = self._manifests.path(str(place))
+                    raise ObjectMissing(f"{where} is gone: manifests behind it are there")
+                self._read_on()
+
+    def _read_on(self) -> None:
         while True:
+            place = str(len(self._chain) + 1)
             try:
-                manifest = self._manifests.get(str(len(self._chain) + 1))
+                manifest = self._manifests.get(place)
             except ObjectMissing:
                 return
-            self._chain.add(*_decode(manifest))
+            where = self._manifests.path(place)
+            try:
+                number, extents = _decode(manifest)
+                if self._chain.judge(number, extents) is not None:
+                    raise ObjectDamaged(f"manifest {number} is there twice")
+            except (ValueError, LookupError, TypeError, ObjectDamaged) as error:
+                raise ObjectDamaged(f"{where} is not what was published: {error}") from error
+            self._chain.add(number, extents)
+
+    def _has(self, place: int) -> bool:
+        try:
+            self._manifests.get(str(place))
+        except ObjectMissing:
+            return False
+        except ObjectDamaged:
+            return True
+        return True
 
     def _reader(self, file: str) -> RowReader:
         reader = self._readers.get(file) or RowReader(self._path(file))

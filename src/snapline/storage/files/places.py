@@ -55,16 +55,21 @@ def make_draft(path: Path) -> tuple[int, Path]:
     return make_file(draft), draft
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a small file, whole or not at all; what was there is replaced. Not durably."""
+def write_whole(path: Path, text: str, *, durable: bool = False) -> None:
+    """Write a small file, whole or not at all; what was there is replaced."""
     fd, draft = make_draft(path)
     try:
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.write(text)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+    if durable:
+        sync_directory(path.parent)
 
 
 def named_in(directory: Path, name: str) -> Path:

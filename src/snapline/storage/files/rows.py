@@ -86,6 +86,11 @@ class RowReader:
         self._end, self._damaged = found.end, found.damaged
 
     @property
+    def damaged(self) -> bool:
+        """Whether what stands behind the rows that were found was durable once, and is broken now."""
+        return self._damaged
+
+    @property
     def start(self) -> int:
         """The number of the first row that was found."""
         return self._starts[0] if self._starts else 0

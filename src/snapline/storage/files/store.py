@@ -10,6 +10,7 @@ made anew nor taken for proof that an object is missing.
 """
 
 import os
+import stat
 from pathlib import Path
 from urllib.parse import quote
 
@@ -66,13 +67,14 @@ class FileStore:
         with unavailable_on_os_error(f"read {key} in {self._directory}"):
             data, stored = self._read(key)
         if digest_of(data) != stored or digest not in (None, stored):
-            raise ObjectDamaged(f"{key} in {self._directory} is not what was stored")
+            raise ObjectDamaged(f"{self._path(key)} is not what was stored")
         return data
 
     def _read(self, key: str) -> tuple[bytes, str]:
         """Data and digest, looked for in the directory as it is at one moment: it may go away meanwhile."""
-        missing = ObjectMissing(f"nothing is stored as {key} in {self._directory}")
-        name = self._path(key).relative_to(self._directory)
+        path = self._path(key)
+        missing = ObjectMissing(f"nothing is stored as {key}: there is no {path}")
+        name = path.relative_to(self._directory)
         try:
             directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
@@ -85,9 +87,12 @@ class FileStore:
             raise missing from None
         finally:
             os.close(directory)
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(file)
+            raise ObjectDamaged(f"{path} is no file, and so not what was stored")
         with os.fdopen(file, "rb") as opened:
-            size = os.fstat(file).st_size
-            return opened.read(max(0, size - _DIGEST_BYTES)), opened.read().hex()
+            return opened.read(max(0, status.st_size - _DIGEST_BYTES)), opened.read().hex()
 
     def delete(self, key: str) -> None:
         """Delete an object; deleting what is not there is no error."""
@@ -103,6 +108,10 @@ class FileStore:
             first = file.read(1)
             file.seek(0)
             file.write(bytes([first[0] ^ 0xFF]))
+
+    def path(self, key: str) -> Path:
+        """Where an object of this name lies, for those who have to mend it."""
+        return self._path(key)
 
     def _path(self, key: str) -> Path:
         parts = key.split("/")

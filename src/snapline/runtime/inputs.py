@@ -1,0 +1,36 @@
+"""What tells the input of a run from another one, so that a run is not resumed with what it did not read.
+
+The fingerprint of a deployment covers the graph and the slots. A real run adds its inputs to it. Those that
+are computed are told by all that they are computed from, and by their first records, which a rule of the
+user makes; those that are stored by their description and the checksums or footers of their files. No
+input is read as a whole. The code of a user's function is not compared, neither in a source nor elsewhere.
+"""
+
+import hashlib
+from dataclasses import replace
+
+from snapline.batch import encode
+from snapline.dataflow.graph import Deployment
+from snapline.storage.api import Identified, Ingress
+from snapline.storage.codec import digest_of
+
+SAMPLE = 32
+"""So many records at either end tell an input from another that cannot say it itself."""
+
+
+def with_inputs(deployment: Deployment) -> Deployment:
+    """The same deployment; its fingerprint covers the inputs, too: `GRAPH-INPUTS`."""
+    first_slot = [plan for plan in deployment.plans.values() if plan.slot == 0]
+    said = [identity_of(plan.ingress) for plan in first_slot if plan.ingress is not None]
+    digest = hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
+    return replace(deployment, fingerprint=f"{deployment.fingerprint}-{digest}")
+
+
+def identity_of(ingress: Ingress) -> str:
+    """A text that is another one as soon as the input is, as far as that shows without reading it."""
+    if isinstance(ingress, Identified):
+        return ingress.identity
+    ends = [ingress.end(partition) for partition in range(ingress.partitions)]
+    stop = ends[0] if ends[0] is not None else SAMPLE
+    parts = [ingress.read(0, 0, min(SAMPLE, stop)), ingress.read(0, max(0, stop - SAMPLE), stop)]
+    return repr((ends, [digest_of(encode(part)) for part in parts]))

@@ -1,0 +1,84 @@
+"""Two drivers at one run: who is replaced while it stands still wakes up and changes nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import driver_in_process
+import pytest
+from driver_in_process import drive
+from process_slots import run_processes
+
+from snapline.errors import RunDamaged, UsageError
+from snapline.runs.run import check_resume
+from snapline.runtime.rundir import RunDirectory
+
+PATIENCE_S = 90
+
+
+def eventually(what):
+    until_s = time.monotonic() + PATIENCE_S
+    while not (found := what()):
+        assert time.monotonic() < until_s, "in vain"
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture
+def first(tmp_path):
+    """A driver in a process of its own, which has committed a line."""
+    program = [sys.executable, driver_in_process.__file__, str(tmp_path)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as it:
+        try:
+            eventually(lambda: [*tmp_path.glob("*/store/decision/00000003.obj")])
+            yield it
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(
+                    it.pid, signal.SIGKILL
+                )  # the session that was started here, and its slots
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """What a run says of itself."""
+    return {name: (directory / name).read_bytes() for name in ("run.json", "result.json")}
+
+
+def test_a_driver_that_was_stopped_replaced_and_woken_leaves_the_result_of_the_winner(
+    tmp_path, first
+):
+    with pytest.raises(UsageError, match=f"is being run by process {first.pid} on "):
+        check_resume(tmp_path, "last")
+    os.kill(first.pid, signal.SIGSTOP)
+    finished = drive(tmp_path, resume="last")
+    assert finished.verdict.kept == "yes"
+    directory = finished.directory
+    before = files(directory.path)
+    os.kill(first.pid, signal.SIGCONT)
+    said, _ = first.communicate(timeout=PATIENCE_S)
+    assert said == f"Deposed: another driver has taken {directory.name} over: it goes on there\n"
+    assert files(directory.path) == before
+    assert directory.result()["kept"] == "yes"
+    with pytest.raises(UsageError, match="is over, and its promise was kept: "):
+        drive(tmp_path, resume="last")
+    assert files(directory.path) == before
+    assert RunDirectory.open(tmp_path, "last").result() is not None
+
+
+def test_what_cannot_heal_ends_a_run_with_the_name_of_the_file(tmp_path):
+    """Somebody has put something in the place of the next manifest."""
+    obstacle = []
+
+    def obstruct(driver, entry):
+        if entry.what == "published" and not obstacle:
+            place = entry.detail["number"] + 1
+            obstacle.append(driver.directory.path / "output" / "manifests" / f"{place}.obj")
+            obstacle[0].mkdir()
+
+    with pytest.raises(RunDamaged) as told:
+        run_processes(tmp_path, "aligned", slots=1, on_event=obstruct)
+    assert str(obstacle[0]) in str(told.value)
