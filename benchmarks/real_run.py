@@ -168,11 +168,7 @@ def finished(
     with tempfile.TemporaryDirectory(prefix="snapline-bench-", dir=runs) as where:
         directory = RunDirectory.create(Path(where), flow.name, protocol, {})
         watch = Stopwatch()
-        launcher = Slots(
-            lambda why: driver.loop.post(lambda: driver.finish(why)),
-            program=program,
-            launches_max=slots + 12,
-        )
+        launcher = Slots(program=program)
         driver = Driver(job, directory, launcher, timeouts=TIMEOUTS, timeline=watch)
         driver.on_begin = lambda origin_s: launcher.begin()
         prepare(driver)

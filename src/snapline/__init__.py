@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from snapline.core.policy import FaultTolerance
     from snapline.dataflow.graph import Dataflow
     from snapline.dataflow.operator import Capture, Operator
-    from snapline.errors import GraphError, NotStarted, SnaplineError, UsageError
+    from snapline.errors import FlowFailed, GraphError, NotStarted, SnaplineError, UsageError
     from snapline.workload.own import generated, records
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Capture",
     "Dataflow",
     "FaultTolerance",
+    "FlowFailed",
     "GraphError",
     "NotStarted",
     "Operator",
@@ -44,7 +45,7 @@ _HOMES = {
     "snapline.core.policy": ("FaultTolerance",),
     "snapline.dataflow.graph": ("Dataflow",),
     "snapline.dataflow.operator": ("Capture", "Operator"),
-    "snapline.errors": ("GraphError", "NotStarted", "SnaplineError", "UsageError"),
+    "snapline.errors": ("FlowFailed", "GraphError", "NotStarted", "SnaplineError", "UsageError"),
     "snapline.workload.own": ("generated", "records"),
 }
 _HOME_BY_NAME = {name: home for home, names in _HOMES.items() for name in names}

@@ -29,6 +29,7 @@ from snapline.runtime.driver import Timeouts
 from snapline.runtime.flows import load_flow
 from snapline.runtime.generate import stored_input
 from snapline.runtime.ready import check_own_cores, check_session
+from snapline.runtime.restart import RestartPolicy
 from snapline.runtime.rundir import RUNS
 from snapline.runtime.spark import available_slots
 from snapline.runtime.spec import LOOPBACK, RULES, spec_from
@@ -105,6 +106,8 @@ def run(
     heartbeat: Duration = "200ms",
     silence: Duration = "2s",
     oversubscribe: bool = False,
+    restart_failures: int = RestartPolicy().failures,
+    restart_window: Duration = "60s",
     runs: str | Path = RUNS,
     resume: str | None = None,
     watcher: Watcher | None = None,
@@ -141,6 +144,8 @@ def run(
         heartbeat: how often slots say that they live.
         silence: after how long without a heartbeat a slot is given up.
         oversubscribe: more than 16 slots for each core of this machine, and the patience for it.
+        restart_failures: after so many failures of processes, one after the other, a run is given up ...
+        restart_window: ... unless a line was committed, or all slots ran for so long, in between.
         runs: where the run's directory is made.
         resume: go on with this run (a name, or `"last"`) from its last line; it keeps its settings.
         watcher: is told of every event and every second while it runs.
@@ -149,6 +154,7 @@ def run(
         UsageError: an argument, the dataflow or a fault is wrong; nothing has run.
         NotStarted: all of it is fine, but it cannot run here: there is no Java, Spark does not start, or
             its workers have no Snapline; nothing has run.
+        FlowFailed: code of the dataflow raised, and did so again after a restart. The run can be resumed.
     """
     if slots is None:
         slots = available_slots(spark) if spark is not None else runtime.default_slots()
@@ -185,7 +191,7 @@ def run(
         flow=flow if isinstance(flow, Dataflow) else None,
         runs=Path(runs),
         resume=resume,
-        timeouts=timeouts(heartbeat, silence),
+        timeouts=timeouts(heartbeat, silence, restart_failures, restart_window),
         watcher=watcher,
     )
 
@@ -270,9 +276,13 @@ def stored(directory: str | Path, source: str) -> Ingress:
 
 
 def timeouts(
-    heartbeat: Duration, silence: Duration, written: Callable[[str], str] = lambda name: name
+    heartbeat: Duration,
+    silence: Duration,
+    restart_failures: int = RestartPolicy().failures,
+    restart_window: Duration = "60s",
+    written: Callable[[str], str] = lambda name: name,
 ) -> Timeouts:
-    """How quickly silence is noticed; UsageError if it makes no sense."""
+    """How patient a run is with its slots; UsageError if it makes no sense."""
     beat_s = millis(heartbeat, written("heartbeat"), least_ms=1) / 1000
     silence_s = millis(silence, written("silence"), least_ms=1) / 1000
     if not 0 < 2 * beat_s <= silence_s:
@@ -280,5 +290,11 @@ def timeouts(
             f"{written('silence')} ({silence_s} s) must be at least two heartbeats "
             f"({written('heartbeat')}, {beat_s} s): a slot that misses one would be given up"
         )
+    window_s = millis(restart_window, written("restart_window"), least_ms=1) / 1000
+    if restart_failures < 1:
+        name = written("restart_failures")
+        raise UsageError(f"{name} is at least 1: after so many failures a run is given up")
     # A slot that nobody leads lives on for longer than a driver that pauses is taken for dead.
-    return Timeouts(beat_s, silence_s, lease_s=max(Timeouts().lease_s, 2.5 * silence_s))
+    lease_s = max(Timeouts().lease_s, 2.5 * silence_s)
+    restarts = RestartPolicy(restart_failures, window_s)
+    return Timeouts(beat_s, silence_s, lease_s, restarts=restarts)

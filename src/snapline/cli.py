@@ -1,7 +1,7 @@
 """The command line: parse, call, exit code. What is printed is made in the modules `cli_*`.
 
-Exit codes: 0 every promise was kept, 1 one was broken (or the sweep proved nothing), 2 bad input,
-3 unknown or a failure of the machinery, 130 interrupted (143: by SIGTERM).
+Exit codes: 0 every promise was kept, 1 one was broken (or the sweep proved nothing), 2 bad input, or a
+dataflow whose own code fails, 3 unknown or a failure of the machinery, 130 interrupted (143: by SIGTERM).
 """
 
 import sys
@@ -50,6 +50,8 @@ from snapline.cli_options import (
     RecordsOption,
     ReferenceOption,
     RepeatOption,
+    RestartFailuresOption,
+    RestartWindowOption,
     ResumeOption,
     RunsOption,
     SeedOption,
@@ -71,7 +73,7 @@ from snapline.cli_request import Request, checked, chosen_protocols, chosen_seed
 from snapline.cli_run import diagnose, run_on_spark
 from snapline.cli_systems import given_options, refuse_options, run_system
 from snapline.durations import millis
-from snapline.errors import SnaplineError, UsageError
+from snapline.errors import FlowFailed, SnaplineError, UsageError
 from snapline.protocols import DEFAULT
 from snapline.runtime.interrupt import Interrupted, Interruption
 from snapline.runtime.spec import OWN
@@ -213,6 +215,8 @@ def run_command(
     heartbeat: HeartbeatOption = "200ms",
     silence: SilenceOption = "2s",
     oversubscribe: OversubscribeOption = False,
+    restart_failures: RestartFailuresOption = 10,
+    restart_window: RestartWindowOption = "60s",
     resume: ResumeOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
@@ -222,8 +226,7 @@ def run_command(
     from snapline.runs.run import default_slots
     from snapline.runtime.spec import spec_from, written_rate
 
-    if system != OWN:
-        refuse_options(system, given_options(context))
+    refuse_options(system, given_options(context))
     if (flow is None) == (resume is None):
         raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
     spec = None
@@ -256,7 +259,7 @@ def run_command(
             "shared": shared,
         }
         spec = spec_from(given, option)
-    quick = timeouts(heartbeat, silence, option)
+    quick = timeouts(heartbeat, silence, restart_failures, restart_window, option)
     with interruptible():
         if spec is not None and system != OWN:
             raise typer.Exit(run_system(spec, runs, as_json))
@@ -373,6 +376,9 @@ def main() -> None:
         sys.exit(128 + interrupted.number)
     except UsageError as error:
         messages().print("[red]bad input:[/red]", escape_lines(error), soft_wrap=True)
+        sys.exit(BAD_INPUT)
+    except FlowFailed as error:
+        messages().print("[red]the dataflow failed:[/red]", escape_lines(error), soft_wrap=True)
         sys.exit(BAD_INPUT)
     except SnaplineError as error:
         messages().print("[red]failed:[/red]", escape_lines(error), soft_wrap=True)

@@ -141,6 +141,11 @@ def describe(happened: Happened, commits: int) -> str | None:
             return "the run goes on from its last line"
         case "lost":
             return f"slot {detail['slot']} lost; {commits} lines were committed before"
+        case "failed":
+            who = f"operator '{detail['operator']}'" if detail["operator"] else happened.actor
+            return f"{who} has raised {detail['kind']}"
+        case "not started":
+            return f"{detail['because']}; another is started"
         case "cut":
             other = detail["other"]
             named = other if isinstance(other, str) else f"slot {other}"

@@ -219,6 +219,17 @@ OversubscribeOption = Annotated[
         help="Allow more than 16 slots for each core of this machine.",
     ),
 ]
+RestartFailuresOption = Annotated[
+    int,
+    typer.Option(metavar="N", help="Give up after so many failures of processes in a row ..."),
+]
+RestartWindowOption = Annotated[
+    str,
+    typer.Option(
+        metavar="D",
+        help="... unless a line was committed, or all slots ran for so long, in between.",
+    ),
+]
 ResumeOption = Annotated[
     Text, typer.Option(metavar="RUN", help="Go on with this run: a name, or [cyan]last[/].")
 ]

@@ -12,6 +12,7 @@ from snapline.cli_summary import print_phases, print_verdict
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
 from snapline.journal.entry import Happened
+from snapline.runtime.spec import OWN
 from snapline.systems.registry import system_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ OURS = {
     "shared": "it runs on this machine",
     "heartbeat": "it has no slots of ours",
     "silence": "it has no slots of ours",
+    "restart_failures": "it starts its own processes again",
+    "restart_window": "it starts its own processes again",
     "resume": "a killed system is started again by the run itself",
     "chaos": "name the faults with --faults",
 }
@@ -49,7 +52,7 @@ def given_options(context: typer.Context) -> list[str]:
 def refuse_options(system: str, given: Collection[str]) -> None:
     """Raise UsageError if an option was given that means nothing to a system under test."""
     for name, why in OURS.items():
-        if name in given:
+        if name in given and system != OWN:
             option = OPTIONS.get(name, f"--{name.replace('_', '-')}")
             raise UsageError(f"{option} is for Snapline's own engine, not for {system}: {why}")
 

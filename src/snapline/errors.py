@@ -10,6 +10,8 @@ SnaplineError
 │   ├─ NoSpark            Spark does not start, or is of a version that is not supported
 │   └─ NoWorkers          the Python of Spark's workers cannot run slots
 ├─ Deposed              another driver has taken this run over: it goes on there, not here
+├─ OperatorFailed       code of a dataflow raised, or returned what cannot be; says which, where and on what
+├─ FlowFailed           it did so again after a restart: the run was ended, and can be resumed
 ├─ ProtocolViolation    our bug: a protocol was given, or asked for, what cannot be
 ├─ InvariantBroken      a named property of a run does not hold; tells which, where and why
 └─ StorageError
@@ -57,6 +59,48 @@ class RunDamaged(UsageError):
 
 class Deposed(SnaplineError):
     """Another driver has taken this run over. It goes on there; this one has written nothing since."""
+
+
+class OperatorFailed(SnaplineError):
+    """Code of a dataflow raised an exception, or returned what cannot be. A restart may help, once."""
+
+    def __init__(
+        self, operator: str, kind: str, text: str, code: str = "", where: str = ""
+    ) -> None:
+        super().__init__(operator, kind, text, code, where)
+        self.operator = operator  #: by its name in the dataflow
+        self.kind = kind  #: of the exception
+        self.text = text
+        self.code = (
+            code  #: the file and the line that raised it, or of the function that returned it
+        )
+        self.where = where  #: the input that it was given
+
+    def __str__(self) -> str:
+        return (
+            f"operator '{self.operator}' failed: {self.cause}"
+            + (f", at {self.code}" if self.code else "")
+            + (f", on {self.where}" if self.where else "")
+        )
+
+    @property
+    def cause(self) -> str:
+        """What was raised, in one line: `KeyError: 'colour'`."""
+        first = self.text.strip().partition("\n")[0]
+        return f"{self.kind}: {first}" if first else self.kind
+
+
+class FlowFailed(SnaplineError):
+    """Code of a dataflow raised the same again after a restart, so the run was ended.
+
+    The run's directory stays. Once the code is mended, `resume` goes on at the last line.
+    """
+
+    def __init__(self, story: str, operator: str, where: str, cause: str) -> None:
+        super().__init__(story)
+        self.operator = operator  #: by its name in the dataflow
+        self.where = where  #: the line of the code, and the input that it was given
+        self.cause = cause  #: the exception: `KeyError: 'colour'`
 
 
 class ProtocolViolation(SnaplineError):

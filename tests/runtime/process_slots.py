@@ -15,6 +15,7 @@ from snapline.protocols import PROTOCOLS
 from snapline.runs.finished import read_output
 from snapline.runtime.driver import Driver, Timeouts
 from snapline.runtime.inject import Injector, check_possible
+from snapline.runtime.launcher import Launcher
 from snapline.runtime.process_slots import PROGRAM, ProcessSlots
 from snapline.runtime.rundir import RunDirectory
 from snapline.workload import WORKLOADS
@@ -77,38 +78,55 @@ def run_processes(
     spares: int = 0,
     timeouts: Timeouts | None = None,
     program: str = PROGRAM,
-    launches_max: int = 12,
     on_event: Callable[[Driver, Happened], None] = lambda driver, happened: None,
 ) -> Outcome:
     """Run a workload to its end, and judge the output."""
     records = 300 * duration_ms // 1000
     params = Params(1, slots, records, duration_ms, hot=hot, settings=settings)
     job = a_job(workload, protocol, params, publish_lag, batch)
-    directory = RunDirectory.create(tmp_path, workload, protocol, {})
+    launcher = ProcessSlots(program=program)
+    driven = run_job(tmp_path, job, launcher, faults, spares, timeouts, on_event)
+    outputs = public(driven.directory, job)
+    problems = list(WORKLOADS[workload].judge(params, outputs, {}, job.guarantee))
+    complaints = launcher.complaints()
+    return Outcome(driven.problem, problems, outputs, driven.happened, driven.driver, complaints)
+
+
+@dataclass
+class Driven:
+    """A job that is over."""
+
+    problem: str | None
+    happened: list[Happened]
+    driver: Driver
+    directory: RunDirectory
+
+
+def run_job(
+    tmp_path: Path,
+    job: Job,
+    launcher: Launcher,
+    faults: str = "",
+    spares: int = 0,
+    timeouts: Timeouts | None = None,
+    on_event: Callable[[Driver, Happened], None] = lambda driver, happened: None,
+) -> Driven:
+    """Run any job to its end."""
+    directory = RunDirectory.create(tmp_path, job.name, job.protocol.name, {})
     happened: list[Happened] = []
 
     def see(entry: Happened) -> None:
         happened.append(entry)
         on_event(driver, entry)
 
-    launcher = ProcessSlots(
-        lambda why: driver.loop.post(lambda: driver.finish(why)),
-        program=program,
-        launches_max=launches_max,
-    )
     driver = Driver(job, directory, launcher, spares=spares, timeouts=timeouts, on_event=see)
     planned = parse(faults)
     check_possible(planned)
     injector = Injector(driver, planned, seed=1)
     driver.on_begin = lambda origin_s: injector.begin()
     driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
-    try:
-        problem = driver.run()
-    finally:
-        complaints = launcher.complaints()
-    outputs = public(directory, job)
-    problems = list(WORKLOADS[workload].judge(params, outputs, {}, job.guarantee))
-    return Outcome(problem, problems, outputs, happened, driver, complaints)
+    problem = driver.run()
+    return Driven(problem, happened, driver, directory)
 
 
 def public(directory: RunDirectory, job: Job) -> dict[str, Batch]:

@@ -23,9 +23,7 @@ DURATION_MS = 20_000
 def test_whatever_breaks_every_record_counts_once(tmp_path, protocol, chaos):
     plan = soak(chaos, 3, DURATION_MS)
     assert plan
-    outcome = run_processes(
-        tmp_path, protocol, describe(plan), duration_ms=DURATION_MS, slots=3, launches_max=60
-    )
+    outcome = run_processes(tmp_path, protocol, describe(plan), duration_ms=DURATION_MS, slots=3)
     assert (outcome.problem, outcome.problems) == (None, [])
     struck = {entry.detail["fault"] for entry in outcome.happened if "fault" in entry.detail}
     assert struck == {str(fault) for fault in plan}, "each was written down"

@@ -111,6 +111,21 @@ def test_operators_and_functions_of_ones_own_keep_their_promise(spark, tmp_path)
     assert run.metrics["lost"] == 1
 
 
+def test_a_flow_that_always_raises_is_told_with_its_line_and_can_be_resumed(spark, tmp_path, capfd):
+    flow = sl.Dataflow("broken")
+    bids = flow.source(sl.nexmark.bids(rate=1_000, seed=3, bidders=10), name="bids")
+    bids.map_records(lambda record: {"x": record["prize"]}, name="tagged").sink("prices")
+    with pytest.raises(sl.FlowFailed, match="operator 'tagged' failed: KeyError: 'prize'") as told:
+        sl.run(flow, spark, slots=2, interval="300ms", duration="3s", runs=tmp_path)
+    assert (told.value.operator, told.value.cause) == ("tagged", "KeyError: 'prize'")
+    assert f"{__file__}, line " in told.value.where
+    assert "of partition" in told.value.where
+    assert "Traceback" not in str(told.value) + capfd.readouterr().err
+    assert_usable_and_empty(spark)
+    (directory,) = tmp_path.iterdir()
+    assert not (directory / "result.json").exists()
+
+
 def test_without_a_reference_nobody_knows_and_the_message_says_how_to_know(spark, tmp_path):
     words = [{"word": word} for word in ["to", "be", "or", "not", "to", "be"] * 20]
     flow = sl.Dataflow("words")

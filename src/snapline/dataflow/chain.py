@@ -15,6 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from snapline.batch import Batch
+from snapline.dataflow.guard import Guard
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext
 from snapline.dataflow.operator import IN, OUT, Capture, Operator, Outputs
 from snapline.dataflow.partition import Forward
@@ -71,13 +72,12 @@ def _as_node(members: Sequence[Node], links: Mapping[str, Edge]) -> Node:
 
 def _build(members: Sequence[Node], ports: Sequence[str], context: OperatorContext) -> "Chain":
     return Chain(
-        [_Member(n.name, n.build(context), p) for n, p in zip(members, ports, strict=True)]
+        [_Member(Guard(n.name, n.build(context)), p) for n, p in zip(members, ports, strict=True)]
     )
 
 
 class _Member(NamedTuple):
-    name: str
-    operator: Operator
+    guard: Guard  # what it raises names it, not the chain
     port: str  # at which it gets what the one before it puts out
 
 
@@ -86,18 +86,19 @@ class Chain(Operator):
 
     def __init__(self, members: Sequence[_Member]) -> None:
         self._members = members
-        self.uses_time = any(member.operator.uses_time for member in members)
-        self.reads = members[0].operator.reads
+        self.names = tuple(member.guard.name for member in members)
+        self.uses_time = any(member.guard.operator.uses_time for member in members)
+        self.reads = members[0].guard.operator.reads
 
     @property
     def members(self) -> list[tuple[str, Operator]]:
         """The operators by their names, in order."""
-        return [(member.name, member.operator) for member in self._members]
+        return [(member.guard.name, member.guard.operator) for member in self._members]
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """The first member takes the batch, the others what comes of it."""
         first, *others = self._members
-        outputs = first.operator.process(port, batch)
+        outputs = first.guard.process(port, batch)
         for member in others:
             outputs = _handed_on(member, outputs)
         return outputs
@@ -107,13 +108,13 @@ class Chain(Operator):
         outputs: Outputs = ()
         for member in self._members:
             outputs = _handed_on(member, outputs)
-            if member.operator.uses_time:
-                outputs = (*outputs, *member.operator.on_watermark(time))
+            if member.guard.operator.uses_time:
+                outputs = (*outputs, *member.guard.on_watermark(time))
         return outputs
 
     def capture(self, *, full: bool) -> Capture:
         """The states of all members. It is whole if each is; otherwise the whole ones are marked."""
-        captures = {m.name + _SEPARATOR: m.operator.capture(full=full) for m in self._members}
+        captures = {m.guard.name + _SEPARATOR: m.guard.capture(full=full) for m in self._members}
         whole = all(capture.full for capture in captures.values())
         parts: dict[str, Batch] = {}
         for start, capture in captures.items():
@@ -127,10 +128,10 @@ class Chain(Operator):
         for member in self._members:
             own: list[Capture] = []
             for capture in captures:
-                parts = parts_of(member.name, capture.parts)
+                parts = parts_of(member.guard.name, capture.parts)
                 whole = capture.full or parts.pop("", None) is not None
                 own = [Capture(whole, parts)] if whole else [*own, Capture(False, parts)]
-            member.operator.restore(own)
+            member.guard.restore(own)
 
 
 def parts_of(operator: str, parts: Mapping[str, Batch]) -> dict[str, Batch]:
@@ -150,5 +151,5 @@ def _handed_on(member: _Member, outputs: Outputs) -> Outputs:
         result
         for name, batch in outputs
         if name == OUT and batch.length
-        for result in member.operator.process(member.port, batch)
+        for result in member.guard.process(member.port, batch)
     ]

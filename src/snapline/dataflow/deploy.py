@@ -12,7 +12,7 @@ from snapline.dataflow.chain import chain_operators
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
 from snapline.dataflow.operator import IN, OUT, Operator
 from snapline.dataflow.partition import ByKey, Forward, Route
-from snapline.errors import GraphError
+from snapline.errors import GraphError, OperatorFailed
 from snapline.ids import ChannelId, SlotId, TaskId, task_id
 from snapline.storage.api import Ingress
 
@@ -76,7 +76,10 @@ def deploy_graph(graph: Graph, slots: int, *, lean: bool) -> Deployment:
 
 
 def _samples(graph: Graph, slots: int) -> dict[str, Operator]:
-    return {name: node.build(OperatorContext(0, slots)) for name, node in graph.nodes.items()}
+    try:
+        return {name: node.build(OperatorContext(0, slots)) for name, node in graph.nodes.items()}
+    except OperatorFailed as failed:  # nothing runs yet
+        raise GraphError(str(failed)) from failed
 
 
 def _tasks(name: str, slots: int) -> tuple[TaskId, ...]:

@@ -74,7 +74,7 @@ class Fold(_KeyedOperator):
     def __init__(self, keys: Sequence[str], initial: Mapping[str, Any], step: Step) -> None:
         super().__init__(keys, initial)
         self._values: Final = tuple(initial)
-        self._step: Final = step
+        self.function: Final = step
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Fold the records in, the first of every key, then the second of every key, ..."""
@@ -95,7 +95,14 @@ class Fold(_KeyedOperator):
         self, slots: Int64s, batch: Batch, rows: Array | slice, results: Mapping[str, Array]
     ) -> None:
         before = {name: self._state[name][slots] for name in self._values}
-        after = self._step(before, batch)
-        for name in self._values:
-            results[name][rows] = after[name]
-            self._state[name][slots] = after[name]
+        after = self.function(before, batch)
+        try:
+            for name in self._values:
+                results[name][rows] = after[name]
+                self._state[name][slots] = after[name]
+        except (TypeError, ValueError, LookupError) as error:
+            wanted = ", ".join(self._values)
+            raise TypeError(
+                f"the step returned {after!r:.60} for {batch.length} records: it must return a mapping "
+                f"with a column of as many values for {wanted}"
+            ) from error

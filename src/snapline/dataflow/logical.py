@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from snapline.core.policy import FaultTolerance
 from snapline.dataflow.feed import Feed
+from snapline.dataflow.guard import blame
 from snapline.dataflow.operator import IN, OUT, Operator
 from snapline.dataflow.partition import Routing
 from snapline.errors import GraphError
@@ -48,9 +49,15 @@ class Node:
         return self.ingress
 
     def build(self, context: OperatorContext) -> Operator:
-        """A fresh operator for one task."""
+        """A fresh operator for one task; raises OperatorFailed if its factory does not make one."""
         factory: Callable[..., Operator] = self.factory
-        return factory(context) if wants_context(factory) else factory()
+        try:
+            made = factory(context) if wants_context(factory) else factory()
+            if not isinstance(made, Operator):
+                raise TypeError(f"its factory returned {made!r:.60} where an Operator should be")
+        except Exception as error:
+            raise blame(self.name, error, where=f"its making for slot {context.index}") from error
+        return made
 
 
 def wants_context(factory: Callable[..., Any]) -> bool:

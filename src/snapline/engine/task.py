@@ -5,9 +5,9 @@ logged BEFORE it is sent; a snapshot is captured when its effect is performed, w
 moment; a marker leaves behind all earlier output.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from snapline.batch import Batch, concat
 from snapline.core.effects import (
@@ -25,7 +25,7 @@ from snapline.core.effects import (
     TaskEffect,
     Unblock,
 )
-from snapline.core.events import MessageArrived, Paused, TaskEvent, Timer
+from snapline.core.events import MessageArrived, Paused, TaskEvent
 from snapline.core.messages import (
     BEFORE_TIME,
     END_OF_TIME,
@@ -35,16 +35,19 @@ from snapline.core.messages import (
 )
 from snapline.core.protocol import TaskProtocol
 from snapline.core.topology import Channel
+from snapline.dataflow.chain import Chain
 from snapline.dataflow.deploy import TaskPlan
+from snapline.dataflow.guard import Guard, blame
 from snapline.dataflow.operator import IN, OUT, Capture, Operator
 from snapline.dataflow.partition import split
 from snapline.engine.checkpoints import CheckpointWriter
 from snapline.engine.control import TaskPaused
+from snapline.engine.host import Host
 from snapline.engine.job import Job
 from snapline.engine.outbox import Outbox
-from snapline.engine.shell import SlotShell
 from snapline.engine.watermarks import Watermarks
-from snapline.ids import ChannelId, Millis, Seq
+from snapline.errors import OperatorFailed
+from snapline.ids import ChannelId, Millis, Seq, checkpoint_label, operator_of
 from snapline.journal.entry import Handled, Stamped
 from snapline.storage.api import Egress, Life, MessageLog
 
@@ -52,32 +55,6 @@ WATERMARKS = "@watermarks"
 """The engine's own part of a snapshot, beside those of the operator."""
 
 NOTHING = Batch({}, 0)
-
-
-class Host(Protocol):
-    """What a task asks of its slot."""
-
-    shell: SlotShell
-
-    def send(self, channel: Channel, payload: Message | Marker) -> None:
-        """Send on an output."""
-        ...
-
-    def overtake(self, channel: Channel, marker: Marker) -> list[Message]:
-        """Send a marker ahead of output that has not left; return what it passed."""
-        ...
-
-    def queued(self, channel: ChannelId) -> Iterable[Message | Marker]:
-        """What has arrived on an input and was not taken yet."""
-        ...
-
-    def set_timer(self, life: Life, timer: Timer, delay_ms: Millis) -> None:
-        """Set a timer of the task's protocol."""
-        ...
-
-    def cancel_timer(self, life: Life, timer: Timer) -> None:
-        """Cancel one."""
-        ...
 
 
 class Task:
@@ -98,6 +75,10 @@ class Task:
         self.protocol = protocol
         self.host = host
         self.operator: Operator = plan.operator()
+        name = operator_of(plan.task)
+        self.guard = Guard(name, self.operator)
+        #: the operators that it consists of: the first reads, the last puts out
+        self.names = self.operator.names if isinstance(self.operator, Chain) else (name,)
         self.inputs = {channel.id: channel for channel in job.topology.inputs[plan.task]}
         self.outputs = job.topology.outputs[plan.task]
         self.received: dict[ChannelId, Seq] = dict.fromkeys(self.inputs, 0)
@@ -199,7 +180,11 @@ class Task:
         outputs: list[tuple[str, Batch]] = []
         batches = [message.batch for message in messages if message.batch.length]
         if batches:
-            outputs += self.operator.process(self.inputs[channel].port, concat(batches))
+            try:
+                outputs += self.guard.process(self.inputs[channel].port, concat(batches))
+            except OperatorFailed as failed:
+                failed.where = _numbers(messages)
+                raise
         rose = False
         for message in messages:
             rose |= self.watermarks.advance(channel, message.watermark)
@@ -209,7 +194,11 @@ class Task:
         """The operator has put this out; if the watermark rose, what that makes it put out follows."""
         low = self.watermarks.low
         if rose and self.operator.uses_time:
-            outputs += self.operator.on_watermark(low)
+            try:
+                outputs += self.guard.on_watermark(low)
+            except OperatorFailed as failed:
+                failed.where = f"the watermark {low}"
+                raise
         if self.egress is None:
             self.emit(outputs, low if rose else None)
             return
@@ -228,7 +217,7 @@ class Task:
             due = ingress.due_through(partition, now_ms)
             stop = min(due, offset + self.job.settings.batch_max_records)
             if stop > offset:
-                outputs += self.operator.process(IN, ingress.read(partition, offset, stop))
+                outputs += self._read(partition, offset, stop)
                 self.offsets[partition] = stop
                 records += stop - offset
         marks = [ingress.watermark(partition, offset) for partition, offset in self.offsets.items()]
@@ -239,6 +228,20 @@ class Task:
         self._put_out(outputs, rose)
         self.host.shell.ingested(records)
         return records
+
+    def _read(self, partition: int, offset: int, stop: int) -> Sequence[tuple[str, Batch]]:
+        ingress = self.plan.ingress
+        assert ingress is not None
+        source = self.names[0]
+        try:
+            try:
+                batch = ingress.read(partition, offset, stop)
+            except Exception as error:
+                raise blame(source, error, ingress, "read") from error
+            return self.guard.process(IN, batch)
+        except OperatorFailed as failed:
+            failed.where = f"records {offset} to {stop - 1} of partition {partition} of '{source}'"
+            raise
 
     def skip_to_present(self, now_ms: Millis) -> None:
         """Begin at what is due now: what was due before is lost."""
@@ -266,7 +269,10 @@ class Task:
             if batch.length:
                 for route in self.plan.routes:
                     if route.output == name:
-                        parts += split(route, batch)
+                        try:
+                            parts += split(route, batch)
+                        except KeyError as error:
+                            raise _unroutable(self.names[-1], error, batch) from error
         if watermark is None:
             for channel, batch in parts:
                 self.send(channel, batch, self.told.get(channel.id))
@@ -324,7 +330,11 @@ class Task:
 
     def capture(self, *, full: bool) -> Capture:
         """The operator's state, with the engine's own part of it."""
-        capture = self.operator.capture(full=full)
+        try:
+            capture = self.guard.capture(full=full)
+        except OperatorFailed as failed:
+            failed.where = "its own state, which was to be saved"
+            raise
         own = {WATERMARKS: self.watermarks.capture()}
         return replace(capture, parts={**capture.parts, **own})
 
@@ -348,14 +358,30 @@ class Task:
         """Take back a snapshot: a full capture with its deltas, and the counters of the last."""
         own = captures[-1].parts[WATERMARKS]
         self.watermarks.restore(own)
-        self.operator.restore(
-            [
-                Capture(c.full, {n: part for n, part in c.parts.items() if n != WATERMARKS})
-                for c in captures
-            ]
-        )
+        states = [
+            Capture(c.full, {n: part for n, part in c.parts.items() if n != WATERMARKS})
+            for c in captures
+        ]
+        try:
+            self.guard.restore(states)
+        except OperatorFailed as failed:
+            failed.where = f"its state of checkpoint {checkpoint_label(meta.checkpoint)}"
+            raise
         self.sent.update(meta.sent)
         self.received.update(meta.received)
         self.offsets.update(meta.offsets)
         # True of every output, told or not: whatever is older was sent before the snapshot.
         self.told = dict.fromkeys(self.told, self.watermarks.low)
+
+
+def _numbers(messages: Sequence[Message]) -> str:
+    """The input of an operator, as people read it."""
+    first, last = messages[0].seq, messages[-1].seq
+    which = f"message {first}" if first == last else f"messages {first} to {last}"
+    return f"{which} of {messages[0].channel}"
+
+
+def _unroutable(operator: str, error: KeyError, batch: Batch) -> OperatorFailed:
+    """A batch lacks the column by which it is to be sent on."""
+    text = f"its output has no column {error} to key by: it has {', '.join(batch.columns)}"
+    return OperatorFailed(operator, "KeyError", text)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from snapline.chaos.faults import Fault, check, describe, parse, start_ms
 from snapline.dataflow.graph import Dataflow
 from snapline.engine.job import Job
-from snapline.errors import StoreUnavailable, UsageError
+from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageError
 from snapline.ids import Millis
 from snapline.judge.run_directory import Ending, judge
 from snapline.runs.finished import Run, write_result
@@ -189,15 +189,10 @@ def _drive(
     interruption: Interruption,
 ) -> tuple[str | None, str]:
     """Run a job; the problem that ended it early, if any, and who decided."""
-
-    def give_up(why: str) -> None:
-        driver.loop.post(lambda: driver.finish(why))
-
-    slots = SparkSlots(session, give_up)
     driver = Driver(
         job,
         directory,
-        slots,
+        SparkSlots(session),
         spares=spec.spares,
         origin_s=spec.origin_s,
         timeouts=timeouts,
@@ -214,7 +209,20 @@ def _drive(
 
     driver.on_begin = begin
     interruption.pass_on(lambda: driver.loop.post(driver.interrupt))
-    return driver.run(), driver.tenure.author
+    problem = driver.run()
+    if driver.raised is not None:
+        raise flow_failed(driver.raised, directory)
+    return problem, driver.tenure.author
+
+
+def flow_failed(raised: OperatorFailed, directory: RunDirectory) -> FlowFailed:
+    """What to tell the user whose dataflow cannot run: the run stays, and can be resumed."""
+    story = (
+        f"{raised}. Starting again did not help. The traceback is in {directory.errors}. Once the dataflow "
+        f"is mended, go on with: snapline run --resume {directory.path}"
+    )
+    where = ", ".join(filter(None, (raised.code, raised.where)))
+    return FlowFailed(story, raised.operator, where, raised.cause)
 
 
 def default_slots() -> int:

@@ -11,7 +11,6 @@ import os
 import random
 import signal
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
@@ -20,6 +19,7 @@ from snapline.engine import control
 from snapline.engine.coordinator import Coordinator
 from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, Ticket
+from snapline.errors import OperatorFailed
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.runtime import words
@@ -27,8 +27,10 @@ from snapline.runtime.decisions import Decisions
 from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
 from snapline.runtime.launcher import Launcher
+from snapline.runtime.launches import Launches
 from snapline.runtime.listener import is_here
-from snapline.runtime.registered import Member, Timeouts
+from snapline.runtime.registered import Member, Roster, Timeouts
+from snapline.runtime.restart import GivenUp, RestartStrategy
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.slot_process import SlotSpec
 from snapline.runtime.tenure import Tenure
@@ -38,9 +40,6 @@ from snapline.runtime.wire import Wire
 from snapline.storage.api import Extent
 
 __all__ = ["Driver", "Timeouts"]
-
-SPARE_AGAIN_S = 2.0
-"""When a spare that was used is replaced: not at once, while all cores are needed to restore."""
 
 
 class Driver:
@@ -67,7 +66,6 @@ class Driver:
         self.job = self.tenure.job
         self.directory = directory
         self.launcher = launcher
-        self.spares = spares
         self.resumed = origin_s is not None  #: whether input is due already
         self.begun = False  #: whether all slots have run
         self.origin_s = time.time() if origin_s is None else origin_s
@@ -88,32 +86,29 @@ class Driver:
         self.journal_file = JournalFile(
             directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl"
         )
-        self.members: dict[Connection, Member] = {}
-        self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
+        self.roster = Roster(len(job.slots), spares)
+        self.members, self.wanted = self.roster.members, self.roster.wanted
         self.finished = False
         self.problem: str | None = None
+        self.raised: OperatorFailed | None = None  #: what the dataflow did, if that is the problem
+        lines = job.protocol.checkpoints
+        self.strategy = RestartStrategy(self.timeouts.restarts, lines=lines)
+        self.launches = Launches(self, launcher, self.timeouts, self.loop.after)
         self.engine = Coordinator(self.job, self, self.tenure.author, self.tenure.past)
 
     def run(self) -> str | None:
         """Run the job; the problem that ended it early, if there was one. Raises RunDamaged, Deposed."""
-        timeouts = self.timeouts
-        spec = SlotSpec(
-            self.listener.address,
-            str(self.directory.path),
-            self.job,
-            timeouts.heartbeat_s,
-            timeouts.lease_s,
-            self.detail,
-        )
-        self.launcher.start(spec, self.secret)
+        beat_s, lease_s = self.timeouts.heartbeat_s, self.timeouts.lease_s
+        here, path = self.listener.address, str(self.directory.path)
+        spec = SlotSpec(here, path, self.job, beat_s, lease_s, self.detail)
+        ended = self.launches.ended
+        self.launcher.start(spec, self.secret, lambda *end: self.loop.post(lambda: ended(*end)))
         self.tenure.begin()
         if self.resumed:
             self.note(COORDINATOR, self.engine.epoch, "coordinator-resumed", {})
         try:
             self.engine.start()
-            for _ in range(self.spares):
-                self.launcher.launch()
-            self.loop.after(timeouts.register_s, self._check_registered)
+            self.launches.fill()  # spares; slots are launched once the first epoch is decided
             self._beat(0, time.monotonic())
             while not self.finished:
                 self.loop.poll(None)
@@ -145,32 +140,19 @@ class Driver:
         self.loop.close()
 
     def _send_away(self, member: Member) -> None:
-        member.connection.send(self.wire.pack(words.Leave("the job is over")))
-
-    def _check_registered(self) -> None:
-        if self.wanted:
-            trouble = self.launcher.trouble()
-            self.finish(
-                f"only {len(self.job.slots) - len(self.wanted)} of {len(self.job.slots)} slots have "
-                + (
-                    f"started: {trouble}"
-                    if trouble is not None
-                    else "started: ask for fewer slots, or give Spark more cores"
-                )
-            )
+        member.connection.send(self.wire.pack(words.Leave("nobody needs you")))
 
     def _beat(self, seq: int, due_s: float) -> None:
         now_s = time.monotonic()
-        away = (
-            now_s - due_s > self.timeouts.silence_s / 2
-        )  # who stood still hears late, not nothing
+        # After a stall of our own, heartbeats that wait in the sockets must not count as silence.
+        away = now_s - due_s > self.timeouts.silence_s / 2
         for member in tuple(self.members.values()):
             member.connection.send(self.wire.pack(words.Lease(seq)))
             if away:
                 member.heard_s = now_s
             elif member.silent(now_s, self.timeouts):
-                self.launcher.cancel(member.hello.role)
-                self._gone(member)
+                self.launcher.cancel(member.tag)
+                self._gone(member, "a slot was silent for too long")
         self.timeline.tick()
         self.journal_file.flush()
         self.tenure.beat()
@@ -187,7 +169,8 @@ class Driver:
         word = self.wire.unpack(kind, body)
         member = self.members.get(connection)
         if isinstance(word, words.Hello):
-            self._meet(Member(connection, word, time.monotonic()))
+            launch = self.launches.registered(word.role)
+            self._meet(Member(connection, word, time.monotonic(), *launch))
             return
         if member is None:
             if isinstance(word, words.Heartbeat):
@@ -197,6 +180,8 @@ class Driver:
         if isinstance(word, words.LinkLost):
             life = (word.slot, word.incarnation)
             self.loop.after(self.timeouts.link_s, lambda: self._cut_off(member, life))
+        elif isinstance(word, words.Failed):
+            self._fails(member, word)
         elif isinstance(word, words.Pulse):
             if member.life is not None:
                 self.timeline.pulse(member.life[0], word)
@@ -208,14 +193,20 @@ class Driver:
     def lost(self, connection: Connection, reason: str) -> None:
         """A process is gone."""
         if member := self.members.get(connection):
-            self._gone(member)
+            self._gone(member, f"a slot is gone: {reason}")
+
+    def _fails(self, member: Member, word: words.Failed) -> None:
+        member.last_words = word  # it is gone in a moment
+        if not self.finished:
+            detail = {"kind": word.kind, "operator": word.operator}
+            self.note(f"process/{member.hello.pid}", word.epoch, "failed", detail)
 
     def _meet(self, member: Member) -> None:
         self.members[member.connection] = member
-        if self.finished:
-            self._send_away(member)
-        elif self.wanted:
+        if self.wanted and not self.finished:
             self._assign(member)
+        elif self.finished or self.roster.superfluous(member):
+            self._send_away(member)  # it comes too late: another has taken its place
         else:
             member.connection.send(self.wire.pack(words.BecomeSpare()))
 
@@ -224,30 +215,31 @@ class Driver:
         member.connection.send(self.wire.pack(words.Assign(*member.life)))
         self.engine.registered_slot(*member.life)
 
-    def _gone(self, member: Member) -> None:
+    def _gone(self, member: Member, reason: str) -> None:
         self.members.pop(member.connection, None)
         member.connection.close()
         if self.finished:
             return
-        if member.life is not None:
+        if member.life is None:
+            self.launches.spare_used()
+            return
+        self.launches.failed(member.failure(reason))  # BEFORE: it says when the next may come
+        if not self.finished:
             self.engine.lost(*member.life)
-        else:
-            self._launch_spare()
 
     def _cut_off(self, witness: Member, life: tuple[SlotId, Incarnation]) -> None:
         """Two living slots have lost each other: give one up, and not the one that complained first."""
         if witness.connection not in self.members or self.finished:
             return
-        for member in [member for member in self.members.values() if member.life == life]:
+        if member := self.roster.of(life):
             detail = {"incarnation": life[1], "witness": witness.life}
             self.note(f"slot/{life[0]}", self.engine.epoch, "cut off", detail)
-            self.launcher.cancel(member.hello.role)
-            self._gone(member)
+            self.launcher.cancel(member.tag)
+            self._gone(member, "a slot has lost its connection with another")
 
     def member(self, slot: SlotId) -> Member | None:
         """The process of the present life of a slot, if it is there."""
-        life = (slot, self.engine.members.incarnations[slot])
-        return next((member for member in self.members.values() if member.life == life), None)
+        return self.roster.of((slot, self.engine.members.incarnations[slot]))
 
     def pid(self, slot: SlotId) -> int | None:
         """The number of that process, if it runs on this machine; else nothing can be done to it."""
@@ -260,19 +252,22 @@ class Driver:
             return None
         return member.hello.pid
 
+    def strike(self, *slots: SlotId) -> None:
+        """A fault is done to these slots: if it ends their present lives, that was asked for."""
+        for member in filter(None, map(self.member, slots)):
+            member.struck = True
+
     def kill(self, slot: SlotId, how: int = signal.SIGKILL, **why: str) -> None:
         """Send a signal to a slot, if it lives."""
         pid = self.pid(slot)
-        actor, detail = f"slot/{slot}", {"signal": int(how), **why}
-        if pid is None:
-            self.note(actor, self.engine.epoch, "missed", detail)
-            return
-        # It may be gone, and its connection does not know it yet.
+        what, detail = "missed", {"signal": int(how), **why}
+        # A process that is gone may still have a connection that does not know it yet.
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, how)
-            stopped = how == signal.SIGSTOP
-            what = "paused" if stopped else "killed"
-            self.note(actor, self.engine.epoch, what, {"pid": pid, **detail})
+            if pid is not None:
+                self.strike(slot)
+                os.kill(pid, how)
+                what, detail["pid"] = "paused" if how == signal.SIGSTOP else "killed", pid
+        self.note(f"slot/{slot}", self.engine.epoch, what, detail)
 
     def wake(self, pid: int) -> None:
         """Let a process that was stopped go on, if it still exists."""
@@ -305,23 +300,33 @@ class Driver:
 
     def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
         """Write down a `Happened`, and tell who listens."""
+        if what == "decided" and detail["epoch"] == epoch:  # a new line, not a new epoch
+            self.strategy.progress()
         happened = Happened(self.now_us(), actor, epoch, what, detail)
         self.journal(happened)
         self.on_event(happened)
 
     def send(self, slot: SlotId, incarnation: Incarnation, order: control.Order) -> None:
         """Give an order to a life of a slot, if it is there."""
-        for member in self.members.values():
-            if member.life == (slot, incarnation):
-                if isinstance(order, control.Go | control.Replaced):
-                    member.connection.send(self.wire.pack(self._peers()))
-                if isinstance(order, control.Go):
-                    member.connection.send(self.wire.pack(self._begin()))
-                elif isinstance(order, control.Restore) and (self.begun or self.resumed):
-                    # Whoever restores in the middle of a run has to know what time it is.
-                    member.connection.send(self.wire.pack(self._origin()))
-                member.restoring |= isinstance(order, control.Restore)
-                member.connection.send(self.wire.pack(order))
+        member = self.roster.of((slot, incarnation))
+        if member is None:
+            return
+        said: list[words.Word] = [order]
+        if isinstance(order, control.Restore):
+            member.restoring, member.running = True, False
+            self.strategy.stands(time.monotonic())
+            if self.begun or self.resumed:
+                # Whoever restores in the middle of a run has to know what time it is.
+                said.insert(0, self._origin())
+        elif isinstance(order, control.Replaced):
+            said.insert(0, self.roster.peers())
+        elif isinstance(order, control.Go):
+            said = [self.roster.peers(), self._begin(), order]
+            member.running = True
+            if self.roster.running:
+                self.strategy.runs(time.monotonic())
+        for word in said:
+            member.connection.send(self.wire.pack(word))
 
     def _begin(self) -> words.Begin:
         """Input is due from the moment on at which all slots run for the first time."""
@@ -335,33 +340,32 @@ class Driver:
     def _origin(self) -> words.Begin:
         return words.Begin(int(self.origin_s * 1000))
 
-    def _peers(self) -> words.Peers:
-        return words.Peers(
-            {
-                member.life[0]: words.Peer(member.life[1], member.hello.host, member.hello.port)
-                for member in self.members.values()
-                if member.life is not None
-            }
-        )
+    # The staff: which processes there are, and which are missing.
 
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Find a process for a life: a spare, or a new one."""
         self.wanted.append((slot, incarnation))
-        spares = [member for member in self.members.values() if member.life is None]
-        if len(self.wanted) > len(spares):
-            self.launcher.launch()
-            return
-        spare = spares[len(self.wanted) - 1]
-        self.loop.post(lambda: self._assign_spare(spare))
-        self.loop.after(SPARE_AGAIN_S, self._launch_spare)
-
-    def _launch_spare(self) -> None:
-        if not self.finished:
-            self.launcher.launch()
+        spares = self.roster.idle()
+        if len(self.wanted) <= len(spares):
+            spare = spares[len(self.wanted) - 1]
+            self.loop.post(lambda: self._assign_spare(spare))
+            self.launches.spare_used()
+        self.launches.fill()
 
     def _assign_spare(self, member: Member) -> None:
         if self.wanted and member.connection in self.members and member.life is None:
             self._assign(member)
+
+    def tell(self, reason: str) -> None:
+        """Write down that a process did not come."""
+        self.note(COORDINATOR, self.engine.epoch, "not started", {"because": reason})
+
+    def give_up(self, end: GivenUp) -> None:
+        """No process is started any more."""
+        self.raised = end.raised
+        problem = "the dataflow itself fails" if end.raised else end.story
+        self.note(COORDINATOR, self.engine.epoch, "stopped", {"problem": problem})
+        self.finish(end.story)
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision in the background, unless its number is taken."""

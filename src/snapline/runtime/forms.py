@@ -100,7 +100,7 @@ class Record(Form):
     kind: type
 
 
-def record(kind: type, **forms: Form) -> Record:
+def record(kind: type, /, **forms: Form) -> Record:
     """The form of a dataclass. Every field of it is declared, or nothing starts."""
     declared = [field.name for field in dataclasses.fields(kind)]
     if sorted(declared) != sorted(forms):

@@ -160,6 +160,7 @@ class Injector:
         elif (executor := executor_of(pid)) is None:
             self.driver.finish(f"'{fault}' cannot be done: {NO_EXECUTOR}")
         else:
+            self.driver.strike(*self.driver.job.slots)  # who else worked for it is not asked
             os.kill(executor, signal.SIGKILL)
             detail = {"pid": executor, "signal": int(signal.SIGKILL), "fault": str(fault)}
             self._note(actor, "killed", **detail)
@@ -174,6 +175,7 @@ class Injector:
 
     def _pause_driver(self, fault: PauseCoordinator | PauseDriver) -> None:
         """The loop stands still; nobody takes over, because a real run has one driver."""
+        self.driver.strike(*self.driver.job.slots)  # their leases may lapse
         self._note(COORDINATOR, "paused", fault=str(fault))
         self.driver.journal_file.flush()
         time.sleep(fault.for_ms / 1000)
@@ -193,6 +195,7 @@ class Injector:
         known = [self.driver.member(other) for other in others if other is not None]
         lives = dict(member.life for member in known if member is not None and member.life)
         patience_ms = int(self.driver.timeouts.silence_s * 1000)
+        self.driver.strike(*slots, *lives)
         cut = words.Cut(lives, None in others, fault.for_ms, patience_ms)
         other = others[0] if len(others) == 1 and others[0] is not None else peers(others)
         for slot in slots:
@@ -206,6 +209,7 @@ class Injector:
         if member is None:
             self._note(f"slot/{slot}", "missed", fault=str(fault))
             return False
+        self.driver.strike(slot)
         member.connection.send(self.driver.wire.pack(word))
         return True
 

@@ -4,13 +4,16 @@ Everything but the start of a process is as on Spark. What a process is to run c
 input, so neither the secret of the run nor its job is left on disk or seen in a list of processes.
 """
 
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from contextlib import suppress
 from typing import Any
 
 from pyspark import cloudpickle
 
+from snapline.runtime.launcher import OnExit
 from snapline.runtime.slot_process import SlotSpec
 
 PROGRAM = """
@@ -21,45 +24,53 @@ SlotProcess(*pickle.load(sys.stdin.buffer), sys.argv[1]).run()
 
 
 class ProcessSlots:
-    """Starts one process per slot; after so many launches the slots are given up as hopeless."""
+    """Starts one process per slot."""
 
-    def __init__(
-        self,
-        on_hopeless: Callable[[str], None],
-        *,
-        program: str = PROGRAM,
-        launches_max: int = 12,
-    ) -> None:
-        self._on_hopeless = on_hopeless
+    def __init__(self, *, program: str = PROGRAM) -> None:
         self._program = program
-        self._launches_max = launches_max
         self._told = b""
+        self._on_exit: OnExit = lambda tag, why: None
+        self._waiting: list[threading.Thread] = []
+        self._complaints: dict[str, str] = {}  #: what each said last on its standard error
         self.processes: dict[str, subprocess.Popen[bytes]] = {}  #: by tag
 
-    def start(self, spec: SlotSpec, secret: bytes) -> None:
-        """Remember what the processes are to run, and the secret of the run."""
+    def start(self, spec: SlotSpec, secret: bytes, on_exit: OnExit) -> None:
+        """Remember what the processes are to run, and who is told when one has ended."""
         pickler: Any = cloudpickle  # it has no types
         self._told = pickler.dumps((spec, secret))
+        self._on_exit = on_exit
 
-    def launch(self) -> None:
-        """Start one more process."""
+    def launch(self) -> str:
+        """Start one more process; its tag."""
         tag = f"process-{len(self.processes)}"
-        if len(self.processes) >= self._launches_max:
-            self._on_hopeless("the slots do not run")
-            return
         process = subprocess.Popen(
             [sys.executable, "-c", self._program, tag],
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        assert process.stdin is not None
-        process.stdin.write(self._told)
-        process.stdin.close()
         self.processes[tag] = process
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):  # it is gone already, and `_wait` says why
+            process.stdin.write(self._told)
+            process.stdin.close()
+        waiting = threading.Thread(target=self._wait, args=(tag, process), name=tag, daemon=True)
+        self._waiting.append(waiting)
+        waiting.start()
+        return tag
 
-    def trouble(self) -> str | None:
-        """Why no process could run: `complaints` knows, once they have ended."""
-        return None
+    def _wait(self, tag: str, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        with process.stderr:
+            said = process.stderr.read().decode().strip().rpartition("\n")[2]
+        if said:
+            self._complaints[tag] = said
+        # Not waited for: whoever wants to know what it has computed can still ask the kernel.
+        ending = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        if ending is not None and ending.si_code != os.CLD_EXITED:
+            said = f"a process was killed by signal {ending.si_status}"
+        elif ending is not None and ending.si_status and not said:
+            said = f"a process ended with exit code {ending.si_status}"
+        self._on_exit(tag, said or None)
 
     def cancel(self, tag: str) -> None:
         """End a process, even if it stands still."""
@@ -72,12 +83,8 @@ class ProcessSlots:
 
     def complaints(self) -> list[str]:
         """What the processes said before they ended, each its last line; all have ended."""
-        found = []
+        for waiting in self._waiting:
+            waiting.join()
         for process in self.processes.values():
-            assert process.stderr is not None
-            said = process.stderr.read().decode().strip()
-            process.stderr.close()
             process.wait()
-            if said:
-                found.append(said.rpartition("\n")[2])
-        return found
+        return [self._complaints[tag] for tag in self.processes if tag in self._complaints]

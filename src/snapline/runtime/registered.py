@@ -1,15 +1,18 @@
 """The processes that have registered with the driver, and how patient it is with them."""
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
 from snapline.ids import Incarnation, SlotId
 from snapline.runtime.connection import Connection
-from snapline.runtime.words import Hello
+from snapline.runtime.last_words import failure_of
+from snapline.runtime.restart import Failure, RestartPolicy
+from snapline.runtime.words import Failed, Hello, Peer, Peers
 
 
 @dataclass(slots=True)
 class Timeouts:
-    """How quickly silence is noticed, in seconds."""
+    """How patient the driver is with its processes; seconds, mostly."""
 
     heartbeat_s: float = 0.2
     silence_s: float = 2.0
@@ -17,6 +20,7 @@ class Timeouts:
     register_s: float = 60.0
     link_s: float = 0.5  # for a slot's own end to explain why another has lost it
     restore_s: float = 15.0  # while a slot loads its state it may be silent for longer
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
 
 @dataclass(slots=True, eq=False)
@@ -26,10 +30,72 @@ class Member:
     connection: Connection
     hello: Hello
     heard_s: float
+    tag: str  # of the launch
+    started_s: float  # when it was launched
     life: tuple[SlotId, Incarnation] | None = None  # None: a spare
     restoring: bool = False  # it was told to, and has not said that it is done
+    running: bool = False  # it was told to go
+    struck: bool = False  # a fault was done to it
+    last_words: Failed | None = None
 
     def silent(self, now_s: float, timeouts: Timeouts) -> bool:
         """Whether nothing was heard of it for too long."""
         patience_s = timeouts.restore_s if self.restoring else timeouts.silence_s
         return now_s - self.heard_s > patience_s
+
+    def failure(self, reason: str) -> Failure:
+        """What its end means to the restart strategy; it may have said itself why."""
+        if self.last_words is None:
+            return Failure(self.tag, reason, self.started_s, self.struck)
+        return failure_of(self.last_words, self.tag, self.started_s, planned=self.struck)
+
+
+class Roster:
+    """Who has registered, and which lives have no process."""
+
+    def __init__(self, slots: int, spares: int) -> None:
+        self.slots = slots
+        self.spares = spares
+        self.members: dict[Connection, Member] = {}
+        self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
+
+    def idle(self) -> list[Member]:
+        """The spares."""
+        return [member for member in self.members.values() if member.life is None]
+
+    def vacant(self) -> tuple[int, int]:
+        """How many lives have no process, and how many spares are missing."""
+        idle, lives = len(self.idle()), len(self.wanted)
+        return max(0, lives - idle), max(0, self.spares - max(0, idle - lives))
+
+    def superfluous(self, member: Member) -> bool:
+        """Whether a process that has come can be sent away.
+
+        A copy that Spark has made of a living one, because it speculates, cannot: where one of the two
+        returns, Spark ends the other.
+        """
+        same = sum(other.tag == member.tag for other in self.members.values())
+        return len(self.members) > self.slots + self.spares and same == 1
+
+    @property
+    def running(self) -> bool:
+        """Whether all slots run."""
+        return sum(member.running for member in self.members.values()) == self.slots
+
+    def of(self, life: tuple[SlotId, Incarnation]) -> Member | None:
+        """The process of a life, if it is there."""
+        return next((member for member in self.members.values() if member.life == life), None)
+
+    def peers(self) -> Peers:
+        """Where the slots are that are there."""
+        return Peers(
+            {
+                member.life[0]: Peer(member.life[1], member.hello.host, member.hello.port)
+                for member in self.members.values()
+                if member.life is not None
+            }
+        )
+
+    def __str__(self) -> str:
+        """How many slots have started."""
+        return f"only {self.slots - len(self.wanted)} of {self.slots} slots"

@@ -8,6 +8,7 @@ store/        snapshots, decisions and verdicts; renamed to store.away.* while i
 logs/         the senders' message logs
 output/       egress files and manifests
 journal/      what happened, one file per process
+errors/       the traceback of every life of a slot that an exception has ended
 result.json   verdict and figures, once the run is over; the ledger says whether it counts (`results`)
 
 The JSON files are written whole, durably, and with a digest of what they say, which is checked where they
@@ -27,6 +28,7 @@ from typing import Any
 from uuid import uuid4
 
 from snapline.errors import StoreUnavailable, UsageError
+from snapline.ids import Incarnation, SlotId
 from snapline.runtime.results import canonical, settled
 from snapline.storage.codec import digest_of
 from snapline.storage.files import FileLogs, FileOutlet, FileStore, Trouble, TroubledStore
@@ -242,6 +244,16 @@ class RunDirectory:
     def outlet(self) -> FileOutlet:
         """The output."""
         return FileOutlet(self.path / "output")
+
+    def write_error(self, slot: SlotId, incarnation: Incarnation, story: str) -> None:
+        """Write the traceback down that has ended a life of a slot."""
+        make_directory(self.errors)
+        write_whole(self.errors / f"slot-{slot}.{incarnation}.txt", story)
+
+    @property
+    def errors(self) -> Path:
+        """Where the tracebacks are."""
+        return self.path / "errors"
 
 
 def run_directories(runs: Path) -> list[Path]:

@@ -6,10 +6,12 @@ real sockets, files and clocks. It exits when the driver says so, when the conne
 its lease lapses: a dead driver leaves nobody behind.
 """
 
+import contextlib
 import gc
 import os
 import random
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from snapline.engine import control
 from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, Ticket
 from snapline.engine.slot import Slot
+from snapline.errors import OperatorFailed
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.journal.entry import Entry, Happened
 from snapline.runtime import words
@@ -29,12 +32,16 @@ from snapline.runtime.allocator import give_memory_back
 from snapline.runtime.background import Background
 from snapline.runtime.framing import Body, WireError
 from snapline.runtime.journal_file import Detail, JournalFile
+from snapline.runtime.last_words import last_word
 from snapline.runtime.meter import Meter
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.transport import Connection, Listener, Loop, dial
 from snapline.runtime.weather import Weather, Who
 from snapline.runtime.wire import Wire
 from snapline.storage.api import Egress, Life, MessageLog
+
+LAST_WORDS_S = 1.0
+"""How long a process that fails waits until the driver has heard why."""
 
 STEPS_PER_POLL = 64
 """Inputs taken before the sockets are looked at again."""
@@ -86,6 +93,13 @@ class SlotProcess:
         gc.freeze()  # what was imported and unpickled stays: no collection looks at it again
         try:
             self._live()
+        except OperatorFailed as failed:
+            # The driver tells it. Raised again here it would only bring a traceback of Spark's with it.
+            if not self._say_why(failed):
+                raise
+        except Exception as error:
+            self._say_why(error)
+            raise
         finally:
             self._close()
 
@@ -104,6 +118,22 @@ class SlotProcess:
         self._publish_at_once()
         self._pulse()
         self.loop.poll(0)
+
+    def _say_why(self, error: Exception) -> bool:
+        """Tell the driver what ends this process, and write it down; False if nobody has heard it."""
+        if self.engine is None or self.boss.closed:
+            return False
+        engine, self.engine = self.engine, None
+        self.boss.send(self.wire.pack(last_word(error, engine.epoch)))
+        engine.epoch = -1  # whatever was asked for is not answered any more
+        with contextlib.suppress(OSError):  # a full disk, perhaps
+            story = "".join(traceback.format_exception(error))
+            self.directory.write_error(engine.slot, engine.incarnation, story)
+        self.boss.finish(LAST_WORDS_S)
+        while not self.boss.closed:
+            with contextlib.suppress(Exception):  # what comes now is of no interest
+                self.loop.poll(LAST_WORDS_S)
+        return True
 
     def _connections(self) -> Iterator[tuple[Connection, Who]]:
         """All of them, and who is at the other end; None is the driver."""

@@ -134,6 +134,18 @@ class LinkLost:
 
 
 @dataclass(frozen=True, slots=True)
+class Failed:
+    """The last word of a slot that ends because of an exception."""
+
+    epoch: Epoch
+    kind: str  # of the exception
+    text: str
+    operator: str  # whose code raised it; empty: it is none of the dataflow's
+    code: str  # the file and the line of that code
+    where: str  # the input that it was given
+
+
+@dataclass(frozen=True, slots=True)
 class Slow:
     """For so long, all that you send or receive takes longer: a fault, done on purpose."""
 
@@ -163,6 +175,7 @@ Greeting: TypeAlias = (
     | Lease
     | PeerHello
     | LinkLost
+    | Failed
     | Slow
     | Cut
 )
@@ -227,6 +240,7 @@ _WORD: Final[Form] = tagged(
     record(Lease, seq=INT),
     record(PeerHello, slot=INT, incarnation=INT),
     record(LinkLost, slot=INT, incarnation=INT),
+    record(Failed, epoch=INT, kind=TEXT, text=TEXT, operator=TEXT, code=TEXT, where=TEXT),
     record(Slow, delay_ms=INT, for_ms=INT),
     record(Cut, lives=by_number(INT), coordinator=FLAG, for_ms=INT, patience_ms=INT),
     # Orders.

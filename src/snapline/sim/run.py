@@ -20,7 +20,13 @@ from snapline.core.topology import Topology
 from snapline.dataflow.graph import deploy
 from snapline.durations import write_duration
 from snapline.engine.job import Job, Settings
-from snapline.errors import InvariantBroken, ProtocolViolation, StorageError, UsageError
+from snapline.errors import (
+    InvariantBroken,
+    OperatorFailed,
+    ProtocolViolation,
+    StorageError,
+    UsageError,
+)
 from snapline.ids import Millis
 from snapline.journal.entry import Entry
 from snapline.protocols import PROTOCOLS, refusal
@@ -190,7 +196,7 @@ def simulate(
         problems = _judge_end(case, world)
     except InvariantBroken as error:
         violation = Violation(error.name, error.story)
-    except (ProtocolViolation, StorageError) as error:
+    except (OperatorFailed, ProtocolViolation, StorageError) as error:
         violation = Violation(type(error).__name__, str(error))
     return Outcome(
         case,

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from snapline.batch import Batch, Column, Schema
+from snapline.dataflow.guard import check_batch
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.storage.api import Ingress
@@ -31,6 +32,7 @@ def generated(rule: Rule, *, rate: int, name: str = "records") -> GeneratedFeed:
 
 def _follow(rule: Rule, params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
     columns = Batch.of(**rule(offsets * params.partitions + partition)).columns
+    check_batch(Batch(columns, len(offsets)), "the rule returned")
     taken = [name for name in ("id", "time") if name in columns]
     if taken:
         raise UsageError(f"a rule cannot make the column {taken[0]}: every record has one already")

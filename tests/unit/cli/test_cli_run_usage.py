@@ -8,10 +8,11 @@ import pytest
 
 from snapline import cli
 from snapline.cli import main
-from snapline.errors import UsageError
+from snapline.errors import FlowFailed, UsageError
 from snapline.runs import run as run_module
 from snapline.runs.finished import spec_of
 from snapline.runtime import generate
+from snapline.runtime.restart import RestartPolicy
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import Spec
 
@@ -81,6 +82,9 @@ def refused(snapline, tmp_path, *arguments):
         (("run", "q12", "--interval", "-3s"), "--interval"),
         (("run", "q12", "--duration", "0s"), "--duration is from 1ms to 8760h, not 0s"),
         (("run", "q12", "--heartbeat", "1s", "--silence", "1s"), "at least two heartbeats"),
+        (("run", "q12", "--restart-failures", "0"), "--restart-failures is at least 1"),
+        (("run", "q12", "--restart-window", "0s"), "--restart-window"),
+        (("run", "q12", "--restart-window", "soon"), "restart-window"),
         (("run", "q12", "--input", "nowhere"), "holds no input"),
         (("run", "q12", "--input", "nowhere", "--hot", "5"), "--hot is for input that is made now"),
         (("run", "q12", "--size", "huge"), "--size is full or small, not 'huge'"),
@@ -181,3 +185,28 @@ def test_a_run_that_cannot_be_read_is_one_message(snapline, tmp_path, damaged):
     directory = RunDirectory.create(tmp_path / "runs", "q12", "aligned", asdict(Spec("q12")))
     (directory.path / damaged).write_text("{")
     assert damaged in refused(snapline, tmp_path, "runs", "show", directory.name)
+
+
+def test_a_dataflow_that_fails_is_the_users_own_mistake_and_told_in_one_message(
+    snapline, monkeypatch
+):
+    def fail(*args, **options):
+        raise FlowFailed("operator 'map' failed: KeyError: 'x'", "map", "flow.py", "KeyError: 'x'")
+
+    monkeypatch.setattr(run_module, "run", fail)
+    code, out, err = snapline("run", "q12")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[1:] == ["the dataflow failed: operator 'map' failed: KeyError: 'x'"]
+
+
+def test_how_often_is_too_often_is_passed_on(snapline, monkeypatch):
+    asked = []
+
+    def fail(*args, timeouts, **options):
+        asked.append(timeouts.restarts)
+        raise UsageError("enough")
+
+    monkeypatch.setattr(run_module, "run", fail)
+    snapline("run", "q12")
+    snapline("run", "q12", "--restart-failures", "3", "--restart-window", "5s")
+    assert asked == [RestartPolicy(10, 60.0), RestartPolicy(3, 5.0)]

@@ -62,6 +62,7 @@ WORDS = [
     words.Lease(17),
     words.PeerHello(0, 2),
     words.LinkLost(1, 3),
+    words.Failed(3, "KeyError", "'colour'", "map", "flow.py, line 7", "message 3 of a/0>b/1"),
     words.Slow(500, 2_000),
     words.Cut({1: 2, 3: 1}, True, 500, 2_000),
     RESTORE,

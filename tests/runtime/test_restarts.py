@@ -1,0 +1,108 @@
+"""Slots that fail are replaced until it is hopeless, and then the run says why it was given up."""
+
+import os
+import signal
+
+import pytest
+from process_slots import run_processes
+
+from snapline.runtime.driver import Timeouts
+from snapline.runtime.process_slots import PROGRAM
+from snapline.runtime.restart import RestartPolicy
+
+#: a process for which this is true of its tag kills itself before it says anything
+DIES = """
+import os, signal, sys
+if {}:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+#: it lives, but never comes as far as the driver
+HANGS = """
+import sys, time
+if sys.argv[1] == "process-2":
+    time.sleep(600)
+"""
+
+
+def dies(which):
+    return DIES.format(which) + PROGRAM
+
+
+def reasons(outcome):
+    return [entry.detail["because"] for entry in outcome.what("not started")]
+
+
+def kill_after_first_line(slot):
+    """Kill a slot for real, without any fault of the plan, once a line is committed."""
+    killed = []
+
+    def act(driver, entry):
+        if entry.what == "decided" and entry.detail["epoch"] == entry.epoch and not killed:
+            killed.append(driver.pid(slot))
+            os.kill(killed[0], signal.SIGKILL)
+
+    return act
+
+
+@pytest.mark.parametrize("spares", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_replacement_that_dies_before_it_registers_is_replaced(tmp_path, spares):
+    """With a spare, the spare takes over, and what dies is to become the next spare."""
+    first = 2 + spares
+    outcome = run_processes(
+        tmp_path,
+        "aligned",
+        duration_ms=1_500 + 4_500 * spares,
+        spares=spares,
+        program=dies(f"sys.argv[1] == 'process-{first}'"),
+        on_event=kill_after_first_line(1),
+    )
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
+    assert reasons(outcome) == ["a process was killed by signal 9 before it registered"]
+    assert len(outcome.driver.launcher.processes) >= first + 1 + (not spares)
+
+
+def test_a_replacement_that_does_not_register_in_time_is_given_up_and_replaced(tmp_path):
+    strike = kill_after_first_line(1)
+
+    def act(driver, entry):
+        if entry.what == "lost":
+            driver.timeouts.register_s = 0.2  # of the one that is launched now ...
+        elif entry.what == "not started":
+            driver.timeouts.register_s = 60  # ... but not of those that come after it
+        strike(driver, entry)
+
+    outcome = run_processes(
+        tmp_path, "aligned", duration_ms=1_500, program=HANGS + PROGRAM, on_event=act
+    )
+    assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
+    assert reasons(outcome) == ["a process did not register within 0.2 s"]
+    assert outcome.driver.launcher.processes["process-2"].returncode == -signal.SIGKILL
+
+
+def test_where_no_process_ever_comes_the_first_reason_is_said_first(tmp_path):
+    outcome = run_processes(
+        tmp_path,
+        "aligned",
+        program=dies("True"),
+        timeouts=Timeouts(restarts=RestartPolicy(failures=3)),
+    )
+    assert outcome.problem is not None
+    first, _, rest = outcome.problem.partition("; ")
+    assert first == "a process was killed by signal 9 before it registered"
+    assert "3 processes failed" in rest
+    assert len(outcome.driver.launcher.processes) >= 3
+
+
+def test_kills_that_were_asked_for_use_nothing_up(tmp_path):
+    """More of them than failures are allowed, and no line is ever committed."""
+    kills = "\n".join(f"kill slot={n % 2} at={300 + 400 * n}ms" for n in range(4))
+    outcome = run_processes(
+        tmp_path,
+        "none",
+        kills,
+        duration_ms=2_500,
+        timeouts=Timeouts(restarts=RestartPolicy(failures=2)),
+    )
+    assert outcome.problem is None
+    assert len(outcome.what("killed")) + len(outcome.what("missed")) == 4
+    assert len(outcome.lost) >= 2
