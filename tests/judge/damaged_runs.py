@@ -47,8 +47,8 @@ def use_processes(monkeypatch):
     """Let runs have plain processes as slots, and no Spark."""
 
     class Slots(ProcessSlots):
-        def __init__(self, session, give_up):
-            super().__init__(give_up, launches_max=40)
+        def __init__(self, session):
+            super().__init__()
 
         def stop(self):
             super().stop()

@@ -1,5 +1,6 @@
 """Code of a dataflow that raises, or returns what cannot be: who, which line, and on what input."""
 
+import json
 import random
 from pathlib import Path
 
@@ -58,6 +59,10 @@ def raises(batch):
     return {"number": 1}["colour"]  # RAISES
 
 
+def parses(batch):
+    return json.loads("no")  # PARSES
+
+
 def returns(value):
     return lambda batch: value(batch) if callable(value) else value  # RETURNS
 
@@ -69,6 +74,7 @@ BATCH = {"number": np.arange(3), "key": np.arange(3)}
     ("build", "operator", "cause", "code"),
     [
         (lambda s: s.map(raises).sink("c"), "map", "KeyError: 'colour'", "RAISES"),
+        (lambda s: s.map(parses).sink("c"), "map", "JSONDecodeError: Expecting", "PARSES"),
         (lambda s: s.map(returns(None), name="m").sink("c"), "m", "returned None", "RETURNS"),
         (lambda s: s.filter(raises).sink("c"), "filter", "KeyError", "RAISES"),
         (
