@@ -50,9 +50,9 @@ class ProcessSlots:
         )
         self.processes[tag] = process
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # it is gone already, and `_wait` says why
-            process.stdin.write(self._told)
-            process.stdin.close()
+        # One that is gone already is no trouble of ours: `_wait` says why.
+        with suppress(BrokenPipeError), process.stdin as told:
+            told.write(self._told)
         waiting = threading.Thread(target=self._wait, args=(tag, process), name=tag, daemon=True)
         self._waiting.append(waiting)
         waiting.start()
@@ -64,27 +64,34 @@ class ProcessSlots:
             said = process.stderr.read().decode().strip().rpartition("\n")[2]
         if said:
             self._complaints[tag] = said
-        # Not waited for: whoever wants to know what it has computed can still ask the kernel.
-        ending = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        if ending is not None and ending.si_code != os.CLD_EXITED:
-            said = f"a process was killed by signal {ending.si_status}"
-        elif ending is not None and ending.si_status and not said:
-            said = f"a process ended with exit code {ending.si_status}"
-        self._on_exit(tag, said or None)
+        code = _code_of(process)
+        if code < 0:
+            said = f"a process was killed by signal {-code}"
+        self._on_exit(tag, said or (f"a process ended with exit code {code}" if code else None))
 
     def cancel(self, tag: str) -> None:
         """End a process, even if it stands still."""
         self.processes[tag].kill()
 
     def stop(self) -> None:
-        """End all that still run."""
+        """End all that still run, and wait until they are gone."""
         for process in self.processes.values():
             process.kill()
-
-    def complaints(self) -> list[str]:
-        """What the processes said before they ended, each its last line; all have ended."""
         for waiting in self._waiting:
             waiting.join()
         for process in self.processes.values():
             process.wait()
+
+    def complaints(self) -> list[str]:
+        """What the processes said before they ended, each its last line; all have ended."""
         return [self._complaints[tag] for tag in self.processes if tag in self._complaints]
+
+
+def _code_of(process: subprocess.Popen[bytes]) -> int:
+    """How a process has ended; negative: by this signal. Its CPU time can still be asked for."""
+    try:
+        ending = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    except ChildProcessError:  # somebody else has waited for it
+        return process.wait()
+    assert ending is not None
+    return ending.si_status if ending.si_code == os.CLD_EXITED else -ending.si_status
