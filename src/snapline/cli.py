@@ -70,7 +70,7 @@ from snapline.cli_options import (
     WorkloadOption,
 )
 from snapline.cli_request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
-from snapline.cli_run import diagnose, run_on_spark
+from snapline.cli_run import RUN_EXAMPLES, diagnose, run_on_spark
 from snapline.cli_systems import given_options, refuse_options, run_system
 from snapline.durations import millis
 from snapline.errors import FlowFailed, SnaplineError, UsageError
@@ -153,36 +153,6 @@ def explore_command(
     """`snapline explore`."""
     asked = protocol, graph, records, budget
     raise typer.Exit(exploring.explore(*asked, repeat=repeat, as_json=as_json))
-
-
-RUN_EXAMPLES = """[bold]Examples[/bold]
-
-A run of twenty seconds on Spark, with a slot killed for real:
-[cyan]snapline run q12 --faults "kill slot=1 at=8s"[/cyan]
-
-A dataflow of your own, judged by runs without failures:
-[cyan]snapline run my_flow.py:flow --reference --faults "kill slot=0 at=8s"[/cyan]
-
-Ten minutes in which everything keeps breaking:
-[cyan]snapline run q12 --chaos "seed=7 intensity=high" --duration 10m[/cyan]
-
-Faults from a file:
-[cyan]snapline run q12 --faults @plan.txt[/cyan]
-
-A fifth of the bids from one bidder, another one every five seconds:
-[cyan]snapline run q12 --hot 20 --hot-moves 5s[/cyan]
-
-Outputs that name the events behind them, and more events that come late:
-[cyan]snapline run sst --set disorder=3s --set resources=100 --faults "kill slot=1 at=8s"[/cyan]
-
-Another protocol, killed again while it recovers:
-[cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=8s; kill slot=0 on=recovery"[/cyan]
-
-Another system, and what a killed driver does to it:
-[cyan]snapline run sst --system structured-streaming --faults "kill driver at=20s"[/cyan]
-
-Go on after the driver was killed:
-[cyan]snapline run --resume last[/cyan]"""
 
 
 @app.command("run", epilog=RUN_EXAMPLES)

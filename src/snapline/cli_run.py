@@ -22,6 +22,36 @@ KEPT, BROKEN, UNKNOWN = 0, 1, 3
 EXIT = {"yes": KEPT, "no": BROKEN, "unknown": UNKNOWN}
 
 
+RUN_EXAMPLES = """[bold]Examples[/bold]
+
+A run of twenty seconds on Spark, with a slot killed for real:
+[cyan]snapline run q12 --faults "kill slot=1 at=8s"[/cyan]
+
+A dataflow of your own, judged by runs without failures:
+[cyan]snapline run my_flow.py:flow --reference --faults "kill slot=0 at=8s"[/cyan]
+
+Ten minutes in which everything keeps breaking:
+[cyan]snapline run q12 --chaos "seed=7 intensity=high" --duration 10m[/cyan]
+
+Faults from a file:
+[cyan]snapline run q12 --faults @plan.txt[/cyan]
+
+A fifth of the bids from one bidder, another one every five seconds:
+[cyan]snapline run q12 --hot 20 --hot-moves 5s[/cyan]
+
+Outputs that name the events behind them, and more events that come late:
+[cyan]snapline run sst --set disorder=3s --set resources=100 --faults "kill slot=1 at=8s"[/cyan]
+
+Another protocol, killed again while it recovers:
+[cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=8s; kill slot=0 on=recovery"[/cyan]
+
+Another system, and what a killed driver does to it:
+[cyan]snapline run sst --system structured-streaming --faults "kill driver at=20s"[/cyan]
+
+Go on after the driver was killed:
+[cyan]snapline run --resume last[/cyan]"""
+
+
 def run_on_spark(
     spec: "Spec | None", resume: str | None, runs: Path, timeouts: "Timeouts", as_json: bool
 ) -> int:
