@@ -30,11 +30,13 @@ SPEC = Spec(
 
 KINDS = {
     "run.json": r"run\.json",
+    "origin": r"origin\.obj",
     "result.json": r"result\.json",
+    "stored result": r"store/result/.*\.obj",
     "decision": r"store/decision/.*\.obj",
-    "snapshot": r"store/(?!decision/).*\.obj",
-    "message log": r"logs/.*\.(log|segment|seg|frames)$|logs/(?!.*index).*",
-    "log index": r"logs/.*index.*",
+    "snapshot": r"store/snapshot/.*\.obj",
+    "message log": r"logs/.*\.log",
+    "log index": r"logs/.*\.index",
     "egress": r"output/.*\.egress",
     "manifest": r"output/manifests/\d+\.obj",
     "journal of the driver": r"journal/driver-.*\.jsonl",
@@ -81,10 +83,11 @@ def finished_run(runs, seed=1):
     return run_module.run(replace(SPEC, seed=seed), runs=runs).directory.path
 
 
-def unfinished_run(runs, lines=4):
+def unfinished_run(runs, seed=1, lines=4):
     """A run that was interrupted after some lines, with much input still to come."""
     try:
-        run_module.run(replace(SPEC, duration_ms=6_000), runs=runs, watcher=Interrupter(lines))
+        spec = replace(SPEC, seed=seed, duration_ms=6_000)
+        run_module.run(spec, runs=runs, watcher=Interrupter(lines))
     except Interrupted as interrupted:
         return runs / interrupted.run
     raise AssertionError("it came to its end before it was interrupted")

@@ -4,9 +4,22 @@ import json
 import sys
 
 import pytest
-from damaged_runs import DAMAGES, KINDS, copy_of, damage, files_of, finished_run, use_processes
+from damaged_runs import (
+    DAMAGES,
+    KINDS,
+    copy_of,
+    damage,
+    files_of,
+    finished_run,
+    unfinished_run,
+    use_processes,
+)
 
 from snapline.cli import main
+from snapline.errors import SnaplineError
+from snapline.judge.verdict import Verdict
+from snapline.runs import run as run_module
+from snapline.runtime.spec import Spec
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +81,42 @@ def same_output(path, whole):
         f.relative_to(path): f.read_bytes() for f in (path / "output").rglob("*.*") if f.is_file()
     }
     return before == after
+
+
+# Going on with a run.
+
+
+@pytest.fixture(scope="module")
+def unfinished(tmp_path_factory):
+    """Two runs that were interrupted after some lines."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_processes(monkeypatch)
+        home = tmp_path_factory.mktemp("unfinished")
+        return unfinished_run(home), unfinished_run(home, seed=2)
+
+
+LEFT = [kind for kind in KINDS if kind not in ("result.json", "stored result")]
+QUICK = {("decision", "flipped"), ("manifest", "removed"), ("message log", "truncated")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        pytest.param(kind, how, marks=() if (kind, how) in QUICK else pytest.mark.slow)
+        for kind in LEFT
+        for how in DAMAGES
+    ],
+)
+def test_a_damaged_run_goes_on_rightly_or_says_why_it_cannot(
+    unfinished, tmp_path, monkeypatch, kind, how
+):
+    """A resume keeps what was promised, or ends with one message; it never hangs."""
+    use_processes(monkeypatch)
+    path = copy_of(unfinished[0], tmp_path)
+    damage(path, kind, how, unfinished[1], 0)
+    try:
+        verdict = run_module.run(Spec(""), runs=tmp_path, resume=path.name).verdict
+    except SnaplineError as error:
+        verdict = Verdict("unknown", str(error))
+    assert verdict.kept != "no", verdict
+    assert verdict.kept == "yes" or len(verdict.because.splitlines()) == 1

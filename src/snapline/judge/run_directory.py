@@ -183,7 +183,8 @@ def _of_ours(
         judgement = _by_lineage(report, ended.problem, promise, view, rows)
         events = program.lineage.events()
         return _with_echoes(
-            judgement, [*wrong_echoes(events, outputs[SINK], outputs[LATE])]
+            judgement,
+            [*wrong_echoes(events, outputs[SINK], outputs[LATE], program.lineage.window_ms)],
         ), history
     plain = {sink: _without_stamps(batch) for sink, batch in outputs.items()}
     held = replace(job, guarantee=promise)

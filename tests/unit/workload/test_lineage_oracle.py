@@ -126,6 +126,6 @@ def test_what_a_row_repeats_of_its_events_has_to_be_right(name, sink, column):
         events = lineage_of(PARAMS, with_posts=name == "mst")
         rows = events.slice(0, 1).select("id", "time", "resource")
     wrong = rows[column].copy()
-    wrong[0] += 1
+    wrong[0] -= 1
     problems = verdicts(name, **{sink: rows.with_columns(**{column: wrong})})
     assert "wrong" in [problem.kind for problem in problems[EXACTLY]]

@@ -77,7 +77,7 @@ def _judge(
     nothing = Batch({}, 0)
     judged = judge(events, counts, late, size_ms, lateness_ms=lateness_ms)
     found = problems(judged, level, tell)
-    return [*found, *wrong_echoes(events, counts or nothing, late or nothing)]
+    return [*found, *wrong_echoes(events, counts or nothing, late or nothing, size_ms)]
 
 
 def problems(judged: Judged, level: Guarantee, tell: Callable[[Witness], str]) -> list[Problem]:
