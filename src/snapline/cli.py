@@ -112,6 +112,7 @@ def simulate_command(
     diagram: DiagramOption = None,
     repeat: RepeatOption = None,
     jobs: JobsOption = None,
+    allow_vacuous: AllowVacuousOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """`snapline simulate`."""
@@ -120,7 +121,7 @@ def simulate_command(
         if any(option is not None for option in (*given, size, hot, hot_moves, settings)):
             raise UsageError("--repeat brings its own run: leave the options that describe one out")
         with interruptible():
-            raise typer.Exit(simulating.run_again(repeat, diagram, as_json))
+            raise typer.Exit(simulating.run_again(repeat, diagram, as_json, allow_vacuous))
     request = Request(
         chosen_protocols(protocol),
         chosen_workloads(workload),
@@ -137,7 +138,7 @@ def simulate_command(
     checked(request, diagram)
     with interruptible():
         if request.alone:
-            raise typer.Exit(simulating.run_one(request, diagram, as_json))
+            raise typer.Exit(simulating.run_one(request, diagram, as_json, allow_vacuous))
         raise typer.Exit(simulating.run_sweep(request, jobs, as_json))
 
 

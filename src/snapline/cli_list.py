@@ -8,7 +8,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from snapline.chaos.faults import GRAMMAR, parse, where
+from snapline.chaos.catalogue import GRAMMAR, where
+from snapline.chaos.faults import parse
 from snapline.cli_console import escape, print_json, results
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.spec import OWN

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from snapline.report.spacetime import draw, interesting_window
 from snapline.sim.explore import sweep, vacuous
 from snapline.sim.run import Case, Outcome, simulate
 
-KEPT, BROKEN = 0, 1
+KEPT, BROKEN, UNKNOWN = 0, 1, 3
 
 HELP = """Run dataflows in a simulator that breaks them, and judge what came out.
 
@@ -121,7 +122,9 @@ def _sweep_json(
     }
 
 
-def run_one(request: Request, diagram: Path | None, as_json: bool) -> int:
+def run_one(
+    request: Request, diagram: Path | None, as_json: bool, allow_vacuous: bool = False
+) -> int:
     """Run the only case of a request and tell it."""
     [case] = request.cases()
     outcome = simulate(case, journal=True)
@@ -129,14 +132,19 @@ def run_one(request: Request, diagram: Path | None, as_json: bool) -> int:
     if reason is not None:
         raise UsageError(reason)
     failure = None if outcome.violation is None else shrink(outcome)
-    return _tell(outcome, failure, diagram, as_json)
+    return _tell(_allowed(outcome, allow_vacuous), failure, diagram, as_json)
 
 
-def run_again(file: Path, diagram: Path | None, as_json: bool) -> int:
+def run_again(file: Path, diagram: Path | None, as_json: bool, allow_vacuous: bool = False) -> int:
     """Run the case of a failure's file again and tell it."""
     outcome = simulate(read_case(file), journal=True)
     failure = None if outcome.violation is None else Failure(outcome, outcome, file)
-    return _tell(outcome, failure, diagram, as_json)
+    return _tell(_allowed(outcome, allow_vacuous), failure, diagram, as_json)
+
+
+def _allowed(outcome: Outcome, allow_vacuous: bool) -> Outcome:
+    """The outcome, without the reason why it proves nothing if nobody wants to hear it."""
+    return replace(outcome, vacuous=None) if allow_vacuous else outcome
 
 
 def _tell(outcome: Outcome, failure: Failure | None, diagram: Path | None, as_json: bool) -> int:
@@ -146,7 +154,9 @@ def _tell(outcome: Outcome, failure: Failure | None, diagram: Path | None, as_js
         print_json(_run_json(outcome, failure, diagram))
     else:
         _print_run(outcome, failure, diagram)
-    return KEPT if failure is None else BROKEN
+    if failure is not None:
+        return BROKEN
+    return KEPT if outcome.vacuous is None else UNKNOWN
 
 
 def _draw(outcome: Outcome, path: Path) -> None:
@@ -190,6 +200,9 @@ def _verdict(outcome: Outcome) -> str:
     """How a run ended in which nothing broke that was promised."""
     if outcome.stopped is not None:
         return f"[bold yellow]stopped, rightly[/]: {escape(outcome.stopped)}"
+    if outcome.vacuous is not None:
+        allowed = "--allow-vacuous counts it as kept"
+        return f"[bold yellow]unknown[/]: {escape(outcome.vacuous)} ({allowed})"
     if outcome.problems:
         example = escape(outcome.problems[0])
         return f"[bold green]kept[/]: nothing was promised, and the output is wrong: {example} ..."
@@ -199,10 +212,12 @@ def _verdict(outcome: Outcome) -> str:
 
 def _run_json(outcome: Outcome, failure: Failure | None, diagram: Path | None) -> dict[str, Any]:
     broken = [] if failure is None else [{**failure.to_json(), "repeat": failure.command}]
+    unknown = outcome.stopped is not None or outcome.vacuous is not None
     return {
-        "kept": failure is None,
+        "kept": False if broken else None if unknown else True,
         "case": json.loads(outcome.case.to_json()),
-        "faults": outcome.faults,
+        "faults": [asdict(strike) for strike in outcome.strikes],
+        "vacuous": outcome.vacuous,
         "virtual_ms": outcome.virtual_ms,
         "stats": dict(outcome.stats),
         "stopped": outcome.stopped,

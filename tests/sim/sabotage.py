@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from snapline.core.effects import Block, Deliver, Forward, Record, Snapshot, Unblock
-from snapline.core.messages import Marker, Message
+from snapline.core.messages import Marker, Message, RecoveryLine
 from snapline.core.topology import Topology
+from snapline.dataflow.join import Join
 from snapline.dataflow.operator import Capture
-from snapline.engine import control, coordinator, restore
+from snapline.engine import control, coordinator, ledger, restore
 from snapline.engine.channels import Inputs, Outputs
-from snapline.engine.checkpoints import CheckpointWriter
+from snapline.engine.checkpoints import CheckpointWriter, key_of
 from snapline.engine.coordinator import Coordinator
 from snapline.engine.decider import Decider, Intent, Writing
 from snapline.engine.members import Members
@@ -29,7 +30,8 @@ from snapline.engine.shell import Ticket
 from snapline.engine.slot import Slot
 from snapline.engine.task import Task
 from snapline.engine.watermarks import Watermarks
-from snapline.ids import first_checkpoint
+from snapline.errors import ObjectMissing
+from snapline.ids import INITIAL, first_checkpoint
 from snapline.protocols.aligned import AlignedCoordinator, AlignedTask
 from snapline.protocols.aligned_cyclic import AlignedCyclicTask
 from snapline.protocols.bcs import BcsTask
@@ -38,7 +40,11 @@ from snapline.protocols.synchronous import SynchronousCoordinator, SynchronousTa
 from snapline.protocols.uncoordinated import UncoordinatedCoordinator, UncoordinatedTask
 from snapline.recovery.line_tracker import LineTracker
 from snapline.recovery.replay import ReplayPart
+from snapline.sim.launching import Launches
+from snapline.sim.outlet import SimOutlet
 from snapline.sim.run import Case
+from snapline.sim.storage import SimStorage
+from snapline.storage.manifest import Chain
 from snapline.storage.memory import MemoryLog
 
 ORACLE = "output_is_exactly-once"
@@ -103,6 +109,8 @@ def drop(patch: pytest.MonkeyPatch, protocol: type, unwanted: Callable[[Any, Any
 DAMAGED = "damage slot=0 at=1200ms; kill slot=1 at=1201ms"
 PAUSED = "pause coordinator at=900ms for=500ms"
 KILLED = "kill coordinator at=1200ms for=100ms"
+BAD_START = "kill slot=1 at=900ms; launch failing slot=1 at=890ms for=100ms"
+GAP = "lose decision at=900ms; kill coordinator at=1500ms for=100ms"
 
 
 # The coordinated protocols.
@@ -590,6 +598,7 @@ def epoch_begins_without_a_decision(patch):
     "counting",
     "decided_means_durable",
     "published_output_was_decided",
+    "tasks_stand_at_the_line",
     faults=PAUSED,
 )
 def conflict_of_two_coordinators_ignored(patch):
@@ -610,7 +619,7 @@ def rollback_takes_published_output_back(patch):
     patch.setattr(Decider, "published_line", property(lambda self: self.kept.older))
 
 
-@bug("aligned", "counting", "kept_lines_are_whole")
+@bug("aligned", "counting", "what_is_kept_is_not_deleted")
 def garbage_one_line_early(patch):
     collect = Registry.collect
     patch.setattr(Registry, "collect", lambda self, older, newer: collect(self, newer, newer))
@@ -639,10 +648,160 @@ def end_without_a_covering_line(patch):
     patch.setattr(coordinator, "covers", lambda *args: True)
 
 
-@bug("aligned", "counting", ORACLE)
+@bug("aligned", "counting", ORACLE, "public_output_is_one_chain")
 def end_without_a_final_checkpoint(patch):
     def at_once(self, slot, counters):
         if self.final is not None:
             self._end(None)
 
     then(patch, Coordinator, "_count", at_once)
+
+
+# An operator that forgets.
+
+
+@bug("aligned", "q3", ORACLE, faults="kill slot=1 at=1500ms")
+def capture_forgets_the_state(patch):
+    """What it gives is right until something fails: only a crash shows it."""
+    capture = Join.capture
+
+    def forgetful(self, *, full) -> Capture:
+        return replace(
+            captured := capture(self, full=full),
+            parts={name: batch.slice(0, 0) for name, batch in captured.parts.items()},
+        )
+
+    patch.setattr(Join, "capture", forgetful)
+
+
+# Processes that do not start. The engine asks for a life once; the rest is the driver's contract, which
+# `sim/launching.py` plays.
+
+
+@bug("aligned", "counting", "lost_slot_is_replaced", faults=BAD_START)
+def process_that_dies_before_it_registers_is_not_replaced(patch):
+    never(patch, Launches, "failed")
+
+
+@bug("aligned", "counting", "run_goes_on", faults="kill slot=1 at=590ms")
+def one_registration_timer_for_the_whole_run(patch):
+    """It rings once, and takes a slot that is just being replaced for one that never started."""
+
+    def one_shot(self, world, boss):
+        def check():
+            if len(boss.engine.members.registered) < len(world.job.slots):
+                boss.give_up("only 2 of 3 slots have started")
+
+        world.at(world.now_us + world.costs.register_us, lambda: boss.call(check))
+
+    then(patch, Launches, "__init__", one_shot)
+
+
+# A memory with holes.
+
+
+def exists(store, number: int) -> bool:
+    try:
+        store.get(ledger.decision_key(number))
+    except ObjectMissing:
+        return False
+    return True
+
+
+def first_hole(store) -> int:
+    """The number before the first decision that is not there."""
+    number = 0
+    while exists(store, number + 1):
+        number += 1
+    return number
+
+
+@bug("aligned", "counting", "resume_goes_on_at_the_last_decision", faults=GAP)
+def gap_in_the_ledger_taken_for_its_end(patch):
+    """The guard that compares the ledger with the public output is gone, too."""
+    patch.setattr(ledger, "last_number", first_hole)
+    never(patch, SimStorage, "_later")
+    never(patch, SimOutlet, "reopen")
+
+
+@bug("aligned", "counting", ORACLE, faults="lose manifest at=1200ms")
+def reader_skips_a_manifest_that_is_gone(patch):
+    def careless(self):
+        chain = Chain()
+        for manifest in self.manifests:
+            if not manifest.lost:
+                chain.add(manifest.number, manifest.extents)
+        return chain
+
+    patch.setattr(SimOutlet, "_read", careless)
+    never(patch, SimOutlet, "check")
+
+
+def in_manifests(patch: pytest.MonkeyPatch, change: Callable[[list[Any]], None]) -> None:
+    """Spoil the third manifest that is written, or what stands around it."""
+
+    def changed(self, manifest):
+        if len(self.manifests) == 3:
+            change(self.manifests)
+
+    then(patch, SimOutlet, "_write", changed)
+
+
+def moved(manifest: Any, rows: int) -> Any:
+    extents = {t: replace(e, start=e.start + rows) for t, e in manifest.extents.items()}
+    return replace(manifest, extents=extents)
+
+
+@bug("aligned", "counting", "public_output_is_one_chain", faults="")
+def manifests_overlap(patch):
+    in_manifests(patch, lambda written: written.append(moved(written.pop(), -1)))
+
+
+@bug("aligned", "counting", "public_output_is_one_chain", faults="")
+def manifests_leave_a_gap(patch):
+    in_manifests(patch, lambda written: written.append(moved(written.pop(), 1)))
+
+
+@bug("aligned", "counting", "public_output_is_one_chain", faults="")
+def manifest_is_missing(patch):
+    in_manifests(patch, lambda written: written.__delitem__(1))
+
+
+@bug("aligned", "counting", "public_output_is_one_chain", faults="")
+def manifest_is_there_twice(patch):
+    in_manifests(patch, lambda written: written.append(written[-1]))
+
+
+@bug("aligned", "counting", "public_output_is_one_chain", faults="")
+def last_manifest_is_never_written(patch):
+    publish = SimOutlet._write
+
+    def late(self, manifest):
+        before = self.__dict__.get("late")
+        self.late = manifest
+        if before is not None:
+            publish(self, before)
+
+    patch.setattr(SimOutlet, "_write", late)
+
+
+# A coordinator that was deposed and does not know it.
+
+
+@bug("none", "counting", "deposed_coordinator_ends_nothing")
+def result_of_a_deposed_coordinator_wins(patch):
+    patch.setattr(SimStorage, "may_end", lambda self, author: True)
+
+
+@bug("aligned", "counting", "what_is_kept_is_not_deleted", faults=PAUSED)
+def deletes_of_a_deposed_coordinator_go_through(patch):
+    """It acts on a rollback that it could not decide."""
+    deposed = Coordinator._deposed
+
+    def act_all_the_same(self):
+        beginning = RecoveryLine(dict.fromkeys(self.job.topology.tasks, INITIAL))
+        for meta in self.registry.drop_beyond(beginning):
+            self.shell.delete(key_of(meta))
+        deposed(self)
+
+    patch.setattr(Coordinator, "_deposed", act_all_the_same)

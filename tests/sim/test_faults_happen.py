@@ -280,10 +280,16 @@ def test_damage_beyond_the_public_line_is_as_if_it_had_never_been_stored(monkeyp
     assert outcome.stats["rollbacks"] == 1
 
 
-@pytest.mark.parametrize("seed", [478, 687])
-def test_damage_to_a_snapshot_is_damage_to_every_delta_on_top_of_it(seed):
+@pytest.mark.parametrize(
+    ("seed", "faults"),
+    [
+        (478, "kill slot=1 at=1381ms; damage slot=0 at=882ms"),
+        (687, "kill slot=2 at=2018ms; kill slot=0 on=recovery; damage slot=2 at=1187ms"),
+    ],
+)
+def test_damage_to_a_snapshot_is_damage_to_every_delta_on_top_of_it(seed, faults):
     """Both kept lines may rest on it, whatever their own numbers are."""
-    outcome = kept(Case("aligned", "counting", seed), journal=True)
+    outcome = kept(Case("aligned", "counting", seed, faults=faults), journal=True)
     assert happened(outcome.journal)["SnapshotUnreadable"]
 
 

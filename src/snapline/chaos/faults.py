@@ -1,8 +1,8 @@
 """Faults as data: what breaks, when, and for how long.
 
 Every fault is a frozen value whose `str` is the statement that means it, so a plan can be printed, edited
-and given back. `FORMS` is what is parsed; `GRAMMAR` shows every form to people, with its meaning. A
-statement means the same in the simulator and in a real run; `where` says what only one of them can do.
+and given back. `FORMS` is what is parsed; `catalogue.py` shows every form to people, with its meaning. A
+statement means the same in the simulator and in a real run.
 
 A fault that names a slot strikes the process that is the slot at that moment, and the one that takes its
 place is sound: what is noticed is noticed once. What happens to the store happens to all processes.
@@ -237,6 +237,50 @@ class Damage:
         return f"damage slot={self.slot} at={write_duration(self.at_ms)}"
 
 
+@dataclass(frozen=True, slots=True)
+class DamageRecord:
+    """The newest decision that published output, or the newest manifest, is changed, or is gone.
+
+    Whoever reads it, to resume the run or to read its output, must stop with a word.
+    """
+
+    kind: ClassVar[str] = "damage-record"
+    record: Literal["decision", "manifest"]
+    lost: bool
+    at_ms: Millis
+
+    def __str__(self) -> str:
+        return f"{'lose' if self.lost else 'damage'} {self.record} {At(self.at_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFailing:
+    """Whatever process is started for a slot meanwhile dies before it registers."""
+
+    kind: ClassVar[str] = "launch-failing"
+    slot: SlotId
+    at_ms: Millis
+    for_ms: Millis
+
+    def __str__(self) -> str:
+        return f"launch failing slot={self.slot} {_span(self.at_ms, self.for_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSlow:
+    """Whatever process is started for a slot meanwhile registers so much later, and perhaps too late."""
+
+    kind: ClassVar[str] = "launch-slow"
+    slot: SlotId
+    delay_ms: Millis
+    at_ms: Millis
+    for_ms: Millis
+
+    def __str__(self) -> str:
+        span = _span(self.at_ms, self.for_ms)
+        return f"launch slow slot={self.slot} {write_duration(self.delay_ms)} {span}"
+
+
 Fault: TypeAlias = (
     Kill
     | Pause
@@ -252,6 +296,9 @@ Fault: TypeAlias = (
     | PauseDriver
     | Partition
     | StoreFailing
+    | DamageRecord
+    | LaunchFailing
+    | LaunchSlow
 )
 
 KINDS: tuple[str, ...] = tuple(fault.kind for fault in get_args(Fault))
@@ -289,50 +336,11 @@ FORMS: tuple[Form[Fault], ...] = (
     Form("store slow SPAN at=TIME for=SPAN", StoreSlow),
     Form("store failing PERCENT at=TIME for=SPAN", StoreFailing),
     Form("damage slot=SLOT at=TIME", Damage),
+    Form("damage RECORD at=TIME", lambda record, ms: DamageRecord(record, False, ms)),
+    Form("lose RECORD at=TIME", lambda record, ms: DamageRecord(record, True, ms)),
+    Form("launch failing slot=SLOT at=TIME for=SPAN", LaunchFailing),
+    Form("launch slow slot=SLOT SPAN at=TIME for=SPAN", LaunchSlow),
 )
-
-GRAMMAR: tuple[tuple[str, str], ...] = (
-    ("kill slot=1 at=800ms", "slot 1 dies"),
-    ("kill slot=0,2 at=1s", "slots 0 and 2 die at once"),
-    ("kill slot=1 step=137", "slot 1 dies just before the 137th effect that it performs"),
-    ("kill slot=1 on=recovery", "slot 1 dies while the next recovery is under way"),
-    (
-        "kill slot=1 on=round",
-        "slot 1 dies while a round is under way, after the first committed line",
-    ),
-    ("kill executor=1 at=1s", "the executor that hosts slot 1 dies, with all slots that it hosts"),
-    ("kill driver at=1s", "the driver dies, and the run is resumed at once"),
-    ("kill driver on=round", "the same, while the next round (or recovery) is under way"),
-    ("kill coordinator at=1s for=300ms", "the coordinator dies and is resumed after 300 ms"),
-    ("pause slot=1 at=1s for=2s", "slot 1 stands still; after the time-out it is a zombie"),
-    ("pause coordinator at=1s for=2s", "the coordinator stands still"),
-    ("pause driver at=1s for=2s", "the same, for systems that have only a driver"),
-    ("cut slot=1 from=2 at=1s for=500ms", "nothing passes between slots 1 and 2; then it does"),
-    ("cut slot=1 from=coordinator at=1s for=500ms", "nothing passes to or from the coordinator"),
-    ("cut slot=0,1 from=2,coordinator at=1s for=5s", "a partition: nothing passes across it"),
-    (
-        "cut slot=1 from=2 at=1s",
-        "the connection of slots 1 and 2 breaks; what was on its way is lost",
-    ),
-    ("delay slot=2 500ms at=30s for=10s", "all that slot 2 sends or receives takes 500 ms longer"),
-    ("store outage at=1s for=500ms", "the store answers nobody"),
-    ("store slow 50ms at=1s for=1s", "every call to the store takes 50 ms longer"),
-    ("store failing 30% at=1s for=1s", "every call to the store fails with this chance"),
-    ("damage slot=1 at=1s", "the newest snapshot of a task of slot 1 is damaged"),
-)
-
-
-def where(fault: Fault) -> str:
-    """In which worlds a fault can be done."""
-    match fault:
-        case Kill(_, Step()):
-            return "simulator"
-        case KillExecutor():
-            return "simulator, clusters"  # on a local master there is no executor of its own
-        case KillDriver() | PauseDriver():
-            return "everywhere"  # also in systems that are not ours
-        case _:
-            return "simulator, real runs"
 
 
 def parse(text: str) -> tuple[Fault, ...]:
@@ -361,6 +369,8 @@ def slots_of(fault: Fault) -> tuple[SlotId, ...]:
         case Kill(slots):
             return slots
         case Pause(slot) | Delay(slot) | Damage(slot) | KillExecutor(slot):
+            return (slot,)
+        case LaunchFailing(slot) | LaunchSlow(slot):
             return (slot,)
         case Cut(slot, other):
             return (slot,) if other is None else (slot, other)

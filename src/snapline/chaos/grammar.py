@@ -58,6 +58,12 @@ def _phase(text: str) -> str:
     return text
 
 
+def _record(text: str) -> str:
+    if text not in ("decision", "manifest"):
+        raise ValueError("there is no other record")
+    return text
+
+
 _KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SLOT": (_number, "one slot, such as 1"),
     "SLOTS": (_slots, "slots, such as 1 or 0,2"),
@@ -67,6 +73,7 @@ _KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SPAN": (_span, "a duration, such as 500ms, 1.5s or 2m"),
     "COUNT": (lambda text: _number(text, at_least=1), "a number, such as 137"),
     "PHASE": (_phase, "recovery or round"),
+    "RECORD": (_record, "decision or manifest"),
 }
 
 

@@ -5,18 +5,20 @@ which everything breaks all the time look alike; runs in which only two things b
 again, find what the others hide. Wherever kills are allowed, one of them comes late enough that something
 has probably been committed before it: a run that never goes back to a checkpoint proves little.
 
-The simulator draws from `USUAL`, so that a seed keeps its meaning when a kind is added; all other kinds are
-drawn when they are asked for.
+A process that is started for a slot fails only if one is started: so such faults are drawn around the late
+kill, for a slot that dies in it.
 """
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from snapline.chaos.faults import (
     KINDS,
     At,
     Cut,
     Damage,
+    DamageRecord,
     Delay,
     During,
     Fault,
@@ -24,6 +26,8 @@ from snapline.chaos.faults import (
     KillCoordinator,
     KillDriver,
     KillExecutor,
+    LaunchFailing,
+    LaunchSlow,
     Pause,
     PauseCoordinator,
     PauseDriver,
@@ -45,6 +49,11 @@ SPAN_PERCENT = (2, 30)  # how long, of the run, what lasts a while does last
 SLOW_PERCENT = (1, 5)  # how much slower, of the run, a network or a store becomes
 SEVERAL_PERCENT = 20  # the chance of a kill to take several slots
 FAILING_PERCENT = (5, 60)  # the chance of a call to a failing store to fail
+LATE_START_PERCENT = (
+    5,
+    60,
+)  # how much later, of the run, a process registers that is slow to start
+LEAD_PERCENT = (0, 5)  # how long, of the run, before the late kill trouble with starting begins
 BREAK_PERCENT = 30  # the chance of a partition to break connections instead of holding them up
 
 #: how often each kind is drawn, in proportion
@@ -63,9 +72,10 @@ WEIGHTS: Mapping[str, int] = {
     "pause-driver": 1,
     "partition": 3,
     "store-failing": 3,
+    "damage-record": 1,
+    "launch-failing": 4,
+    "launch-slow": 3,
 }
-#: the kinds of which nobody needs to say that they are wanted
-USUAL: tuple[str, ...] = KINDS[: KINDS.index("damage") + 1]
 #: the same, for what decides when a kill comes
 KILL_WEIGHTS: Mapping[str, int] = {"at": 4, "step": 4, "recovery": 3, "round": 3}
 
@@ -75,7 +85,7 @@ def draw(
     slots: int,
     duration_ms: Millis,
     *,
-    kinds: Sequence[str] = USUAL,
+    kinds: Sequence[str] = KINDS,
     steps: int = 1_000,
 ) -> tuple[Fault, ...]:
     """One to four faults, the same for the same arguments.
@@ -103,6 +113,7 @@ class _Dice:
         self.duration_ms = duration_ms
         self.steps = steps
         self.count = rng.randint(1, FAULTS_MAX)
+        self.late: tuple[SlotId, Millis] | None = None  #: a slot of the late kill, and its time
 
     def swarm(self, kinds: Sequence[str]) -> list[str]:
         """The kinds that this seed leaves switched on: at least one, and always kills."""
@@ -116,7 +127,9 @@ class _Dice:
 
     def late_kill(self) -> Fault:
         """A kill after a commit has probably happened."""
-        return Kill(self._some_slots(), At(self._time(LATE_PERCENT)))
+        slots, at_ms = self._some_slots(), self._time(LATE_PERCENT)
+        self.late = slots[0], at_ms
+        return Kill(slots, At(at_ms))
 
     def kill(self) -> Fault:
         """A kill of any sort."""
@@ -192,6 +205,28 @@ class _Dice:
         """A store that fails now and then."""
         return StoreFailing(self.rng.randint(*FAILING_PERCENT), *self._while())
 
+    def damage_record(self) -> Fault:
+        """A decision or a manifest that is damaged or gone."""
+        record: Literal["decision", "manifest"] = "manifest" if self._chance(50) else "decision"
+        return DamageRecord(record, self._chance(50), self._time(ANY_PERCENT))
+
+    def launch_failing(self) -> Fault:
+        """Processes that die before they register."""
+        slot, at_ms = self._started()
+        return LaunchFailing(slot, at_ms, self._time(SPAN_PERCENT))
+
+    def launch_slow(self) -> Fault:
+        """Processes that register late."""
+        slot, at_ms = self._started()
+        return LaunchSlow(slot, self._time(LATE_START_PERCENT), at_ms, self._time(SPAN_PERCENT))
+
+    def _started(self) -> tuple[SlotId, Millis]:
+        """A slot for which a process is probably started, and a time just before."""
+        if self.late is None:
+            return self._slot(), self._time(ANY_PERCENT)
+        slot, at_ms = self.late
+        return slot, max(1, at_ms - self._time(LEAD_PERCENT))
+
     def _chance(self, percent: int) -> bool:
         return self.rng.randrange(100) < percent
 
@@ -227,4 +262,7 @@ _MAKE: Mapping[str, Callable[[_Dice], Fault]] = {
     "pause-driver": _Dice.pause_driver,
     "partition": _Dice.partition,
     "store-failing": _Dice.store_failing,
+    "damage-record": _Dice.damage_record,
+    "launch-failing": _Dice.launch_failing,
+    "launch-slow": _Dice.launch_slow,
 }

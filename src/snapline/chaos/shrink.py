@@ -15,6 +15,8 @@ from snapline.chaos.faults import (
     Fault,
     Kill,
     KillCoordinator,
+    LaunchFailing,
+    LaunchSlow,
     Partition,
     Pause,
     PauseCoordinator,
@@ -75,13 +77,13 @@ def _simpler(fault: Fault) -> Iterator[Fault]:
         case Pause() | Cut() | KillCoordinator() | PauseCoordinator() | PauseDriver():
             if fault.for_ms > 1:
                 yield replace(fault, for_ms=fault.for_ms // 2)
-        case StoreOutage() | StoreFailing():
+        case StoreOutage() | StoreFailing() | LaunchFailing():
             if fault.for_ms > 1:
                 yield replace(fault, for_ms=fault.for_ms // 2)
         case Partition(slots, others, at_ms, for_ms):
             yield from (cut((slot,), others, at_ms, for_ms) for slot in slots if len(slots) > 1)
             yield from (cut(slots, (other,), at_ms, for_ms) for other in others if len(others) > 1)
-        case Delay() | StoreSlow():
+        case Delay() | StoreSlow() | LaunchSlow():
             if fault.for_ms > 1:
                 yield replace(fault, for_ms=fault.for_ms // 2)
             if fault.delay_ms > 1:

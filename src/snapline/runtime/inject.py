@@ -22,12 +22,15 @@ from pyspark.sql import SparkSession
 from snapline.chaos.faults import (
     Cut,
     Damage,
+    DamageRecord,
     Delay,
     Fault,
     Kill,
     KillCoordinator,
     KillDriver,
     KillExecutor,
+    LaunchFailing,
+    LaunchSlow,
     Partition,
     Pause,
     PauseCoordinator,
@@ -61,6 +64,11 @@ def check_possible(faults: tuple[Fault, ...]) -> None:
             raise UsageError(
                 "in a real run a slot dies at a time (at=), or while a recovery or a round is under way "
                 f"(on=), but not before a certain effect: '{fault}'; 'snapline simulate' can do it"
+            )
+        if isinstance(fault, DamageRecord | LaunchFailing | LaunchSlow):
+            raise UsageError(
+                f"a real run cannot do this yet: '{fault}'; 'snapline simulate' can, and "
+                "'snapline list faults' shows what works where"
             )
 
 
@@ -121,6 +129,8 @@ class Injector:
                 self._trouble_store(fault)
             case Damage():
                 self._damage(fault)
+            case DamageRecord() | LaunchFailing() | LaunchSlow():
+                raise AssertionError(f"'{fault}' should have been refused")
             case _:
                 assert_never(fault)
 

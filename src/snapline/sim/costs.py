@@ -23,6 +23,9 @@ class Costs:
     timeout_us: Micros = 250_000  # until a silent slot is given up
     lease_us: Micros = 400_000  # until a slot whose coordinator is silent gives up
     launch_us: Micros = 30_000  # until a new process of a slot registers
+    register_us: Micros = 600_000  # until one that has not registered is given up
+    again_us: Micros = 12_500  # before another one is started, doubled with each that fails ...
+    again_max_us: Micros = 1_250_000  # ... up to this
 
     @staticmethod
     def draw(rng: random.Random) -> "Costs":

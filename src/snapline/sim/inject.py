@@ -1,18 +1,18 @@
 """Faults, done to the simulated world. One case per kind of fault, and nothing else knows faults.
 
 A fault strikes the life that a slot has at that moment; its next life is sound. Each is written down with
-its statement when it begins, and when it ends.
+its statement when it begins, and when it ends. The injector also remembers which faults struck: those that
+took effect, or found their target already down.
 """
 
 import random
-from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from snapline.chaos.faults import (
-    At,
     Cut,
     Damage,
+    DamageRecord,
     Delay,
     During,
     Fault,
@@ -20,6 +20,8 @@ from snapline.chaos.faults import (
     KillCoordinator,
     KillDriver,
     KillExecutor,
+    LaunchFailing,
+    LaunchSlow,
     Partition,
     Pause,
     PauseCoordinator,
@@ -29,14 +31,14 @@ from snapline.chaos.faults import (
     StoreOutage,
     StoreSlow,
     peers,
+    start_ms,
 )
+from snapline.chaos.strikes import Strike
 from snapline.engine.checkpoints import key_of
 from snapline.ids import Micros, Millis, SlotId
 from snapline.journal.entry import COORDINATOR
 from snapline.sim.process import SlotProcess
-from snapline.sim.world import World
-
-Action: TypeAlias = Callable[[], None]
+from snapline.sim.world import Starting, World
 
 RESUME_MS: Millis = 50
 """How long it takes to start a driver again."""
@@ -49,46 +51,68 @@ class Injector:
         self.world = world
         self.rng = random.Random(f"{seed}:inject")
         self.waiting: list[Kill | KillDriver] = []  #: kills that wait for a recovery or a round
+        self.lost_record = False  #: whether a decision or a manifest is gone
+        self.planned: list[Fault] = []
+        self.struck: dict[int, Micros] = {}  #: by the identity of a planned fault: when
         world.on_trigger = self.trigger
+
+    def strikes(self) -> tuple[Strike, ...]:
+        """What became of each fault so far."""
+        times = [self.struck.get(id(fault)) for fault in self.planned]
+        return tuple(
+            Strike(str(fault), at_us is not None, None if at_us is None else at_us // 1000)
+            for fault, at_us in zip(self.planned, times, strict=True)
+        )
+
+    def _hit(self, fault: Fault) -> None:
+        self.struck.setdefault(id(fault), self.world.now_us)
 
     def plan(self, fault: Fault) -> None:
         """Arrange that a fault happens."""
+        self.planned.append(fault)
+        at_ms = start_ms(fault)
+        if at_ms is not None:
+            self.world.at(at_ms * 1000, partial(self._strike, fault))
+        elif isinstance(fault, Kill) and isinstance(fault.when, Step):
+            self.world.at(0, partial(self._arm, fault, fault.slots[0], fault.when.n))
+        elif isinstance(fault, Kill | KillDriver):
+            self.waiting.append(fault)
+        else:
+            raise AssertionError(f"{fault} says neither when nor during what")
+
+    def _strike(self, fault: Fault) -> None:
+        """The moment of a fault has come."""
+        if not isinstance(fault, Damage | DamageRecord | LaunchFailing | LaunchSlow):
+            self._hit(fault)  # the others strike only if there is something to strike
         match fault:
-            case Kill(slots, At(ms)):
-                self._at(ms, lambda: self._kill(slots, str(fault)))
-            case Kill(slots, Step(n)):
-                self._at(0, lambda: self._arm(slots[0], n, str(fault)))
-            case Kill(_, During()) | KillDriver(During()):
-                self.waiting.append(fault)
-            case KillExecutor(slot, at_ms):  # here every slot has an executor of its own
-                self._at(at_ms, lambda: self._kill((slot,), str(fault)))
+            case Kill(slots):
+                self._kill(slots, str(fault))
+            case KillExecutor(slot):  # here every slot has an executor of its own
+                self._kill((slot,), str(fault))
             case Pause():
-                self._at(fault.at_ms, lambda: self._pause(fault))
-            case Cut(slot, other, at_ms):
-                self._at(at_ms, lambda: self._cut((slot,), (other,), fault))
-            case Partition(slots, others, at_ms):
-                self._at(at_ms, lambda: self._cut(slots, others, fault))
+                self._pause(fault)
+            case Cut(slot, other):
+                self._cut((slot,), (other,), fault)
+            case Partition(slots, others):
+                self._cut(slots, others, fault)
             case Delay():
-                self._at(fault.at_ms, lambda: self._delay(fault))
-            case KillCoordinator(at_ms, for_ms):
-                self._at(at_ms, lambda: self.world.kill_coordinator(fault=str(fault)))
-                resume = self.world.resume_coordinator
-                self._at(at_ms + for_ms, lambda: resume(fault=str(fault)))
-            case KillDriver(At(ms)):
-                self._at(ms, lambda: self._kill_driver(fault))
+                self._delay(fault)
+            case KillCoordinator():
+                self._kill_coordinator(fault)
+            case KillDriver():
+                self._kill_driver(fault)
             case PauseCoordinator() | PauseDriver():
-                self._at(fault.at_ms, lambda: self._pause_coordinator(fault))
+                self._pause_coordinator(fault)
             case StoreOutage() | StoreSlow() | StoreFailing():
-                self._at(fault.at_ms, lambda: self._trouble_store(fault))
+                self._trouble_store(fault)
             case Damage():
-                self._at(fault.at_ms, lambda: self._damage(fault))
-            case Kill() | KillDriver():
-                raise AssertionError(f"{fault} says neither when nor during what")
+                self._damage(fault)
+            case DamageRecord():
+                self._damage_record(fault)
+            case LaunchFailing() | LaunchSlow():
+                self._trouble_starting(fault)
             case _:
                 assert_never(fault)
-
-    def _at(self, ms: Millis, action: Action) -> None:
-        self.world.at(ms * 1000, action)
 
     def _until(self, for_ms: Millis) -> Micros:
         return self.world.now_us + for_ms * 1000
@@ -104,11 +128,21 @@ class Injector:
             if process := self.world.current(slot):
                 self.world.kill(process, fault, fault)
 
-    def _arm(self, slot: SlotId, step: int, fault: str) -> None:
+    def _arm(self, fault: Kill, slot: SlotId, step: int) -> None:
         if process := self.world.current(slot):
-            process.kill_before, process.kill_fault = step, fault
+            process.kill_before, process.kill_fault = step, str(fault)
+            process.on_kill = partial(self._hit, fault)
         else:  # not launched yet
-            self.world.at(self.world.now_us + 1_000, lambda: self._arm(slot, step, fault))
+            self.world.at(self.world.now_us + 1_000, partial(self._arm, fault, slot, step))
+
+    def _trouble_starting(self, fault: LaunchFailing | LaunchSlow) -> None:
+        delay_us = fault.delay_ms * 1000 if isinstance(fault, LaunchSlow) else None
+        until = self._until(fault.for_ms)
+        trouble = Starting(delay_us, until, partial(self._hit, fault))
+        self.world.weather.start[fault.slot] = trouble
+        actor = f"slot/{fault.slot}"
+        self.world.note(actor, "starts badly", fault=str(fault))
+        self._heal(actor, until, fault)
 
     def trigger(self, what: str) -> None:
         """A recovery or a round has begun: kill whoever was to die in it, at some moment of it."""
@@ -118,15 +152,14 @@ class Injector:
             moment = self.world.now_us + self.rng.randrange(1_000, 40_000)
             self.world.at(moment, partial(self._strike, fault))
 
-    def _strike(self, fault: Kill | KillDriver) -> None:
-        if isinstance(fault, Kill):
-            self._kill(fault.slots, str(fault))
-        else:
-            self._kill_driver(fault)
-
     def _living(self, slot: SlotId) -> SlotProcess | None:
         process = self.world.current(slot)
         return process if process is not None and process.alive else None
+
+    def _connected(self, slot: SlotId) -> SlotProcess | None:
+        """The process of a slot, if it has registered: before, it has no connection."""
+        process = self._living(slot)
+        return process if process is not None and process.registered else None
 
     def _pause(self, fault: Pause) -> None:
         process = self._living(fault.slot)
@@ -154,9 +187,9 @@ class Injector:
     ) -> None:
         """Whoever cannot reach a peer complains, and the slots that were cut off are given up."""
         until = self._until(fault.for_ms)
-        known = [self._living(other) for other in others if other is not None]
+        known = [self._connected(other) for other in others if other is not None]
         for slot in slots:
-            process = self._living(slot)
+            process = self._connected(slot)
             if process is None:
                 continue
             other = others[0] if len(others) == 1 and others[0] is not None else peers(others)
@@ -184,7 +217,7 @@ class Injector:
         )
 
     def _delay(self, fault: Delay) -> None:
-        process = self._living(fault.slot)
+        process = self._connected(fault.slot)
         if process is None:
             return
         extra, until = fault.delay_ms * 1000, self._until(fault.for_ms)
@@ -196,6 +229,11 @@ class Injector:
             self.world.suspect(process, lambda: True)
 
     # The coordinator.
+
+    def _kill_coordinator(self, fault: KillCoordinator) -> None:
+        self.world.kill_coordinator(fault=str(fault))
+        resume = self.world.resume_coordinator
+        self.world.at(self._until(fault.for_ms), lambda: resume(fault=str(fault)))
 
     def _kill_driver(self, fault: KillDriver) -> None:
         boss = self.world.coordinator
@@ -238,6 +276,21 @@ class Injector:
         hosted = world.job.hosted[fault.slot]
         newest = [max(known[task].items())[1] for task in hosted if known[task]]
         if newest:
+            self._hit(fault)
             meta = self.rng.choice(newest)
             world.storage.store.damage(key_of(meta))
             world.note(meta.task, "damaged", checkpoint=meta.checkpoint, fault=str(fault))
+
+    def _damage_record(self, fault: DamageRecord) -> None:
+        storage, lost = self.world.storage, fault.lost
+        if lost and self.lost_record:
+            return  # each of two losses may be the only trace of the other
+        self.lost_record |= lost
+        if fault.record == "manifest":
+            number = storage.outlet.spoil(lost=lost)
+        else:
+            number = storage.spoil_decision(lost=lost)
+        if number is not None:
+            self._hit(fault)
+            detail = {"record": f"{fault.record} {number}", "how": "gone" if lost else "damaged"}
+            self.world.note("store", "spoiled", **detail, fault=str(fault))

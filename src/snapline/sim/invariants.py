@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from snapline.core.messages import CheckpointMeta, Message, initial_meta
 from snapline.core.policy import Guarantee
 from snapline.engine.checkpoints import key_of
-from snapline.engine.ledger import Manifest, decision_key, decode, last_number
+from snapline.engine.ledger import Manifest
 from snapline.errors import InvariantBroken, ObjectMissing
 from snapline.ids import (
     INITIAL,
@@ -200,10 +200,9 @@ def snapshot_covers_what_was_delivered(monitor: "Monitor", meta: CheckpointMeta)
 
 def decided_means_durable(monitor: "Monitor", number: int, epoch: Epoch, line: "Line") -> None:
     """Whoever acts on a decision finds that very decision in the store."""
-    store = monitor.world.storage.store
-    if not store.has(decision_key(number)):
+    decision = monitor.world.storage.ledger.get(number)
+    if decision is None:
         broken("decided_means_durable", f"decision {number} is acted on, but it is not stored")
-    decision = decode(store.get(decision_key(number)))
     chosen = {task: chain[-1].checkpoint for task, chain in decision.chains.items() if chain}
     if decision.epoch != epoch or any(line[task] != n for task, n in chosen.items()):
         broken(
@@ -335,9 +334,9 @@ def published_output_was_decided(
     monitor: "Monitor", number: int, extents: Mapping[TaskId, Extent]
 ) -> None:
     """Output becomes public only after the decision that covers it is durable."""
-    store = monitor.world.storage.store
-    for k in range(last_number(store), 0, -1):
-        decision = decode(store.get(decision_key(k)))
+    storage = monitor.world.storage
+    for k in range(storage.last_decision, 0, -1):
+        decision = storage.ledger[k]
         if Manifest(number, dict(extents)) in decision.manifests:
             return
         if decision.published < number:

@@ -24,15 +24,30 @@ from snapline.core.events import AbortRound, MessageArrived, SnapshotStored, Tri
 from snapline.core.events import Pause as PauseCommand
 from snapline.core.messages import CheckpointMeta, Message, RecoveryLine
 from snapline.core.policy import Guarantee
-from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Seq, TaskId
+from snapline.engine.checkpoints import key_of
+from snapline.engine.ledger import Decision
+from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Micros, Seq, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened, Stamped
 from snapline.recovery.kept_lines import KeptLines, is_behind
-from snapline.sim import invariants
+from snapline.sim import fencing, invariants
 from snapline.storage.api import Extent
 
 if TYPE_CHECKING:
     from snapline.sim.world import World
 
+
+LOSSES = ("killed", "lost", "coordinator-killed", "coordinator-resumed")
+"""Something is lost, and has to be recovered from what is durable."""
+
+COUNTED = (
+    "fenced",
+    "coordinator-resumed",
+    "deposed",
+    "damaged",
+    "launch failed",
+    "late",
+    "sent away",
+)
 
 Line: TypeAlias = Mapping[TaskId, CheckpointNo]
 
@@ -62,6 +77,9 @@ class Monitor:
         self.before: dict[tuple[TaskId, CheckpointNo], CheckpointNo | None] = {}
         self.metas: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: all that ever counted
         self.reported: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: as they were taken
+        self.stored: dict[
+            str, tuple[TaskId, CheckpointNo]
+        ] = {}  #: by name, the snapshots that counted
         self.live: dict[TaskId, list[CheckpointNo]] = {}  #: what counts in the live timeline
         self.decisions = 0  #: number of the last one
         self.epoch: Epoch = 0  #: in which it put the job
@@ -72,6 +90,12 @@ class Monitor:
         self.carried: dict[ChannelId, Seq] = {}  #: the last message of this epoch on each channel
         self.truth: dict[ChannelId, dict[Seq, Message]] = {}  #: what was last sent under a number
         self.crashed_after_commit = False
+        self.losses_us: list[Micros] = []  #: when a process was lost, or another took its place
+        self.killed: dict[
+            tuple[str, Incarnation | None], None
+        ] = {}  #: lives that are known as lost
+        self.first_line_us: Micros | None = None  #: when the first line was committed
+        self.first_output_us: Micros | None = None  #: when a sink first wrote something
         self.recovering = True  #: from a rollback until all run again
         self.round_open = False
 
@@ -144,6 +168,7 @@ class Monitor:
             invariants.deltas_have_a_base(self, meta)
             invariants.snapshot_covers_what_was_delivered(self, meta)
             self.metas[meta.task, meta.checkpoint] = meta
+            self.stored[key_of(meta)] = meta.task, meta.checkpoint
             self.reported[meta.task, meta.checkpoint] = meta
             self.live.setdefault(meta.task, []).append(meta.checkpoint)
         for effect in entry.effects:
@@ -153,7 +178,8 @@ class Monitor:
                     self.round_open = False
                 case Order(_, TriggerRound() | PauseCommand()):
                     self.round_open = True
-                    self.world.trigger("round")
+                    if self.first_line_us is not None:  # before, there is nothing to lose
+                        self.world.trigger("round")
                 case Commit():
                     self.round_open = False
                 case Rollback(line, scope):
@@ -181,6 +207,8 @@ class Monitor:
 
     def _happened(self, entry: Happened) -> None:
         what = entry.what
+        if what in LOSSES:
+            self._lost(entry)
         if what == "replayed":
             self.stats["replayed"] += 1
             message: Message = entry.detail["message"]
@@ -208,8 +236,18 @@ class Monitor:
                 self.stats["crash during a round"] += 1
         elif what == "overtaken":
             self.stats["overtaken"] += 1
-        elif what in ("fenced", "coordinator-resumed", "deposed", "damaged"):
+        elif what == "spoiled":
+            self.stats["damaged"] += 1
+        elif what in COUNTED:
             self.stats[what] += 1
+
+    def _lost(self, entry: Happened) -> None:
+        """Note a loss when it comes, not again when it is noticed."""
+        actor = f"slot/{entry.detail['slot']}" if entry.what == "lost" else entry.actor
+        life = actor, entry.detail.get("incarnation")
+        if entry.what != "lost" or life not in self.killed:
+            self.losses_us.append(entry.at_us)
+        self.killed[life] = None
 
     def _decided(self, entry: Happened) -> None:
         number: int = entry.detail["number"]
@@ -226,6 +264,8 @@ class Monitor:
             invariants.line_is_complete(self, line)
         if entry.detail["epoch"] == entry.epoch:
             self.stats["commits"] += 1
+            if self.first_line_us is None:
+                self.first_line_us = entry.at_us
         else:
             self._drop_beyond(line)  # a resume comes without a Rollback
             self._carry_on(line)
@@ -281,3 +321,22 @@ class Monitor:
         for task, extent in extents.items():
             self.stats["published"] += extent.stop - extent.start
             self.public[task] = extent.stop
+
+    # Who writes.
+
+    def wrote(self) -> None:
+        """A sink writes."""
+        if self.first_output_us is None:
+            self.first_output_us = self.world.now_us
+
+    def resuming(self, past: Decision | None) -> None:
+        """Somebody goes on with the run."""
+        fencing.resume_goes_on_at_the_last_decision(self, past)
+
+    def finishing(self, author: str) -> None:
+        """Somebody ends the run."""
+        fencing.deposed_coordinator_ends_nothing(self, author)
+
+    def deleting(self, key: str) -> None:
+        """Somebody deletes an object."""
+        fencing.what_is_kept_is_not_deleted(self, key)

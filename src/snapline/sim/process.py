@@ -18,10 +18,11 @@ from snapline.engine.shell import Alarm, Ticket
 from snapline.engine.slot import Slot
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
-from snapline.journal.entry import Entry, Happened
+from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.storage.api import Egress, Extent, Life, MessageLog
 
 if TYPE_CHECKING:
+    from snapline.sim.launching import Launches
     from snapline.sim.world import World
 
 
@@ -64,10 +65,6 @@ class Process:
             self.call(action)
         self.after_call()
 
-    def living(self) -> bool:
-        """Whether the process still exists."""
-        return self.alive
-
     # The part of the shell that slots and the coordinator share.
 
     def now_ms(self) -> Millis:
@@ -91,9 +88,13 @@ class Process:
         self.world.journal(Happened(self.world.now_us, actor, epoch, what, detail))
 
     def delete(self, key: str) -> None:
-        """Delete an object, a little later."""
-        store = self.world.storage.store
-        self.world.at(self.world.now_us + 1_000, lambda: store.delete(key))
+        """Delete an object, a little later; what a paused process was about to delete waits with it."""
+
+        def act() -> None:
+            self.world.monitor.deleting(key)
+            self.world.storage.store.delete(key)
+
+        self.world.at(self.world.now_us + 1_000, lambda: self.call(act))
 
 
 class SlotProcess(Process):
@@ -114,7 +115,10 @@ class SlotProcess(Process):
         self.stepping = False  #: a step is scheduled
         self.acts = 0  #: effects performed and messages sent so far
         self.kill_before: int | None = None  #: die before the act of this number ...
-        self.kill_fault = ""  #: ... because of this fault
+        self.kill_fault = ""  #: ... because of this fault ...
+        self.on_kill: Callable[[], None] = lambda: None  #: ... which is told
+        self.registered = False  #: whether its coordinator knows it
+        self.failed = False  #: whether its coordinator gave up waiting for it to register
         self.lives: list[Life] = []  #: whose files it opened
         self.choices = random.Random(f"{world.job.seed}:choices:{slot}:{incarnation}")
         self.engine = Slot(slot, incarnation, world.job, self)
@@ -149,6 +153,7 @@ class SlotProcess(Process):
         """Count, let the invariants see, and die if the time has come."""
         self.acts += 1
         if self.acts == self.kill_before:
+            self.on_kill()
             self.world.kill(self, f"before act {self.acts}", self.kill_fault)
             raise Killed
         if isinstance(act, Message):
@@ -166,7 +171,8 @@ class SlotProcess(Process):
         """Nor these."""
 
     def wrote(self, batch: Batch) -> None:
-        """Nor these."""
+        """Only when the first of them come."""
+        self.world.monitor.wrote()
 
     def choose(self, count: int) -> int:
         """Any order is allowed, so take any."""
@@ -213,7 +219,7 @@ class SlotProcess(Process):
         storage, costs, made = self.world.storage, self.world.costs, data()
         storage.call(
             costs.store_us + int(costs.store_byte_us * len(made)),
-            self.living,
+            self,
             lambda: void(storage.store.put(key, made)),
             lambda: self.call(lambda: self.engine.done(ticket)),
             lambda: self.call(lambda: self.engine.failed(ticket)),
@@ -223,7 +229,7 @@ class SlotProcess(Process):
         """Make a file durable in the background; a dead process makes nothing durable."""
         self.world.storage.call(
             self.world.costs.sync_us,
-            self.living,
+            self,
             lambda: file.sync() if self.alive else None,
             lambda: self.call(lambda: self.engine.done(ticket)),
             lambda: self.call(lambda: self.engine.failed(ticket)),
@@ -243,7 +249,7 @@ class SlotProcess(Process):
 
         self.world.storage.call(
             self.world.costs.store_us,
-            self.living,
+            self,
             lambda: None,
             answer,
             lambda: self.call(lambda: self.engine.failed(ticket)),
@@ -260,7 +266,8 @@ class CoordinatorProcess(Process):
     def __init__(self, world: "World", life: int) -> None:
         super().__init__(world)
         self.life = life
-        self.engine: Coordinator  # set by the world, which knows the past
+        self.launches: Launches  # set by the world, as is ...
+        self.engine: Coordinator  # ... this, because it knows the past
 
     def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:
         """Over the control connection."""
@@ -270,8 +277,8 @@ class CoordinatorProcess(Process):
             self.world.control(process).down.send(lambda: process.call(lambda: deliver(order)), 1)
 
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
-        """Start a process; it registers a little later."""
-        self.world.launch(self, slot, incarnation)
+        """Start processes until one registers."""
+        self.launches.start(slot, incarnation)
 
     def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
         """Call the engine later."""
@@ -280,10 +287,15 @@ class CoordinatorProcess(Process):
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision in the background, unless its number is taken."""
-        store = self.world.storage.store
+        storage = self.world.storage
 
         def answer() -> None:
-            found = store.get(key)
+            try:
+                found = storage.store.get(key)
+            except (ObjectDamaged, ObjectMissing):
+                found = (
+                    b""  # whose it was, nobody can tell: whoever resumes the run finds the damage
+                )
             if found == data:
                 self.call(lambda: self.engine.done(ticket))
             else:
@@ -291,8 +303,8 @@ class CoordinatorProcess(Process):
 
         self.world.storage.call(
             self.world.costs.store_us,
-            self.living,
-            lambda: void(store.put_if_absent(key, data)),
+            self,
+            lambda: storage.decide(ticket.number, key, data),
             answer,
             lambda: self.call(lambda: self.engine.failed(ticket)),
         )
@@ -309,7 +321,7 @@ class CoordinatorProcess(Process):
 
         self.world.storage.call(
             self.world.costs.store_us,
-            self.living,
+            self,
             lambda: accepted.append(self.world.publish(number, extents)),
             answer,
             lambda: self.call(lambda: self.engine.failed(ticket)),
@@ -317,8 +329,18 @@ class CoordinatorProcess(Process):
         )
 
     def finish(self, problem: str | None) -> None:
-        """The run is over."""
-        self.world.finish(problem)
+        """The run is over, unless another coordinator has decided something since."""
+        if self.world.storage.may_end(self.engine.decider.author):
+            self.world.monitor.finishing(self.engine.decider.author)
+            self.world.finish(problem)
+        else:
+            self.note(COORDINATOR, self.engine.epoch, "deposed", {})
+            self.deposed()
+
+    def give_up(self, problem: str) -> None:
+        """The job cannot go on, for a reason of which the engine knows nothing."""
+        self.note(COORDINATOR, self.engine.epoch, "stopped", {"problem": problem})
+        self.finish(problem)
 
     def deposed(self) -> None:
         """If it was the newest, its user resumes the job once more."""

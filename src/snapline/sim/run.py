@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from snapline.batch import Batch, concat
 from snapline.chaos.faults import Fault, check, parse
 from snapline.chaos.plan import draw
+from snapline.chaos.strikes import Strike, vacuous
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
@@ -30,7 +31,7 @@ from snapline.errors import (
 from snapline.ids import Millis
 from snapline.journal.entry import Entry
 from snapline.protocols import PROTOCOLS, refusal
-from snapline.sim import invariants
+from snapline.sim import fencing, invariants
 from snapline.sim.costs import Costs
 from snapline.sim.inject import Injector
 from snapline.sim.world import World
@@ -131,6 +132,8 @@ class Outcome:
     stats: Mapping[str, int] = field(default_factory=dict)
     crashed_after_commit: bool = False
     virtual_ms: Millis = 0
+    vacuous: str | None = None  # why this run proves nothing, if it broke nothing
+    strikes: tuple[Strike, ...] = ()  # what became of each fault
     problems: tuple[str, ...] = ()  # what a run without a promise lost or repeated
     faults: str = ""
     journal: tuple[Entry, ...] = ()
@@ -191,9 +194,12 @@ def simulate(
         injector.plan(fault)
     violation: Violation | None = None
     problems: tuple[str, ...] = ()
+    empty: str | None = None
     try:
         world.run(PATIENCE_MS * 1000)
-        problems = _judge_end(case, world)
+        problems, rows = _judge_end(case, world)
+        if world.problem is None:
+            empty = _vacuous(case, world, injector.strikes(), rows)
     except InvariantBroken as error:
         violation = Violation(error.name, error.story)
     except (OperatorFailed, ProtocolViolation, StorageError) as error:
@@ -205,6 +211,8 @@ def simulate(
         stats=dict(world.monitor.stats),
         crashed_after_commit=world.monitor.crashed_after_commit,
         virtual_ms=world.now_us // 1000,
+        vacuous=empty,
+        strikes=injector.strikes(),
         problems=problems,
         faults="; ".join(map(str, faults)),
         journal=tuple(world.entries or ()),
@@ -212,23 +220,43 @@ def simulate(
     )
 
 
-def _judge_end(case: Case, world: World) -> tuple[str, ...]:
+def _vacuous(case: Case, world: World, strikes: tuple[Strike, ...], rows: int) -> str | None:
+    """Why the run proves nothing, if so."""
+    monitor = world.monitor
+    lines = world.job.protocol.checkpoints
+    first_us = monitor.first_line_us if lines else monitor.first_output_us
+    return vacuous(
+        strikes,
+        drawn=case.faults is None,
+        losses_ms=[at_us // 1000 for at_us in monitor.losses_us],
+        first_line_ms=None if first_us is None else first_us // 1000,
+        rows=rows,
+    )
+
+
+def _judge_end(case: Case, world: World) -> tuple[tuple[str, ...], int]:
+    """What a run without a promise lost or repeated, and how many rows came out."""
     if not world.finished:
+        fencing.lost_slot_is_replaced(world)
         invariants.broken(
             "run_ends_by_itself",
             f"after {PATIENCE_MS // 1000} s of virtual time the job is still not done",
         )
+    if world.problem is None:
+        world.problem = fencing.public_output_is_one_chain(world)
     if world.problem is not None:
-        if not world.monitor.stats["damaged"]:
+        stats = world.monitor.stats
+        if not (stats["damaged"] or stats["launch failed"] or stats["late"]):
             invariants.broken("run_goes_on", f"nothing was damaged, but: {world.problem}")
-        return ()
+        return (), 0
     invariants.no_checkpoint_is_useless(world.monitor)
     guarantee = world.job.guarantee
-    problems = WORKLOADS[case.workload].judge(case.params, outputs(world), states(world), guarantee)
+    public = outputs(world)
+    problems = WORKLOADS[case.workload].judge(case.params, public, states(world), guarantee)
     lines = tuple(f"{p.kind} {p.record}: {p.because}" for p in problems)
     if lines and guarantee is not Guarantee.NOTHING:
         invariants.broken(f"output_is_{guarantee.value}", lines[0])
-    return lines
+    return lines, sum(batch.length for batch in public.values())
 
 
 def outputs(world: World) -> dict[str, Batch]:

@@ -13,10 +13,12 @@ from snapline.core.messages import Marker
 from snapline.engine.control import Credit, Frame
 from snapline.engine.coordinator import Coordinator
 from snapline.engine.job import Job
-from snapline.engine.ledger import read_last
+from snapline.engine.ledger import Decision
+from snapline.errors import StorageError
 from snapline.ids import Incarnation, Micros, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.sim.costs import Costs
+from snapline.sim.launching import Launches
 from snapline.sim.monitor import Monitor
 from snapline.sim.network import Link
 from snapline.sim.process import CoordinatorProcess, SlotLife, SlotProcess
@@ -33,17 +35,35 @@ class Control:
 
 
 @dataclass(slots=True)
+class Starting:
+    """What a fault does to processes that are started for a slot."""
+
+    delay_us: Micros | None  # they register so much later; None: they die before they register
+    until_us: Micros
+    struck: Callable[[], None]  # tells the injector that there was one
+
+
+@dataclass(slots=True)
 class Weather:
-    """What faults do to the network at present, by the lives of slots that they struck."""
+    """What faults do at present to the network, by the lives of slots that they struck, and to starts."""
 
     delay_us: dict[SlotLife, tuple[Micros, Micros]] = field(default_factory=dict)  # (extra, until)
     cut: dict[frozenset[SlotLife], Micros] = field(default_factory=dict)  # between two: until
     alone: dict[SlotLife, Micros] = field(default_factory=dict)  # from the coordinator: until
+    start: dict[SlotId, Starting] = field(default_factory=dict)
 
     def extra_us(self, life: SlotLife, now_us: Micros) -> Micros:
         """How much longer everything takes that this life sends or receives."""
         extra, until = self.delay_us.get(life, (0, 0))
         return extra if now_us < until else 0
+
+    def starting(self, slot: SlotId, now_us: Micros) -> Starting | None:
+        """What is wrong with a process that is started now, if anything."""
+        trouble = self.start.get(slot)
+        if trouble is None or now_us >= trouble.until_us:
+            return None
+        trouble.struck()
+        return trouble
 
 
 class World:
@@ -69,7 +89,7 @@ class World:
         self.on_trigger: Callable[[str], None] = lambda what: None  #: tells the injector
         self.monitor = Monitor(self, thorough=thorough)
         self.coordinators = 0
-        self.coordinator = self._new_coordinator()
+        self.coordinator = self._new_coordinator(None)
 
     # Time.
 
@@ -104,10 +124,10 @@ class World:
 
     # The coordinator.
 
-    def _new_coordinator(self) -> CoordinatorProcess:
+    def _new_coordinator(self, past: Decision | None) -> CoordinatorProcess:
         self.coordinators += 1
         process = CoordinatorProcess(self, self.coordinators)
-        past = read_last(self.storage.store, self.job.deployment.fingerprint)
+        process.launches = Launches(self, process)
         process.engine = Coordinator(self.job, process, f"life {self.coordinators}", past)
         self.at(self.now_us, lambda: process.call(process.engine.start))
         return process
@@ -119,10 +139,19 @@ class World:
         self._lapse_leases(self.coordinator)
 
     def resume_coordinator(self, **why: object) -> None:
-        """Another coordinator takes over from the durable decisions."""
-        if not self.finished:
-            self.coordinator = self._new_coordinator()
-            self.note(COORDINATOR, "coordinator-resumed", **why)
+        """Another coordinator takes over from the durable decisions, if they can be trusted."""
+        if self.finished:
+            return
+        try:
+            past = self.storage.resume(self.job.deployment.fingerprint)
+        except StorageError as error:
+            problem = f"the run cannot be resumed: {error}"
+            self.note(COORDINATOR, "stopped", problem=problem)
+            self.finish(problem)
+            return
+        self.monitor.resuming(past)
+        self.coordinator = self._new_coordinator(past)
+        self.note(COORDINATOR, "coordinator-resumed", **why)
 
     def _lapse_leases(self, boss: CoordinatorProcess) -> None:
         def lapse() -> None:
@@ -132,10 +161,15 @@ class World:
         self.at(self.now_us + self.costs.lease_us, lapse)
 
     def leave(self, boss: CoordinatorProcess) -> None:
-        """The slots of a coordinator that is gone exit."""
+        """The slots of a coordinator that is gone exit; if it was only away, it hears of it later."""
         for process in tuple(self.processes.values()):
             if process.boss is boss and process.alive:
                 self.exit(process)
+                self._notice(process)
+
+    def _notice(self, process: SlotProcess) -> None:
+        """The connection of a process breaks, and its coordinator notices soon."""
+        self.at(self.now_us + self.costs.detect_us, lambda: self.report_lost(process))
 
     def pause_coordinator(self, **why: object) -> CoordinatorProcess:
         """The coordinator stands still."""
@@ -145,19 +179,6 @@ class World:
         return self.coordinator
 
     # Slots.
-
-    def launch(self, boss: CoordinatorProcess, slot: SlotId, incarnation: Incarnation) -> None:
-        """Start a process for a slot; it registers when it is up."""
-        process = SlotProcess(self, slot, incarnation, boss)
-        self.processes[slot, incarnation] = process
-        delay = int(self.costs.launch_us * (0.5 + self.network_rng.random()))
-
-        def register() -> None:
-            if process.alive:
-                boss.call(lambda: boss.engine.registered_slot(slot, incarnation))
-
-        self.at(self.now_us + delay, register)
-        self.note(f"slot/{slot}", "launched", incarnation=incarnation)
 
     def current(self, slot: SlotId) -> SlotProcess | None:
         """The newest life of a slot: a zombie coordinator may have launched others meanwhile."""
@@ -171,7 +192,7 @@ class World:
         actor, life = f"slot/{process.slot}", process.incarnation
         self.note(actor, "killed", incarnation=life, how=how, fault=fault)
         self.exit(process)
-        self.at(self.now_us + self.costs.detect_us, lambda: self.report_lost(process))
+        self._notice(process)
 
     def exit(self, process: SlotProcess) -> None:
         """The process is gone, and with it what it had not made durable."""
@@ -188,9 +209,12 @@ class World:
             self.storage.outlet.crash(life)
 
     def report_lost(self, process: SlotProcess) -> None:
-        """The coordinator of a slot finds out that it is gone."""
+        """The coordinator of a slot finds out that it is gone, or that what it has started is."""
         boss = process.boss
-        boss.call(lambda: boss.engine.lost(process.slot, process.incarnation))
+        if process.registered:
+            boss.call(lambda: boss.engine.lost(process.slot, process.incarnation))
+        elif not process.alive:
+            boss.call(lambda: boss.launches.failed(process, "it ended"))
 
     def suspect(self, process: SlotProcess, silent: Callable[[], bool]) -> None:
         """Give a slot up if it is still silent after the time-out."""

@@ -7,19 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snapline.chaos.catalogue import GRAMMAR, where
 from snapline.chaos.faults import (
     FORMS,
-    GRAMMAR,
     KINDS,
     At,
     Cut,
     Damage,
+    DamageRecord,
     Delay,
     During,
     Kill,
     KillCoordinator,
     KillDriver,
     KillExecutor,
+    LaunchFailing,
+    LaunchSlow,
     Partition,
     Pause,
     PauseCoordinator,
@@ -33,7 +36,6 @@ from snapline.chaos.faults import (
     describe,
     parse,
     start_ms,
-    where,
 )
 from snapline.durations import write_duration
 from snapline.errors import FaultSyntaxError
@@ -60,6 +62,12 @@ MEANINGS = {
     "store slow 50ms at=1s for=1s": StoreSlow(50, 1_000, 1_000),
     "store failing 30% at=1s for=1s": StoreFailing(30, 1_000, 1_000),
     "damage slot=1 at=1s": Damage(1, 1_000),
+    "damage decision at=1s": DamageRecord("decision", False, 1_000),
+    "lose decision at=1s": DamageRecord("decision", True, 1_000),
+    "damage manifest at=1s": DamageRecord("manifest", False, 1_000),
+    "lose manifest at=1s": DamageRecord("manifest", True, 1_000),
+    "launch failing slot=1 at=1s for=1s": LaunchFailing(1, 1_000, 1_000),
+    "launch slow slot=1 2s at=1s for=1s": LaunchSlow(1, 2_000, 1_000, 1_000),
 }
 
 SLOT = st.integers(0, 20)
@@ -84,6 +92,9 @@ FAULT = st.one_of(
     st.builds(StoreOutage, TIME, SPAN),
     st.builds(StoreSlow, SPAN, TIME, SPAN),
     st.builds(Damage, SLOT, TIME),
+    st.builds(DamageRecord, st.sampled_from(["decision", "manifest"]), st.booleans(), TIME),
+    st.builds(LaunchFailing, SLOT, TIME, SPAN),
+    st.builds(LaunchSlow, SLOT, SPAN, TIME, SPAN),
 )
 
 
@@ -140,7 +151,7 @@ def test_a_duration_is_said_in_the_largest_unit_that_fits(ms, text):
 @pytest.mark.parametrize(
     ("statement", "word", "said"),
     [
-        ("kil slot=1 at=1s", "kil", "expected kill, pause, cut, delay, store or damage"),
+        ("kil slot=1 at=1s", "kil", "kill, pause, cut, delay, store, damage, lose or launch"),
         ("slot=1 kill at=1s", "slot=1", "begins with what is to happen"),
         ("kill slot=1 att=800ms", "att=800ms", "expected slot=, at=, step=, on= or executor="),
         ("kill slot=1 at=1s for=2s", "for=2s", "for= is not known here"),
@@ -174,6 +185,8 @@ def test_a_duration_is_said_in_the_largest_unit_that_fits(ms, text):
         ("store outage 50ms at=1s for=1s", "50ms", "key=value words only"),
         ("delay slot=1 0ms at=1s for=1s", "0ms", "longer than 0"),
         ("damage slot=1 at=1s =5", "=5", "is not known here"),
+        ("lose ledger at=1s", "ledger", "decision or manifest"),
+        ("launch slow slot=1 0ms at=1s for=1s", "0ms", "longer than 0"),
     ],
 )
 def test_what_is_wrong_is_shown_under_the_word(statement, word, said):
@@ -221,6 +234,8 @@ def test_what_is_missing_is_shown_behind_the_statement(statement, said):
         "kill executor=3 at=1s",
         "delay slot=3 1s at=1s for=1s",
         "damage slot=3 at=1s",
+        "launch failing slot=3 at=1s for=1s",
+        "launch slow slot=3 1s at=1s for=1s",
     ],
 )
 def test_a_slot_that_the_job_does_not_have_is_refused(statement):
@@ -233,12 +248,15 @@ def test_a_slot_that_the_job_does_not_have_is_refused(statement):
 
 def test_every_form_says_where_it_works_and_when_it_strikes():
     wheres = {statement: where(fault) for statement, fault in MEANINGS.items()}
-    assert wheres.pop("kill slot=1 step=137") == "simulator"
+    simulated = re.compile(r"kill .*step=|(damage|lose) (decision|manifest)|launch ")
+    assert [s for s, there in wheres.items() if there == "simulator"] == [
+        s for s in MEANINGS if simulated.match(s)
+    ]
     assert wheres.pop("kill executor=1 at=1s") == "simulator, clusters"
     assert [s for s, there in wheres.items() if there == "everywhere"] == [
         s for s in MEANINGS if "driver" in s
     ]
-    assert set(wheres.values()) == {"everywhere", "simulator, real runs"}
+    assert set(wheres.values()) == {"everywhere", "simulator", "simulator, real runs"}
     timed = {statement: start_ms(fault) for statement, fault in MEANINGS.items()}
     assert {statement for statement, ms in timed.items() if ms is None} == {
         statement for statement in MEANINGS if "at=" not in statement

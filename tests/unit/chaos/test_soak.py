@@ -86,7 +86,8 @@ def test_a_low_intensity_shows_also_in_a_short_run(seed):
 def test_a_high_intensity_breaks_everything_several_things_at_once():
     faults = soak("seed=7 intensity=high", 3, 2 * TEN_MINUTES)
     fatal = {"damage", "kill-coordinator", "kill-driver", "kill-executor", "pause-driver"}
-    assert {fault.kind for fault in faults} == set(KINDS) - fatal
+    simulated = {"damage-record", "launch-failing", "launch-slow"}
+    assert {fault.kind for fault in faults} == set(KINDS) - fatal - simulated
     at_once = Counter(times(faults))
     assert max(at_once.values()) >= 3
     delays = [f.delay_ms for f in faults if isinstance(f, Delay)]

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from snapline.chaos.faults import GRAMMAR
+from snapline.chaos.catalogue import GRAMMAR
 from snapline.cli import app
 from snapline.protocols import PROTOCOLS
 from snapline.systems.registry import SYSTEMS

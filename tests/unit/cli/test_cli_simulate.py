@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from snapline import cli_failure, cli_simulate
+from snapline.chaos.strikes import Strike
 from snapline.cli import main
 from snapline.protocols import PROTOCOLS
 from snapline.sim.run import Case, Outcome, Violation
@@ -18,10 +19,12 @@ from snapline.workload import WORKLOADS
 STATS = {"crashes": 2, "rollbacks": 1, "replayed": 1200, "forced": 3, "skipped": 4, "useless": 0}
 
 
-def outcome(case, violation=None, refused=None, stopped=None):
+def outcome(case, violation=None, refused=None, stopped=None, empty=None):
     return Outcome(
         case=case,
         stopped=stopped,
+        vacuous=empty,
+        strikes=(Strike("kill slot=1 at=60s", False, None),) if empty else (),
         violation=violation,
         refused=refused,
         stats={} if refused else STATS,
@@ -39,6 +42,7 @@ class FakeSimulator:
         self.broken = {}
         self.refused = {}
         self.stopped = None
+        self.empty = None
         self.vacuous = []
         self.jobs = None
         self.interrupt = False
@@ -50,7 +54,7 @@ class FakeSimulator:
         self.journals.append(journal)
         broken = self.broken.get((case.protocol, case.seed))
         refused = self.refused.get((case.protocol, case.workload))
-        return outcome(case, broken, refused, self.stopped)
+        return outcome(case, broken, refused, self.stopped, self.empty)
 
     def sweep(self, cases, jobs, on_outcome):
         self.jobs = jobs
@@ -210,6 +214,36 @@ def test_a_run_that_rightly_stopped_is_told_apart_and_breaks_nothing(sim, snapli
     assert code == 0
     assert "stopped, rightly: the published line is damaged" in out
     assert "kept" not in out
+
+
+def test_a_run_that_proves_nothing_is_unknown_unless_that_is_allowed(sim, snapline):
+    sim.empty = "1 of 1 fault never struck: 'kill slot=1 at=60s'"
+    one = ("simulate", "--protocol", "bcs", "--seed", "2")
+    code, out, _ = snapline(*one)
+    assert code == 3
+    assert f"unknown: {sim.empty}" in out
+    code, out, _ = snapline(*one, "--allow-vacuous")
+    assert code == 0
+    assert "kept:" in out
+
+
+def test_json_says_which_faults_struck_and_that_nothing_is_known(sim, snapline):
+    sim.empty = "1 of 1 fault never struck: 'kill slot=1 at=60s'"
+    one = ("simulate", "--protocol", "bcs", "--seed", "2", "--json")
+    code, out, _ = snapline(*one)
+    document = json.loads(out)
+    assert (code, document["kept"], document["vacuous"]) == (3, None, sim.empty)
+    missed = {"statement": "kill slot=1 at=60s", "struck": False, "at_ms": None}
+    assert document["faults"] == [missed]
+    assert json.loads(snapline(*one, "--allow-vacuous")[1])["kept"] is True
+
+
+def test_a_broken_promise_is_broken_whatever_struck(sim, snapline):
+    sim.empty = "1 of 1 fault never struck: 'kill slot=1 at=60s'"
+    sim.broken["bcs", 2] = Violation("no_orphans", "story")
+    code, out, _ = snapline("simulate", "--protocol", "bcs", "--seed", "2")
+    assert code == 1
+    assert "unknown" not in out
 
 
 def test_one_seed_is_told_with_its_journal(sim, snapline):
