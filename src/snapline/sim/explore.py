@@ -18,7 +18,10 @@ from snapline.protocols import PROTOCOLS
 from snapline.sim.run import Case, Outcome, faults_of, simulate
 from snapline.workload import WORKLOADS
 
-ALWAYS_SHOWN = ("rollbacks", "fenced", "coordinator-resumed", "crash during recovery")
+ALWAYS_SHOWN = (
+    *("rollbacks", "fenced", "coordinator-resumed", "crash during recovery"),
+    *("launch failed", "deposed"),
+)
 """What must occur under every protocol that takes checkpoints."""
 
 CRASHED_AFTER_COMMIT_MIN = 0.8
