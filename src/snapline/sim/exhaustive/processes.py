@@ -180,8 +180,12 @@ class SteppedCoordinator(CoordinatorProcess):
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision: nobody else writes any."""
-        store = self.world.storage.store
-        self._ask(ticket, lambda: void(store.put_if_absent(key, data)))
+        storage = self.world.storage
+        self._ask(ticket, lambda: storage.decide(ticket.number, key, data))
+
+    def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Start a process; when it registers is a step."""
+        self.world.launch(self, slot, incarnation)
 
     def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
         """Publish a manifest."""

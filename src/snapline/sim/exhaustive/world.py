@@ -6,6 +6,7 @@ from snapline.core.messages import Marker
 from snapline.engine.control import Frame, Restore
 from snapline.engine.coordinator import Coordinator
 from snapline.engine.job import Job
+from snapline.engine.ledger import Decision
 from snapline.engine.shell import ProbeAlarm, Ticket, TimerAlarm
 from snapline.ids import ChannelId, Incarnation, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Stamped
@@ -48,15 +49,16 @@ class SteppedWorld(World):
         """Several parts of a process send through one lane: the order in which they do counts."""
         self.past.goes_through(lane, self.past.parts.get(self.acting, 0))
 
-    def _new_coordinator(self) -> SteppedCoordinator:
+    def _new_coordinator(self, past: Decision | None) -> SteppedCoordinator:
         self.coordinators += 1
         process = SteppedCoordinator(self, self.coordinators)
-        process.engine = Coordinator(self.job, process, f"life {self.coordinators}", None)
+        process.engine = Coordinator(self.job, process, f"life {self.coordinators}", past)
         return process
 
     def launch(self, boss: CoordinatorProcess, slot: SlotId, incarnation: Incarnation) -> None:
         """Start a process for a slot; when it registers is a step."""
         process = SteppedSlot(self, slot, incarnation, boss)
+        process.registered = True  # here every start succeeds, and every end is noticed
         self.processes[slot, incarnation] = self._living[process.actor] = process
 
         def register() -> None:
