@@ -5,14 +5,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from snapline.engine.ledger import Decision, decision_key, decode, read_last
-from snapline.errors import ObjectMissing
 from snapline.ids import Micros
 from snapline.sim.costs import Costs
 from snapline.sim.outlet import SimOutlet
 from snapline.storage.memory import MemoryLogs, MemoryStore
-
-GAP_MAX = 64
-"""So many numbers behind the apparent end of the ledger are probed."""
 
 
 class Clock(Protocol):
@@ -130,16 +126,6 @@ class SimStorage:
     def resume(self, fingerprint: str) -> Decision | None:
         """Where a coordinator goes on. Raises StorageError if that is not all that was decided."""
         past = read_last(self.store, fingerprint)
-        number = past.number if past else 0
-        if later := self._later(number):
-            raise ObjectMissing(
-                f"decision {number + 1} is gone: decision {later} was made after it"
-            )
         published, redone = (past.published, len(past.manifests)) if past else (0, 0)
         self.outlet.reopen(published, redone)
         return past
-
-    def _later(self, last: int) -> int | None:
-        """A decision behind the apparent end of the ledger: a gap is not its end."""
-        behind = range(last + 1, last + 1 + GAP_MAX)
-        return next((n for n in behind if self.store.has(decision_key(n))), None)
