@@ -9,7 +9,8 @@ from sim_runs import Case, kept, simulate
 from typer.testing import CliRunner
 
 from snapline.chaos.strikes import Strike
-from snapline.cli import SIMULATE_EXAMPLES, app
+from snapline.cli import app
+from snapline.cli_simulate import EXAMPLES
 from snapline.engine.coordinator import Coordinator
 from snapline.sim import run
 
@@ -91,7 +92,7 @@ class Blind:
 
 def examples():
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    texts = {page.name: page.read_text() for page in pages} | {"--help": SIMULATE_EXAMPLES}
+    texts = {page.name: page.read_text() for page in pages} | {"--help": EXAMPLES}
     for name, text in texts.items():
         for command in re.findall(
             r"(?:snapline|\./dev) (simulate [^\n`\[]*--faults [^\n`\[]*)", text
