@@ -1,9 +1,14 @@
 """What a slot says before an exception ends it, and what the driver makes of that."""
 
-from snapline.errors import OperatorFailed
+from typing import Final
+
+from snapline.errors import ObjectDamaged, ObjectMissing, OperatorFailed
 from snapline.ids import Epoch
 from snapline.runtime.restart import Failure
 from snapline.runtime.words import Failed
+
+DEFINITE: Final = {ObjectDamaged.__name__, ObjectMissing.__name__}
+"""The errors after which reading the same again gives the same."""
 
 TEXT_MAX = 2_000
 """An exception may hold a whole batch in words; its traceback is written down elsewhere."""
@@ -22,4 +27,5 @@ def failure_of(word: Failed, tag: str, started_s: float, *, planned: bool) -> Fa
     told = OperatorFailed(word.operator, word.kind, word.text, word.code, word.where)
     raised = told if word.operator else None
     reason = str(told) if word.operator else f"a slot ended with {told.cause}"
-    return Failure(tag, reason, started_s, planned, word.epoch, raised)
+    damage = not word.operator and word.kind in DEFINITE
+    return Failure(tag, reason, started_s, planned, word.epoch, raised, damage)

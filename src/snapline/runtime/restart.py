@@ -15,6 +15,8 @@ line is progress, and forgets all failures. Too many failures without progress g
 - **Code of the dataflow** that raises is started again once: the error may be transient. If the same
   operator raises the same kind of exception again, in a process or an epoch that began after the first,
   without progress in between, then it always will.
+- **What is stored and damaged, or gone** is treated alike: if a slot ends on the same damage twice, it does
+  so every time.
 """
 
 from dataclasses import dataclass
@@ -46,6 +48,14 @@ class Failure:
     planned: bool = False  # a fault was done to it
     epoch: Epoch = 0  # in which its code raised
     raised: OperatorFailed | None = None
+    damage: bool = False  # what it had to read is damaged or gone, which no restart mends
+
+    @property
+    def lasting(self) -> tuple[str, str] | None:
+        """What is to be expected again if it comes twice: by operator and exception, or by file."""
+        if self.raised is not None:
+            return self.raised.operator, self.raised.kind
+        return ("damage", self.reason) if self.damage else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,7 @@ class RestartStrategy:
         self.policy = policy
         self.lines = lines
         self._counted: list[_Counted] = []
-        self._raised: dict[tuple[str, str], _Counted] = {}  #: by operator and kind of exception
+        self._lasting: dict[tuple[str, str], _Counted] = {}  #: the first of each kind
         self._ran_s = 0.0  #: how long all slots ran, until they last stood
         self._since_s: float | None = None  #: since when they run, if they do
         self._next_s = 0.0  #: nothing is started before
@@ -92,14 +102,15 @@ class RestartStrategy:
     def progress(self) -> None:
         """A new line was committed: whatever was wrong is so no more."""
         self._counted.clear()
-        self._raised.clear()
+        self._lasting.clear()
         self._next_s = 0.0
 
     def failed(self, now_s: float, failure: Failure) -> float | GivenUp:
         """A process failed: when the next may be started, or why none will be."""
         self.stands(now_s)
-        if failure.raised is not None and self._raised_again(now_s, failure):
-            return GivenUp(self._twice(failure.raised), failure.raised)
+        if failure.lasting is not None and self._came_again(failure.lasting, now_s, failure):
+            again = "it did so before, and starting again has not helped"
+            return GivenUp(f"{failure.raised or failure.reason}; {again}", failure.raised)
         if not failure.planned and self._is_news(failure):
             self._forget_old()
             self._counted.append(_Counted(failure, now_s, self._ran_s))
@@ -126,17 +137,12 @@ class RestartStrategy:
         before = len(self._counted) - 1
         return min(DELAY_MIN_S * 2.0 ** min(before - 1, 30), DELAY_MAX_S) if before else 0.0
 
-    def _raised_again(self, now_s: float, failure: Failure) -> bool:
-        assert failure.raised is not None
-        key = failure.raised.operator, failure.raised.kind
-        first = self._raised.get(key)
+    def _came_again(self, key: tuple[str, str], now_s: float, failure: Failure) -> bool:
+        first = self._lasting.get(key)
         if first is None:
-            self._raised[key] = _Counted(failure, now_s, self._ran_s)
+            self._lasting[key] = _Counted(failure, now_s, self._ran_s)
             return False
         return failure.epoch > first.failure.epoch or failure.started_s >= first.at_s
-
-    def _twice(self, raised: OperatorFailed) -> str:
-        return f"{raised}; it did so before, and starting again has not helped"
 
     def _too_often(self, now_s: float) -> str:
         first = self._counted[0]

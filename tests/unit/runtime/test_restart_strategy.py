@@ -166,3 +166,22 @@ def test_with_lines_ten_seconds_are_none():
     script.fails(0.0)
     script.strategy.runs(1.0)
     assert script.fails(11.0) == 0.1
+
+
+def test_damage_that_comes_again_ends_the_run():
+    script = Script()
+    damage = {"reason": "a slot ended with ObjectDamaged: log 3 is damaged", "damage": True}
+    assert script.fails(1.0, **damage) == 0
+    end = script.fails(2.0, **damage)
+    assert isinstance(end, GivenUp)
+    assert end.story.startswith(
+        "a slot ended with ObjectDamaged: log 3 is damaged; it did so before"
+    )
+
+
+def test_other_damage_or_damage_after_a_line_is_tried_again():
+    script = Script()
+    assert script.fails(1.0, "log 3 is damaged", damage=True) == 0
+    assert script.fails(2.0, "log 4 is damaged", damage=True) == 0.1
+    script.strategy.progress()
+    assert script.fails(9.0, "log 3 is damaged", damage=True) == 0
