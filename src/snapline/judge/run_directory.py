@@ -31,7 +31,8 @@ from snapline.runtime.output_rows import View, position_label, public_view
 from snapline.runtime.rundir import RunDirectory
 from snapline.runtime.spec import OWN, Spec, spec_of
 from snapline.validate.causes import Cause
-from snapline.validate.judged import Judged
+from snapline.validate.files import held_to
+from snapline.validate.judged import Answer, Judged
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Problem
 from snapline.workload.lineage.echoes import wrong_echoes
@@ -167,7 +168,7 @@ def _of_ours(
     try:
         outputs = read_sinks(directory, job.deployment.sinks, view)
     except StorageError as error:
-        return Judgement(_unreadable(error), promise, view), history
+        return Judgement(_unreadable(error, promise), promise, view), history
     rows = {sink: len(batch) for sink, batch in outputs.items()}
     history = _with_output(history, spec, outputs)
     reference = asked.reference or spec.reference
@@ -196,12 +197,18 @@ def _promise(spec: Spec) -> Guarantee:
     return Guarantee(spec.guarantee or PROTOCOLS[spec.protocol].guarantees[0])
 
 
-def _unreadable(error: StorageError) -> Verdict:
-    """The verdict on an output that cannot be read: a broken chain is a fault, damage hides what was."""
+def _unreadable(error: StorageError, promise: Guarantee) -> Verdict:
+    """The verdict on an output that cannot be read.
+
+    A broken chain breaks exactly once, because rows are seen twice or never; which of the two, and so
+    whether a weaker promise was kept, is unknown. Damage hides what was there.
+    """
     if not isinstance(error, BrokenChain):
         return Verdict("unknown", f"the output cannot be read: {error}")
-    answers = {**UNKNOWN, Guarantee.EXACTLY_ONCE.value: "no"}
-    return Verdict("no", f"the chain of published output is broken: {error}", (), answers)
+    exactly = Guarantee.EXACTLY_ONCE
+    answers: Answers = {**UNKNOWN, exactly.value: "no"}
+    kept: Answer = "no" if held_to(promise) is exactly else "unknown"
+    return Verdict(kept, f"the chain of published output is broken: {error}", (), answers)
 
 
 def _with_output(history: History, spec: Spec, outputs: Mapping[str, Batch]) -> History:

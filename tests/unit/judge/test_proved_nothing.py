@@ -144,3 +144,16 @@ def test_without_a_journal_nobody_knows_whether_a_fault_struck(judged, tmp_path)
     assert answer(judgement) == "unknown"
     path.unlink()
     assert "no journal of a driver" in judge(directory, ending=Ending()).verdict.because
+
+
+@pytest.mark.parametrize(("promise", "kept"), [("exactly-once", "no"), ("at-most-once", "unknown")])
+def test_a_broken_chain_breaks_exactly_once_and_leaves_the_rest_open(
+    judged, tmp_path, promise, kept
+):
+    judged("", RUNNING, LINE)
+    directory = RunDirectory.open(tmp_path, "last")
+    manifests = directory.path / "output" / "manifests"
+    (manifests / "2.obj").write_bytes((manifests / "1.obj").read_bytes())
+    judgement = judge(directory, Question(Guarantee(promise)), ending=Ending())
+    assert answer(judgement) == kept
+    assert "in the place of manifest 2 lies number 1" in judgement.verdict.because
