@@ -29,6 +29,7 @@ from snapline.dataflow.partition import Hashes, hash_columns
 from snapline.engine.checkpoints import Content
 from snapline.engine.reference import Plain, Put, Stage, Step, reference_output
 from snapline.engine.task import NOTHING, WATERMARKS
+from snapline.errors import OperatorFailed
 from snapline.ids import TaskId
 from snapline.storage.codec import decode_snapshot
 
@@ -288,6 +289,8 @@ def _loaded(stored: bytes) -> Capture:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, OperatorFailed):  # a chain says which of its members it was
+        return error.cause
     return f"{type(error).__name__}: {error}"
 
 
