@@ -10,11 +10,9 @@ import re
 import shutil
 import signal
 from dataclasses import replace
-from types import SimpleNamespace
 
 from snapline.runs import run as run_module
 from snapline.runtime.interrupt import Interrupted
-from snapline.runtime.process_slots import ProcessSlots
 from snapline.runtime.spec import Spec
 
 SPEC = Spec(
@@ -43,24 +41,6 @@ KINDS = {
     "journal of a slot": r"journal/slot-.*\.jsonl",
 }
 DAMAGES = ("removed", "truncated", "flipped", "foreign", "directory")
-
-
-def use_processes(monkeypatch):
-    """Let runs have plain processes as slots, and no Spark."""
-
-    class Slots(ProcessSlots):
-        def __init__(self, session):
-            super().__init__()
-
-        def stop(self):
-            super().stop()
-            self.complaints()  # waits for them
-
-    def no_session(*arguments, **options):
-        return SimpleNamespace(stop=lambda: None)
-
-    monkeypatch.setattr(run_module, "SparkSlots", Slots)
-    monkeypatch.setattr(run_module, "own_session", no_session)
 
 
 class Interrupter:

@@ -12,8 +12,8 @@ from damaged_runs import (
     files_of,
     finished_run,
     unfinished_run,
-    use_processes,
 )
+from driver_in_process import use_processes
 
 from snapline.cli import main
 from snapline.errors import SnaplineError

@@ -86,7 +86,7 @@ def killed_run(tmp_path, operator):
     options, settings = Options(interval_ms=200), Settings(linger_ms=2)
     job = Job("totals", deployment, protocol, options, protocol.guarantees[0], settings)
     directory = RunDirectory.create(tmp_path, "totals", "aligned", {})
-    launcher = ProcessSlots(lambda why: driver.loop.post(lambda: driver.finish(why)))
+    launcher = ProcessSlots()
     seen = []
 
     def see(entry):

@@ -1,0 +1,40 @@
+"""Whole runs, through `runs.run.run`, with slots as plain processes and without Spark.
+
+As a program it begins a run in the directory of its argument, and says at its end what came of it: a driver
+that can be stopped, killed and replaced.
+"""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from snapline.errors import SnaplineError
+from snapline.runs import run as runtime
+from snapline.runs.finished import Run
+from snapline.runtime.process_slots import ProcessSlots
+from snapline.runtime.spec import Spec
+
+SPEC = Spec("q12", "aligned", slots=1, rate=300, duration_ms=2_000, interval_ms=200, size="small")
+
+
+def use_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs have plain processes as slots, and no Spark."""
+    no_spark = SimpleNamespace(stop=lambda: None)
+    monkeypatch.setattr(runtime, "SparkSlots", lambda session: ProcessSlots())
+    monkeypatch.setattr(runtime, "own_session", lambda *given, **named: no_spark)
+
+
+def drive(runs: Path, resume: str | None = None) -> Run:
+    """Begin a run, or resume one, to its end."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_processes(monkeypatch)
+        return runtime.run(SPEC, runs=runs, resume=resume)
+
+
+if __name__ == "__main__":
+    try:
+        print(drive(Path(sys.argv[1])).verdict.kept)
+    except SnaplineError as error:
+        print(f"{type(error).__name__}: {error}")
