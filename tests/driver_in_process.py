@@ -10,13 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from held_input import Hold
 from snapline.errors import SnaplineError
 from snapline.runs import run as runtime
 from snapline.runs.finished import Run
 from snapline.runtime.process_slots import ProcessSlots
+from snapline.runtime.registered import Timeouts
 from snapline.runtime.spec import Spec
 
 SPEC = Spec("q12", "aligned", slots=1, rate=300, duration_ms=2_000, interval_ms=200, size="small")
+PATIENT = Timeouts(silence_s=60, lease_s=150)
 
 
 def use_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,10 +30,12 @@ def use_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drive(runs: Path, resume: str | None = None) -> Run:
-    """Begin a run, or resume one, to its end."""
+    """Begin a run, or resume one, to its end; whoever holds its input has done so already."""
+    hold, build_job = Hold(runs, begun=False), runtime.build_job
     with pytest.MonkeyPatch.context() as monkeypatch:
         use_processes(monkeypatch)
-        return runtime.run(SPEC, runs=runs, resume=resume)
+        monkeypatch.setattr(runtime, "build_job", lambda *what: hold.held(build_job(*what)))
+        return runtime.run(SPEC, runs=runs, resume=resume, timeouts=PATIENT)
 
 
 if __name__ == "__main__":

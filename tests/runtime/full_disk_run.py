@@ -1,8 +1,8 @@
 """A run on a file system that is full for a while; `python full_disk_run.py DIRECTORY PROTOCOL SECONDS`.
 
 The directory is a small file system of its own. As soon as a few lines are committed, it is filled to the
-last byte; after so many seconds there is room again, and after twenty the run is ended, if it is not
-over. What came of it is printed as JSON.
+last byte. So many seconds after somebody has noticed there is room again; if that is never to be, the run
+is ended after fifteen. What came of it is printed as JSON.
 """
 
 import json
@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from process_slots import run_processes
+from process_slots import committed, run_processes
 
 
 def fill(ballast: Path) -> None:
@@ -29,6 +29,7 @@ def main(place: Path, protocol: str, full_s: float) -> None:
     ballast = place / "ballast"
     commits: list[str] = []  #: when: before, full, after
     phase = "before"
+    noticed: list[str] = []  #: how it was noticed that nothing can be written
 
     def make_room() -> None:
         nonlocal phase
@@ -37,17 +38,23 @@ def main(place: Path, protocol: str, full_s: float) -> None:
 
     def act(driver, entry) -> None:
         nonlocal phase
-        if entry.what != "decided" or entry.detail["epoch"] != entry.epoch:
-            return
-        commits.append(phase)
-        if len(commits) == 3:
-            phase = "full"
-            fill(ballast)
-            assert os.statvfs(place).f_bavail == 0
-            driver.loop.after(full_s, make_room)
-            driver.loop.after(20, lambda: driver.finish("nobody made room"))
+        if entry.what in ("waiting", "lost") and phase == "full" and not noticed:
+            noticed.append(entry.what)
+            if full_s == float("inf"):
+                driver.loop.after(15, lambda: driver.finish("nobody made room"))
+            else:
+                driver.loop.after(full_s, make_room)
+        if committed(driver, entry):
+            commits.append(phase)
+            if len(commits) == 3:
+                phase = "full"
+                fill(ballast)
+                assert os.statvfs(place).f_bavail == 0
 
-    outcome = run_processes(place, protocol, on_event=act, duration_ms=4_000)
+    def over(driver, entry) -> bool:
+        return bool(noticed)
+
+    outcome = run_processes(place, protocol, on_event=act, until=over)
     rows = sum(len(batch) for batch in outcome.outputs.values())
     json.dump(
         {

@@ -1,9 +1,14 @@
-"""Whole runs without Spark: slots are plain processes of this machine, and all else is as on Spark."""
+"""Whole runs without Spark: slots are plain processes of this machine, and all else is as on Spark.
+
+Nothing here depends on the speed of the machine. Nobody is given up for being slow, unless a test asks for
+other time-outs. Where a run must not be over before something has happened, a test says so with `until`.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from held_input import Hold
 from snapline.batch import Batch
 from snapline.chaos.faults import parse
 from snapline.core.protocol import Options
@@ -21,7 +26,12 @@ from snapline.runtime.rundir import RunDirectory
 from snapline.workload import WORKLOADS
 from snapline.workload.base import Params, Problem
 
-PATIENCE_S = 90
+PATIENCE_S = 240
+PATIENT = Timeouts(heartbeat_s=0.2, silence_s=60, lease_s=150, restore_s=150, register_s=150)
+"""Nobody is given up for being slow: only a broken connection is a loss."""
+
+OnEvent = Callable[[Driver, Happened], None]
+Moment = Callable[[Driver, Happened], bool]
 
 
 @dataclass
@@ -48,6 +58,20 @@ class Outcome:
 
 
 BATCH = Settings().batch_max_records
+
+
+def committed(driver: Driver, entry: Happened) -> bool:
+    """A line was committed; a decision that begins an epoch commits nothing new."""
+    return entry.what == "decided" and bool(entry.detail["epoch"] == entry.epoch)
+
+
+def lost(driver: Driver, entry: Happened) -> bool:
+    """A slot was lost."""
+    return entry.what == "lost"
+
+
+def nothing(driver: Driver, entry: Happened) -> None:
+    """Do nothing about what happens."""
 
 
 def a_job(
@@ -78,14 +102,15 @@ def run_processes(
     spares: int = 0,
     timeouts: Timeouts | None = None,
     program: str = PROGRAM,
-    on_event: Callable[[Driver, Happened], None] = lambda driver, happened: None,
+    on_event: OnEvent = nothing,
+    until: Moment | None = None,
 ) -> Outcome:
-    """Run a workload to its end, and judge the output."""
+    """Run a workload to its end, and judge the output; its input does not end before the moment `until`."""
     records = 300 * duration_ms // 1000
     params = Params(1, slots, records, duration_ms, hot=hot, settings=settings)
     job = a_job(workload, protocol, params, publish_lag, batch)
     launcher = ProcessSlots(program=program)
-    driven = run_job(tmp_path, job, launcher, faults, spares, timeouts, on_event)
+    driven = run_job(tmp_path, job, launcher, faults, spares, timeouts, on_event, until)
     outputs = public(driven.directory, job)
     problems = list(WORKLOADS[workload].judge(params, outputs, {}, job.guarantee))
     complaints = launcher.complaints()
@@ -109,16 +134,23 @@ def run_job(
     faults: str = "",
     spares: int = 0,
     timeouts: Timeouts | None = None,
-    on_event: Callable[[Driver, Happened], None] = lambda driver, happened: None,
+    on_event: OnEvent = nothing,
+    until: Moment | None = None,
 ) -> Driven:
     """Run any job to its end."""
+    hold = Hold(tmp_path)
+    if until is not None:
+        job = hold.held(job)
     directory = RunDirectory.create(tmp_path, job.name, job.protocol.name, {})
     happened: list[Happened] = []
 
     def see(entry: Happened) -> None:
         happened.append(entry)
         on_event(driver, entry)
+        if until is not None and until(driver, entry):
+            hold.let_go()
 
+    timeouts = replace(PATIENT) if timeouts is None else timeouts
     driver = Driver(job, directory, launcher, spares=spares, timeouts=timeouts, on_event=see)
     planned = parse(faults)
     check_possible(planned)
@@ -127,6 +159,13 @@ def run_job(
     driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
     problem = driver.run()
     return Driven(problem, happened, driver, directory)
+
+
+def strike(driver: Driver, faults: str) -> Injector:
+    """Break a run now, and not at a time; the faults say `at=0ms`."""
+    injector = Injector(driver, parse(faults), seed=1)
+    injector.begin()
+    return injector
 
 
 def public(directory: RunDirectory, job: Job) -> dict[str, Batch]:

@@ -48,7 +48,7 @@ class Follower:
 
     def end(self):
         self.over.set()
-        self.thread.join(10)
+        self.thread.join()
         assert self.problem is None
         self.seen.append(self.judge.poll())  # by now all is public, on a machine of any speed
         return self.judge.finish()

@@ -1,13 +1,14 @@
 """A disk that takes nothing more: nothing wrong is published, and the run goes on when there is room."""
 
 import json
+import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from process_slots import run_processes
+from process_slots import committed, lost, run_processes
 
 SCRIPT = Path(__file__).with_name("full_disk_run.py")
 #: a user may mount what he likes in a namespace of his own, on machines that allow it
@@ -16,8 +17,13 @@ NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", ON_A
 
 
 def run_on_a_small_disk(place: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    helpers = {"PYTHONPATH": str(Path(__file__).parents[1])}
     return subprocess.run(
-        [*NAMESPACE, str(place), *command], capture_output=True, text=True, timeout=240
+        [*NAMESPACE, str(place), *command],
+        env={**os.environ, **helpers},
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
 
 
@@ -54,7 +60,7 @@ def test_a_disk_that_is_full_for_a_while_delays_the_run_and_breaks_nothing(small
 
 @pytest.mark.slow
 def test_while_a_disk_stays_full_the_run_waits_and_nothing_wrong_is_public(small_disk):
-    told = run_with_full_disk(small_disk, "aligned", 600)
+    told = run_with_full_disk(small_disk, "aligned", float("inf"))
     assert told["problem"] == "nobody made room"
     assert told["kinds"] == ["missing"]
     assert told["rows"] > 0
@@ -72,14 +78,14 @@ def test_slots_that_can_write_nothing_more_end_and_others_go_on_in_their_place(t
 
     def forbid_writing(driver, entry):
         nonlocal commits
-        commits += entry.what == "decided" and entry.detail["epoch"] == entry.epoch
+        commits += committed(driver, entry)
         if commits == 3 and not limited:
             limited.extend(member.hello.pid for member in driver.members.values())
             for pid in limited:
                 hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
 
-    outcome = run_processes(tmp_path, protocol, on_event=forbid_writing)
+    outcome = run_processes(tmp_path, protocol, on_event=forbid_writing, until=lost)
     assert (outcome.problem, outcome.problems) == (None, [])
     assert sorted(outcome.lost) == [0, 1]
     assert len(outcome.complaints) == 2

@@ -4,7 +4,7 @@ import signal
 import sys
 
 import numpy as np
-from process_slots import PATIENCE_S, public
+from process_slots import lost, public, run_job
 from pyspark import cloudpickle
 
 import snapline as sl
@@ -13,10 +13,8 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
 from snapline.judge.expected import judge_output
 from snapline.protocols import PROTOCOLS
-from snapline.runtime.driver import Driver
 from snapline.runtime.flows import Program
 from snapline.runtime.process_slots import ProcessSlots
-from snapline.runtime.rundir import RunDirectory
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the slots do not know this file
 
@@ -85,21 +83,19 @@ def killed_run(tmp_path, operator):
     deployment = deploy(program.flow, 2, lean=True)
     options, settings = Options(interval_ms=200), Settings(linger_ms=2)
     job = Job("totals", deployment, protocol, options, protocol.guarantees[0], settings)
-    directory = RunDirectory.create(tmp_path, "totals", "aligned", {})
     launcher = ProcessSlots()
     seen = []
 
-    def see(entry):
+    def kill(driver, entry):
         seen.append(entry.what)
         if entry.what == "decided" and seen.count("decided") == 3:
             driver.loop.post(lambda: driver.kill(1, signal.SIGKILL))
 
-    driver = Driver(job, directory, launcher, on_event=see)
-    driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
-    problem = driver.run()
+    driven = run_job(tmp_path, job, launcher, on_event=kill, until=lost)
     launcher.complaints()
     assert "lost" in seen
-    return judge_output(program, job, public(directory, job), reference=True, problem=problem)
+    outputs = public(driven.directory, job)
+    return judge_output(program, job, outputs, reference=True, problem=driven.problem)
 
 
 def test_a_running_sum_that_forgets_its_state_is_condemned_and_named(tmp_path):

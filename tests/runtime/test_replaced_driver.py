@@ -13,11 +13,12 @@ import pytest
 from driver_in_process import drive
 from process_slots import run_processes
 
+from held_input import Hold
 from snapline.errors import RunDamaged, UsageError
 from snapline.runs.run import check_resume
 from snapline.runtime.rundir import RunDirectory
 
-PATIENCE_S = 90
+PATIENCE_S = 240
 
 
 def eventually(what):
@@ -29,12 +30,23 @@ def eventually(what):
 
 
 @pytest.fixture
-def first(tmp_path):
-    """A driver in a process of its own, which has committed a line."""
+def hold(tmp_path):
+    """Nobody's input ends before it is let go."""
+    return Hold(tmp_path)
+
+
+@pytest.fixture
+def first(tmp_path, hold):
+    """A driver in a process of its own, which has committed a line, and has more input to read."""
     program = [sys.executable, driver_in_process.__file__, str(tmp_path)]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as it:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    with subprocess.Popen(
+        program, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as it:
         try:
-            eventually(lambda: [*tmp_path.glob("*/store/decision/00000003.obj")])
+            third = "*/store/decision/00000003.obj"
+            eventually(lambda: [*tmp_path.glob(third)] or it.poll() is not None)
+            assert [*tmp_path.glob(third)], "it has ended before"
             yield it
         finally:
             with suppress(ProcessLookupError):
@@ -49,11 +61,12 @@ def files(directory: Path) -> dict[str, bytes]:
 
 
 def test_a_driver_that_was_stopped_replaced_and_woken_leaves_the_result_of_the_winner(
-    tmp_path, first
+    tmp_path, hold, first
 ):
     with pytest.raises(UsageError, match=f"is being run by process {first.pid} on "):
         check_resume(tmp_path, "last")
     os.kill(first.pid, signal.SIGSTOP)
+    hold.let_go()
     finished = drive(tmp_path, resume="last")
     assert finished.verdict.kept == "yes"
     directory = finished.directory

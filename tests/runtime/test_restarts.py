@@ -2,11 +2,11 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
-from process_slots import run_processes
+from process_slots import PATIENT, committed, lost, run_processes
 
-from snapline.runtime.driver import Timeouts
 from snapline.runtime.process_slots import PROGRAM
 from snapline.runtime.restart import RestartPolicy
 
@@ -37,7 +37,7 @@ def kill_after_first_line(slot):
     killed = []
 
     def act(driver, entry):
-        if entry.what == "decided" and entry.detail["epoch"] == entry.epoch and not killed:
+        if committed(driver, entry) and not killed:
             killed.append(driver.pid(slot))
             os.kill(killed[0], signal.SIGKILL)
 
@@ -51,10 +51,11 @@ def test_a_replacement_that_dies_before_it_registers_is_replaced(tmp_path, spare
     outcome = run_processes(
         tmp_path,
         "aligned",
-        duration_ms=1_500 + 4_500 * spares,
+        duration_ms=1_500,
         spares=spares,
         program=dies(f"sys.argv[1] == 'process-{first}'"),
         on_event=kill_after_first_line(1),
+        until=lambda driver, entry: entry.what == "not started",
     )
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
     assert reasons(outcome) == ["a process was killed by signal 9 before it registered"]
@@ -68,11 +69,11 @@ def test_a_replacement_that_does_not_register_in_time_is_given_up_and_replaced(t
         if entry.what == "lost":
             driver.timeouts.register_s = 0.2  # of the one that is launched now ...
         elif entry.what == "not started":
-            driver.timeouts.register_s = 60  # ... but not of those that come after it
+            driver.timeouts.register_s = PATIENT.register_s  # ... but not of those that come after it
         strike(driver, entry)
 
     outcome = run_processes(
-        tmp_path, "aligned", duration_ms=1_500, program=HANGS + PROGRAM, on_event=act
+        tmp_path, "aligned", duration_ms=1_500, program=HANGS + PROGRAM, on_event=act, until=lost
     )
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
     assert reasons(outcome) == ["a process did not register within 0.2 s"]
@@ -84,7 +85,7 @@ def test_where_no_process_ever_comes_the_first_reason_is_said_first(tmp_path):
         tmp_path,
         "aligned",
         program=dies("True"),
-        timeouts=Timeouts(restarts=RestartPolicy(failures=3)),
+        timeouts=replace(PATIENT, restarts=RestartPolicy(failures=3)),
     )
     assert outcome.problem is not None
     first, _, rest = outcome.problem.partition("; ")
@@ -101,7 +102,7 @@ def test_kills_that_were_asked_for_use_nothing_up(tmp_path):
         "none",
         kills,
         duration_ms=2_500,
-        timeouts=Timeouts(restarts=RestartPolicy(failures=2)),
+        timeouts=replace(PATIENT, restarts=RestartPolicy(failures=2)),
     )
     assert outcome.problem is None
     assert len(outcome.what("killed")) + len(outcome.what("missed")) == 4

@@ -1,8 +1,9 @@
 """A slot that loads much state is busy, not dead, and its driver is not, either."""
 
-from process_slots import run_processes
+from dataclasses import replace
 
-from snapline.runtime.driver import Timeouts
+from process_slots import PATIENT, run_processes
+
 from snapline.runtime.process_slots import PROGRAM
 
 SLOW = """
@@ -11,19 +12,30 @@ from snapline.engine.task import Task
 restore = Task.restore
 def slow(self, captures, meta):
     if self.plan.sink is not None:
-        time.sleep(2)
+        time.sleep(3)
     restore(self, captures, meta)
 Task.restore = slow
 """
 
 
 def test_a_slot_may_be_silent_for_longer_while_it_loads_its_state(tmp_path):
+    timeouts = replace(PATIENT, lease_s=2.5)
+
+    def be_impatient(driver, entry):
+        """While a recovery is under way, and no longer: a busy machine may make anybody seem silent."""
+        if entry.what == "lost":
+            timeouts.silence_s = 2.0
+        elif entry.what == "running":
+            timeouts.silence_s = PATIENT.silence_s
+
     outcome = run_processes(
         tmp_path,
         "aligned",
-        "kill slot=1 at=1500ms",
-        timeouts=Timeouts(silence_s=1.0, lease_s=1.5),
+        "kill slot=1 at=900ms",
+        duration_ms=2_000,
+        timeouts=timeouts,
         program=SLOW + PROGRAM,
+        on_event=be_impatient,
     )
     assert (outcome.problem, outcome.problems) == (None, [])
     assert outcome.lost == [1], "nobody was given up for being slow"

@@ -13,7 +13,12 @@ from process_slots import run_processes
     ids=["one slot", "both slots"],
 )
 def test_lost_slots_come_back_with_a_single_spare_and_it_is_replaced(tmp_path, faults, lost):
-    outcome = run_processes(tmp_path, "aligned", faults, spares=1, duration_ms=5_000)
+    outcome = run_processes(
+        *(tmp_path, "aligned", faults),
+        spares=1,
+        duration_ms=2_000,
+        until=lambda driver, entry: len(driver.launcher.processes) == 3 + len(lost),
+    )
     assert (outcome.problem, outcome.problems) == (None, [])
     assert sorted(outcome.lost) == lost
     assert len(outcome.driver.launcher.processes) == 3 + len(lost)

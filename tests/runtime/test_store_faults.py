@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from process_slots import run_processes
+from process_slots import committed, lost, run_processes, strike
 
 from snapline.engine.checkpoints import key_of
 
@@ -12,8 +12,24 @@ from snapline.engine.checkpoints import key_of
     "protocol", [pytest.param("aligned", marks=pytest.mark.slow), "uncoordinated"]
 )
 def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(tmp_path, protocol):
-    faults = "store outage at=1s for=2s; kill slot=1 at=1200ms"
-    outcome = run_processes(tmp_path, protocol, faults, duration_ms=4_000)
+    seen, injectors = set(), []
+
+    def break_it(driver, entry):
+        """Behind a line the store goes away, then a slot dies; it is back when the driver waits for it."""
+        if committed(driver, entry) and not injectors:
+            injectors.append(strike(driver, "store outage at=0ms for=1h"))
+        elif entry.what == "outage":
+            driver.loop.post(lambda: driver.kill(1))
+        elif entry.what in ("lost", "waiting"):
+            seen.add(entry.what)
+            if seen == {"lost", "waiting"}:
+                driver.loop.after(0.3, come_back)
+
+    def come_back():
+        injectors[0].away_until_ms = 0
+        injectors[0]._bring_store_back()
+
+    outcome = run_processes(tmp_path, protocol, on_event=break_it, until=lost)
     assert (outcome.problem, outcome.problems) == (None, [])
     assert outcome.lost == [1]
     whats = [entry.what for entry in outcome.happened]
@@ -43,7 +59,7 @@ def test_an_outage_ends_with_the_run(tmp_path):
 
 def damage_the_line_and_kill(driver, entry, seen):
     """As soon as a few lines are committed: one snapshot of the newest, and a slot."""
-    if entry.what != "decided" or entry.detail["epoch"] != entry.epoch:
+    if not committed(driver, entry):
         return
     seen.append(entry)
     if len(seen) == 4:
@@ -63,6 +79,7 @@ def test_damage_to_the_newest_line_costs_nothing_while_its_output_is_held_back(t
         "aligned",
         publish_lag=1,
         on_event=lambda driver, entry: damage_the_line_and_kill(driver, entry, seen),
+        until=lost,
     )
     assert (outcome.problem, outcome.problems) == (None, [])
     assert outcome.lost == [1]
@@ -82,6 +99,7 @@ def test_damage_to_the_published_line_ends_the_run_and_nothing_wrong_is_public(t
         tmp_path,
         "aligned",
         on_event=lambda driver, entry: damage_the_line_and_kill(driver, entry, seen),
+        until=lost,
     )
     assert outcome.problem is not None
     assert outcome.problem.startswith("the published line is damaged (object snapshot/")
@@ -94,7 +112,18 @@ def test_damage_to_the_published_line_ends_the_run_and_nothing_wrong_is_public(t
     "protocol", [pytest.param("aligned", marks=pytest.mark.slow), "uncoordinated"]
 )
 def test_damage_that_nobody_reads_is_never_noticed(tmp_path, protocol):
-    outcome = run_processes(tmp_path, protocol, "damage slot=1 at=1500ms", duration_ms=2_500)
+    struck = []
+
+    def damage(driver, entry):
+        if committed(driver, entry) and not struck:
+            struck.append(strike(driver, "damage slot=1 at=0ms"))
+
+    outcome = run_processes(
+        *(tmp_path, protocol),
+        duration_ms=1_500,
+        on_event=damage,
+        until=lambda driver, entry: entry.what == "damaged",
+    )
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
     assert len(outcome.what("damaged")) == 1
 
@@ -102,12 +131,16 @@ def test_damage_that_nobody_reads_is_never_noticed(tmp_path, protocol):
 @pytest.mark.parametrize(
     ("fault", "what"),
     [
-        pytest.param("store slow 150ms at=500ms for=1200ms", "slowed", marks=pytest.mark.slow),
-        ("store failing 30% at=500ms for=1200ms", "failing"),
+        pytest.param("store slow 150ms at=500ms for=2500ms", "slowed", marks=pytest.mark.slow),
+        ("store failing 30% at=500ms for=2500ms", "failing"),
     ],
 )
 def test_a_slow_or_failing_store_costs_time_and_no_slot(tmp_path, fault, what):
-    outcome = run_processes(tmp_path, "uncoordinated", fault, duration_ms=2_000)
+    outcome = run_processes(
+        *(tmp_path, "uncoordinated", fault),
+        duration_ms=2_000,
+        until=lambda driver, entry: entry.what == "healed",
+    )
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
     [begun], [over] = outcome.what(what), outcome.what("healed")
     assert begun.detail["fault"] == over.detail["fault"] == fault

@@ -17,7 +17,12 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(tmp_path):
                 threads.append(threading.Thread(target=disturb, args=(address,)))
                 threads[-1].start()
 
-    outcome = run_processes(tmp_path, "aligned", on_event=let_them_in)
+    def gone(driver, entry):
+        return len(threads) == 3 and not any(thread.is_alive() for thread in threads)
+
+    outcome = run_processes(
+        tmp_path, "aligned", duration_ms=2_000, on_event=let_them_in, until=gone
+    )
     for thread in threads:
         thread.join()
     assert len(threads) == 3
