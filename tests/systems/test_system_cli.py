@@ -11,6 +11,8 @@ from snapline import cli_systems
 from snapline.cli import app, main
 from snapline.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("toy_clock")
+
 SMALL = ("--size", "small", "--slots", "2", "--rate", "max", "--records", "300", "--duration", "1s")
 
 

@@ -11,6 +11,8 @@ from snapline.errors import UsageError
 from snapline.runtime.spec import Spec
 from snapline.systems.run import run
 
+pytestmark = pytest.mark.usefixtures("toy_clock")
+
 SPEC = Spec("sst", slots=2, rate=400, duration_ms=1_000, size="small", system="toy")
 
 

@@ -11,7 +11,7 @@ from snapline.ids import TaskId
 from snapline.runtime.background import Background
 from snapline.storage.memory import MemoryStore
 
-WAIT_S = 30
+WAIT_S = 120
 
 
 def ticket(number, kind="log"):

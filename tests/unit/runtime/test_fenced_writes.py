@@ -183,7 +183,7 @@ def test_a_driver_that_takes_over_waits_for_a_store_that_does_not_answer(ledger)
     waits = threading.Event()
 
     def come_back():
-        waits.wait(30)
+        waits.wait(120)
         (ledger.directory.path / "elsewhere").rename(ledger.directory.path / "store")
 
     returning = threading.Thread(target=come_back)

@@ -67,8 +67,8 @@ def test_a_poll_waits_no_longer_than_the_next_alarm_or_its_limit(loop):
     loop.poll(0.02)
     loop.after(0.02, lambda: rung.append(1))
     while not rung:
-        loop.poll(30)
-    assert 0.04 <= time.monotonic() - begin < 10
+        loop.poll(60)
+    assert 0.04 <= time.monotonic() - begin < 30, "it did not wait for its limit"
 
 
 def test_another_thread_wakes_a_loop_that_waits_for_ever(loop):
@@ -81,10 +81,10 @@ def test_another_thread_wakes_a_loop_that_waits_for_ever(loop):
         thread = threading.Timer(0.02, post_later)
         thread.start()
         begin = time.monotonic()
-        while len(done) < count and time.monotonic() - begin < 5:
-            loop.poll(5)
+        while len(done) < count:
+            loop.poll(60)
         thread.join()
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 60, "nothing but its limit has woken it"
     assert done == [threading.get_ident()] * 3
 
 
@@ -122,8 +122,8 @@ def test_what_stands_behind_an_action_that_raises_is_done_at_the_next_poll(loop)
     with pytest.raises(KeyError):
         loop.poll()
     begin = time.monotonic()
-    loop.poll(5)
-    assert time.monotonic() - begin < 5
+    loop.poll(60)
+    assert time.monotonic() - begin < 60
     assert done == [1]
 
 

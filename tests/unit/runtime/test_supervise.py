@@ -27,7 +27,7 @@ def attempt(after_ms):
     if how == "wait":
         signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
         print("waiting", flush=True)
-        time.sleep(30)
+        time.sleep(600)
     elif how == "other" or after_ms < 3_000:
         if how != "other":
             file = JournalFile(directory.path / "journal" / f"driver-{os.getpid()}.jsonl")
@@ -46,7 +46,7 @@ def supervised(tmp_path, how):
         [sys.executable, "-c", PROGRAM, str(tmp_path), how],
         stdout=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -73,9 +73,8 @@ def test_who_is_asked_to_end_asks_its_child(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["attempt -1\n", "waiting\n"]
-        time.sleep(0.1)
         os.kill(process.pid, signal.SIGTERM)
-        assert process.wait(10) == 143
+        assert process.wait(300) == 143
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from snapline.runtime.handshake import Dialer
 from snapline.runtime.transport import Connection, Listener, Loop, dial
 
 SECRET = b"s" * 32
+PATIENCE_S = 60.0
 
 
 class Recorder:
@@ -59,7 +60,7 @@ class Net:
 
     def stranger(self) -> socket.socket:
         """A plain socket that is connected to the listener; it blocks."""
-        sock = socket.create_connection(self.listener.address, timeout=5)
+        sock = socket.create_connection(self.listener.address, timeout=PATIENCE_S)
         self.sockets.append(sock)
         return sock
 
@@ -75,7 +76,7 @@ class Net:
         """So many bytes from a plain socket, while the loop runs; fewer if it was closed."""
         heard = b""
         sock.setblocking(False)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + PATIENCE_S
         while len(heard) < size and time.monotonic() < deadline:
             self.loop.poll(0.001)
             try:
@@ -87,7 +88,7 @@ class Net:
             if not more:
                 break
             heard += more
-        sock.settimeout(5)
+        sock.settimeout(PATIENCE_S)
         return heard
 
     def dropped(self, sock: socket.socket) -> bool:
@@ -98,7 +99,7 @@ class Net:
         except ConnectionError:
             return True
 
-    def until(self, happened: Callable[[], object], limit_s: float = 60.0) -> None:
+    def until(self, happened: Callable[[], object], limit_s: float = PATIENCE_S) -> None:
         """Poll until something has happened."""
         deadline = time.monotonic() + limit_s
         while not happened():
