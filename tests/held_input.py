@@ -1,8 +1,8 @@
 """Input that goes on, slowly, until something has happened: so a test waits for a moment of its run.
 
 The input of a run is due by the clock, so on a slow machine a run may be over before the moment for which
-a test waits. The sources of a job that is *held* are as quick as ever for a second. From then on hardly
-anything is due, for as long as a file is there; without it, everything is due that would have been.
+a test waits. The sources of a job that is *held* are as quick as ever for a second. The rest of their input
+then lasts for more than a minute, as long as a file is there; without it, all is due that would have been.
 """
 
 import sys
@@ -16,8 +16,8 @@ from snapline.ids import Millis
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the slots cannot import it
 
-BEGIN_MS = 1_000
-SLOWER = 60
+BEGIN_MS: Millis = 1_000
+REST_MS: Millis = 100_000
 
 
 class HeldIngress:
@@ -29,7 +29,9 @@ class HeldIngress:
 
     def due_through(self, partition: int, now_ms: Millis) -> int:
         if now_ms > BEGIN_MS and self.file.exists():
-            now_ms = BEGIN_MS + (now_ms - BEGIN_MS) // SLOWER
+            end = self.ingress.end(partition)
+            rest_ms = max(0, self.ingress.due_ms(partition, end - 1) - BEGIN_MS)
+            now_ms = BEGIN_MS + rest_ms * (now_ms - BEGIN_MS) // REST_MS
         return self.ingress.due_through(partition, now_ms)
 
     def __getattr__(self, name: str):

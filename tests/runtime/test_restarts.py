@@ -69,7 +69,9 @@ def test_a_replacement_that_does_not_register_in_time_is_given_up_and_replaced(t
         if entry.what == "lost":
             driver.timeouts.register_s = 0.2  # of the one that is launched now ...
         elif entry.what == "not started":
-            driver.timeouts.register_s = PATIENT.register_s  # ... but not of those that come after it
+            driver.timeouts.register_s = (
+                PATIENT.register_s
+            )  # ... but not of those that come after it
         strike(driver, entry)
 
     outcome = run_processes(

@@ -2,7 +2,8 @@
 
 A script is a list of steps. A step waits until the one before it has struck and its own moment has come;
 then it does to the run what a statement such as `kill slot=1` would, through the product's own injector.
-A kill at a time of the clock finds nobody when the slot is still on its way back; a step does not.
+A kill at a time of the clock finds nobody when the slot is still on its way back; a step does not. The
+input of the run does not end before the last step has struck.
 """
 
 import signal
@@ -14,6 +15,7 @@ from functools import partial
 from run_helpers import commits
 from spark_slots import parent_of
 
+from held_input import Hold
 from snapline.chaos.faults import KillExecutor
 from snapline.core import effects, events
 from snapline.ids import Millis, SlotId
@@ -23,10 +25,8 @@ from snapline.runs import run as run_module
 from snapline.runtime.driver import Driver, Timeouts
 from snapline.runtime.inject import Injector, executor_of
 
-PATIENT = Timeouts(silence_s=20, lease_s=30)
+PATIENT = Timeouts(silence_s=60, lease_s=150, restore_s=150, register_s=180)
 """A slow machine is not a dead one: only a broken connection is a loss."""
-TAIL_MS: Millis = 700
-"""A step after the first one strikes at the latest so long before the end of the input."""
 
 Moment = Callable[[Driver, Entry], bool]
 Deed = Callable[[Injector], None]
@@ -116,6 +116,12 @@ def store_away(for_ms: Millis) -> Deed:
     return lambda injector: injector._take_store_away(for_ms)
 
 
+def hold_input(monkeypatch, hold: Hold) -> None:
+    """Let the input of the next run be held."""
+    build_job = run_module.build_job
+    monkeypatch.setattr(run_module, "build_job", lambda *what: hold.held(build_job(*what)))
+
+
 @dataclass(frozen=True)
 class Step:
     """What to do, and the moment for which it waits."""
@@ -129,7 +135,7 @@ class Script:
     """Does its steps to the one run that begins with it."""
 
     steps: list[Step]
-    input_ms: Millis
+    hold: Hold
     struck: list[Step] = field(default_factory=list)
     left: deque[Step] = field(init=False)
     up: bool = False  #: whether all slots run
@@ -147,6 +153,7 @@ class Script:
                 script.see(self, entry)
 
         monkeypatch.setattr(run_module, "Injector", Scripted)
+        hold_input(monkeypatch, self.hold)
 
     def see(self, injector: Injector, entry: Entry) -> None:
         """Strike if this is the moment; in the driver's loop, when it is done with what it does."""
@@ -161,16 +168,9 @@ class Script:
         if (self.up or step.moment is lost) and step.moment(driver, entry):
             self.left.popleft()
             driver.loop.post(partial(self._strike, injector, step))
-        elif step.moment is not lost and running(driver, entry) and self.struck:
-            # If recovery took most of the input's time, the next line may be the last one: too late.
-            left_s = (self.input_ms - TAIL_MS - driver.now_ms()) / 1000
-            driver.loop.after(max(0.0, left_s), partial(self._hurry, injector, step))
-
-    def _hurry(self, injector: Injector, step: Step) -> None:
-        if self.left and self.left[0] is step:
-            self.left.popleft()
-            self._strike(injector, step)
 
     def _strike(self, injector: Injector, step: Step) -> None:
         step.deed(injector)
         self.struck.append(step)
+        if not self.left:
+            self.hold.let_go()

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from run_helpers import assert_dead, commits, happenings, only
 from scripted_faults import PATIENT, Script, Step, committed, kill_executor
 
+from held_input import Hold
 from snapline.runs.run import run
 from snapline.runtime.spark import own_session
 from snapline.runtime.spec import Spec
@@ -35,7 +36,7 @@ def cluster() -> Iterator[SparkSession]:
 def test_the_slots_of_a_killed_executor_move_and_every_record_counts_once(
     cluster, tmp_path, monkeypatch, protocol
 ):
-    script = Script([Step(committed, kill_executor(1))], INPUT_MS)
+    script = Script([Step(committed, kill_executor(1))], Hold(tmp_path))
     script.install(monkeypatch)
     spec = Spec("q12", protocol, rate=1_000, duration_ms=INPUT_MS, interval_ms=300)
     finished = run(spec, cluster, runs=tmp_path, timeouts=PATIENT)

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from run_helpers import assert_dead, assert_usable_and_empty, commits, happenings, only
-from scripted_faults import PATIENT, Script, Step, committed, kill, outage, store_away
+from scripted_faults import PATIENT, Script, Step, committed, hold_input, kill, outage, store_away
 from spark_slots import parent_of
 
+from held_input import Hold
 from snapline.cli_run import EXIT
 from snapline.engine.checkpoints import key_of
 from snapline.runs import run as run_module
@@ -67,7 +68,9 @@ def journal_of(finished):
     return happenings(finished.directory.path / "journal", "driver-*")
 
 
-def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(session, tmp_path, on_event):
+def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(
+    session, tmp_path, monkeypatch, on_event
+):
     threads = []
     drivers = []
 
@@ -79,8 +82,16 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(session, tmp
                 threads.append(threading.Thread(target=disturb, args=(address,)))
                 threads[-1].start()
 
+    def let_go(driver, what, detail):
+        if len(threads) == 3 and not any(thread.is_alive() for thread in threads):
+            hold.let_go()
+
+    hold = Hold(tmp_path)
+    hold_input(monkeypatch, hold)
     on_event(let_them_in)
-    finished = run(a_spec("aligned"), session, runs=tmp_path, timeouts=PATIENT)
+    on_event(let_go)
+    spec = a_spec("aligned", duration_ms=2_000)
+    finished = run(spec, session, runs=tmp_path, timeouts=PATIENT)
     for thread in threads:
         thread.join()
     assert len(threads) == 3
@@ -93,7 +104,8 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(session, tmp
 def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(
     session, tmp_path, monkeypatch, protocol
 ):
-    script = Script([Step(committed, store_away(3_000)), Step(outage, kill(1))], 4_000)
+    steps = [Step(committed, store_away(3_000)), Step(outage, kill(1))]
+    script = Script(steps, Hold(tmp_path))
     script.install(monkeypatch)
     finished = run(a_spec(protocol), session, runs=tmp_path, timeouts=PATIENT)
     assert script.struck == script.steps
@@ -118,14 +130,16 @@ def test_of_two_slots_that_lose_each_other_one_is_given_up(session, tmp_path, pr
     assert [entry.detail["slot"] for entry in only(found, "lost")] == [1]
 
 
-def damage_the_line_and_kill(on_event):
+def damage_the_line_and_kill(on_event, monkeypatch, hold):
     """As soon as a few lines are committed: one snapshot of the newest, and a slot."""
     lines = []
+    hold_input(monkeypatch, hold)
 
     def act(driver):
         task = driver.job.hosted[1][0]
         driver.files.damage(key_of(driver.engine.decider.chains[task][-1]))
         driver.kill(1)
+        hold.let_go()
 
     def listen(driver, what, detail):
         if what == "decided" and detail["epoch"] == driver.engine.epoch:
@@ -138,10 +152,10 @@ def damage_the_line_and_kill(on_event):
 
 
 def test_damage_to_the_published_line_ends_the_run_and_nothing_wrong_is_public(
-    session, tmp_path, on_event
+    session, tmp_path, monkeypatch, on_event
 ):
-    damage_the_line_and_kill(on_event)
-    finished = run(a_spec("aligned", duration_ms=10_000), session, runs=tmp_path)
+    damage_the_line_and_kill(on_event, monkeypatch, Hold(tmp_path))
+    finished = run(a_spec("aligned"), session, runs=tmp_path, timeouts=PATIENT)
     assert EXIT[finished.verdict.kept] == 3
     assert finished.verdict.because.startswith("the published line is damaged")
     assert_dead(entry.detail["pid"] for entry in only(journal_of(finished), "killed"))
@@ -149,11 +163,10 @@ def test_damage_to_the_published_line_ends_the_run_and_nothing_wrong_is_public(
 
 @pytest.mark.slow
 def test_damage_to_the_newest_line_costs_nothing_while_its_output_is_held_back(
-    session, tmp_path, on_event
+    session, tmp_path, monkeypatch, on_event
 ):
-    lines = damage_the_line_and_kill(on_event)
-    spec = a_spec("aligned", publish_lag=1, duration_ms=6_000)
-    finished = run(spec, session, runs=tmp_path)
+    lines = damage_the_line_and_kill(on_event, monkeypatch, Hold(tmp_path))
+    finished = run(a_spec("aligned", publish_lag=1), session, runs=tmp_path, timeouts=PATIENT)
     assert finished.verdict.kept == "yes", finished.verdict
     assert len(lines) > 4, "the run went on"
 

@@ -104,6 +104,7 @@ def test_operators_and_functions_of_ones_own_keep_their_promise(spark, tmp_path)
         interval="300ms",
         duration="3s",
         faults="kill slot=0 at=1500ms",
+        silence="60s",
         reference=True,
         runs=tmp_path,
     )

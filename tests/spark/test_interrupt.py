@@ -19,7 +19,7 @@ from spark_slots import eventually
 pytestmark = pytest.mark.spark
 
 SNAPLINE = [sys.executable, "-m", "snapline"]
-RUN = ["run", "q12", "--rate", "500", "--duration", "6s", "--interval", "400ms", "--slots", "2"]
+RUN = ["run", "q12", "--rate", "500", "--duration", "10s", "--interval", "400ms", "--slots", "2"]
 
 
 def committed(runs: Path) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from run_helpers import assert_usable_and_empty, commits
+from scripted_faults import PATIENT
 
 from journal_feeder import Feeder
 from snapline.core.events import MessageArrived
@@ -94,9 +95,9 @@ def test_fresh_protocol_objects_answer_as_the_journal_of_a_real_run_says(
     )
 
     with pytest.raises(Enough):
-        run(spec, spark, runs=tmp_path, watcher=Impatient(drivers))
+        run(spec, spark, runs=tmp_path, watcher=Impatient(drivers), timeouts=PATIENT)
     (directory,) = tmp_path.iterdir()
-    finished = run(spec, spark, runs=tmp_path, resume=directory.name)
+    finished = run(spec, spark, runs=tmp_path, resume=directory.name, timeouts=PATIENT)
     assert finished.verdict.kept == "yes", finished.verdict
     assert_usable_and_empty(spark)
 

@@ -21,6 +21,7 @@ from scripted_faults import (
     store_away,
 )
 
+from held_input import Hold
 from snapline.dataflow.graph import deploy
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.runs.run import run
@@ -82,7 +83,7 @@ def test_every_protocol_keeps_its_promise_on_every_workload_however_it_is_broken
         interval_ms=300,
         size="small",  # the run is short: windows close in it, and paths are found
     )
-    script = Script(PLANS[plan], INPUT_MS)
+    script = Script(PLANS[plan], Hold(tmp_path))
     script.install(monkeypatch)
     timeouts = Timeouts(silence_s=1.5) if "zombie" in plan else PATIENT
     finished = run(spec, session, runs=tmp_path, timeouts=timeouts)

@@ -2,6 +2,7 @@
 
 import pytest
 from run_helpers import assert_dead
+from scripted_faults import PATIENT
 
 from snapline.journal.entry import Happened
 from snapline.metrics.second import Second
@@ -35,7 +36,7 @@ def test_a_run_with_a_kill_tells_its_seconds_and_has_all_figures(spark, tmp_path
         interval_ms=500,
         faults="kill slot=1 at=2s",
     )
-    finished = run(spec, spark, runs=tmp_path, watcher=watched)
+    finished = run(spec, spark, runs=tmp_path, watcher=watched, timeouts=PATIENT)
     assert finished.verdict.kept == "yes", finished.verdict
     found = finished.metrics
     assert finished.directory.read("result.json")["metrics"] == found

@@ -30,6 +30,7 @@ from scripted_faults import (
 )
 from spark_slots import eventually
 
+from held_input import Hold
 from snapline.cli import main
 from snapline.protocols import PROTOCOLS
 from snapline.runs.run import run
@@ -87,7 +88,7 @@ def test_a_kill_one_during_recovery_and_another_leave_every_record_exactly_once(
         spares=1 if workload == "q3" else 0,
         size="small" if workload == "reachability" else "full",  # in full, few links have no path
     )
-    script = Script(three_kills(protocol), INPUT_MS)
+    script = Script(three_kills(protocol), Hold(tmp_path))
     script.install(monkeypatch)
     finished = run(spec, session, runs=tmp_path, timeouts=PATIENT)
     assert script.struck == script.steps
@@ -139,7 +140,7 @@ def test_a_slot_that_stood_still_too_long_is_replaced_and_publishes_nothing_as_a
 ):
     # Slot 1 wakes as soon as it was given up, before Spark ends it; slot 0 long after.
     pauses = [Step(committed, stop_until_lost(1, 0)), Step(committed, stop_until_lost(0, 2_000))]
-    script = Script(pauses, INPUT_MS)
+    script = Script(pauses, Hold(tmp_path))
     script.install(monkeypatch)
     spec = Spec("q12", protocol, rate=1_000, duration_ms=INPUT_MS, interval_ms=300)
     finished = run(spec, session, runs=tmp_path, timeouts=Timeouts(silence_s=1.5))

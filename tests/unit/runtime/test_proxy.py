@@ -144,13 +144,18 @@ def test_connections_break_and_others_can_be_made(client, proxy):
 
 def test_faults_of_the_grammar_happen_at_their_time_and_end(client, proxy, monkeypatch):
     done = []
-    for name in ("_slow", "_stall", "_break"):
 
-        def act(*how, name=name, does=getattr(proxy, name)):
+    def note(name):
+        does = getattr(proxy, name)
+
+        def act(*how):
             done.append((name, *how, time.monotonic() - begun))
             does(*how)
 
         monkeypatch.setattr(proxy, name, act)
+
+    for name in ("_slow", "_stall", "_break"):
+        note(name)
     ask(client)
     begun = time.monotonic()
     proxy.plan(
