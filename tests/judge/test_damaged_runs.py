@@ -13,8 +13,8 @@ from damaged_runs import (
     finished_run,
     unfinished_run,
 )
-from driver_in_process import use_processes
 
+from driver_in_process import use_processes
 from snapline.cli import main
 from snapline.errors import SnaplineError
 from snapline.judge.verdict import Verdict

@@ -8,11 +8,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import driver_in_process
 import pytest
-from driver_in_process import drive
 from process_slots import run_processes
 
+import driver_in_process
+from driver_in_process import drive
 from held_input import Hold
 from snapline.errors import RunDamaged, UsageError
 from snapline.runs.run import check_resume
@@ -39,10 +39,7 @@ def hold(tmp_path):
 def first(tmp_path, hold):
     """A driver in a process of its own, which has committed a line, and has more input to read."""
     program = [sys.executable, driver_in_process.__file__, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    with subprocess.Popen(
-        program, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as it:
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as it:
         try:
             third = "*/store/decision/00000003.obj"
             eventually(lambda: [*tmp_path.glob(third)] or it.poll() is not None)
