@@ -41,6 +41,8 @@ from snapline.systems.registry import system_of
 from snapline.systems.run import SystemRun
 from snapline.workload.base import Size
 
+FAILURES_MAX = 1_000_000
+
 Duration = str | Millis
 """`"5s"`, `"200ms"`, `"2m"`, or a number of milliseconds."""
 
@@ -68,6 +70,8 @@ _OWN_RULES: Mapping[str, Rule] = {
     "settings": optional(RULES["settings"]),
     "heartbeat": span(1),
     "silence": span(1),
+    "restart_failures": arguments.whole(1, FAILURES_MAX),
+    "restart_window": span(1),
     "runs": arguments.path,
     "resume": optional(arguments.text),
     "watcher": optional(_a_watcher),
@@ -291,10 +295,8 @@ def timeouts(
             f"({written('heartbeat')}, {beat_s} s): a slot that misses one would be given up"
         )
     window_s = millis(restart_window, written("restart_window"), least_ms=1) / 1000
-    if restart_failures < 1:
-        name = written("restart_failures")
-        raise UsageError(f"{name} is at least 1: after so many failures a run is given up")
+    failures = arguments.whole(1, FAILURES_MAX)(restart_failures, written("restart_failures"))
     # A slot that nobody leads lives on for longer than a driver that pauses is taken for dead.
     lease_s = max(Timeouts().lease_s, 2.5 * silence_s)
-    restarts = RestartPolicy(restart_failures, window_s)
+    restarts = RestartPolicy(failures, window_s)
     return Timeouts(beat_s, silence_s, lease_s, restarts=restarts)

@@ -96,12 +96,12 @@ def explore(
             raise UsageError("--repeat brings its own run: leave the other options out")
         return _again(repeat, as_json)
     spaces = _spaces(protocol, graph, records or 2)
-    budget_s = millis(budget or "10s", "--budget") / 1000
+    budget_ms = millis("10s" if budget is None else budget, "--budget", least_ms=1)
     covered: list[Coverage] = []
     interrupted = False
     with _progress(len(spaces)) as tell_progress:
         for name, small in spaces:
-            ends = time.process_time() + budget_s
+            ends = time.process_time() + budget_ms / 1000
             search = Search(small, PROTOCOLS[name], _until(ends, tell_progress))
             covered.append(search.coverage)
             try:

@@ -213,14 +213,14 @@ def _recorded(asked: Asked) -> Report:
         raise UsageError(f"{option} is for a RUN: of other systems only what they put out is known")
     if asked.engine not in (AUTO, *ENGINES):
         raise UsageError(f"--engine takes {AUTO}, {' or '.join(ENGINES)}, not {asked.engine!r}")
-    lateness_ms = millis(asked.lateness or "0s", "--lateness")
+    lateness_ms = 0 if asked.lateness is None else millis(asked.lateness, "--lateness")
     until_ms, max_late = time_of(asked.until), share_of(asked.max_late)
     span = Span(
         millis(asked.window, "--window", least_ms=1), lateness_ms, until_ms, asked.ignore_open
     )
     names = naming(asked.columns, asked.short)
-    recorded = open_recorded(asked.input, asked.output, asked.late, names)
     promise = _promise(asked) or Guarantee.EXACTLY_ONCE
+    recorded = open_recorded(asked.input, asked.output, asked.late, names)
     chosen = next((name for name in ENGINES if name == asked.engine), engine_for(recorded))
     with _telling() as tell:
         report = judge(recorded, span, chosen, tell)

@@ -44,6 +44,8 @@ WRONG = {
     "hot_moves": DURATIONS,
     "heartbeat": [0, *DURATIONS],
     "silence": [0, *DURATIONS],
+    "restart_failures": [0, *NUMBERS],
+    "restart_window": [0, *DURATIONS],
     "protocol": NAMES,
     "guarantee": [value for value in NAMES if value is not None],
     "size": NAMES,

@@ -5,7 +5,7 @@ import sys
 import pytest
 import typer.main
 
-from snapline import cli
+from snapline import cli, cli_explore, cli_simulate
 from snapline.cli import main
 from snapline.runs import run as run_module
 from snapline.runtime import generate
@@ -36,6 +36,8 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--listen": ["", "203.0.113.7", "0.0.0.0"],
         "--heartbeat": ["0s", *SPANS],
         "--silence": ["0s", *SPANS],
+        "--restart-failures": ["0", *WHOLE],
+        "--restart-window": ["0s", *SPANS],
         "--resume": ["last"],
         "--runs": ["file", "file/below"],
     },
@@ -55,6 +57,13 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--diagram": ["nowhere/x.svg"],
         "--repeat": ["nowhere"],
         "--jobs": ["0", *WHOLE],
+    },
+    "explore": {
+        "--protocol": NAMES[:1],
+        "--graph": NAMES[:1],
+        "--records": ["0", "5", *WHOLE],
+        "--budget": ["0s", *SPANS[:4]],
+        "--repeat": ["nowhere"],
     },
     "generate q12 --to new": {
         "--to": ["file", "s3://x/y"],
@@ -78,6 +87,13 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--junit": ["nowhere/x.xml"],
         "--flow": [],
         "--runs": [],
+        "--until": ["x", ""],
+        "--lateness": SPANS,
+        "--max-late": ["x", "-1", "1.5", "101%", "nan"],
+        "--id": [],
+        "--time": [],
+        "--resource": [],
+        "--column": ["x", "", "a=b=c", "=x", "nothing=x"],
     },
     "runs list": {
         "--sink": [],
@@ -99,6 +115,10 @@ COMPANIONS = {
         "--window": ("--input", ".", "--output", "."),
         "--promise": ("--input", ".", "--output", ".", "--window", "1s"),
         "--engine": ("--input", ".", "--output", ".", "--window", "1s"),
+        **dict.fromkeys(
+            ("--until", "--lateness", "--max-late", "--id", "--time", "--resource", "--column"),
+            ("--input", ".", "--output", ".", "--window", "1s"),
+        ),
     },
     "simulate": {"--diagram": ("--protocol", "aligned", "--seed", "1")},
     "run q12": {"--hot-moves": ("--hot", "20")},
@@ -133,7 +153,8 @@ def test_what_an_option_cannot_be_is_exit_code_2_and_nothing_begins(
 ):
     for module in (run_module, generate):
         monkeypatch.setattr(module, "own_session", lambda *_: pytest.fail("Spark was started"))
-    monkeypatch.setattr(cli, "run_sweep", lambda *_: pytest.fail("a sweep has begun"))
+    monkeypatch.setattr(cli_simulate, "run_sweep", lambda *_: pytest.fail("it has begun"))
+    monkeypatch.setattr(cli_explore, "Search", lambda *_: pytest.fail("it has begun"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     for value in WRONG[command][option]:

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 import pytest
+from pyspark.sql import SparkSession
 
 import snapline as sl
 from snapline.cli import main
@@ -32,8 +33,23 @@ class Touched(Exception):
     """Spark was asked for something."""
 
 
-class NoSpark:
+class NoContext:
+    """The context of a session that lives, and only says that it was reached."""
+
+    _jsc = "there"
+
+    def __getattr__(self, name):
+        raise Touched(name)
+
+
+class NoSpark(SparkSession):
     """A session that only says that it was reached."""
+
+    version = "4.0.0"
+    sparkContext = NoContext()
+
+    def __init__(self):
+        pass
 
     def __getattr__(self, name):
         raise Touched(name)
@@ -82,7 +98,9 @@ def test_no_command_that_reads_a_run_executes_the_file_that_it_names(
 def test_a_run_is_judged_with_the_flow_that_its_user_named(tmp_path, file, monkeypatch):
     """Whoever starts a run, or resumes it, trusts its file: the judge is handed the flow."""
     monkeypatch.setattr("snapline.runs.run.check_executors", lambda *_given: None)
-    monkeypatch.setattr("snapline.runs.run._drive", lambda *_given: "it was not driven")
+    monkeypatch.setattr("snapline.runs.run._drive", lambda *_given: ("it was not driven", "me"))
+    monkeypatch.setattr("snapline.runs.run.check_ready", lambda *_given: None)
+    monkeypatch.setattr("snapline.runs.run.check_workers", lambda *_given: None)
     for again in ({}, {"resume": "last"}):
         run = sl.run(file, NoSpark(), slots=1, runs=tmp_path / "runs", **again)
         assert (run.verdict.kept, run.flow.name) == ("unknown", "f")
