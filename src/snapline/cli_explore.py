@@ -96,7 +96,7 @@ def explore(
             raise UsageError("--repeat brings its own run: leave the other options out")
         return _again(repeat, as_json)
     spaces = _spaces(protocol, graph, records or 2)
-    budget_ms = millis("10s" if budget is None else budget, "--budget", least_ms=1)
+    budget_ms = millis("10s" if budget is None else budget, "--budget")
     covered: list[Coverage] = []
     interrupted = False
     with _progress(len(spaces)) as tell_progress:

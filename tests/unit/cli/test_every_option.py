@@ -62,7 +62,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--protocol": NAMES[:1],
         "--graph": NAMES[:1],
         "--records": ["0", "5", *WHOLE],
-        "--budget": ["0s", *SPANS[:4]],
+        "--budget": SPANS[:4],
         "--repeat": ["nowhere"],
     },
     "generate q12 --to new": {
