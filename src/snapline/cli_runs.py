@@ -15,7 +15,7 @@ from rich.table import Table
 from snapline.batch import Batch, Schema, concat
 from snapline.cli_console import escape, escape_lines, messages, print_csv, print_json, results
 from snapline.errors import UsageError
-from snapline.runtime.spec import OWN
+from snapline.runtime.spec import OWN, STORED
 
 if TYPE_CHECKING:
     from snapline.runtime.rundir import RunDirectory
@@ -162,8 +162,7 @@ def _figure(value: Any) -> str:
 
 
 def _output(directory: "RunDirectory", wanted: Wanted, as_json: bool) -> None:
-    from snapline.protocols import PROTOCOLS
-    from snapline.runtime.output_rows import sink_schema, walk_output
+    from snapline.runtime.output_rows import View, public_view, sink_schema, walk_output
 
     form = "json" if as_json else wanted.form
     if form not in FORMATS:
@@ -173,9 +172,9 @@ def _output(directory: "RunDirectory", wanted: Wanted, as_json: bool) -> None:
         return
     sink = _sink(directory, wanted.sink)
     # Where no line is ever committed, output is public as it is written.
-    commits = PROTOCOLS[directory.spec()["protocol"]].checkpoints
-    public = commits and not wanted.uncommitted
-    batches = walk_output(directory, sink, "committed" if public else "uncommitted")
+    protocol = STORED["protocol"](directory.spec().get("protocol"), "the protocol in run.json")
+    view: View = "uncommitted" if wanted.uncommitted else public_view(protocol)
+    batches = walk_output(directory, sink, view)
     _tell_rows(batches, sink_schema(directory, sink), sink, wanted, form)
 
 

@@ -10,16 +10,17 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from snapline import arguments
-from snapline.arguments import Rule, one_of, optional, span, whole
+from snapline.arguments import Rule, instance, one_of, optional, span, whole
 from snapline.chaos.faults import describe
 from snapline.chaos.plan_file import read_plan
 from snapline.chaos.soak import soak
 from snapline.core.policy import Guarantee
+from snapline.durations import LONGEST_MS
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import DEFAULT, PROTOCOLS
 from snapline.runtime.rundir import RunDirectory
-from snapline.workload import settings_of
+from snapline.workload import WORKLOADS, settings_of
 from snapline.workload.base import Params, Size, size_of
 from snapline.workload.generated import records_per_partition
 from snapline.workload.settings import GivenSettings, paired
@@ -32,6 +33,8 @@ SLOTS_MAX = 1_000
 RATE_MAX = 1_000_000_000
 RECORDS_MAX = 1 << 40
 SEED_MAX = (1 << 63) - 1
+YEAR_9999_S = 253_000_000_000
+_SETTINGS = (-(1 << 63), (1 << 63) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,33 @@ def spec_of(directory: RunDirectory) -> Spec:
     """What was run."""
     fields = {n: value for n, value in directory.spec().items() if n not in ("version", "id")}
     try:
+        rules = STORED if fields.get("system", OWN) == OWN else STORED_OF_SYSTEM
+        arguments.read({name: rules.get(name, _anything) for name in fields}, fields, str)
+    except UsageError as error:
+        raise UsageError(f"{directory.path / 'run.json'} was changed: {error}") from error
+    try:
         return Spec(**fields)
     except TypeError as error:
         raise UsageError(f"{directory.path} was written by another version: {error}") from error
+
+
+def _anything(value: Any, name: str) -> Any:
+    return value
+
+
+def _given_settings(value: Any, name: str) -> GivenSettings:
+    """The settings of a workload, as JSON has them: pairs of a name and a number."""
+    try:
+        return tuple((str(each), whole(*_SETTINGS)(number, name)) for each, number in value)
+    except (TypeError, ValueError):
+        raise arguments.refused(name, "a list of names with their numbers", value) from None
+
+
+def _moment(value: Any, name: str) -> float:
+    """Seconds since 1970, in the years that a calendar has."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < YEAR_9999_S:
+        raise arguments.refused(name, "a time in seconds since 1970", value)
+    return value
 
 
 def a_rate(value: Any, name: str) -> int | Literal["max"]:
@@ -146,6 +173,25 @@ RULES: Mapping[str, Rule] = MappingProxyType(
     }
 )
 """What the arguments of a run may be."""
+
+STORED: Mapping[str, Rule] = MappingProxyType(
+    {
+        **{name: RULES[name] for name in RULES if name in Spec.__dataclass_fields__},
+        "duration_ms": whole(1, LONGEST_MS),
+        "interval_ms": whole(1, LONGEST_MS),
+        "hot_ms": whole(0, LONGEST_MS),
+        "faults": instance(str, "a text"),
+        "settings": _given_settings,
+        "drawn": arguments.flag,
+        "origin_s": optional(_moment),
+    }
+)
+"""What the fields of a `Spec` may be in `run.json`: somebody may have changed it by hand."""
+
+STORED_OF_SYSTEM: Mapping[str, Rule] = MappingProxyType(
+    {**STORED, "flow": one_of("workload", WORKLOADS), "protocol": instance(str, "a text")}
+)
+"""The same for a run of another system, which has no protocol."""
 
 
 def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:

@@ -11,7 +11,6 @@ never wrote a row, and of state in which no task has a row, nobody knows: that D
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -34,7 +33,7 @@ from snapline.runtime.flows import program_of_run
 from snapline.runtime.inputs import with_inputs
 from snapline.runtime.output_rows import Rows, View, output_pieces, sink_schema
 from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import Spec
+from snapline.runtime.spec import spec_of
 from snapline.storage.codec import decode_message, decode_snapshot
 from snapline.storage.files.frames import walk
 from snapline.storage.files.outlet import FileOutlet
@@ -136,8 +135,7 @@ _Kept: TypeAlias = tuple[TaskId, Chain, Callable[[], Operator]]
 
 
 def _deployment(directory: RunDirectory, flow: Dataflow | None) -> Deployment:
-    known = {field.name for field in fields(Spec)}
-    spec = Spec(**{name: value for name, value in directory.spec().items() if name in known})
+    spec = spec_of(directory)
     return with_inputs(deploy(program_of_run(spec, flow).flow, spec.slots, lean=True))
 
 

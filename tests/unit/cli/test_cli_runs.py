@@ -169,3 +169,13 @@ def test_runs_are_listed_and_removed(snapline, directory):
     assert "removed" in snapline("rm", directory.name)[2]
     assert not directory.path.exists()
     assert "no runs yet" in snapline("list")[2]
+
+
+@pytest.mark.parametrize("protocol", ["unknown", 3, None, ["aligned"]])
+def test_output_of_a_run_whose_protocol_nobody_knows_is_bad_input(snapline, directory, protocol):
+    write(directory, "out", 3, 3)
+    directory.write("run.json", {**directory.spec(), "protocol": protocol})
+    code, _, err = snapline("output")
+    assert code == 2
+    assert "protocol" in err
+    assert "Traceback" not in err

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import asdict
 
 import pytest
 
@@ -11,7 +12,8 @@ from snapline.errors import ObjectDamaged, StoreUnavailable, UsageError
 from snapline.ids import TaskId
 from snapline.runtime.generate import stored_input
 from snapline.runtime.journal_file import JournalFile
-from snapline.runtime.rundir import RunDirectory, remove_run
+from snapline.runtime.rundir import VERSION, RunDirectory, remove_run
+from snapline.runtime.spec import Spec, spec_of
 from snapline.storage.api import Life
 from snapline.storage.files.frames import Appender
 from snapline.storage.files.ingress import FileIngress, Segment, describe_ingress, write_ingress
@@ -168,3 +170,37 @@ def test_no_file_is_written_through_a_link(run, precious):
     with pytest.raises(StoreUnavailable):
         Appender(run.path / "log")
     assert target.read_text() == before
+
+
+# What was run.
+
+CHANGED = {
+    "flow": [3, "", None],
+    "protocol": ["unknown", 3, None, ["aligned"], ""],
+    "guarantee": ["x", 7],
+    "slots": ["x", 0, -1, 10**9, None, True],
+    "rate": ["slow", 0, 1e400],
+    "duration_ms": ["x", -1, 10**18],
+    "interval_ms": [0, "x"],
+    "faults": [3, [], None],
+    "seed": ["x", -1, 10**30],
+    "hot": ["x", 1000],
+    "input": [3],
+    "origin_s": ["x", [], 1e400, -1e300, float("nan")],
+    "settings": [3, [[1]], "ab", [["a", "b"]]],
+    "drawn": ["x"],
+    "system": [3],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in CHANGED.items() for value in values]
+)
+def test_a_run_whose_description_was_changed_to_nonsense_is_refused_with_the_field(
+    runs, run, name, value
+):
+    run.write("run.json", {"version": VERSION, **asdict(Spec("q12"))})
+    assert spec_of(run) == Spec("q12")
+    run.write("run.json", {"version": VERSION, **asdict(Spec("q12")), name: value})
+    with pytest.raises(UsageError, match=rf"run\.json was changed: {name}"):
+        spec_of(run)
