@@ -124,16 +124,38 @@ def _manifest(manifests: Path, place: int) -> Iterator[Link]:
     number, extents = _parsed(data, path)
     if number != place:
         raise BrokenChain(f"in the place of manifest {place} lies number {number}")
-    for task, (file, start, stop) in extents.items():
-        yield Link(TaskId(task), str(file), int(start), int(stop))
+    yield from extents
 
 
-def _parsed(data: bytes, path: Path) -> tuple[int, Mapping[str, Any]]:
+def _parsed(data: bytes, path: Path) -> tuple[int, list[Link]]:
     try:
-        manifest = json.loads(data)
-        return int(manifest["number"]), dict(manifest["extents"])
-    except (ValueError, KeyError, TypeError) as error:
+        manifest = json.loads(data, object_pairs_hook=_once)
+        links = [
+            Link(TaskId(task), _name(file), _whole(start), _whole(stop))
+            for task, (file, start, stop) in manifest["extents"].items()
+        ]
+        return _whole(manifest["number"]), links
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ObjectDamaged(f"{path} is no manifest: {error}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of a name that stands there twice nobody knows which value was meant."""
+    if len(found := dict(pairs)) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError(f"{value!r} is no name of a file")
+    return value
 
 
 def _join(task: _Task, link: Link, place: int) -> None:

@@ -10,7 +10,7 @@ from snapline.batch import Batch
 from snapline.errors import ObjectDamaged
 from snapline.ids import TaskId
 from snapline.judge.reader import BrokenChain, read_sinks
-from snapline.runtime.output_rows import POSITION_BITS, position_label
+from snapline.runtime.output_rows import POSITION_BITS, position_label, walk_output
 from snapline.runtime.rundir import RunDirectory
 from snapline.storage.api import Extent, Life
 from snapline.storage.codec import digest_of
@@ -108,6 +108,40 @@ def test_a_link_that_does_not_hold_is_named(published, place, number, extents, s
     forge(published, place, number, extents)
     with pytest.raises(BrokenChain, match=said):
         read_sinks(published, SINKS, "committed")
+
+
+ROWS = {"counts/0": [FILE, 6, 8]}
+NO_MANIFESTS = [
+    *(json.dumps({"number": number, "extents": ROWS}) for number in (3.0, 3.5, "3", None, True)),
+    *(json.dumps({"number": 3, "extents": extents}) for extents in (None, 3, "ab", [["a", 1]])),
+    *(
+        json.dumps({"number": 3, "extents": {"counts/0": extent}})
+        for extent in (
+            *([FILE, 6.5, 8.5], [FILE, 6, 8.0], [FILE, 6, float("inf")], [FILE, 6, float("nan")]),
+            *([FILE, "6", 8], [FILE, 6, None], [FILE, 6], [FILE, 6, 8, 9], None, "abc", 3),
+            *([None, 6, 8], [f"{FILE}\0", 6, 8], [True, 6, 8], [FILE, False, 8]),
+        )
+    ),
+    json.dumps({"number": 3, "extents": ROWS})[:-1] + ', "extents": {}}',
+    '{"number": 3, "extents": {"counts/0": ["x", 0, 9], "counts/0": ["counts-0.e1.i1", 6, 8]}}',
+    *("[" * 100_000, "", "[]", "3"),
+]
+
+
+@pytest.mark.parametrize("content", NO_MANIFESTS)
+def test_what_is_no_manifest_word_for_word_is_damage(published, content):
+    data = content.encode()
+    manifest(published, 3).write_bytes(data + bytes.fromhex(digest_of(data)))
+    with pytest.raises(ObjectDamaged, match="is no manifest"):
+        read_sinks(published, SINKS, "committed")
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"number": 3, "extents": null}', "[]", "{}"])
+def test_who_reads_output_without_judging_it_says_what_is_damaged(published, content):
+    data = content.encode()
+    manifest(published, 3).write_bytes(data + bytes.fromhex(digest_of(data)))
+    with pytest.raises(ObjectDamaged, match=r"3\.obj is not what was published"):
+        list(walk_output(published, "counts", "committed"))
 
 
 @pytest.mark.parametrize("place", [1, 2])

@@ -268,6 +268,9 @@ def _encode(number: int, extents: Mapping[TaskId, Extent]) -> bytes:
 
 
 def _decode(data: bytes) -> tuple[int, dict[TaskId, Extent]]:
-    manifest = json.loads(data)
-    extents = {TaskId(task): Extent(*extent) for task, extent in manifest["extents"].items()}
-    return manifest["number"], extents
+    try:
+        manifest = json.loads(data)
+        extents = {TaskId(task): Extent(*extent) for task, extent in manifest["extents"].items()}
+        return manifest["number"], extents
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ObjectDamaged(f"it is no manifest: {error}") from error
