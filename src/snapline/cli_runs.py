@@ -96,8 +96,20 @@ def _unfinished(directory: "RunDirectory", spec: dict[str, Any]) -> str:
     return f"{why}; {again}" if (why := directory.why_not_over()) else again
 
 
+def _listed(directory: "RunDirectory") -> tuple[str, dict[str, Any], dict[str, Any]] | None:
+    """What the list says of a run. One that cannot be read is told, and does not hide the others."""
+    from snapline.runtime.rundir import check_contained
+
+    try:
+        check_contained(directory.path.resolve())
+        return directory.name, directory.spec(), _result(directory)
+    except UsageError as error:
+        messages().print(f"{escape(directory.name)} is left out: {escape(error)}", soft_wrap=True)
+        return None
+
+
 def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
-    rows = [(d.name, d.spec(), _result(d)) for d in directories]
+    rows = [row for d in directories if (row := _listed(d)) is not None]
     if as_json:
         print_json({"runs": [{"run": name, **spec, **result} for name, spec, result in rows]})
         return

@@ -1,6 +1,7 @@
 """`snapline runs` over run directories that were made by hand: nothing here starts Spark."""
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -179,3 +180,18 @@ def test_output_of_a_run_whose_protocol_nobody_knows_is_bad_input(snapline, dire
     assert code == 2
     assert "protocol" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("spoil", ["pipe", "no json"])
+def test_a_run_that_cannot_be_read_hides_no_other_and_keeps_nobody_waiting(
+    snapline, directory, tmp_path, spoil
+):
+    other = RunDirectory.create(tmp_path / "runs", "q1", "aligned", directory.spec())
+    if spoil == "pipe":
+        (other.path / "store" / "decision").mkdir()
+        os.mkfifo(other.path / "store" / "decision" / "00000001.obj")
+    else:
+        (other.path / "run.json").write_text("{")
+    code, out, err = snapline("list", "--json")
+    assert (code, [run["run"] for run in json.loads(out)["runs"]]) == (0, [directory.name])
+    assert other.name in err
