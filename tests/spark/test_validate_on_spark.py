@@ -173,6 +173,8 @@ def test_nulls_are_refused_with_the_column(spark):
     )
     with pytest.raises(UsageError, match="lists of ids in the output hold nulls"):
         on_spark.judge_frames(inputs.fillna(0, "time"), empty, None, 10)
+    kept = spark._jsparkSession.sharedState().cacheManager()
+    assert kept.isEmpty(), "the same files, once they are mended, are judged anew"
 
 
 # The command, on Spark.

@@ -82,7 +82,11 @@ def find_suspects(tables: Tables, late_rows: int) -> Suspects:
         *(F.when(leads, F.col(name)).alias(name) for name in ("want_get_ids", "want_post_ids")),
     )
     frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    return Suspects(frame, *_sizes(frame))
+    try:
+        return Suspects(frame, *_sizes(frame))
+    except BaseException:
+        frame.unpersist()  # else the session would answer from it, although the files were mended
+        raise
 
 
 def honest() -> Column:
