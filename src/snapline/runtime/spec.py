@@ -121,7 +121,11 @@ def _given_settings(value: Any, name: str) -> GivenSettings:
 
 def _moment(value: Any, name: str) -> float:
     """Seconds since 1970, in the years that a calendar has."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < YEAR_9999_S:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value < YEAR_9999_S
+    ):
         raise arguments.refused(name, "a time in seconds since 1970", value)
     return value
 
