@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,20 @@ def returns(value):
 BATCH = {"number": np.arange(3), "key": np.arange(3)}
 
 
+class Speechless(Exception):
+    """Fails in saying what it is."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def raises(error):
+    def function(batch):
+        raise error
+
+    return function
+
+
 @pytest.mark.parametrize(
     ("build", "operator", "cause", "code"),
     [
@@ -115,6 +130,18 @@ BATCH = {"number": np.arange(3), "key": np.arange(3)}
             "own",
             "process returned None: it must return pairs",
             "PROCESS",
+        ),
+        (
+            lambda s: s.map(lambda b: sys.exit("enough"), name="leaves").sink("c"),
+            "leaves",
+            "SystemExit: enough",
+            None,
+        ),
+        (
+            lambda s: s.map(raises(Speechless()), name="speechless").sink("c"),
+            "speechless",
+            "Speechless: an exception that cannot be put into words",
+            None,
         ),
         (
             lambda s: s.apply(lambda: Own(lambda b: [b]), name="own").sink("c"),

@@ -26,6 +26,10 @@ _INSTALLED: Final = tuple(
 _UNKNOWN_KINDS: Final = frozenset("OcV")  # of numpy: objects, complex numbers, structures
 
 
+_FAILURES: Final = (Exception, SystemExit)
+"""What ends a call: also code that wants to end the process, which is not its to end."""
+
+
 class Guard:
     """An operator under its name."""
 
@@ -44,7 +48,7 @@ class Guard:
             return checked(outputs, "process") if self.foreign else outputs
         except OperatorFailed:  # of a member of a chain
             raise
-        except Exception as error:
+        except _FAILURES as error:
             raise blame(self.name, error, self.operator, "process") from error
 
     def on_watermark(self, time: Millis) -> Outputs:
@@ -54,7 +58,7 @@ class Guard:
             return checked(outputs, "on_watermark") if self.foreign else outputs
         except OperatorFailed:
             raise
-        except Exception as error:
+        except _FAILURES as error:
             raise blame(self.name, error, self.operator, "on_watermark") from error
 
     def capture(self, *, full: bool) -> Capture:
@@ -70,7 +74,7 @@ class Guard:
             return call()
         except OperatorFailed:
             raise
-        except Exception as error:
+        except _FAILURES as error:
             raise blame(self.name, error, self.operator, method) from error
 
 
@@ -146,11 +150,19 @@ def _short(value: object) -> str:
 
 
 def blame(
-    operator: str, error: Exception, culprit: object = None, method: str = "", where: str = ""
+    operator: str, error: BaseException, culprit: object = None, method: str = "", where: str = ""
 ) -> OperatorFailed:
     """What to raise for an exception out of an operator's code."""
     code = _line_of(error.__traceback__) or _definition_of(culprit, method)
-    return OperatorFailed(operator, type(error).__name__, str(error), code, where)
+    return OperatorFailed(operator, type(error).__name__, _text_of(error), code, where)
+
+
+def _text_of(error: BaseException) -> str:
+    """What an exception says; its own code may fail in saying it."""
+    try:
+        return str(error)
+    except Exception:
+        return "an exception that cannot be put into words"
 
 
 def _line_of(tb: TracebackType | None) -> str:

@@ -236,7 +236,7 @@ class Task:
         try:
             try:
                 batch = ingress.read(partition, offset, stop)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise blame(source, error, ingress, "read") from error
             return self.guard.process(IN, batch)
         except OperatorFailed as failed:

@@ -17,6 +17,7 @@ from snapline.dataflow.graph import Dataflow
 from snapline.engine.job import Job
 from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageError
 from snapline.ids import Millis
+from snapline.judge.history import history_of
 from snapline.judge.run_directory import Ending, judge
 from snapline.runs.finished import Run, write_result
 from snapline.runtime.driver import Driver, Timeouts
@@ -105,7 +106,7 @@ def run(
         flow = load_flow(spec.flow)  # named by the user, or by a run that is started again: trusted
     program = find_program(spec, flow)
     job = build_job(spec, program)
-    faults = faults_of(spec) if resume is None else _later_faults(spec, after_ms)
+    faults = faults_of(spec) if resume is None else _later_faults(spec, directory, after_ms)
     check_executors(faults, spark)
     check_ready(spec, spark, runs if resume is None else directory.path)
     if resume is not None:
@@ -166,15 +167,21 @@ def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
     return spec
 
 
-def _later_faults(spec: Spec, after_ms: Millis | None) -> tuple[Fault, ...]:
-    """The faults of a run that are still to come; who waits for something else than a time has waited."""
-    if after_ms is None:
-        return ()
-    times = {fault: start_ms(fault) for fault in faults_of(spec)}
+def _later_faults(
+    spec: Spec, directory: RunDirectory, after_ms: Millis | None
+) -> tuple[Fault, ...]:
+    """The faults of a run that are still to come when its driver has died at `after_ms`.
+
+    What waits for a recovery or a round still does, unless a journal says that it has struck.
+    """
+    planned = faults_of(spec)
+    if after_ms is None or after_ms < 0:
+        return planned if after_ms is not None else ()
+    strikes = history_of(directory, spec.faults).strikes
     return tuple(
         fault
-        for fault, at_ms in times.items()
-        if (at_ms is not None and at_ms > after_ms) or after_ms < 0
+        for fault, strike in zip(planned, strikes, strict=True)
+        if not strike.struck and ((at_ms := start_ms(fault)) is None or at_ms > after_ms)
     )
 
 

@@ -119,9 +119,12 @@ class RunDirectory:
 
     def check_version(self) -> None:
         """Raise UsageError if another version of Snapline has made it."""
-        version = self.spec().get("version")
+        spec = self.spec()
+        version = spec.get("version")
         if version != VERSION:
             raise UsageError(f"{self.path} was written by another version of Snapline ({version})")
+        if not spec.get("id"):
+            raise UsageError(f"{self.path / 'run.json'} has lost the id of the run: it was changed")
 
     def check_usable(self) -> None:
         """Raise UsageError if it is there, and this process may not write into it."""

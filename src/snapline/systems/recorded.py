@@ -98,6 +98,9 @@ def _open(name: str, path: Path, naming: Naming) -> Table:
     for file in files:
         schema, counted, listed = _footer(file)
         called = wanted(name, file, schema.names, naming)
+        for theirs in called.values():
+            if schema.names.count(theirs) > 1:
+                raise UsageError(f"{file} has {schema.names.count(theirs)} columns {theirs!r}")
         own = {column: schema.field(theirs).type for column, theirs in called.items()}
         for column, type in own.items():
             check_type(file, called[column], type, COLUMNS[name][column].kind)
