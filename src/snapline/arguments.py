@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 def whole(least: int, most: int) -> Rule:
-    """A whole number; truth values and texts are none."""
+    """A rule for whole numbers from `least` to `most`. True, False and texts are refused."""
     allowed = f"a whole number from {least:,} to {most:,}"
 
     def rule(value: Any, name: str) -> int:

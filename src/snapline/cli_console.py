@@ -57,7 +57,7 @@ def _literal(text: str) -> str:
 
 
 class VisibleConsole(Console):
-    """A console that shows what would move the cursor, whoever has put it into a text."""
+    """A console that prints control characters of a text as escapes, so that no text moves the cursor."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

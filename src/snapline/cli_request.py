@@ -108,7 +108,7 @@ def checked(request: Request, diagram: Path | None) -> Request:
 
 
 def one_of(kind: str, name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The one of this name, or all of them. Raises UsageError."""
+    """The known thing of this name as a tuple of one, or all of them for "all". Raises UsageError."""
     names = tuple(known)
     if name == "all":
         return names

@@ -64,7 +64,7 @@ class Asked:
 
     @property
     def of_recorded(self) -> dict[str, object]:
-        """What is only for what other systems recorded, as it was given."""
+        """The options that make sense only for the records of another system, with the values given."""
         given: dict[str, object] = {"--input": self.input, "--output": self.output}
         given |= {"--late": self.late, "--window": self.window, "--until": self.until}
         given |= {"--lateness": self.lateness, "--ignore-open": self.ignore_open or None}
@@ -287,7 +287,11 @@ def _print_causes(judged: Judged, sentences: Mapping[Cause, str]) -> None:
     )
     if judged.unjudged.events:
         rest = judged.unjudged
-        out.print(f"not judged: {rest.events:,} events in {rest.windows:,} windows that end later")
+        events = f"{rest.events:,} event{'s' if rest.events != 1 else ''}"
+        windows = (
+            "1 window that ends" if rest.windows == 1 else f"{rest.windows:,} windows that end"
+        )
+        out.print(f"not judged: {events} in {windows} later")
     for cause in Cause:
         if cause in judged.causes:
             text = f"  [bold]{cause}[/] {judged.causes[cause]:,}"

@@ -42,7 +42,7 @@ class Guard:
         self.foreign = _package(type(operator)) != "snapline"
 
     def process(self, port: str, batch: Batch) -> Outputs:
-        """As the operator's own; raises OperatorFailed."""
+        """Have the operator process a batch, and check what it returns; raises OperatorFailed."""
         try:
             outputs = self.operator.process(port, batch)
             return checked(outputs, "process") if self.foreign else outputs
@@ -52,7 +52,7 @@ class Guard:
             raise blame(self.name, error, self.operator, "process") from error
 
     def on_watermark(self, time: Millis) -> Outputs:
-        """As the operator's own; raises OperatorFailed."""
+        """Tell the operator the time, and check what it returns; raises OperatorFailed."""
         try:
             outputs = self.operator.on_watermark(time)
             return checked(outputs, "on_watermark") if self.foreign else outputs
@@ -62,11 +62,11 @@ class Guard:
             raise blame(self.name, error, self.operator, "on_watermark") from error
 
     def capture(self, *, full: bool) -> Capture:
-        """As the operator's own; raises OperatorFailed."""
+        """Have the operator captured, and check what it returns; raises OperatorFailed."""
         return self._call("capture", lambda: _checked_capture(self.operator.capture(full=full)))
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """As the operator's own; raises OperatorFailed."""
+        """Have the operator restored; raises OperatorFailed."""
         self._call("restore", lambda: self.operator.restore(captures))
 
     def _call(self, method: str, call: Callable[[], _T]) -> _T:
@@ -146,13 +146,13 @@ def _short(value: object) -> str:
     return "None" if value is None else f"{type(value).__name__} {value!r:.60}"
 
 
-# Who is to blame.
+# Which line of code is to blame.
 
 
 def blame(
     operator: str, error: BaseException, culprit: object = None, method: str = "", where: str = ""
 ) -> OperatorFailed:
-    """What to raise for an exception out of an operator's code."""
+    """Make the OperatorFailed for an exception that an operator's code has raised."""
     code = _line_of(error.__traceback__) or _definition_of(culprit, method)
     return OperatorFailed(operator, type(error).__name__, _text_of(error), code, where)
 
@@ -166,7 +166,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _line_of(tb: TracebackType | None) -> str:
-    """The innermost line of the user's own; else of a library that he called; else nothing."""
+    """The innermost line of the user's own code; else of a library that it called; else an empty text."""
     found = ""
     certain = False
     for frame, line in traceback.walk_tb(tb):

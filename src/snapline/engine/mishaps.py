@@ -94,7 +94,7 @@ class _Counted(Plain):
         self.steps = 0
 
     def take(self, step: Step) -> Put:
-        """Do the step, and count it."""
+        """Do the step as usual, and count it if it has records."""
         self.steps += bool(step.batches)
         return super().take(step)
 

@@ -30,7 +30,7 @@ BATCHES, BATCH_RECORDS_MAX = (20, 20, 100), 3_000
 """A partition is read in at least so many batches, some orders in more: few batches have few orders."""
 
 SKEW = 4.0
-"""A source may be read so many times as often as the next one."""
+"""How many times as often as another one a source may be read, at most: they fall behind each other."""
 
 Put: TypeAlias = list[tuple[str, Batch]]
 """What an operator has put out: batches per named output, in order."""

@@ -44,7 +44,7 @@ RESTORES_MIN, ROUNDS_MAX = 10, 4
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """An operator does not survive a restore, or cannot be judged."""
+    """What to tell the user of an operator that does not survive a restore, or that cannot be judged."""
 
     operator: str  # as people are to read it
     because: str  # one sentence about `it`
@@ -52,7 +52,7 @@ class Complaint:
 
 
 class _Broken(Exception):
-    """An operator was found out; the text says how."""
+    """An operator does not survive a restore; the text says how that was seen."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class _Rehearsal:
         self.restored: dict[TaskId, _Restored] = {}
 
     def stage(self, plan: TaskPlan) -> Stage:
-        """The stage of a task."""
+        """Where a task runs: an operator beside an instance that is restored, a source or sink alone."""
         operator = plan.operator()
         if type(operator) is Operator:
             return Plain(operator)  # a source or a sink
@@ -198,10 +198,10 @@ class _Restored:
         self._chain: list[_Taken] = []  # a full capture, and the deltas behind it
         self._gap: float = GAP
         self._wait = 1
-        self.restores = 0  #: how often it was thrown away
+        self.restores = 0  #: how often it was thrown away and restored from its captures
 
     def take(self, step: Step, right: Put) -> None:
-        """Do a step, perhaps behind a capture or a restore."""
+        """Do a step; before it, the dice may have the operator captured or restored."""
         self._wait -= 1
         if self._wait <= 0:
             self._gap *= GROWTH
@@ -277,7 +277,7 @@ class _Restored:
 
 
 def _stored(capture: Capture) -> bytes:
-    """A capture as a snapshot holds it, beside what the engine adds."""
+    """The bytes of a snapshot with this capture, made as the engine makes them."""
     parts = {**capture.parts, WATERMARKS: NOTHING}
     return Content(replace(capture, parts=parts), b"", ())()
 

@@ -37,7 +37,7 @@ _DRAFT: Final = ".new-"  # a writer that was killed leaves its draft behind
 
 
 class BrokenChain(StorageError):
-    """What was published does not hang together: rows would be seen twice, or never."""
+    """The manifests contradict each other, or one is gone: some rows would be read twice, or never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class Link:
 class _Task:
     """What is known of a sink task after the manifests so far."""
 
-    stop: int = 0  #: rows that are public
+    stop: int = 0  #: how many of its rows are public
     files: list[str] = field(default_factory=list)  #: in the order in which they were used
 
 
 def read_sinks(
     directory: RunDirectory, sinks: Mapping[str, Sequence[TaskId]], view: View
 ) -> dict[str, Batch]:
-    """The output of each sink with `position`, and `written` in ms since input began to be due.
+    """Read the rows of each sink, with two columns more: `position`, and `written` in ms of the run.
 
     Raises BrokenChain, or another StorageError if a file cannot be read.
     """
@@ -87,7 +87,7 @@ def read_chain(output: Path, known: Sequence[TaskId]) -> list[Link]:
     Raises BrokenChain.
     """
     tasks = {task: _Task() for task in known}
-    links: dict[tuple[TaskId, str], Link] = {}  # those of one file continue each other: R3, R4
+    links: dict[tuple[TaskId, str], Link] = {}  # one per file: its pieces are joined (R3, R4)
     for place in range(1, _count(output / "manifests") + 1):
         for link in _manifest(output / "manifests", place):
             if link.task not in tasks:
@@ -100,7 +100,7 @@ def read_chain(output: Path, known: Sequence[TaskId]) -> list[Link]:
 
 
 def _count(manifests: Path) -> int:
-    """How many manifests there are. R1."""
+    """How many manifests there are; raises BrokenChain if a number is missing (rule R1)."""
     if not manifests.is_dir():
         return 0
     names = {path.name for path in manifests.iterdir() if not path.name.startswith(_DRAFT)}

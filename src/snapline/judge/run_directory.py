@@ -60,9 +60,9 @@ class Ending:
 
     problem: str | None = None  # why it did not come to its end
     events: Sequence[Told] = ()  # of another system: what happened to it
-    end_ms: Millis = 0  # likewise: when it was over
-    remarks: Sequence[str] = ()  # likewise: how it came to its output, in its own words
-    promise: Guarantee = Guarantee.EXACTLY_ONCE  # likewise: the most that its sink promises
+    end_ms: Millis = 0  # of another system: when it was over
+    remarks: Sequence[str] = ()  # of another system: how it came to its output, in its own words
+    promise: Guarantee = Guarantee.EXACTLY_ONCE  # of another system: its highest
 
 
 @dataclass(frozen=True, slots=True)

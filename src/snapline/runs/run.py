@@ -73,7 +73,7 @@ def _refuse_resume(directory: RunDirectory, job: Job) -> None:
         raise UsageError(
             f"{directory.name} is over, and {told}. There is nothing to resume; see {show}"
         )
-    with suppress(StoreUnavailable):  # it may heal: the driver asks again
+    with suppress(StoreUnavailable):  # the store may come back: the driver asks again
         read_past(directory, job)
 
 

@@ -223,7 +223,8 @@ class Driver:
         if member.life is None:
             self.launches.spare_used()
             return
-        self.launches.failed(member.failure(reason))  # BEFORE: it says when the next may come
+        # BEFORE the engine asks for the next process: this decides when that may start.
+        self.launches.failed(member.failure(reason))
         if not self.finished:
             self.engine.lost(*member.life)
 

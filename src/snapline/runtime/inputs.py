@@ -15,7 +15,7 @@ from snapline.storage.api import Identified, Ingress
 from snapline.storage.codec import digest_of
 
 SAMPLE = 32
-"""So many records at either end tell an input from another that cannot say it itself."""
+"""How many records at either end are hashed for an input that has no `identity` of its own."""
 
 
 def with_inputs(deployment: Deployment) -> Deployment:

@@ -41,7 +41,7 @@ class Staff(Protocol):
 
 
 class Launches:
-    """Starts processes until there are enough."""
+    """Launches processes until every life of a slot, and every spare, has one."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Launches:
         self.strategy = staff.strategy
         self.launcher = launcher
         self.timeouts = timeouts
-        self.after = after  #: does something after so many seconds ...
+        self.after = after  #: calls a function after a number of seconds ...
         self.now_s = now_s  #: ... of this clock
         self.awaited: dict[str, float] = {}  #: when each was launched that has not registered
         self._known: set[str] = set()  #: the tags of all
@@ -84,7 +84,7 @@ class Launches:
         self.awaited[tag] = now_s
         self.after(self.timeouts.register_s, lambda: self._overdue(tag))
 
-    # Those who have not registered.
+    # Processes that were launched and have not registered.
 
     def registered(self, role: str) -> tuple[str, float]:
         """A process has introduced itself, late or in time: its tag, and when it was launched."""

@@ -22,7 +22,7 @@ from snapline.storage.blocks import Block, BlockIngress
 from snapline.storage.files.frames import unavailable_on_os_error
 from snapline.storage.files.places import make_draft, sync_directory
 
-_TAIL_BYTES = 8  # behind the footer: its length, and "PAR1"
+_TAIL_BYTES = 8  # what follows the footer: its length in 4 bytes, and "PAR1"
 _NAME = re.compile(r"part-(?P<partition>\d+)-(?P<segment>\d+)\.parquet")
 
 

@@ -14,7 +14,7 @@ def check_place(place: Path) -> Path:
             f"runs cannot be kept in {place}: {existing} is a file; name a directory (--runs)"
         )
     try:
-        with tempfile.TemporaryFile(dir=existing):  # it has no name, and leaves no trace
+        with tempfile.TemporaryFile(dir=existing):  # a file without a name: nothing is left
             pass
     except OSError as error:
         raise UsageError(

@@ -47,12 +47,12 @@ class Presence:
         return Presence(directory, author, os.open(directory.path / FILE, os.O_RDONLY))
 
     def beat(self) -> None:
-        """Show that it still does."""
+        """Show that this process still runs the run: touch its file."""
         with contextlib.suppress(OSError):
             os.utime(self.fd)
 
     def leave(self) -> None:
-        """It does not any more. The word of another driver stays."""
+        """Say that this process runs the run no more: remove the file, unless another driver wrote it."""
         os.close(self.fd)
         if (_read(self.directory) or {}).get("author") == self.author:
             with contextlib.suppress(OSError):

@@ -91,7 +91,7 @@ def check_cores(spec: Spec, spark: SparkSession | None) -> None:
     context = spark.sparkContext
     master = str(context.master)
     cores = cores_of(master, lambda: _java_cores(spark))
-    if cores is None:  # a cluster may grow
+    if cores is None:  # a cluster: it may get more cores while slots wait
         return
     tasks = cores // int(context.getConf().get("spark.task.cpus", "1") or 1)
     if tasks < spec.slots + spec.spares:

@@ -30,11 +30,11 @@ class Member:
     connection: Connection
     hello: Hello
     heard_s: float
-    tag: str  # of the launch
+    tag: str  # names the launch from which it came
     started_s: float  # when it was launched
     life: tuple[SlotId, Incarnation] | None = None  # None: a spare
-    restoring: bool = False  # it was told to, and has not said that it is done
-    running: bool = False  # it was told to go
+    restoring: bool = False  # it was told to restore, and has not said that it is done
+    running: bool = False  # it was told to process input
     struck: bool = False  # a fault was done to it
     last_words: Failed | None = None
 
@@ -60,7 +60,7 @@ class Roster:
         self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
 
     def idle(self) -> list[Member]:
-        """The spares."""
+        """The processes that have registered and are no slot yet: the spares."""
         return [member for member in self.members.values() if member.life is None]
 
     def vacant(self) -> tuple[int, int]:

@@ -70,7 +70,7 @@ class GivenUp:
 class _Counted:
     failure: Failure
     at_s: float
-    ran_s: float  # how long all slots had run until then, in all
+    ran_s: float  # for how many seconds of the whole run all slots had been running until then
 
 
 class RestartStrategy:
@@ -81,9 +81,9 @@ class RestartStrategy:
         self.lines = lines
         self._counted: list[_Counted] = []
         self._lasting: dict[tuple[str, str], _Counted] = {}  #: the first of each kind
-        self._ran_s = 0.0  #: how long all slots ran, until they last stood
+        self._ran_s = 0.0  #: for how long all slots ran together, until one last failed
         self._since_s: float | None = None  #: since when they run, if they do
-        self._next_s = 0.0  #: nothing is started before
+        self._next_s = 0.0  #: the time before which no process is started
 
     def runs(self, now_s: float) -> None:
         """All slots run."""

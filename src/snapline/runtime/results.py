@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FILE = "result.json"
 PATIENCE_S = 30.0
-"""So long a store that does not answer is asked again by somebody who has nothing else to do."""
+"""For how long a store that does not answer is asked again, where nothing else can be done meanwhile."""
 
 Content: TypeAlias = dict[str, Any]
 _T = TypeVar("_T")

@@ -201,7 +201,7 @@ class RunDirectory:
 
     @property
     def files(self) -> FileStore:
-        """The same, for those who look from outside: what is done to the store on purpose spares them."""
+        """The same for readers outside the run: faults that are done to the store do not touch them."""
         return FileStore(self.path / "store", must_exist=True)
 
     @property
@@ -297,7 +297,7 @@ def _check_odd(path: Path, directory: Path) -> None:
                 f"{path} is a link to {target}, out of the run directory: replace it by what it leads to, "
                 "if you trust it"
             )
-    elif path.exists():  # else it has gone meanwhile
+    elif path.exists():  # if it does not exist, it was removed meanwhile
         raise UsageError(f"{path} is neither a file nor a directory")
 
 

@@ -126,7 +126,7 @@ class SlotProcess:
         engine, self.engine = self.engine, None
         self.boss.send(self.wire.pack(last_word(error, engine.epoch)))
         engine.epoch = -1  # whatever was asked for is not answered any more
-        with contextlib.suppress(OSError):  # a full disk, perhaps
+        with contextlib.suppress(OSError):  # the disk may be full
             story = "".join(traceback.format_exception(error))
             self.directory.write_error(engine.slot, engine.incarnation, story)
         self.boss.finish(LAST_WORDS_S)

@@ -141,7 +141,7 @@ def a_rate(value: Any, name: str) -> int | Literal["max"]:
 
 
 def written_rate(text: str, name: str) -> int | Literal["max"]:
-    """The same from a text of the shell."""
+    """A rate as it is written in the shell: digits, or "max"."""
     return a_rate(
         int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text, name
     )

@@ -27,7 +27,7 @@ class Tenure:
         self.past: Decision | None = patiently(lambda: read_past(directory, job))
         self.job = replace(job, run=directory.identity)  #: the job as the job of this run
         self.directory = directory
-        self.author = uuid4().hex  #: of its decisions
+        self.author = uuid4().hex  #: the name that its decisions carry
         self.error: SnaplineError | None = None  #: why nobody can go on, or not this driver
         self._presence: Presence | None = None
 
@@ -36,7 +36,7 @@ class Tenure:
         self._presence = Presence.announce(self.directory, self.author)
 
     def beat(self) -> None:
-        """Show that it still does."""
+        """Show that this process still runs the run."""
         if self._presence is not None:
             self._presence.beat()
 

@@ -38,7 +38,7 @@ def deposed_coordinator_ends_nothing(monitor: "Monitor", author: str) -> None:
 
 
 def what_is_kept_is_not_deleted(monitor: "Monitor", key: str) -> None:
-    """Nobody, whoever he takes himself for, deletes a snapshot that one of the kept lines needs."""
+    """No coordinator, deposed or not, deletes a snapshot that one of the kept lines needs."""
     task, checkpoint = monitor.stored.get(key, (None, INITIAL))
     if task is None:
         return  # it never counted, so no line can need it

@@ -83,7 +83,7 @@ class Injector:
     def _strike(self, fault: Fault) -> None:
         """The moment of a fault has come."""
         if not isinstance(fault, Damage | DamageRecord | LaunchFailing | LaunchSlow):
-            self._hit(fault)  # the others strike only if there is something to strike
+            self._hit(fault)  # the kinds named above strike only if they find something to strike
         match fault:
             case Kill(slots):
                 self._kill(slots, str(fault))

@@ -26,8 +26,8 @@ class Launches:
     def __init__(self, world: "World", boss: "CoordinatorProcess") -> None:
         self.world = world
         self.boss = boss
-        self.failures = 0  #: since the last line was committed ...
-        self.commits = 0  #: ... of so many lines
+        self.failures = 0  #: how many processes failed to start since the last line was committed
+        self.commits = 0  #: how many lines were committed when they were last counted
 
     def start(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Start a process for a life, unless one has it by now."""
@@ -67,7 +67,7 @@ class Launches:
             )
 
     def _arrive(self, process: SlotProcess) -> None:
-        """A process is up; if it stands still just now, it registers when it goes on."""
+        """Let a process that is up register: at once, or when it goes on if it is paused."""
         process.call(lambda: self.boss.call(lambda: self._register(process)))
 
     def _register(self, process: SlotProcess) -> None:

@@ -330,13 +330,13 @@ class Monitor:
             self.first_output_us = self.world.now_us
 
     def resuming(self, past: Decision | None) -> None:
-        """Somebody goes on with the run."""
+        """Check the invariants of a coordinator that resumes the run."""
         fencing.resume_goes_on_at_the_last_decision(self, past)
 
     def finishing(self, author: str) -> None:
-        """Somebody ends the run."""
+        """Check the invariants of a coordinator that ends the run."""
         fencing.deposed_coordinator_ends_nothing(self, author)
 
     def deleting(self, key: str) -> None:
-        """Somebody deletes an object."""
+        """Check the invariants of a coordinator that deletes an object."""
         fencing.what_is_kept_is_not_deleted(self, key)

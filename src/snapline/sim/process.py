@@ -266,8 +266,8 @@ class CoordinatorProcess(Process):
     def __init__(self, world: "World", life: int) -> None:
         super().__init__(world)
         self.life = life
-        self.launches: Launches  # set by the world, as is ...
-        self.engine: Coordinator  # ... this, because it knows the past
+        self.launches: Launches  # set by the world
+        self.engine: Coordinator  # set by the world, which knows the past
 
     def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:
         """Over the control connection."""
@@ -293,9 +293,7 @@ class CoordinatorProcess(Process):
             try:
                 found = storage.store.get(key)
             except (ObjectDamaged, ObjectMissing):
-                found = (
-                    b""  # whose it was, nobody can tell: whoever resumes the run finds the damage
-                )
+                found = b""  # the author cannot be read; a resume will find the damage
             if found == data:
                 self.call(lambda: self.engine.done(ticket))
             else:

@@ -38,7 +38,7 @@ class Control:
 class Starting:
     """What a fault does to processes that are started for a slot."""
 
-    delay_us: Micros | None  # they register so much later; None: they die before they register
+    delay_us: Micros | None  # by how much later they register; None: they die before they register
     until_us: Micros
     struck: Callable[[], None]  # tells the injector that there was one
 
@@ -161,7 +161,7 @@ class World:
         self.at(self.now_us + self.costs.lease_us, lapse)
 
     def leave(self, boss: CoordinatorProcess) -> None:
-        """The slots of a coordinator that is gone exit; if it was only away, it hears of it later."""
+        """End the slots of a coordinator that is gone; one that was only paused hears of it later."""
         for process in tuple(self.processes.values()):
             if process.boss is boss and process.alive:
                 self.exit(process)

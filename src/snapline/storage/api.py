@@ -177,11 +177,11 @@ class Ingress(Protocol):
 
 @runtime_checkable
 class Identified(Protocol):
-    """An input that knows what tells it from every other."""
+    """An input with a text of its own that tells it from every other input."""
 
     @property
     def identity(self) -> str:
-        """A text that is another one as soon as the input is; making it reads no records."""
+        """A text that differs for different inputs; making it reads no records."""
         ...
 
 

@@ -37,7 +37,7 @@ class Batches:
     words: pa.Array | None  # the ids behind their numbers, if they are strings
 
     def id(self, number: int) -> int | str:
-        """The id behind its number."""
+        """The id that was recorded, for the number that stands for it in the tables."""
         return number if self.words is None else str(self.words[number].as_py())
 
     def named(self, judged: Judged) -> Judged:
@@ -51,7 +51,7 @@ class Batches:
         return replace(judged, witnesses=witnesses)
 
     def event(self, event: Event) -> Event:
-        """An event with the id that was recorded."""
+        """The same event, with the id that was recorded."""
         return replace(event, id=self.id(event.id)) if isinstance(event.id, int) else event
 
 
@@ -60,7 +60,7 @@ class _Loaded:
     """A table whose string ids are still strings."""
 
     parts: list[Batch] = field(default_factory=list)
-    texts: dict[str, list[pa.Array]] = field(default_factory=dict)  # by column, file by file
+    texts: dict[str, list[pa.Array]] = field(default_factory=dict)  # one array per file
 
     def strings(self) -> Iterator[pa.Array]:
         """All strings in the order of columns and files."""
@@ -161,7 +161,7 @@ def _cast(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
 
 
 def _plain(type: pa.DataType) -> pa.DataType:
-    """The type that a judge knows."""
+    """The type as which the judge reads a column of this type."""
     if is_list(type):
         return pa.large_list(pa.large_string() if is_text(type) else pa.int64())
     if is_string(type):

@@ -19,7 +19,7 @@ class Column(NamedTuple):
 
     kind: str  # one of `KINDS`
     optional: bool = False
-    asked: bool = False  # it is only read if somebody names it
+    asked: bool = False  # it is only read if the user names it (`--column`)
 
 
 WHOLE, TIME, NAME, FLAG, IDS = KINDS = (
@@ -101,7 +101,7 @@ def _targets() -> set[str]:
 
 
 def wanted(table: str, file: Path, there: Sequence[str], naming: Naming) -> dict[str, str]:
-    """The columns to read of a file, and what they are called there; UsageError if one lacks."""
+    """The columns to read of a file, and what they are called there; raises UsageError if one is gone."""
     columns = dict(COLUMNS[table])
     called = {name: naming.of(table, name) for name in columns}
     if table == "output":

@@ -40,7 +40,7 @@ class Facts:
 
     @property
     def reliable(self) -> Bools:
-        """Of an event: it occurs once, rightly in an output that is right, or rightly among the late."""
+        """Of every event whether it occurs once: in an output that is right, or rightly as late."""
         once: Bools = (self.occurs + self.late == 1) & (self.soundly + self.late == 1)
         return once & ~self.split & ~(self.timely & (self.late > 0))
 
@@ -155,7 +155,7 @@ def _repeats(tables: Lineage) -> tuple[Bools, Bools, Ints]:
 
 
 def _split(tables: Lineage, part: Bools) -> Bools:
-    """Of every event whether it is claimed in part, and no output has all such events of its place."""
+    """Of every event whether its place has several outputs, and none of them has all events."""
     outputs, claims, events = tables.outputs, tables.claims, tables.events
     places, place, rows = np.unique(outputs.group, return_inverse=True, return_counts=True)
     part = part & (rows[place] > 1)[claims.output]
@@ -165,7 +165,7 @@ def _split(tables: Lineage, part: Bools) -> Bools:
         return split
     some = some[np.lexsort((claims.event[some], claims.output[some]))]
     row, event = claims.output[some], claims.event[some]
-    fresh = np.ones(len(some), np.bool_)  # not the same event again in the same output
+    fresh = np.ones(len(some), np.bool_)  # False: the same event once more in the same output
     fresh[1:] = (row[1:] != row[:-1]) | (event[1:] != event[:-1])
     most = np.zeros(len(places), np.int64)
     np.maximum.at(most, place, np.bincount(row[fresh], minlength=len(place)))

@@ -46,7 +46,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """What was left out because it lies behind the time up to which was to be judged."""
+    """What was not judged because its windows end after the time up to which the user wants a verdict."""
 
     events: int = 0
     windows: int = 0  # how many windows these events have

@@ -22,8 +22,9 @@ SUMS: Final = (
     *("lost", "repeated", "reliable", "counted"),
     *("late_rows", "late_events", "expected", "met"),
 )
-"""What is added up, of windows that are judged. `reliable`, `counted`: among the events that suspects
-claim, or that are late; `met`: among those that suspects claim the ones of no suspect place."""
+"""The numbers that are added up over the windows that are judged. `reliable` and `counted` are those of the
+events that suspect outputs claim, or that are late; `met`: of those that suspects claim, the ones whose own
+place is not suspect."""
 
 _TRUE: Final = ("true_resource", "true_window", "true_watermark")
 

@@ -47,7 +47,7 @@ class Tables:
     late: DataFrame | None  # by, id, position, row; None: there is no late output
     by: tuple[str, ...]
     size_ms: Millis
-    lateness_ms: Millis = 0  # a window is closed so long after its end
+    lateness_ms: Millis = 0  # how far the watermark must be beyond the end of a window to close it
     until_ms: Millis | None = None  # only windows that end then or before are judged; None: all
 
     def judged(self, window: Column) -> Column:

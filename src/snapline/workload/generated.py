@@ -168,7 +168,7 @@ class Generated:
 
     @property
     def identity(self) -> str:
-        """All that the records are computed from, and the first of them: a rule says nothing else."""
+        """All that the records are computed from, and a digest of the first: functions have no names."""
         said = (self.name, self.params, self.records, self.disorder_ms, self.bound_ms)
         return repr((said, digest_of(encode(self.read(0, 0, _SAMPLE)))))
 

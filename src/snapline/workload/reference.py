@@ -52,7 +52,7 @@ class Break:
     outputs: Callable[[int], tuple[Output, Output | None]]  # of an attempt
 
     def counts(self, level: Guarantee) -> bool:
-        """Whether a level forbids what happens."""
+        """Whether a guarantee level forbids this mishap."""
         allowed = {"lack": Guarantee.AT_MOST_ONCE, "excess": Guarantee.AT_LEAST_ONCE}
         return allowed.get(self.harm) is not level
 
@@ -101,14 +101,14 @@ class Comparer:
         return views
 
     def _columns(self, sink: str) -> Names:
-        """The columns of a sink; one without rows does not know them."""
+        """The columns of a sink, from whichever of both outputs has rows."""
         return tuple(self._reference(0)[sink].batch.columns or self._found[sink].batch.columns)
 
     def _differs(self, sink: str, view: View) -> bool:
         return not self._reference(0)[sink].seen(view).same(self._found[sink].seen(view))
 
     def at(self, level: Guarantee) -> Comparison:
-        """What is to be said at a level."""
+        """Compare the outputs as far as a guarantee level demands."""
         findings = Findings(level)
         for sink, view in self._used(level):
             right, found = self._reference(0)[sink].seen(view), self._found[sink].seen(view)

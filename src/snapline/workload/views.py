@@ -61,7 +61,7 @@ class Rows:
 
     def __init__(self, make: Callable[[], Batch], scale: float = 0.0) -> None:
         self._make = make
-        self._scale = scale  # of the numbers of which its fractions were made, for the rounding
+        self._scale = scale  # the largest number behind its fractions: it bounds the rounding
         batch = make()
         self.length = batch.length
         self.exact: Names = tuple(n for n, c in batch.columns.items() if not is_fraction(c))
@@ -144,7 +144,7 @@ class View:
 
     kind: str  # "rows", "keys", or what it takes of the values of each key
     key: Names
-    columns: Names  # other than those of the key
+    columns: Names  # without those of the key
 
     @property
     def for_every_level(self) -> bool:
@@ -157,7 +157,7 @@ class View:
 
     @property
     def words(self) -> str:
-        """It in words, for people."""
+        """What the view shows, in words for people."""
         if self.kind == "rows":
             columns = ", ".join(self.columns)
             return f"the rows of ({columns})" if columns else "the number of rows"
@@ -173,7 +173,7 @@ class View:
         return f"{self.kind} {self.columns[0]}"
 
     def scale(self, batch: Batch) -> float:
-        """How large the numbers are of which it makes others: so coarse is the rounding of these."""
+        """The largest number from which the view computes others: it bounds their rounding."""
         if self.kind == "rows":
             return 0.0
         values = [batch[name] for name in self.columns if is_fraction(batch[name])]

@@ -161,7 +161,7 @@ def test_a_job_that_goes_on_is_judged_up_to_a_time(snapline, recorded):
     assert snapline(*WHAT)[0] == 1  # the window from 20 ms on is open
     code, out, _ = snapline(*WHAT, "--until", "20")
     assert code == 0
-    assert "not judged: 1 events in 1 windows that end later" in out
+    assert "not judged: 1 event in 1 window that ends later" in out
     code, out, _ = snapline(*WHAT, "--until", "1970-01-01T01:00:00.020+01:00", "--json")
     assert json.loads(out)["unjudged"] == {"events": 1, "windows": 1}
     assert snapline(*WHAT, "--until", "30")[0] == 1

@@ -35,7 +35,7 @@ class Lane(NamedTuple):
 
     @staticmethod
     def parse(text: str) -> "Lane":
-        """The lane of this name."""
+        """Read a lane from its text form, which `str` gives."""
         kind, actor, name = (*text.split(" ", 2), "", "")[:3]
         return Lane(kind, actor, name)
 
@@ -77,12 +77,12 @@ class Past:
         return code
 
     def goes_through(self, part: str, event: int) -> None:
-        """A part goes through something; the order in which it does so counts."""
+        """Note an event in the past of a part; the order of such events makes a difference."""
         before = self.parts.get(part, 0)
         self._set(part, before, hash((before, event)))
 
     def gathers(self, part: str, event: int) -> None:
-        """A part goes through something, and the order in which it does so does not count."""
+        """Note an event in the past of a part; the order of such events makes no difference."""
         before = self.parts.get(part, 0)
         self._set(part, before, (before + hash((event, 1))) & _MASK)
 

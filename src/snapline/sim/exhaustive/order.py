@@ -102,7 +102,7 @@ def choices(world: SteppedWorld, held: tuple[Lane, ...]) -> Choices:
 
 
 def may_fire(world: SteppedWorld, lane: Lane) -> bool:
-    """Whether a timer may go off before its turn: each only so often in an epoch."""
+    """Whether a timer may go off before its turn: `FIRES_MAX` times in an epoch."""
     alarm = world.lanes[lane][0].payload
     if not isinstance(alarm, TimerAlarm):
         return False

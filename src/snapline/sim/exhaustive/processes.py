@@ -66,7 +66,7 @@ class SteppedSlot(SlotProcess):
         return self.chosen
 
     def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
-        """It may go off at any time from now on."""
+        """Put the alarm into a lane: it may go off at any step from now on."""
         self.world.put(
             Lane("timer", self.actor, _timer(alarm)),
             Item(lambda: self.call(lambda: self.engine.alarm(alarm)), alarm),
@@ -168,7 +168,7 @@ class SteppedCoordinator(CoordinatorProcess):
             self.world.put(lane, Item(deliver, order))
 
     def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
-        """It may go off at any time from now on."""
+        """Put the alarm into a lane: it may go off at any step from now on."""
         self.world.put(
             Lane("timer", COORDINATOR, _timer(alarm)),
             Item(lambda: self.call(lambda: self.engine.alarm(alarm)), alarm),

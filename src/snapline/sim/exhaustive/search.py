@@ -134,7 +134,7 @@ class _Plans:
     def _plan(self, number: int) -> _Plan:
         at = bisect_right(self.ends, number)
         run, fork = self.forks[at]
-        deviation = fork.others[number - self.ends[at]]  # counted from the end
+        deviation = fork.others[number - self.ends[at]]  # the index is negative: from the end
         return _Plan(run.taken[: fork.steps], fork.held, (*run.deviations, deviation))
 
 
@@ -150,7 +150,7 @@ class Search:
     ) -> None:
         self.small = small
         self.job = small.job(protocol)
-        self.go_on = go_on  #: asked before every run but the first
+        self.go_on = go_on  #: asked before every run but the first: may the search go on?
         self.deviations_max = deviations_max
         self.known: set[int] = set()
         self._same: dict[tuple[Deviation, ...], tuple[Deviation, ...]] = {}  #: saves memory

@@ -1,4 +1,4 @@
-"""The small jobs that are searched: two slots, two records for each, and what must come out.
+"""The small jobs that are searched: two slots, a few records for each, and what must come out.
 
 `chain`: a source, and behind a shuffle a running count per key, which a sink writes. Each of the two
 sources sends its first record to the other slot and its second to its own.
@@ -34,7 +34,7 @@ SLOTS = 2
 NOW_MS: Millis = 1_000  # all input is due by then
 CHAIN, CYCLE = "chain", "cycle"
 GRAPHS = (CHAIN, CYCLE)
-RECORDS_MAX = 4  # for each source: with more of them nothing is small any more
+RECORDS_MAX = 4  # for each source; with more, the number of interleavings is beyond any budget
 BACK = "back"
 
 
@@ -124,7 +124,7 @@ class Visits(Operator):
         self._counts: dict[int, int] = {}
 
     def process(self, port: str, batch: Batch) -> Outputs:
-        """Count, and send around."""
+        """Count each record; send those with laps to go around again, and put the others out."""
         counts = []
         for key in batch["key"].tolist():
             self._counts[key] = self._counts.get(key, 0) + 1
@@ -144,7 +144,7 @@ class Visits(Operator):
         )
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Take the counts back."""
+        """Take the counts from the last capture."""
         counts = captures[-1].parts["counts"]
         self._counts = dict(zip(counts["key"].tolist(), counts["count"].tolist(), strict=True))
 

@@ -41,7 +41,7 @@ class SteppedWorld(World):
     # What processes ask for.
 
     def put(self, lane: Lane, item: Item) -> None:
-        """Something waits in a lane, behind what is there."""
+        """Let something wait in a lane, behind what waits there already."""
         self.lanes.setdefault(lane, deque()).append(item)
         self.past.waits(str(lane), 1)
 
@@ -68,7 +68,7 @@ class SteppedWorld(World):
         self.note(f"slot/{slot}", "launched", incarnation=incarnation)
 
     def journal(self, entry: Entry) -> None:
-        """Whoever was told something has gone through something."""
+        """Note the entry in the past of the part of which it tells."""
         if isinstance(entry, Built) and entry.actor != COORDINATOR:
             self._built(entry)
         elif isinstance(entry, Handled | Stamped) and entry.actor != self.acting:
@@ -238,7 +238,7 @@ class SteppedWorld(World):
         self.past.begins_anew(actor, self.past.code(f"{actor} in epoch {epoch}"))
 
     def _built(self, entry: Built) -> None:
-        """A task is what it was restored from, and what is sent to it again."""
+        """Begin the past of a restored task anew: its checkpoint, and what is sent to it again."""
         process = self.current(self.job.slot_by_task[TaskId(entry.actor)])
         assert process is not None
         assert process.engine.restoration is not None

@@ -33,7 +33,7 @@ def make_top(path: Path, *, private: bool) -> None:
 
 
 def make_directory(path: Path, *, inside: Path | None = None) -> None:
-    """Make a directory durably, with those above it; `inside` is never made, but must be there."""
+    """Make a directory, and those above it, durably. `inside` must be there: it is not made."""
     if path.is_dir():
         return
     if path == inside:

@@ -44,7 +44,7 @@ def wrong_echoes(events: Batch, counts: Batch, late: Batch, size_ms: Millis) -> 
 
 
 def _handed_on(events: Batch, late: Batch, own: Ints, size_ms: Millis) -> Bools:
-    """Which late rows have the time of a later event of their resource and window, whose own is `own`."""
+    """Which late rows have, instead of their `own` time, that of a later event of the same place."""
     there = Codes([events["resource"], events["time"]])
     known: Bools = there.of([late["resource"], late["time"]]) != UNKNOWN
     later: Bools = (late["time"] > own) & (late["time"] // size_ms == own // size_ms)
