@@ -233,3 +233,12 @@ def test_nothing_is_left_undone_and_nothing_names_a_machine(path):
 def test_test_files_have_names_of_their_own():
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_the_map_of_the_code_names_every_module_of_its_largest_rooms():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    code_map = text[text.index("## 5. Code map") : text.index("## 6.")]
+    rooms = ("chaos", "engine", "judge", "runs", "runtime", "sim", "sim/exhaustive", "validate")
+    for room in rooms:
+        names = {path.stem for path in (PACKAGE / room).glob("*.py")} - {"__init__"}
+        assert not {name for name in names if f"`{name}`" not in code_map}, room

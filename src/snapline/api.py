@@ -148,8 +148,9 @@ def run(
         heartbeat: how often slots say that they live.
         silence: after how long without a heartbeat a slot is given up.
         oversubscribe: more than 16 slots for each core of this machine, and the patience for it.
-        restart_failures: after so many failures of processes, one after the other, a run is given up ...
-        restart_window: ... unless a line was committed, or all slots ran for so long, in between.
+        restart_failures: after this many failures of processes in a row a run is given up.
+        restart_window: failures are in a row unless a line was committed, or all slots ran for this long,
+            in between.
         runs: where the run's directory is made.
         resume: go on with this run (a name, or `"last"`) from its last line; it keeps its settings.
         watcher: is told of every event and every second while it runs.

@@ -27,7 +27,7 @@ from snapline.runtime.interrupt import Interrupted
 
 PIPE_WIDTH = 120
 INTERRUPTED = 130
-NOTHING_SAID = "interrupted: what ran until then says nothing"
+NOTHING_SAID = "interrupted: there is no verdict on what ran until then"
 
 #: control characters but the newline, what turns or breaks lines in Unicode, and halves of characters
 _UNSEEN = re.compile(

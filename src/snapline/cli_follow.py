@@ -39,7 +39,10 @@ def follow(directory: RunDirectory, question: Question, flow: Dataflow | None = 
         report = live.finish()
     if report.judged.undecided is None:
         return judge(directory, question, flow=flow, report=report)
-    messages().print("what came after its window was judged: judging the whole run", style="dim")
+    messages().print(
+        "output came for a window that was judged already: the whole run is judged again",
+        style="dim",
+    )
     return judge(directory, question, flow=flow)
 
 

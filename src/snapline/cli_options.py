@@ -177,7 +177,7 @@ PublishLagOption = Annotated[
         min=0,
         max=1,
         metavar="0|1",
-        help="1: a line is published with the next; damage costs nothing.",
+        help="1: the output of a line waits for the next line, and damage to a snapshot costs nothing.",
     ),
 ]
 AllowVacuousOption = Annotated[
@@ -196,7 +196,7 @@ SharedOption = Annotated[
     typer.Option(
         "--shared",
         metavar=" ",
-        help="Where executors run as another user: the umask decides who may read the run, not only you.",
+        help="The umask decides who may read the run, instead of you alone: for executors of another user.",
     ),
 ]
 ListenOption = Annotated[
@@ -221,13 +221,15 @@ OversubscribeOption = Annotated[
 ]
 RestartFailuresOption = Annotated[
     int,
-    typer.Option(metavar="N", help="Give up after so many failures of processes in a row ..."),
+    typer.Option(
+        metavar="N", help="Give the run up after this many failures of processes in a row."
+    ),
 ]
 RestartWindowOption = Annotated[
     str,
     typer.Option(
         metavar="D",
-        help="... unless a line was committed, or all slots ran for so long, in between.",
+        help="They are in a row unless a line was committed, or all slots ran for this long, in between.",
     ),
 ]
 ResumeOption = Annotated[

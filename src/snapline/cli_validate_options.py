@@ -37,7 +37,10 @@ Hold it to at least once only, and write a report that a build server reads:
 Exit codes: 0 kept, 1 broken, 2 bad input, 3 unknown."""
 
 NameArgument = Annotated[
-    str | None, typer.Argument(metavar="[RUN|last]", help="A run that is over, or --follow.")
+    str | None,
+    typer.Argument(
+        metavar="[RUN|last]", help="A run that is over; with --follow one that goes on."
+    ),
 ]
 InputOption = Annotated[
     Path | None,
@@ -135,7 +138,7 @@ LatenessOption = Annotated[
     typer.Option(
         "--lateness",
         metavar="D",
-        help="How far behind its end a window is closed: the delay of the watermark and what is allowed "
+        help="How far beyond its end a window is closed: the delay of the watermark, and what is allowed "
         "to be late.  [dim]default: 0s[/]",
     ),
 ]

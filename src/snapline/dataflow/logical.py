@@ -56,7 +56,9 @@ class Node:
             if not isinstance(made, Operator):
                 raise TypeError(f"its factory returned {made!r:.60} where an Operator should be")
         except Exception as error:
-            raise blame(self.name, error, where=f"its making for slot {context.index}") from error
+            raise blame(
+                self.name, error, where=f"the call that makes it for slot {context.index}"
+            ) from error
         return made
 
 

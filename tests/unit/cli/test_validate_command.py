@@ -173,7 +173,7 @@ def test_windows_that_the_input_has_not_closed_are_left_out(snapline, recorded):
     code, out, _ = snapline(
         *WHAT, "--ignore-open"
     )  # 25 is the latest time: 20 is closed, 30 is not
-    assert (code, "not judged: 1 events in 1 windows" in out) == (0, True)
+    assert (code, "not judged: 1 event in 1 window that ends later" in out) == (0, True)
     (recorded / "out" / "a.parquet").unlink()
     rows = {"resource": ["a"], "window": [0], "count": [2], "ids": [[2, 1]]}
     save(recorded / "out" / "a.parquet", **rows)

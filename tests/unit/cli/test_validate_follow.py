@@ -118,7 +118,9 @@ def test_what_comes_after_its_window_was_judged_makes_it_judge_the_whole(snaplin
     steps = [*course(run, lost=2)]
     code, out, err = snapline("last", "--follow", go_on=[*steps[:-1], too_late, steps[-1]])
     assert "missing: GET" in err
-    assert err.splitlines()[-1] == "what came after its window was judged: judging the whole run"
+    assert err.splitlines()[-1] == (
+        "output came for a window that was judged already: the whole run is judged again"
+    )
     assert (code, f"reliability 100 % of {len(run.events):,} events" in out) == (0, True)
 
 
