@@ -83,7 +83,7 @@ def path(value: Any, name: str) -> Path:
 
 
 def texts(value: Any, name: str) -> str | tuple[str, ...]:
-    """A text, or several."""
+    """A rule for a text, or a list of texts."""
     if isinstance(value, str):
         return value
     if not isinstance(value, Mapping | bytes) and isinstance(value, Iterable):
@@ -94,7 +94,7 @@ def texts(value: Any, name: str) -> str | tuple[str, ...]:
 
 
 def pairs(value: Any, name: str) -> Mapping[str, str | int]:
-    """Values by name."""
+    """A rule for a dict of names and values: texts, or whole numbers."""
     if isinstance(value, Mapping) and all(
         isinstance(key, str) and isinstance(each, str | int) and not isinstance(each, bool)
         for key, each in value.items()
@@ -115,7 +115,7 @@ def instance(kind: type | tuple[type, ...], allowed: str) -> Rule:
 
 
 def optional(rule: Rule) -> Rule:
-    """The same, or None."""
+    """A rule that allows None as well as what another rule allows."""
     return lambda value, name: None if value is None else rule(value, name)
 
 

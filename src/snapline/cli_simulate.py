@@ -143,7 +143,7 @@ def run_again(file: Path, diagram: Path | None, as_json: bool, allow_vacuous: bo
 
 
 def _allowed(outcome: Outcome, allow_vacuous: bool) -> Outcome:
-    """The outcome, without the reason why it proves nothing if nobody wants to hear it."""
+    """The outcome; with `--allow-vacuous` without the reason why it proves nothing."""
     return replace(outcome, vacuous=None) if allow_vacuous else outcome
 
 

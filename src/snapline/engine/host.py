@@ -33,5 +33,5 @@ class Host(Protocol):
         ...
 
     def cancel_timer(self, life: Life, timer: Timer) -> None:
-        """Cancel one."""
+        """Cancel a timer of the task's protocol."""
         ...

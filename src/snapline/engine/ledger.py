@@ -28,10 +28,10 @@ from snapline.storage.api import Extent, Store
 from snapline.storage.codec import digest_of, meta_from_dict, meta_to_dict
 
 WHOLE_EVERY = 64
-"""So many decisions apart everything is written again."""
+"""After how many decisions one is written that has everything, not only what changed."""
 
 WINDOW = 64
-"""So many numbers behind the apparent end are probed: a shorter gap is never taken for the end."""
+"""How many numbers behind the apparent end are probed: a shorter gap is never taken for the end."""
 
 _NUMBER_MAX = 1 << 24
 _VERSION = 2
@@ -266,7 +266,7 @@ def _apparent_end(store: Store) -> int:
 
 
 def _beyond(last: int) -> Iterator[int]:
-    """Numbers behind an end and the first one missing, at some of which a later decision would show."""
+    """Numbers to probe behind an apparent end: were the ledger longer, one of them would be there."""
     yield from range(last + 2, last + 2 + WINDOW)
     power = 1 << (last + 2 + WINDOW).bit_length()
     while power <= _NUMBER_MAX:

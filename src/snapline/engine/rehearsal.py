@@ -176,7 +176,7 @@ class _Twin:
         self._stage = Plain(plan.operator())
 
     def take(self, step: Step, right: Put) -> None:
-        """Do the same as the first one."""
+        """Do the step; raises _Broken if something else comes out than of the first instance."""
         try:
             outputs = self._stage.take(step)
         except Exception as error:
@@ -185,7 +185,7 @@ class _Twin:
             raise _Broken("it differs")
 
     def end(self) -> None:
-        """All was done in the steps."""
+        """Do nothing: each step was compared when it was done."""
 
 
 class _Restored:

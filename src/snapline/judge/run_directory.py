@@ -240,7 +240,7 @@ def _by_lineage(
 
 
 def _with_echoes(judgement: Judgement, wrong: Sequence[Problem]) -> Judgement:
-    """What rows repeat of their events must be right as well, or every guarantee is broken."""
+    """Answer no to every guarantee if rows repeat something of their events wrongly."""
     verdict = judgement.verdict
     if not wrong or verdict.kept == "no":
         return judgement

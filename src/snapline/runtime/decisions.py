@@ -26,7 +26,7 @@ COMPLAINT_SECONDS = 10.0
 """So long nothing more is said about a store that fails."""
 
 SIGHT_SECONDS = 5.0
-"""So long something may be missing: what another machine has written may come into sight late."""
+"""For how long an object may be missing: what another machine wrote may come into sight late."""
 
 
 class Asker(Protocol):

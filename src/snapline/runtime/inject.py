@@ -170,7 +170,7 @@ class Injector:
         elif (executor := executor_of(pid)) is None:
             self.driver.finish(f"'{fault}' cannot be done: {NO_EXECUTOR}")
         else:
-            self.driver.strike(*self.driver.job.slots)  # who else worked for it is not asked
+            self.driver.strike(*self.driver.job.slots)  # any slot may have run on that executor
             os.kill(executor, signal.SIGKILL)
             detail = {"pid": executor, "signal": int(signal.SIGKILL), "fault": str(fault)}
             self._note(actor, "killed", **detail)

@@ -27,7 +27,7 @@ def with_inputs(deployment: Deployment) -> Deployment:
 
 
 def identity_of(ingress: Ingress) -> str:
-    """A text that is another one as soon as the input is, as far as that shows without reading it."""
+    """A text that differs for different inputs, as far as that shows without reading all records."""
     if isinstance(ingress, Identified):
         return ingress.identity
     ends = [ingress.end(partition) for partition in range(ingress.partitions)]

@@ -98,7 +98,7 @@ def leave_on_signals() -> None:
 
 
 def _is_ours(handler: Any) -> bool:
-    """Whether nobody but us would miss a handler."""
+    """Whether a handler is the default or one of ours, so that it may be replaced."""
     return handler in (signal.SIG_DFL, leave_at_once) or isinstance(
         getattr(handler, "__self__", None), Interruption
     )

@@ -20,7 +20,7 @@ SPARE_FAILED_S: Final = 10.0
 """When a spare that could not be started is tried again: nobody waits for it."""
 
 SOON_S: Final = 0.001
-"""An alarm that is so much too early, by rounding, is in time."""
+"""By how much an alarm may ring too early, because times are rounded."""
 
 
 class Staff(Protocol):
@@ -59,9 +59,9 @@ class Launches:
         self.after = after  #: calls a function after a number of seconds ...
         self.now_s = now_s  #: ... of this clock
         self.awaited: dict[str, float] = {}  #: when each was launched that has not registered
-        self._known: set[str] = set()  #: the tags of all
-        self._next_s = 0.0  #: nothing is launched before
-        self._spare_s = 0.0  #: no spare is launched before
+        self._known: set[str] = set()  #: the tags of all processes that were launched
+        self._next_s = 0.0  #: the time before which nothing is launched
+        self._spare_s = 0.0  #: the time before which no spare is launched
 
     def fill(self) -> None:
         """Launch whoever is missing, if it is time."""
@@ -121,7 +121,7 @@ class Launches:
         else:
             self.failed(failure)
 
-    # Those who have.
+    # Processes that have registered.
 
     def failed(self, failure: Failure) -> None:
         """Somebody is missing: launch the next when it is time."""

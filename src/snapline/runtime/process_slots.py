@@ -50,7 +50,7 @@ class ProcessSlots:
         )
         self.processes[tag] = process
         assert process.stdin is not None
-        # One that is gone already is no trouble of ours: `_wait` says why.
+        # If the process is gone already, `_wait` reports why.
         with suppress(BrokenPipeError), process.stdin as told:
             told.write(self._told)
         waiting = threading.Thread(target=self._wait, args=(tag, process), name=tag, daemon=True)

@@ -1,4 +1,4 @@
-"""Whether a run can be: looked at before slots are launched, so that who cannot run hears it at once.
+"""Checks before slots are launched that a run is possible, so that a user hears at once if it is not.
 
 What a user gave and cannot be is a UsageError; what this machine, or the user's Spark, lacks is NotStarted.
 Each is one sentence that says what to do.
@@ -148,7 +148,7 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def reason(error: Exception) -> str:
-    """What a long story of Spark's says in its one telling line."""
+    """The one line of a long error of Spark's that says what is wrong."""
     story = str(error).strip().splitlines() or [type(error).__name__]
     signs = ("Cannot run program", "PYTHON_VERSION_MISMATCH", "ModuleNotFoundError", "Error:")
     found = (line for sign in signs for line in story if sign in line)

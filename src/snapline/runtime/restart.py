@@ -32,7 +32,7 @@ STEADY_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """How often is too often."""
+    """How many failures end a run, if they come within how long."""
 
     failures: int = 10
     window_s: float = 60.0
@@ -100,7 +100,7 @@ class RestartStrategy:
                 self.progress()
 
     def progress(self) -> None:
-        """A new line was committed: whatever was wrong is so no more."""
+        """Forget all failures: a new line was committed, so the job gets on."""
         self._counted.clear()
         self._lasting.clear()
         self._next_s = 0.0

@@ -281,7 +281,7 @@ def check_contained(directory: Path) -> None:
     """
     folders = [str(directory)]
     while folders:
-        with suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:  # a run may go on
+        with suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:  # it may vanish
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)

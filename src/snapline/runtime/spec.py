@@ -94,7 +94,7 @@ class Spec:
 
 
 def spec_of(directory: RunDirectory) -> Spec:
-    """What was run."""
+    """Read from its directory what a run was asked to do. Raises UsageError."""
     fields = {n: value for n, value in directory.spec().items() if n not in ("version", "id")}
     try:
         rules = STORED if fields.get("system", OWN) == OWN else STORED_OF_SYSTEM

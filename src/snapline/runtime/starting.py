@@ -102,7 +102,7 @@ def held() -> Iterator[None]:
 @contextmanager
 def _noting_children(children: list[Popen[Any]]) -> Iterator[None]:
     """Note the Java that Spark launches: Spark tells of it only when it has come up."""
-    gateway: Any = java_gateway  # it has no types
+    gateway: Any = java_gateway  # PySpark does not type this module
     launch = gateway.Popen
 
     def noted(*args: Any, **kwargs: Any) -> Any:

@@ -54,7 +54,7 @@ class Launches:
         return known is not None and known.registered
 
     def _die(self, process: SlotProcess) -> None:
-        """A process ends before it could register; only its end can tell, and often nobody sees that."""
+        """End a process before it registers. The coordinator sees that it ended in half of the cases."""
         if not process.alive:
             return
         process.alive = False

@@ -114,9 +114,9 @@ class SlotProcess(Process):
         self.spent_us: Micros = 0  #: CPU time of the step under way
         self.stepping = False  #: a step is scheduled
         self.acts = 0  #: effects performed and messages sent so far
-        self.kill_before: int | None = None  #: die before the act of this number ...
-        self.kill_fault = ""  #: ... because of this fault ...
-        self.on_kill: Callable[[], None] = lambda: None  #: ... which is told
+        self.kill_before: int | None = None  #: the number of the act before which it is to die
+        self.kill_fault = ""  #: the statement of the fault that kills it then
+        self.on_kill: Callable[[], None] = lambda: None  #: tells the injector that the fault struck
         self.registered = False  #: whether its coordinator knows it
         self.failed = False  #: whether its coordinator gave up waiting for it to register
         self.lives: list[Life] = []  #: whose files it opened
@@ -165,13 +165,13 @@ class SlotProcess(Process):
         self.spent_us += costs.batch_us + costs.record_us * records
 
     def ingested(self, records: int) -> None:
-        """Virtual seconds are not measured."""
+        """Do nothing: figures per second are not made of virtual time."""
 
     def sent(self, message: Message, *, logged: bool) -> None:
-        """Nor these."""
+        """Do nothing: figures of messages are not made of virtual time."""
 
     def wrote(self, batch: Batch) -> None:
-        """Only when the first of them come."""
+        """Tell the monitor, which notes when the first output came."""
         self.world.monitor.wrote()
 
     def choose(self, count: int) -> int:

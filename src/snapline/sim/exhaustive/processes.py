@@ -62,7 +62,7 @@ class SteppedSlot(SlotProcess):
         return self.world.steps
 
     def choose(self, count: int) -> int:
-        """Take what the search wants."""
+        """Take the input that the search has chosen."""
         return self.chosen
 
     def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:

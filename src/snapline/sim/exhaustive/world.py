@@ -196,7 +196,7 @@ class SteppedWorld(World):
             if payload.task is not None:
                 self._goes_on(payload.task, lane)
         elif lane.actor == COORDINATOR:
-            self.acting = COORDINATOR  # whose past is in what it knows
+            self.acting = COORDINATOR  # its past is what it knows, so none is noted
         else:
             self._goes_on(lane.actor, lane)
 

@@ -184,7 +184,7 @@ class FileOutlet:
             later = next((n for n in range(place + 1, place + 1 + WINDOW) if self._has(n)), None)
             self._looked_beyond = later is None
             if later is not None:
-                if not self._has(place):  # looked at again: others publish meanwhile
+                if not self._has(place):  # another may have published it since
                     where = self._manifests.path(str(place))
                     raise ObjectMissing(f"{where} is gone: manifests behind it are there")
                 self._read_on()
