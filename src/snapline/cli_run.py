@@ -46,7 +46,7 @@ Another protocol, killed again while it recovers:
 [cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=8s; kill slot=0 on=recovery"[/cyan]
 
 Another system, and what a killed driver does to it:
-[cyan]snapline run sst --system structured-streaming --faults "kill driver at=20s"[/cyan]
+[cyan]snapline run sst --system structured-streaming --faults "kill driver on=round"[/cyan]
 
 Go on after the driver was killed:
 [cyan]snapline run --resume last[/cyan]"""
