@@ -82,7 +82,7 @@ def refused(snapline, tmp_path, *arguments):
         (("run", "q12", "--interval", "-3s"), "--interval"),
         (("run", "q12", "--duration", "0s"), "--duration is from 1ms to 8760h, not 0s"),
         (("run", "q12", "--heartbeat", "1s", "--silence", "1s"), "at least two heartbeats"),
-        (("run", "q12", "--restart-failures", "0"), "--restart-failures is at least 1"),
+        (("run", "q12", "--restart-failures", "0"), "--restart-failures is a whole number from 1"),
         (("run", "q12", "--restart-window", "0s"), "--restart-window"),
         (("run", "q12", "--restart-window", "soon"), "restart-window"),
         (("run", "q12", "--input", "nowhere"), "holds no input"),
