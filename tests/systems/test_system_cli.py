@@ -149,5 +149,6 @@ def test_help_names_the_option():
     help_page = CliRunner().invoke(app, ["run", "--help"], terminal_width=200).stdout
     assert "--system" in help_page
     assert (
-        'snapline run sst --system structured-streaming --faults "kill driver on=round"' in help_page
+        'snapline run sst --system structured-streaming --faults "kill driver on=round"'
+        in help_page
     )
