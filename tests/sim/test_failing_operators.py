@@ -78,7 +78,7 @@ class Speechless(Exception):
         raise RuntimeError("no words")
 
 
-def raises(error):
+def raising(error):
     def function(batch):
         raise error
 
@@ -138,7 +138,7 @@ def raises(error):
             None,
         ),
         (
-            lambda s: s.map(raises(Speechless()), name="speechless").sink("c"),
+            lambda s: s.map(raising(Speechless()), name="speechless").sink("c"),
             "speechless",
             "Speechless: an exception that cannot be put into words",
             None,
