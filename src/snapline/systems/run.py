@@ -74,7 +74,8 @@ def run(
     try:
         system.start(_work(spec, sources, directory))
         course.begin()
-        directory.write("run.json", {"version": VERSION, **_described(spec, course.origin_s)})
+        known = {"version": VERSION, "id": directory.identity}
+        directory.write("run.json", {**known, **_described(spec, course.origin_s)})
         problem = course.go()
         tables = tables_of(spec.flow, spec.params, system, course.origin_s)
     finally:
