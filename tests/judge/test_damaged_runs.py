@@ -118,5 +118,5 @@ def test_a_damaged_run_goes_on_rightly_or_says_why_it_cannot(
         verdict = run_module.run(Spec(""), runs=tmp_path, resume=path.name).verdict
     except SnaplineError as error:
         verdict = Verdict("unknown", str(error))
-    assert verdict.kept != "no", verdict
+    assert verdict.kept != "no" or kind == "egress", verdict  # whose rows are what is published
     assert verdict.kept == "yes" or len(verdict.because.splitlines()) == 1

@@ -83,7 +83,8 @@ def _epochs(directory: RunDirectory) -> Iterator[int]:
 def _numbers(directory: RunDirectory) -> Iterator[int]:
     """The decisions on which drivers acted, as their journals say."""
     for path in (directory.path / "journal").glob("driver-*.jsonl"):
-        yield from _decided(path)
+        if path.is_file():  # evidence that cannot be read is none
+            yield from _decided(path)
 
 
 def _decided(journal: Path) -> Iterator[int]:

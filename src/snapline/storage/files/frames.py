@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from snapline.batch import Buffer, bytes_of, size_of
-from snapline.errors import StorageError, StoreUnavailable
+from snapline.errors import ObjectDamaged, StorageError, StoreUnavailable
 from snapline.storage.codec import FRAME_OVERHEAD, frame_head, payload_size, unframe
 from snapline.storage.files.places import make_directory, make_file, sync_directory
 
@@ -274,5 +274,7 @@ def unavailable_on_os_error(what: str) -> Iterator[None]:
     """Say what could not be done, in the words of the error tree."""
     try:
         yield
+    except IsADirectoryError as error:  # definite: no file comes back in its place by itself
+        raise ObjectDamaged(f"cannot {what}: {error}") from error
     except OSError as error:
         raise StoreUnavailable(f"cannot {what}: {error}") from error
