@@ -14,10 +14,10 @@ from pages import Session, table
 from snapline_side import load_of
 
 from snapline.batch import Batch
-from snapline.dataflow.join import LEFT, RIGHT, Join
-from snapline.dataflow.operator import IN, Operator
-from snapline.dataflow.window import Tumbling
-from snapline.dataflow.window_count import WindowCount
+from snapline.dataflow.operators.join import LEFT, RIGHT, Join
+from snapline.dataflow.operators.operator import IN, Operator
+from snapline.dataflow.operators.window import Tumbling
+from snapline.dataflow.operators.window_count import WindowCount
 from snapline.storage.codec import encode_snapshot
 
 SIZES = (100_000, 1_000_000, 3_000_000)

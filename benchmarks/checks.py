@@ -21,8 +21,8 @@ from snapline.batch import Batch
 from snapline.dataflow.graph import Dataflow
 from snapline.ids import Millis
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
-from snapline.workload.generated import Generated, Ints
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import Generated, Ints
 from snapline.workload.nexmark import model
 from snapline.workload.nexmark.oracle import (
     CATEGORY,
@@ -31,7 +31,7 @@ from snapline.workload.nexmark.oracle import (
     LOCAL_STATES,
     window_ms,
 )
-from snapline.workload.verdict import rows_of
+from snapline.workload.oracles.verdict import rows_of
 
 CHUNK = 1 << 20
 GOLDEN_PARAMS = (

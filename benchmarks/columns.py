@@ -26,8 +26,8 @@ from snapline_side import EVENT_MS, CountingSink, added, by_value, tally_of
 from snapline.batch import Batch, Column, Varlen, Words
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.stream import Stream
-from snapline.workload.base import Params
-from snapline.workload.generated import Generated, Ints, draw
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import Generated, Ints, draw
 
 SINK = "results"
 KEYS = 100_000

@@ -17,7 +17,7 @@ from slopes import slope_of
 from slot_probe import Line
 
 from snapline.metrics.second import Second
-from snapline.runtime.driver import Driver
+from snapline.runtime.driver.driver import Driver
 
 
 @dataclass

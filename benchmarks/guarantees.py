@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 import snapline as sl
 from snapline.protocols import PROTOCOLS
 from snapline.runs.finished import Run
-from snapline.runtime.spark import own_session
+from snapline.spark.slot_jobs import own_session
 
 SILENCE = "2s"
 FAULTS = {

@@ -26,11 +26,11 @@ from planted import PLANTED, make, params_of
 from pyspark.sql import SparkSession
 from watched import Watched
 
-from snapline.runtime.spark import batch_session
-from snapline.systems.judge_recorded import Span, judge_recorded
-from snapline.systems.recorded import Recorded, open_recorded
-from snapline.systems.recorded_frames import frames_of, session_for, settings_for
-from snapline.validate.on_spark import judge_frames
+from snapline.spark.slot_jobs import batch_session
+from snapline.systems.recorded.frames import frames_of, session_for, settings_for
+from snapline.systems.recorded.judge import Span, judge_recorded
+from snapline.systems.recorded.tables import Recorded, open_recorded
+from snapline.validate.on_spark.judge import judge_frames
 from snapline.workload.lineage import model
 
 AGREE_ON = 1_000_000

@@ -19,12 +19,12 @@ from snapline.core.protocol import Options
 from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
 from snapline.protocols import PROTOCOLS
-from snapline.sim.costs import Costs
 from snapline.sim.inject import Injector
 from snapline.sim.run import outputs, states
-from snapline.sim.world import World
+from snapline.sim.world.costs import Costs
+from snapline.sim.world.world import World
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 
 WORKLOAD = WORKLOADS["q3"]
 SEED = 1

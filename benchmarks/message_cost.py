@@ -25,11 +25,11 @@ from snapline.core.policy import FaultTolerance
 from snapline.core.protocol import CheckpointProtocol, Options, TaskContext
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.deploy import Deployment, TaskPlan
-from snapline.dataflow.operator import OUT, Operator
+from snapline.dataflow.operators.operator import OUT, Operator
 from snapline.dataflow.partition import Forward, Route
 from snapline.engine.control import Frame, Go, Restore
 from snapline.engine.job import Job, Settings
-from snapline.engine.slot import Slot
+from snapline.engine.slot.slot import Slot
 from snapline.ids import ChannelId, TaskId
 from snapline.protocols import PROTOCOLS
 

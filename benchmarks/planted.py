@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from snapline.runtime.arrow import spark_schema, to_spark
-from snapline.workload.base import Params
+from snapline.storage.parquet.arrow import spark_schema, to_spark
+from snapline.workload.common.base import Params
 from snapline.workload.lineage import model
 
 PARTITIONS = 4

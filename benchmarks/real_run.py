@@ -22,11 +22,11 @@ from snapline.ids import TaskId
 from snapline.journal.entry import Entry, Happened
 from snapline.metrics.second import Second, Volume
 from snapline.protocols import PROTOCOLS
-from snapline.runtime.driver import Driver, Timeouts
-from snapline.runtime.process_slots import PROGRAM, ProcessSlots
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.timeline import Timeline
-from snapline.runtime.words import Pulse
+from snapline.rundir.directory import RunDirectory
+from snapline.runtime.driver.driver import Driver, Timeouts
+from snapline.runtime.driver.timeline import Timeline
+from snapline.runtime.launch.processes import PROGRAM, ProcessSlots
+from snapline.runtime.wire.control_messages import Pulse
 
 SETTINGS = Settings()  # as any run has them
 TIMEOUTS = Timeouts(heartbeat_s=0.05, silence_s=30, lease_s=30)

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import snapline as sl
-from snapline.runtime.spark import own_session
+from snapline.spark.slot_jobs import own_session
 
 
 def flow(rate: int, bidders: int) -> sl.Dataflow:

@@ -18,13 +18,13 @@ import numpy as np
 from memory import rss
 
 from snapline.core.effects import Block, Snapshot
-from snapline.dataflow.columns import Fixed
-from snapline.dataflow.operator import Capture
-from snapline.engine.checkpoints import Captured, CheckpointWriter
-from snapline.engine.task import WATERMARKS, Task
+from snapline.dataflow.operators.operator import Capture
+from snapline.dataflow.state.columns import Fixed
+from snapline.engine.slot.checkpoints import Captured, CheckpointWriter
+from snapline.engine.slot.task import WATERMARKS, Task
 from snapline.ids import Micros, TaskId
 from snapline.journal.entry import Entry, Handled
-from snapline.runtime.slot_process import SlotProcess
+from snapline.runtime.slot.process import SlotProcess
 
 PROGRAM = f"""
 import sys

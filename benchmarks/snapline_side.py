@@ -20,14 +20,14 @@ from real_run import Finished
 from snapline.batch import Batch
 from snapline.core.messages import END_OF_TIME
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.engine.job import Settings
 from snapline.ids import Millis
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.second import Second
-from snapline.runtime.driver import Driver
-from snapline.runtime.process_slots import PROGRAM
-from snapline.workload.base import Params
+from snapline.runtime.driver.driver import Driver
+from snapline.runtime.launch.processes import PROGRAM
+from snapline.workload.common.base import Params
 from snapline.workload.nexmark.oracle import SINK
 
 EVENT_MS = 60_000  # the times of the input span this: six windows

@@ -18,7 +18,7 @@ from pages import Session, call, names, numbers, parser_of, table
 from real_run import every, when_begun
 from snapline_side import SnaplineRun, judged, paced
 
-from snapline.runtime.driver import Driver
+from snapline.runtime.driver.driver import Driver
 
 VICTIM = 1
 HOW = (

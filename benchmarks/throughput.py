@@ -24,12 +24,12 @@ from pages import Session, call, names
 from snapline_side import judged, load_of
 
 from snapline.engine.job import Settings
-from snapline.runtime.process_slots import PROGRAM
+from snapline.runtime.launch.processes import PROGRAM
 
 SLOTS = 2
 PROFILED = """
 import cProfile, sys, time
-import snapline.runtime.slot_process, snapline.workload
+import snapline.runtime.slot.process, snapline.workload
 profiler = cProfile.Profile(time.thread_time)
 profiler.enable()
 {program}

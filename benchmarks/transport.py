@@ -21,10 +21,10 @@ from snapline.batch import Batch
 from snapline.core.messages import Message
 from snapline.engine.control import Frame
 from snapline.ids import ChannelId
-from snapline.runtime.framing import MESSAGE
-from snapline.runtime.transport import Connection, Listener, Loop, dial, new_secret
-from snapline.runtime.wire import Wire
-from snapline.runtime.words import Heartbeat
+from snapline.net.framing import MESSAGE
+from snapline.net.transport import Connection, Listener, Loop, dial, new_secret
+from snapline.runtime.wire.codec import Wire
+from snapline.runtime.wire.control_messages import Heartbeat
 
 CHANNEL = ChannelId("a/0>b/1")
 WIRE = Wire([CHANNEL])

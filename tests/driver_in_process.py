@@ -12,11 +12,11 @@ import pytest
 
 from held_input import Hold
 from snapline.errors import SnaplineError
+from snapline.rundir.spec import Spec
 from snapline.runs import run as runtime
 from snapline.runs.finished import Run
-from snapline.runtime.process_slots import ProcessSlots
-from snapline.runtime.registered import Timeouts
-from snapline.runtime.spec import Spec
+from snapline.runtime.driver.roster import Timeouts
+from snapline.runtime.launch.processes import ProcessSlots
 
 SPEC = Spec("q12", "aligned", slots=1, rate=300, duration_ms=2_000, interval_ms=200, size="small")
 PATIENT = Timeouts(silence_s=60, lease_s=150)

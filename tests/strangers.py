@@ -5,8 +5,8 @@ import socket
 import struct
 import time
 
-from snapline.runtime.framing import MAGIC, VERSION
-from snapline.runtime.handshake import Dialer, new_secret
+from snapline.net.framing import MAGIC, VERSION
+from snapline.net.handshake import Dialer, new_secret
 
 IDLE = 10
 

@@ -7,7 +7,7 @@ import pytest
 
 import snapline as sl
 from snapline.dataflow.graph import deploy
-from snapline.engine.reference import reference_output
+from snapline.engine.reference.reference import reference_output
 
 ROOT = Path(__file__).parent.parent
 

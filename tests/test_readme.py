@@ -5,7 +5,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from snapline.cli import app
+from snapline.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 

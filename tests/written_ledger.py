@@ -14,13 +14,13 @@ from snapline.core.policy import Guarantee
 from snapline.core.protocol import Options
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.deploy import Deployment
-from snapline.engine.decider import Decider, Intent
+from snapline.engine.coordinator.decider import Decider, Intent
 from snapline.engine.job import Job, Settings
 from snapline.ids import ChannelId, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.protocols.aligned import ALIGNED
-from snapline.runtime.journal_file import JournalFile
-from snapline.runtime.rundir import RunDirectory
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.journal_file import JournalFile
 from snapline.storage.api import Life
 
 A, B = TaskId("a/0"), TaskId("b/0")

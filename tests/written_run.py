@@ -8,10 +8,10 @@ from snapline.batch import Batch, concat
 from snapline.dataflow.partition import targets_of
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
-from snapline.runtime.flows import find_program
-from snapline.runtime.journal_file import JournalFile
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import Spec
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.journal_file import JournalFile
+from snapline.rundir.program import find_program
+from snapline.rundir.spec import Spec
 from snapline.storage.api import Extent, Life
 
 WINDOW_MS = 400

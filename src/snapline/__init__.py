@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snapline import nexmark
     from snapline.api import open_run, run, run_on, stored
     from snapline.batch import Batch, Varlen, Words
     from snapline.core.policy import FaultTolerance
     from snapline.dataflow.graph import Dataflow
-    from snapline.dataflow.operator import Capture, Operator
+    from snapline.dataflow.operators.operator import Capture, Operator
     from snapline.errors import FlowFailed, GraphError, NotStarted, SnaplineError, UsageError
-    from snapline.workload.own import generated, records
+    from snapline.workload.common.own import generated, records
+    from snapline.workload.nexmark import streams as nexmark
 
 __all__ = [
     "Batch",
@@ -44,9 +44,9 @@ _HOMES = {
     "snapline.batch": ("Batch", "Varlen", "Words"),
     "snapline.core.policy": ("FaultTolerance",),
     "snapline.dataflow.graph": ("Dataflow",),
-    "snapline.dataflow.operator": ("Capture", "Operator"),
+    "snapline.dataflow.operators.operator": ("Capture", "Operator"),
     "snapline.errors": ("FlowFailed", "GraphError", "NotStarted", "SnaplineError", "UsageError"),
-    "snapline.workload.own": ("generated", "records"),
+    "snapline.workload.common.own": ("generated", "records"),
 }
 _HOME_BY_NAME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -54,7 +54,7 @@ _HOME_BY_NAME = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     """Look a name up in the module where it lives."""
     if name == "nexmark":
-        return import_module("snapline.nexmark")
+        return import_module("snapline.workload.nexmark.streams")
     if name in _HOME_BY_NAME:
         return getattr(import_module(_HOME_BY_NAME[name]), name)
     raise AttributeError(f"snapline has no {name!r}")

@@ -22,24 +22,24 @@ from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import DEFAULT
+from snapline.rundir.directory import RUNS
+from snapline.rundir.program import load_flow
+from snapline.rundir.spec import LOOPBACK, RULES, spec_from
+from snapline.rundir.stored_input import stored_input
 from snapline.runs import finished
 from snapline.runs import run as runtime
 from snapline.runs.finished import Run
-from snapline.runtime.driver import Timeouts
-from snapline.runtime.flows import load_flow
-from snapline.runtime.generate import stored_input
-from snapline.runtime.ready import check_own_cores, check_session
-from snapline.runtime.restart import RestartPolicy
-from snapline.runtime.rundir import RUNS
-from snapline.runtime.spark import available_slots
-from snapline.runtime.spec import LOOPBACK, RULES, spec_from
-from snapline.runtime.timeline import Watcher
+from snapline.runtime.driver.driver import Timeouts
+from snapline.runtime.driver.restart import RestartPolicy
+from snapline.runtime.driver.timeline import Watcher
+from snapline.spark.ready import check_own_cores, check_session
+from snapline.spark.slot_jobs import available_slots
 from snapline.storage.api import Ingress
 from snapline.systems import run as systems
-from snapline.systems.base import System
+from snapline.systems.harness.base import System
 from snapline.systems.registry import system_of
 from snapline.systems.run import SystemRun
-from snapline.workload.base import Size
+from snapline.workload.common.base import Size
 
 FAILURES_MAX = 1_000_000
 

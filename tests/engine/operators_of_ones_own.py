@@ -6,7 +6,7 @@ import numpy as np
 
 import snapline as sl
 from snapline.batch import Batch
-from snapline.dataflow.operator import Capture, Operator
+from snapline.dataflow.operators.operator import Capture, Operator
 
 
 class Sum(Operator):

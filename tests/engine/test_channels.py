@@ -6,7 +6,7 @@ from engine_fakes import message
 from snapline.batch import Batch
 from snapline.core.messages import Marker, Message
 from snapline.core.topology import Channel
-from snapline.engine.channels import Inputs, Outputs
+from snapline.engine.slot.channels import Inputs, Outputs
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, TaskId
 

@@ -8,10 +8,10 @@ from engine_fakes import message as sent
 from snapline.batch import Batch
 from snapline.core.effects import Record, Snapshot
 from snapline.core.messages import Marker
-from snapline.dataflow.operator import Capture
-from snapline.engine.checkpoints import CheckpointWriter, snapshot_key
+from snapline.dataflow.operators.operator import Capture
 from snapline.engine.control import NotStored, Stored
 from snapline.engine.shell import RetryAlarm, Ticket
+from snapline.engine.slot.checkpoints import CheckpointWriter, snapshot_key
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId
 from snapline.storage.api import Life
@@ -177,7 +177,7 @@ def test_a_state_that_only_grows_is_not_written_again(grown, expected):
 
 
 def test_not_even_a_large_state_is_a_chain_of_thousands(monkeypatch):
-    monkeypatch.setattr("snapline.engine.checkpoints.CHAIN_MAX", 5)
+    monkeypatch.setattr("snapline.engine.slot.checkpoints.CHAIN_MAX", 5)
     scene = Scene(full_every=2)
     part = Batch.of(n=np.zeros(600_000, np.int64))
     scene.capture = lambda *, full: Capture(full, {"state": part}, 0 if full else part.nbytes)

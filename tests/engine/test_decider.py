@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from engine_fakes import A, B, ShellSpy, job, line, meta
 
-from snapline.engine.decider import Decider, Intent
-from snapline.engine.ledger import WHOLE_EVERY, Held, Manifest, decision_key, decode
+from snapline.engine.coordinator.decider import Decider, Intent
+from snapline.engine.coordinator.ledger import WHOLE_EVERY, Held, Manifest, decision_key, decode
 from snapline.engine.shell import RetryAlarm, Ticket
 from snapline.protocols.none import NONE
 from snapline.storage.api import Extent

@@ -7,7 +7,7 @@ from engine_fakes import AB, A, B, line, meta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.engine.ledger import (
+from snapline.engine.coordinator.ledger import (
     WINDOW,
     Decision,
     Held,

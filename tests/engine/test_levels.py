@@ -4,7 +4,7 @@ import pytest
 from engine_fakes import AB, TOPOLOGY, A, B, meta
 
 from snapline.core.policy import Guarantee
-from snapline.engine.levels import keeper, settle
+from snapline.engine.coordinator.levels import keeper, settle
 from snapline.recovery.replay import Origin, ReplayPart, replay_plan
 
 EXACTLY, AT_LEAST, AT_MOST = (

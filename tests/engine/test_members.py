@@ -6,7 +6,7 @@ import pytest
 from engine_fakes import job
 
 from snapline.engine.control import Replaced, Restore
-from snapline.engine.members import Members
+from snapline.engine.coordinator.members import Members
 
 
 @pytest.fixture

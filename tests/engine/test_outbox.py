@@ -4,7 +4,7 @@ import pytest
 from engine_fakes import message
 
 from snapline.core.messages import Marker
-from snapline.engine.outbox import Outbox
+from snapline.engine.slot.outbox import Outbox
 
 
 def reading(first, last, read):

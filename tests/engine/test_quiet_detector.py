@@ -4,7 +4,7 @@ import pytest
 from engine_fakes import AB, TOPOLOGY, A, B, meta
 
 from snapline.engine.control import Counters
-from snapline.engine.quiet import QuietDetector, covers
+from snapline.engine.coordinator.quiet import QuietDetector, covers
 
 
 @pytest.fixture

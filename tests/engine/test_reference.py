@@ -7,12 +7,12 @@ import pytest
 import snapline as sl
 from snapline.core.policy import Guarantee
 from snapline.dataflow.graph import deploy
-from snapline.engine.mishaps import Breaker, Mishap, mishaps_of
-from snapline.engine.reference import reference_output
+from snapline.engine.reference.mishaps import Breaker, Mishap, mishaps_of
+from snapline.engine.reference.reference import reference_output
 from snapline.errors import SnaplineError
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
-from snapline.workload.reference import Comparer
+from snapline.workload.common.base import Params
+from snapline.workload.oracles.reference import Comparer
 
 EXACTLY = Guarantee.EXACTLY_ONCE
 PARAMS = Params(seed=3, partitions=2, records=80, duration_ms=2_400)

@@ -3,7 +3,7 @@
 import pytest
 from engine_fakes import AB, TOPOLOGY, line, meta
 
-from snapline.engine.registry import Registry
+from snapline.engine.coordinator.registry import Registry
 from snapline.errors import ProtocolViolation
 from snapline.ids import first_checkpoint
 

@@ -8,11 +8,11 @@ from operators_of_ones_own import summed
 import snapline as sl
 from snapline.batch import Batch
 from snapline.dataflow.graph import deploy
-from snapline.dataflow.operator import Capture, Operator
-from snapline.engine.reference import reference_output
-from snapline.engine.rehearsal import rehearse
+from snapline.dataflow.operators.operator import Capture, Operator
+from snapline.engine.reference.reference import reference_output
+from snapline.engine.reference.rehearsal import rehearse
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 
 PARAMS = Params(seed=3, partitions=2, records=40, duration_ms=2_400)
 

@@ -4,7 +4,7 @@ import pytest
 
 from snapline.core.messages import BEFORE_TIME, END_OF_TIME, IDLE
 from snapline.core.topology import Channel
-from snapline.engine.watermarks import Watermarks
+from snapline.engine.slot.watermarks import Watermarks
 from snapline.ids import ChannelId, TaskId
 
 X, Y, LOOP = ChannelId("x>t"), ChannelId("y>t"), ChannelId("t>t")

@@ -11,9 +11,9 @@ import shutil
 import signal
 from dataclasses import replace
 
+from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
-from snapline.runtime.interrupt import Interrupted
-from snapline.runtime.spec import Spec
+from snapline.runs.interrupt import Interrupted
 
 SPEC = Spec(
     "q12",

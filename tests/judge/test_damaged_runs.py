@@ -15,11 +15,11 @@ from damaged_runs import (
 )
 
 from driver_in_process import use_processes
-from snapline.cli import main
+from snapline.cli.app import main
 from snapline.errors import SnaplineError
 from snapline.judge.verdict import Verdict
+from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
-from snapline.runtime.spec import Spec
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from verdict_fuzzer import Writer, fuzz, plain_view, right
 from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
 from snapline.dataflow.graph import deploy
-from snapline.engine.reference import reference_output
+from snapline.engine.reference.reference import reference_output
 from snapline.judge.run_directory import Ending, judge
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 
 
 @pytest.mark.parametrize("changed", [True, False])

@@ -24,14 +24,14 @@ from pathlib import Path
 import numpy as np
 
 from snapline.dataflow.graph import deploy
-from snapline.engine.reference import reference_output
+from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.judge.run_directory import Ending, judge
-from snapline.runtime.flows import find_program
-from snapline.runtime.journal_file import JournalFile
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import Spec
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.journal_file import JournalFile
+from snapline.rundir.program import find_program
+from snapline.rundir.spec import Spec
 from snapline.storage.api import Extent, Life
 from snapline.storage.codec import digest_of
 from snapline.workload import WORKLOADS

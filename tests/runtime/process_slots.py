@@ -17,14 +17,14 @@ from snapline.engine.job import Job, Settings
 from snapline.journal.codec import read
 from snapline.journal.entry import Happened
 from snapline.protocols import PROTOCOLS
+from snapline.rundir.directory import RunDirectory
 from snapline.runs.finished import read_output
-from snapline.runtime.driver import Driver, Timeouts
-from snapline.runtime.inject import Injector, check_possible
-from snapline.runtime.launcher import Launcher
-from snapline.runtime.process_slots import PROGRAM, ProcessSlots
-from snapline.runtime.rundir import RunDirectory
+from snapline.runtime.driver.driver import Driver, Timeouts
+from snapline.runtime.driver.inject import Injector, check_possible
+from snapline.runtime.launch.launcher import Launcher
+from snapline.runtime.launch.processes import PROGRAM, ProcessSlots
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params, Problem
+from snapline.workload.common.base import Params, Problem
 
 PATIENCE_S = 240
 PATIENT = Timeouts(heartbeat_s=0.2, silence_s=60, lease_s=150, restore_s=150, register_s=150)

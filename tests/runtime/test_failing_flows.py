@@ -13,7 +13,7 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
 from snapline.protocols import PROTOCOLS
 from snapline.runs.run import flow_failed
-from snapline.runtime.process_slots import ProcessSlots
+from snapline.runtime.launch.processes import ProcessSlots
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the slots cannot import it
 BAD = 300  # the number of the record with which something is wrong

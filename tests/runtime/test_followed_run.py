@@ -10,9 +10,9 @@ from snapline.judge.history import history_of
 from snapline.judge.lineage import judge_lineage
 from snapline.judge.live import LiveJudge
 from snapline.judge.reader import read_sinks
-from snapline.runtime.output_rows import position_label, public_view
+from snapline.rundir.output_rows import position_label, public_view
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 
 SLOTS, DURATION_MS, INTERVAL_MS = 2, 3_000, 300
 SETTINGS = (("bound", 0), ("disorder", 500))

@@ -7,7 +7,7 @@ import pytest
 from process_slots import PATIENT, run_processes
 
 from snapline.metrics.failures import detections
-from snapline.runtime.driver import Timeouts
+from snapline.runtime.driver.driver import Timeouts
 
 QUICK = Timeouts(heartbeat_s=0.1, silence_s=1.0, lease_s=5)
 """Silence is noticed soon. A busy machine may also make others seem silent: only slot 1 is asserted on."""

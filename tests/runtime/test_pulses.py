@@ -8,8 +8,8 @@ from snapline.journal.codec import read
 from snapline.journal.entry import Entry
 from snapline.metrics.figures import figures_of
 from snapline.metrics.second import seconds_of
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.timeline import published_times
+from snapline.rundir.directory import RunDirectory
+from snapline.runtime.driver.timeline import published_times
 
 
 def driver_journal(directory: RunDirectory) -> list[Entry]:

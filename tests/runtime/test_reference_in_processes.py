@@ -13,8 +13,8 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
 from snapline.judge.expected import judge_output
 from snapline.protocols import PROTOCOLS
-from snapline.runtime.flows import Program
-from snapline.runtime.process_slots import ProcessSlots
+from snapline.rundir.program import Program
+from snapline.runtime.launch.processes import ProcessSlots
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the slots do not know this file
 

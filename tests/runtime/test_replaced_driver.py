@@ -15,8 +15,8 @@ import driver_in_process
 from driver_in_process import drive
 from held_input import Hold
 from snapline.errors import RunDamaged, UsageError
+from snapline.rundir.directory import RunDirectory
 from snapline.runs.run import check_resume
-from snapline.runtime.rundir import RunDirectory
 
 PATIENCE_S = 240
 

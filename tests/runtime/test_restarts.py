@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from process_slots import PATIENT, committed, lost, run_processes
 
-from snapline.runtime.process_slots import PROGRAM
-from snapline.runtime.restart import RestartPolicy
+from snapline.runtime.driver.restart import RestartPolicy
+from snapline.runtime.launch.processes import PROGRAM
 
 #: a process for which this is true of its tag kills itself before it says anything
 DIES = """

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from process_slots import PATIENT, run_processes
 
-from snapline.runtime.process_slots import PROGRAM
+from snapline.runtime.launch.processes import PROGRAM
 
 SLOW = """
 import time
-from snapline.engine.task import Task
+from snapline.engine.slot.task import Task
 restore = Task.restore
 def slow(self, captures, meta):
     if self.plan.sink is not None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from process_slots import committed, lost, run_processes, strike
 
-from snapline.engine.checkpoints import key_of
+from snapline.engine.slot.checkpoints import key_of
 
 
 @pytest.mark.parametrize(

@@ -15,21 +15,23 @@ import pytest
 from snapline.core.effects import Block, Deliver, Forward, Record, Snapshot, Unblock
 from snapline.core.messages import Marker, Message, RecoveryLine
 from snapline.core.topology import Topology
-from snapline.dataflow.join import Join
-from snapline.dataflow.operator import Capture
-from snapline.engine import control, coordinator, ledger, restore
-from snapline.engine.channels import Inputs, Outputs
-from snapline.engine.checkpoints import CheckpointWriter, key_of
-from snapline.engine.coordinator import Coordinator
-from snapline.engine.decider import Decider, Intent, Writing
-from snapline.engine.members import Members
-from snapline.engine.outbox import Outbox
-from snapline.engine.registry import Collected, Registry
-from snapline.engine.restore import Restoration
+from snapline.dataflow.operators.join import Join
+from snapline.dataflow.operators.operator import Capture
+from snapline.engine import control
+from snapline.engine.coordinator import coordinator, ledger
+from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.engine.coordinator.decider import Decider, Intent, Writing
+from snapline.engine.coordinator.members import Members
+from snapline.engine.coordinator.registry import Collected, Registry
 from snapline.engine.shell import Ticket
-from snapline.engine.slot import Slot
-from snapline.engine.task import Task
-from snapline.engine.watermarks import Watermarks
+from snapline.engine.slot import restore
+from snapline.engine.slot.channels import Inputs, Outputs
+from snapline.engine.slot.checkpoints import CheckpointWriter, key_of
+from snapline.engine.slot.outbox import Outbox
+from snapline.engine.slot.restore import Restoration
+from snapline.engine.slot.slot import Slot
+from snapline.engine.slot.task import Task
+from snapline.engine.slot.watermarks import Watermarks
 from snapline.errors import ObjectMissing
 from snapline.ids import INITIAL, first_checkpoint
 from snapline.protocols.aligned import AlignedCoordinator, AlignedTask
@@ -40,10 +42,10 @@ from snapline.protocols.synchronous import SynchronousCoordinator, SynchronousTa
 from snapline.protocols.uncoordinated import UncoordinatedCoordinator, UncoordinatedTask
 from snapline.recovery.line_tracker import LineTracker
 from snapline.recovery.replay import ReplayPart
-from snapline.sim.launching import Launches
-from snapline.sim.outlet import SimOutlet
 from snapline.sim.run import Case
-from snapline.sim.storage import SimStorage
+from snapline.sim.world.launching import Launches
+from snapline.sim.world.outlet import SimOutlet
+from snapline.sim.world.storage import SimStorage
 from snapline.storage.manifest import Chain
 from snapline.storage.memory import MemoryLog
 
@@ -675,7 +677,7 @@ def capture_forgets_the_state(patch):
 
 
 # Processes that do not start. The engine asks for a life once; the rest is the driver's contract, which
-# `sim/launching.py` plays.
+# `sim/world/launching.py` plays.
 
 
 @bug("aligned", "counting", "lost_slot_is_replaced", faults=BAD_START)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sim_runs import Case, kept, simulate
 
-from snapline.dataflow.fold import Count
-from snapline.dataflow.join import Join, WindowJoin
-from snapline.dataflow.operator import OUT
-from snapline.dataflow.stateless import Map
-from snapline.dataflow.window_count import WindowCount
+from snapline.dataflow.operators.fold import Count
+from snapline.dataflow.operators.join import Join, WindowJoin
+from snapline.dataflow.operators.operator import OUT
+from snapline.dataflow.operators.stateless import Map
+from snapline.dataflow.operators.window_count import WindowCount
 
 
 def change_once(monkeypatch, operator, change):

@@ -9,12 +9,12 @@ from sim_runs import Case, kept
 from snapline.batch import Varlen, Words
 from snapline.core.policy import Guarantee
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.join import Join
-from snapline.dataflow.operator import Capture
+from snapline.dataflow.operators.join import Join
+from snapline.dataflow.operators.operator import Capture
 from snapline.sim.run import simulate
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Problem, Workload
-from snapline.workload.generated import Generated, draw
+from snapline.workload.common.base import Problem, Workload
+from snapline.workload.common.generated import Generated, draw
 
 NAME = "orders"
 NAMES = tuple(f"customer {n}" * (1 + n % 3) for n in range(12))

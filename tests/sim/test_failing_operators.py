@@ -11,13 +11,13 @@ from sim_runs import Case, simulate
 
 import snapline as sl
 from snapline.core.protocol import Options
-from snapline.dataflow.fold import Count
 from snapline.dataflow.graph import deploy
+from snapline.dataflow.operators.fold import Count
 from snapline.engine.job import Job, Settings
 from snapline.errors import GraphError, OperatorFailed
 from snapline.protocols import PROTOCOLS
-from snapline.sim.costs import Costs
-from snapline.sim.world import World
+from snapline.sim.world.costs import Costs
+from snapline.sim.world.world import World
 
 
 def failure(build, *, lean=True, rule=lambda n: {"number": n, "key": n % 5}, interval_ms=200):

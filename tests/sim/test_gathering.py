@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from snapline.engine.task import Task
+from snapline.engine.slot.task import Task
 from snapline.protocols import PROTOCOLS
-from snapline.sim.process import SlotProcess
 from snapline.sim.run import Case, simulate
+from snapline.sim.world.process import SlotProcess
 
 SEEDS = range(1, 4)
 FORCE = ("bcs", "hmnr")

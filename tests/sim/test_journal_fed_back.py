@@ -11,8 +11,8 @@ from snapline.core.events import Started
 from snapline.journal.codec import lines, read
 from snapline.journal.entry import Handled
 from snapline.protocols import PROTOCOLS
-from snapline.sim.costs import Costs
 from snapline.sim.run import Case, build_job
+from snapline.sim.world.costs import Costs
 
 CELLS = [(p, w) for p in PROTOCOLS for w in ("counting", "nhop") if can_run(p, w)]
 

@@ -7,7 +7,7 @@ import pytest
 from sim_runs import kept
 
 from snapline.dataflow import graph
-from snapline.dataflow.window import Tumbling
+from snapline.dataflow.operators.window import Tumbling
 from snapline.sim import run
 from snapline.sim.run import Case, simulate
 from snapline.workload import WORKLOADS

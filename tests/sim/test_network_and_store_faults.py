@@ -13,10 +13,10 @@ from snapline.chaos.soak import soak
 from snapline.ids import slot_of
 from snapline.journal.entry import Handled
 from snapline.protocols import PROTOCOLS
-from snapline.sim.costs import Costs
-from snapline.sim.network import Link
 from snapline.sim.run import DURATION_MS
-from snapline.sim.world import World
+from snapline.sim.world.costs import Costs
+from snapline.sim.world.network import Link
+from snapline.sim.world.world import World
 
 TIMEOUT_MS = Costs().timeout_us // 1000
 

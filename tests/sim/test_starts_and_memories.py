@@ -1,6 +1,6 @@
 """Processes that do not start, memories that are damaged, and coordinators that were deposed and write.
 
-The simulator plays the driver here (`sim/launching.py`, `SimStorage.resume`): what these runs hold it to is
+The simulator plays the driver here (`launching.py`, `SimStorage.resume`): what these runs hold it to is
 the contract of whoever adapts the engine to a world.
 """
 
@@ -10,8 +10,8 @@ import pytest
 from sim_runs import Case, Outcome, first_that_shows, happened, kept
 
 from snapline.journal.entry import Happened
-from snapline.sim.costs import Costs
-from snapline.sim.storage import SimStorage
+from snapline.sim.world.costs import Costs
+from snapline.sim.world.storage import SimStorage
 
 SEEDS = range(12)
 KILL = "kill slot=1 at=1200ms"

@@ -9,9 +9,9 @@ from sim_runs import Case, kept, simulate
 from typer.testing import CliRunner
 
 from snapline.chaos.strikes import Strike
-from snapline.cli import app
-from snapline.cli_simulate import EXAMPLES
-from snapline.engine.coordinator import Coordinator
+from snapline.cli.app import app
+from snapline.cli.simulate import EXAMPLES
+from snapline.engine.coordinator.coordinator import Coordinator
 from snapline.sim import run
 
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,8 @@ from sim_runs import TROUBLE, happened, kept
 from journal_feeder import Feeder
 from snapline.core.effects import Rollback, Scope
 from snapline.journal.entry import COORDINATOR, Built, Handled
-from snapline.sim.costs import Costs
 from snapline.sim.run import Case, build_job
+from snapline.sim.world.costs import Costs
 
 sys.path.append(str(Path(__file__).parent.parent / "protocols"))
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from spark_slots import Slots, lives, sleeper
 
-from snapline.runtime.spark import own_session
+from snapline.spark.slot_jobs import own_session
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def slot_processes(ancestor: int) -> dict[int, int]:
 def _is_python_of_spark(pid: int) -> bool:
     """Whether it runs a daemon's module; Java names one, too, inside an option."""
     words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    return b"pyspark.daemon" in words or b"snapline.runtime.daemon" in words
+    return b"pyspark.daemon" in words or b"snapline.spark.daemon" in words
 
 
 def assert_usable_and_empty(spark: SparkSession) -> None:

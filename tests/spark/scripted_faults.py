@@ -22,8 +22,8 @@ from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry, Handled, Happened
 from snapline.recovery.replay import replay_ranges
 from snapline.runs import run as run_module
-from snapline.runtime.driver import Driver, Timeouts
-from snapline.runtime.inject import Injector, executor_of
+from snapline.runtime.driver.driver import Driver, Timeouts
+from snapline.runtime.driver.inject import Injector, executor_of
 
 PATIENT = Timeouts(silence_s=60, lease_s=150, restore_s=150, register_s=180)
 """A slow machine is not a dead one: only a broken connection is a loss."""

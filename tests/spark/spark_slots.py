@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from snapline.runtime.spark import Body, SlotFailure, SlotJob, SlotJobs
+from snapline.spark.slot_jobs import Body, SlotFailure, SlotJob, SlotJobs
 
 PATIENCE_SECONDS = 180  # a Spark needs a minute to start where others are at work
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from snapline.errors import NoJava
-from snapline.runtime import doctor
-from snapline.runtime.doctor import Check, checks
+from snapline.spark import doctor
+from snapline.spark.doctor import Check, checks
 
 
 def test_every_check_says_what_it_found_and_advises_only_when_something_is_wrong(tmp_path):

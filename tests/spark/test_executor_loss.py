@@ -11,9 +11,9 @@ from run_helpers import assert_dead, commits, happenings, only
 from scripted_faults import PATIENT, Script, Step, committed, kill_executor
 
 from held_input import Hold
+from snapline.rundir.spec import Spec
 from snapline.runs.run import run
-from snapline.runtime.spark import own_session
-from snapline.runtime.spec import Spec
+from snapline.spark.slot_jobs import own_session
 
 pytestmark = pytest.mark.spark
 

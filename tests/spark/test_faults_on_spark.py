@@ -14,13 +14,13 @@ from scripted_faults import PATIENT, Script, Step, committed, hold_input, kill, 
 from spark_slots import parent_of
 
 from held_input import Hold
-from snapline.cli_run import EXIT
-from snapline.engine.checkpoints import key_of
+from snapline.cli.run import EXIT
+from snapline.engine.slot.checkpoints import key_of
+from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
 from snapline.runs.run import run
-from snapline.runtime.driver import Driver
-from snapline.runtime.spark import own_session
-from snapline.runtime.spec import Spec
+from snapline.runtime.driver.driver import Driver
+from snapline.spark.slot_jobs import own_session
 from strangers import IDLE, disturb
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from run_helpers import assert_dead, assert_usable_and_empty
 
 import snapline as sl
-from snapline.runtime.spark import own_session
+from snapline.spark.slot_jobs import own_session
 
 pytestmark = pytest.mark.spark
 
@@ -208,7 +208,7 @@ FORMS = (SECRET, SECRET.hex().encode(), base64.b64encode(SECRET), repr(SECRET)[2
 
 def test_the_secret_is_in_no_file_however_large_the_flow(spark, tmp_path, monkeypatch):
     """Spark writes code of more than 1 MB, in which the secret once was, to a file."""
-    monkeypatch.setattr("snapline.runtime.driver.new_secret", lambda: SECRET)
+    monkeypatch.setattr("snapline.runtime.driver.driver.new_secret", lambda: SECRET)
     heavy = np.random.default_rng(1).bytes(1_500_000)
     flow = sl.Dataflow("heavy")
     numbers = flow.source(sl.generated(lambda n: {"number": n}, rate=200))

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from snapline.errors import NoJava, NotStarted
-from snapline.runtime import java
-from snapline.runtime.java import Java, find_java, java_home
+from snapline.spark import java
+from snapline.spark.java import Java, find_java, java_home
 
 
 def fake_java(directory, version):

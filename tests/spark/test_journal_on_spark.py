@@ -17,10 +17,10 @@ from journal_feeder import Feeder
 from snapline.core.events import MessageArrived
 from snapline.journal.codec import read
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened, Stamped
+from snapline.rundir.spec import Spec
 from snapline.runs.run import run
-from snapline.runtime.driver import Driver
-from snapline.runtime.spark import own_session
-from snapline.runtime.spec import Spec
+from snapline.runtime.driver.driver import Driver
+from snapline.spark.slot_jobs import own_session
 
 pytestmark = pytest.mark.spark
 

@@ -24,11 +24,11 @@ from scripted_faults import (
 from held_input import Hold
 from snapline.dataflow.graph import deploy
 from snapline.protocols import PROTOCOLS, refusal
+from snapline.rundir.program import find_program
+from snapline.rundir.spec import Spec
 from snapline.runs.run import run
-from snapline.runtime.driver import Timeouts
-from snapline.runtime.flows import find_program
-from snapline.runtime.spark import own_session
-from snapline.runtime.spec import Spec
+from snapline.runtime.driver.driver import Timeouts
+from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

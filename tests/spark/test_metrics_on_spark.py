@@ -6,8 +6,8 @@ from scripted_faults import PATIENT
 
 from snapline.journal.entry import Happened
 from snapline.metrics.second import Second
+from snapline.rundir.spec import Spec
 from snapline.runs.run import run
-from snapline.runtime.spec import Spec
 
 pytestmark = pytest.mark.spark
 

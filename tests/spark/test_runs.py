@@ -31,14 +31,14 @@ from scripted_faults import (
 from spark_slots import eventually
 
 from held_input import Hold
-from snapline.cli import main
+from snapline.cli.app import main
 from snapline.protocols import PROTOCOLS
+from snapline.rundir.spec import Spec
 from snapline.runs.run import run
-from snapline.runtime import generate as generate_module
-from snapline.runtime import spark as spark_module
-from snapline.runtime.driver import Timeouts
-from snapline.runtime.spark import own_session
-from snapline.runtime.spec import Spec
+from snapline.runtime.driver.driver import Timeouts
+from snapline.spark import generate as generate_module
+from snapline.spark import slot_jobs as spark_module
+from snapline.spark.slot_jobs import own_session
 
 pytestmark = pytest.mark.spark
 
@@ -159,7 +159,7 @@ def test_a_slot_that_stood_still_too_long_is_replaced_and_publishes_nothing_as_a
     assert_dead(entry.detail["pid"] for entry in stopped)
 
 
-SNAPLINE = [sys.executable, "-c", "from snapline.cli import main; main()"]
+SNAPLINE = [sys.executable, "-c", "from snapline.cli.app import main; main()"]
 LONG_RUN = ["--slots", "2", "--rate", "1000", "--duration", "8s", "--interval", "400ms"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from spark_slots import Slots, eventually, lives, sleeper
 
 from snapline.errors import SnaplineError, UsageError
-from snapline.runtime.spark import Ending, SlotJobs, available_slots, own_session
+from snapline.spark.slot_jobs import Ending, SlotJobs, available_slots, own_session
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ import pyspark
 import pytest
 from spark_slots import Slots, eventually, lives, parent_of, pids, sleeper
 
-from snapline.runtime.spark import own_session
+from snapline.spark.slot_jobs import own_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -46,7 +46,7 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from spark_slots import Slots, sleeper
-from snapline.runtime.spark import own_session
+from snapline.spark.slot_jobs import own_session
 
 directory = Path(sys.argv[1])
 slots = Slots(own_session(slots=1), directory, sleeper(directory))

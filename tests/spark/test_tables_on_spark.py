@@ -6,11 +6,13 @@ from snapline.batch import concat
 from snapline.errors import UsageError
 from snapline.ids import task_id
 from snapline.journal.codec import lines, read
+from snapline.rundir.spec import Spec
+from snapline.rundir.stored_input import FORMATS, sources_of, stored_input
+from snapline.runs import tables
 from snapline.runs.run import run
-from snapline.runtime import generate, tables
-from snapline.runtime.spec import Spec
+from snapline.spark import generate
 from snapline.storage.files.frames import scan
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 from snapline.workload.nexmark.queries import is_local, is_wanted
 
 pytestmark = pytest.mark.spark
@@ -75,7 +77,7 @@ def test_a_sink_that_wrote_nothing_is_empty_without_columns(spark, finished, tmp
 
 def test_state_is_that_of_the_last_line(spark, finished):
     """Deltas and all: once the run is over, each side of the join holds what passed its filter."""
-    sources = generate.sources_of("q3", SPEC.params)
+    sources = sources_of("q3", SPEC.params)
     expected = {
         "left": sources["auctions"].everything().take(is_wanted(sources["auctions"].everything())),
         "right": sources["persons"].everything().take(is_local(sources["persons"].everything())),
@@ -133,7 +135,7 @@ def test_spark_reads_the_journal_by_itself(spark, finished):
     assert frame.where("what = 'killed'").count() == 1
 
 
-@pytest.mark.parametrize("form", generate.FORMATS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_input_that_spark_made_is_what_the_generator_makes(spark, tmp_path, monkeypatch, form):
     monkeypatch.setattr(generate, "PIECE_RECORDS", 400)
     params = Params(seed=3, partitions=2, records=1_000, duration_ms=1_000)
@@ -149,10 +151,10 @@ def test_input_that_spark_made_is_what_the_generator_makes(spark, tmp_path, monk
     assert seen[-1] == (6, 6)
     assert description["sources"]["bids"]["records"] == 2_000
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
-    workload, stored, sources = generate.stored_input(tmp_path / "in")
+    workload, stored, sources = stored_input(tmp_path / "in")
     assert (workload, stored) == ("q12", params)
     bids = sources["bids"]
-    expected = generate.sources_of("q12", params)["bids"].everything()
+    expected = sources_of("q12", params)["bids"].everything()
     assert concat([bids.read(p, 0, bids.end(p)) for p in range(2)]) == expected
     if form == "parquet":
         frame = spark.read.parquet(str(tmp_path / "in" / "bids"))

@@ -10,14 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+import mutants
 from snapline.batch import Batch, Varlen
-from snapline.cli import main
+from snapline.cli.app import main
 from snapline.errors import UsageError
-from snapline.runtime.arrow import to_arrow
-from snapline.systems import recorded_frames
-from snapline.validate import check, mutants, on_spark, spark_causes
+from snapline.storage.parquet.arrow import to_arrow
+from snapline.systems.recorded import frames as recorded_frames
+from snapline.validate import check
 from snapline.validate.causes import Cause
 from snapline.validate.judged import Judged, Witness
+from snapline.validate.on_spark import causes as spark_causes
+from snapline.validate.on_spark import judge as on_spark
 
 pytestmark = pytest.mark.spark
 NUMBERS = count()

@@ -7,7 +7,7 @@ import venv
 
 import pytest
 
-from snapline.runtime.java import find_java, java_home
+from snapline.spark.java import find_java, java_home
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import toy_system
 
-from snapline.systems import course
+from snapline.systems.harness import course
 
 
 @pytest.fixture

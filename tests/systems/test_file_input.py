@@ -3,7 +3,7 @@
 from pyarrow import parquet
 
 from snapline.batch import Batch
-from snapline.systems.file_input import FileInput
+from snapline.systems.harness.file_input import FileInput
 
 SCHEMA = {"id": "int64", "time": "int64", "name": "str", "post": "bool"}
 

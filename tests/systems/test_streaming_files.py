@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from snapline.errors import SnaplineError
-from snapline.systems.streaming_files import (
+from snapline.systems.structured_streaming.files import (
     Batches,
     logged_files,
     present_files,

@@ -5,11 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-import snapline.systems.structured_streaming as adapter
-from snapline.cli import app
-from snapline.systems.processes import lives
-from snapline.systems.streaming_files import logged_files, present_files
-from snapline.systems.streaming_shapes import Shape
+import snapline.systems.structured_streaming.adapter as adapter
+from snapline.cli.app import app
+from snapline.systems.harness.processes import lives
+from snapline.systems.structured_streaming.files import logged_files, present_files
+from snapline.systems.structured_streaming.shapes import Shape
 
 pytestmark = pytest.mark.spark
 

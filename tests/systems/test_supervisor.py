@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from snapline.systems.base import State
-from snapline.systems.processes import Group, lives
-from snapline.systems.supervisor import Supervisor
+from snapline.systems.harness.base import State
+from snapline.systems.harness.processes import Group, lives
+from snapline.systems.harness.supervisor import Supervisor
 
 #: a program with a child of its own, which says who they are; both sleep
 PROGRAM = """
 import subprocess, sys, threading, time
 from pathlib import Path
-from snapline.systems.processes import die_with_parent
+from snapline.systems.harness.processes import die_with_parent
 threading.Thread(target=die_with_parent, daemon=True).start()
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdin=subprocess.PIPE)
 word = Path(sys.argv[1])
@@ -129,7 +129,7 @@ import signal, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from test_supervisor import Program
-from snapline.systems.base import State
+from snapline.systems.harness.base import State
 program = Program(Path(sys.argv[1]))
 program.until(State.RUNNING)
 if sys.argv[3] == "paused":

@@ -7,8 +7,8 @@ from toy_system import Toy
 from typer.testing import CliRunner
 
 import snapline as sl
-from snapline import cli_systems
-from snapline.cli import app, main
+from snapline.cli import systems as cli_systems
+from snapline.cli.app import app, main
 from snapline.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("toy_clock")

@@ -8,7 +8,7 @@ from toy_system import Toy
 
 import snapline as sl
 from snapline.errors import UsageError
-from snapline.runtime.spec import Spec
+from snapline.rundir.spec import Spec
 from snapline.systems.run import run
 
 pytestmark = pytest.mark.usefixtures("toy_clock")

@@ -8,7 +8,7 @@ import pytest
 
 from snapline.chaos.faults import parse
 from snapline.errors import UsageError
-from snapline.systems.base import System
+from snapline.systems.harness.base import System
 from snapline.systems.registry import SYSTEMS, system_of
 from snapline.workload import WORKLOADS
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
-from snapline.systems.base import State, Written
+from snapline.systems.harness.base import State, Written
 
 WINDOW_MS = 400
 

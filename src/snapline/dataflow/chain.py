@@ -15,9 +15,9 @@ from functools import partial
 from typing import NamedTuple
 
 from snapline.batch import Batch
-from snapline.dataflow.guard import Guard
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext
-from snapline.dataflow.operator import IN, OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.guard import Guard
+from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator, Outputs
 from snapline.dataflow.partition import Forward
 from snapline.ids import Millis
 

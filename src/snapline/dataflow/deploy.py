@@ -10,7 +10,7 @@ from snapline.core.policy import FaultTolerance
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.chain import chain_operators
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
-from snapline.dataflow.operator import IN, OUT, Operator
+from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import ByKey, Forward, Route
 from snapline.errors import GraphError, OperatorFailed
 from snapline.ids import ChannelId, SlotId, TaskId, task_id

@@ -15,7 +15,7 @@ from snapline.dataflow.deploy import Deployment, TaskPlan, deploy_graph
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.keyed import KeyedStream
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
-from snapline.dataflow.operator import Operator
+from snapline.dataflow.operators.operator import Operator
 from snapline.dataflow.partition import Broadcast, ByKey, Forward, Route, Routing
 from snapline.dataflow.stream import DEFAULT_POLICY, Loop, Stream, Upstream
 from snapline.errors import GraphError

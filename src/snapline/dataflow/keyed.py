@@ -7,14 +7,14 @@ from typing import Any
 
 from snapline.batch import Schema
 from snapline.core.policy import FaultTolerance
-from snapline.dataflow.aggregate import Aggregate, Plan, WindowAggregate
-from snapline.dataflow.cogroup import Pairing, Side, WindowCogroup
-from snapline.dataflow.fold import Count, Fold, Step
-from snapline.dataflow.join import LEFT, RIGHT, Join, WindowJoin
+from snapline.dataflow.operators.aggregate import Aggregate, Plan, WindowAggregate
+from snapline.dataflow.operators.cogroup import Pairing, Side, WindowCogroup
+from snapline.dataflow.operators.fold import Count, Fold, Step
+from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin
+from snapline.dataflow.operators.window import Tumbling
+from snapline.dataflow.operators.window_count import WindowCount
 from snapline.dataflow.partition import ByKey
 from snapline.dataflow.stream import DEFAULT_POLICY, Stream
-from snapline.dataflow.window import Tumbling
-from snapline.dataflow.window_count import WindowCount
 from snapline.durations import millis
 from snapline.errors import GraphError
 from snapline.ids import Millis

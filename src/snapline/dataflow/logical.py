@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 from snapline.core.policy import FaultTolerance
 from snapline.dataflow.feed import Feed
-from snapline.dataflow.guard import blame
-from snapline.dataflow.operator import IN, OUT, Operator
+from snapline.dataflow.operators.guard import blame
+from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import Routing
 from snapline.errors import GraphError
 from snapline.storage.api import Ingress

@@ -1,23 +1,20 @@
 """How an edge routes: to the task of the same index, by key, or to every task.
 
-Keys are hashed by their content, the same in every process and for every kind of column that can hold
-it: an int32 equals an int64, a `words` column equals a `str` column. The target is taken from the upper
-half of the hash; tables of keyed state use the lower half, so the keys of one task spread over its
-table.
+The target of a key is taken from the upper half of its hash (`state/hashing`); tables of keyed state use
+the lower half, so the keys of one task spread over its table.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from snapline.batch import Array, Batch, Column, Varlen, Words
+from snapline.batch import Array, Batch
 from snapline.core.topology import Channel
+from snapline.dataflow.state.hashing import hash_columns
 
-Hashes: TypeAlias = npt.NDArray[np.uint64]
+_HALF = np.uint64(32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,73 +87,3 @@ def targets_of(batch: Batch, columns: Sequence[str], parallelism: int) -> Array:
     targets = (upper * np.uint64(parallelism)) >> _HALF
     # A stable sort of uint8 is a radix sort; wider integers would be compared.
     return targets.astype(np.uint8 if parallelism <= 256 else np.int64)
-
-
-_HALF = np.uint64(32)
-_SHIFT = np.uint64(31)
-_ODD_1 = np.uint64(0x9E3779B97F4A7C15)
-_ODD_2 = np.uint64(0xD6E8FEB86659FD93)
-
-
-def hash_columns(columns: Sequence[Column]) -> Hashes:
-    """One hash per row over one or more key columns."""
-    hashes = _mix(_raw(columns[0]))
-    for column in columns[1:]:
-        hashes = _mix(hashes + _raw(column))
-    return hashes
-
-
-def _mix(raw: Hashes) -> Hashes:
-    # Two rounds of multiply and fold: every bit of the input reaches both halves of the result.
-    raw = raw * _ODD_1
-    raw = (raw ^ (raw >> _HALF)) * _ODD_2
-    return raw ^ (raw >> _SHIFT)
-
-
-def _raw(column: Column) -> Hashes:
-    if isinstance(column, Words):
-        table = _hash_words(column.values)
-        return table[column.codes]
-    if isinstance(column, Varlen):
-        return _hash_varlen(column)
-    if column.dtype.kind == "f":
-        # -0.0 and 0.0 are equal, so their bits must be too.
-        return (column.astype(np.float64) + 0.0).view(np.uint64)
-    if column.dtype.kind == "U":
-        return _hash_varlen(Varlen.of("str", column.tolist()))
-    if column.dtype.kind not in "biumM":
-        # Of any other kind the bytes count: a number made of it might leave something out.
-        size, whole = column.dtype.itemsize, np.ascontiguousarray(column)
-        offsets = np.arange(len(column) + 1, dtype=np.int64) * size
-        return _hash_varlen(Varlen("bytes", offsets, whole.view(np.uint8)))
-    return column.astype(np.int64, copy=False).view(np.uint64)
-
-
-@lru_cache(maxsize=256)
-def _hash_words(values: tuple[str, ...]) -> Hashes:
-    return _hash_varlen(Varlen.of("str", values))
-
-
-_powers: Hashes = np.ones(1, np.uint64)
-
-
-def _powers_to(length: int) -> Hashes:
-    global _powers
-    if len(_powers) < length:
-        size = max(64, 1 << length.bit_length())
-        _powers = np.cumprod(np.full(size, _ODD_1), dtype=np.uint64)
-    return _powers
-
-
-def _hash_varlen(column: Varlen) -> Hashes:
-    """A polynomial in each row's items: differences of one running sum, so without a loop over rows."""
-    column = column.compact()
-    offsets, values = column.offsets, column.values
-    lengths = offsets[1:] - offsets[:-1]
-    if not len(values):
-        return lengths.view(np.uint64)
-    place = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
-    powers = _powers_to(int(lengths.max()))
-    running = np.zeros(len(values) + 1, np.uint64)
-    np.cumsum(values.astype(np.uint64) * powers[place], out=running[1:])
-    return running[offsets[1:]] - running[offsets[:-1]] + lengths.view(np.uint64)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from snapline.batch import Array, Batch, Schema
 from snapline.core.policy import FaultTolerance
 from snapline.dataflow.logical import Edge, Factory, Graph, Node
-from snapline.dataflow.operator import IN, OUT, Operator
+from snapline.dataflow.operators.operator import IN, OUT, Operator
+from snapline.dataflow.operators.stateless import Filter, Map, MapRecords, RecordFunction
 from snapline.dataflow.partition import Broadcast, ByKey, Forward, Routing
-from snapline.dataflow.stateless import Filter, Map, MapRecords, RecordFunction
 from snapline.errors import GraphError
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The output of a run, held against the same dataflow without failures: what can be said at each guarantee.
 
-First every operator is captured and restored while it works (engine/rehearsal.py): one that forgets
-something is named, whatever this run has made of it. Then the output is compared (workload/reference.py).
+First every operator is captured and restored while it works (`engine/reference`): one that forgets
+something is named, whatever this run has made of it. Then the output is compared (`workload/oracles`).
 """
 
 from collections.abc import Callable, Mapping
@@ -12,12 +12,12 @@ from snapline.core.policy import Guarantee
 from snapline.dataflow.deploy import Deployment
 from snapline.dataflow.graph import Dataflow, deploy
 from snapline.dataflow.partition import ByKey
-from snapline.engine.mishaps import Breaker, Mishap, mishaps_of
-from snapline.engine.reference import reference_output
-from snapline.engine.rehearsal import Complaint, rehearse
+from snapline.engine.reference.mishaps import Breaker, Mishap, mishaps_of
+from snapline.engine.reference.reference import reference_output
+from snapline.engine.reference.rehearsal import Complaint, rehearse
 from snapline.errors import SnaplineError
-from snapline.workload.base import Problem
-from snapline.workload.reference import Break, Comparer, Comparison
+from snapline.workload.common.base import Problem
+from snapline.workload.oracles.reference import Break, Comparer, Comparison
 
 _BROKEN_ORDER = 1  # the order of input in which the dataflow is broken on purpose
 

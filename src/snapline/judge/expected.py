@@ -8,7 +8,7 @@ from snapline.core.policy import Guarantee
 from snapline.engine.job import Job
 from snapline.judge.by_reference import held_against
 from snapline.judge.verdict import Answers, Verdict, first_said, verdict_of
-from snapline.runtime.flows import Program
+from snapline.rundir.program import Program
 from snapline.validate.judged import PROMISES
 
 NO_ORACLE = (

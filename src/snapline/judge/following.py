@@ -17,8 +17,8 @@ import numpy as np
 
 from snapline.batch import Batch, concat
 from snapline.ids import Millis, TaskId
-from snapline.runtime.output_rows import POSITION_BITS, View
-from snapline.runtime.rundir import RunDirectory
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.output_rows import POSITION_BITS, View
 from snapline.storage.files.rows import RowTail, Written
 from snapline.workload.lineage.oracle import LATE, SINK
 

@@ -19,7 +19,7 @@ from snapline.journal.codec import read
 from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.metrics.fault_spans import ENDS, fault_spans
 from snapline.metrics.figures import is_line
-from snapline.runtime.rundir import RunDirectory
+from snapline.rundir.directory import RunDirectory
 from snapline.validate.sentences import TimedFault
 
 LOSSES = frozenset({"lost", "coordinator-killed", "coordinator-resumed"})

@@ -14,12 +14,12 @@ import numpy as np
 from snapline.batch import Batch, Varlen
 from snapline.core.policy import Guarantee
 from snapline.ids import Millis
+from snapline.judge.report_files import held_to, report_of
 from snapline.judge.verdict import Verdict
 from snapline.metrics.reliability import Events, Results, figures, phases
 from snapline.validate.causes import BREAKS, OF_A_LATE_EVENT, Cause
 from snapline.validate.check import judge_each
 from snapline.validate.columns import Ints
-from snapline.validate.files import held_to, report_of
 from snapline.validate.judged import Judged, Witness
 from snapline.validate.sentences import (
     Event,
@@ -29,7 +29,7 @@ from snapline.validate.sentences import (
     life_of,
     sentence,
 )
-from snapline.workload.base import Lineage, Problem
+from snapline.workload.common.base import Lineage, Problem
 from snapline.workload.lineage.oracle import KINDS, LATE, SINK
 
 LISTS = ("ids", "get_ids", "post_ids")

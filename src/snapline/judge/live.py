@@ -44,17 +44,17 @@ from snapline.ids import Millis
 from snapline.judge.following import Following, Step
 from snapline.judge.history import history_of
 from snapline.judge.lineage import LineageReport, named_rows, sentence_of
-from snapline.runtime.flows import program_of_run
-from snapline.runtime.output_rows import POSITION_BITS, View, position_label, public_view
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import OWN, spec_of
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.output_rows import POSITION_BITS, View, position_label, public_view
+from snapline.rundir.program import program_of_run
+from snapline.rundir.spec import OWN, spec_of
 from snapline.validate.causes import Cause
 from snapline.validate.columns import Ints, as_outputs
 from snapline.validate.incremental import Incremental
 from snapline.validate.judged import Judged, Witness
 from snapline.validate.sentences import TimedFault, event_of
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Lineage, Ranges
+from snapline.workload.common.base import Lineage, Ranges
 
 PATIENCE_INTERVALS: Final = 3
 """For so many checkpoint intervals what is public may lag behind what is public of other sinks."""

@@ -26,8 +26,8 @@ import numpy as np
 from snapline.batch import Batch, concat, decode
 from snapline.errors import ObjectDamaged, StorageError
 from snapline.ids import TaskId
-from snapline.runtime.output_rows import POSITION_BITS, View
-from snapline.runtime.rundir import RunDirectory
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.output_rows import POSITION_BITS, View
 from snapline.storage.codec import digest_of
 from snapline.storage.files.frames import scan, walk
 

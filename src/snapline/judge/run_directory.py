@@ -22,19 +22,19 @@ from snapline.judge.expected import judge_output
 from snapline.judge.history import History, Told, history_of, history_of_system
 from snapline.judge.lineage import LineageReport, judge_lineage
 from snapline.judge.reader import BrokenChain, read_sinks
+from snapline.judge.report_files import held_to
 from snapline.judge.tables import saved_output, saved_tables, stamped
 from snapline.judge.verdict import UNKNOWN, Answers, Verdict, verdict_of
 from snapline.protocols import PROTOCOLS
-from snapline.runtime.flows import program_of_run
-from snapline.runtime.jobs import build_job
-from snapline.runtime.output_rows import View, position_label, public_view
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import OWN, Spec, spec_of
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.job import build_job
+from snapline.rundir.output_rows import View, position_label, public_view
+from snapline.rundir.program import program_of_run
+from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.validate.causes import Cause
-from snapline.validate.files import held_to
 from snapline.validate.judged import Answer, Judged
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Problem
+from snapline.workload.common.base import Problem
 from snapline.workload.lineage.echoes import wrong_echoes
 from snapline.workload.lineage.oracle import LATE, SINK
 

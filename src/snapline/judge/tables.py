@@ -14,8 +14,8 @@ from pyarrow import parquet
 
 from snapline.batch import Batch, Schema, concat
 from snapline.errors import UsageError
-from snapline.runtime.arrow import from_arrow, kinds, to_spark
 from snapline.storage.files.places import make_directory, make_file
+from snapline.storage.parquet.arrow import from_arrow, kinds, to_spark
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from snapline.core.policy import Guarantee
 from snapline.validate.judged import PROMISES, Answer
-from snapline.workload.base import Problem
+from snapline.workload.common.base import Problem
 
 Answers: TypeAlias = Mapping[str, Answer]
 """Whether each guarantee was kept, by its name."""

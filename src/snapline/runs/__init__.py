@@ -1,1 +1,1 @@
-"""One run of Snapline's own: from a dataflow and a Spark session to a result that can be opened again."""
+"""One run: from a dataflow and a Spark session to published output, a verdict and a result."""

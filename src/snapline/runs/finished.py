@@ -15,11 +15,11 @@ from snapline.ids import TaskId, task_id
 from snapline.judge.run_directory import Judgement
 from snapline.judge.verdict import Verdict
 from snapline.protocols import PROTOCOLS
-from snapline.runtime import tables
-from snapline.runtime.results import settle
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import OWN, Spec, spec_of
-from snapline.workload.base import Problem
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.results import settle
+from snapline.rundir.spec import OWN, Spec, spec_of
+from snapline.runs import tables
+from snapline.workload.common.base import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,20 +19,20 @@ from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageE
 from snapline.ids import Millis
 from snapline.judge.history import history_of
 from snapline.judge.run_directory import Ending, judge
+from snapline.rundir.directory import RUNS, RunDirectory
+from snapline.rundir.job import build_job
+from snapline.rundir.past import read_past
+from snapline.rundir.presence import refuse_if_driven
+from snapline.rundir.program import find_program, load_flow
+from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.runs.finished import Run, write_result
-from snapline.runtime.driver import Driver, Timeouts
-from snapline.runtime.flows import find_program, load_flow
-from snapline.runtime.inject import Injector, check_executors, check_possible
-from snapline.runtime.interrupt import Interruption
-from snapline.runtime.jobs import build_job
-from snapline.runtime.past import read_past
-from snapline.runtime.presence import refuse_if_driven
-from snapline.runtime.ready import check_ready, check_workers
-from snapline.runtime.rundir import RUNS, RunDirectory
-from snapline.runtime.spark import own_session
-from snapline.runtime.spark_slots import SparkSlots
-from snapline.runtime.spec import OWN, Spec, spec_of
-from snapline.runtime.timeline import Timeline, Watcher, published_times
+from snapline.runs.interrupt import Interruption
+from snapline.runtime.driver.driver import Driver, Timeouts
+from snapline.runtime.driver.inject import Injector, check_executors, check_possible
+from snapline.runtime.driver.timeline import Timeline, Watcher, published_times
+from snapline.runtime.launch.spark import SparkSlots
+from snapline.spark.ready import check_ready, check_workers
+from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
 
 KEPT = {"yes": "kept", "no": "broken", "unknown": "kept or not, nobody knows"}

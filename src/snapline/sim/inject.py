@@ -34,11 +34,11 @@ from snapline.chaos.faults import (
     start_ms,
 )
 from snapline.chaos.strikes import Strike
-from snapline.engine.checkpoints import key_of
+from snapline.engine.slot.checkpoints import key_of
 from snapline.ids import Micros, Millis, SlotId
 from snapline.journal.entry import COORDINATOR
-from snapline.sim.process import SlotProcess
-from snapline.sim.world import Starting, World
+from snapline.sim.world.process import SlotProcess
+from snapline.sim.world.world import Starting, World
 
 RESUME_MS: Millis = 50
 """How long it takes to start a driver again."""

@@ -31,13 +31,13 @@ from snapline.errors import (
 from snapline.ids import Millis
 from snapline.journal.entry import Entry
 from snapline.protocols import PROTOCOLS, refusal
-from snapline.sim import fencing, invariants
-from snapline.sim.costs import Costs
 from snapline.sim.inject import Injector
-from snapline.sim.world import World
+from snapline.sim.watch import fencing, invariants
+from snapline.sim.world.costs import Costs
+from snapline.sim.world.world import World
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params, Size
-from snapline.workload.settings import GivenSettings, paired
+from snapline.workload.common.base import Params, Size
+from snapline.workload.common.settings import GivenSettings, paired
 
 DURATION_MS: Millis = 2_400
 PATIENCE_MS: Millis = 120_000

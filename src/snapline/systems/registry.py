@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from snapline.errors import UsageError
-from snapline.runtime.spec import OWN
-from snapline.systems.base import System
+from snapline.rundir.spec import OWN
+from snapline.systems.harness.base import System
 
 OWN_SUMMARY = "Snapline's own engine, on Spark and in the simulator"
 
@@ -25,7 +25,7 @@ class Entry:
 
 
 def _structured_streaming(**options: str) -> System:
-    from snapline.systems.structured_streaming import StructuredStreaming  # imports Spark
+    from snapline.systems.structured_streaming.adapter import StructuredStreaming  # imports Spark
 
     return StructuredStreaming(**options)
 

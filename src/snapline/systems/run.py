@@ -18,16 +18,16 @@ from snapline.chaos.strikes import Strike
 from snapline.errors import UsageError
 from snapline.judge.run_directory import Ending, judge
 from snapline.judge.verdict import Verdict
+from snapline.rundir.directory import RUNS, VERSION, RunDirectory
+from snapline.rundir.spec import Spec
+from snapline.rundir.stored_input import sources_of
 from snapline.runs.finished import write_result
-from snapline.runtime.generate import sources_of
-from snapline.runtime.rundir import RUNS, VERSION, RunDirectory
-from snapline.runtime.spec import Spec
 from snapline.storage.api import Ingress
 from snapline.storage.files.places import make_directory
-from snapline.systems.base import System, Work
-from snapline.systems.course import Course, Tell
-from snapline.systems.inject import check
-from snapline.systems.tables import tables_of
+from snapline.systems.harness.base import System, Work
+from snapline.systems.harness.course import Course, Tell
+from snapline.systems.harness.inject import check
+from snapline.systems.harness.tables import tables_of
 from snapline.workload import WORKLOADS
 
 

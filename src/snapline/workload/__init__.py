@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from snapline.errors import UsageError
 from snapline.workload.abs.query import ABS
-from snapline.workload.base import Workload
+from snapline.workload.common.base import Workload
+from snapline.workload.common.settings import GivenSettings, read_settings
 from snapline.workload.counting.query import COUNTING
 from snapline.workload.lineage.queries import MST, SST
 from snapline.workload.nexmark.queries import Q1, Q3, Q8, Q12
 from snapline.workload.nhop.query import NHOP
 from snapline.workload.reachability.query import REACHABILITY
-from snapline.workload.settings import GivenSettings, read_settings
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload

@@ -11,9 +11,9 @@ from snapline.batch import Batch
 from snapline.core.messages import END_OF_TIME
 from snapline.core.policy import Guarantee
 from snapline.dataflow.graph import deploy
-from snapline.engine.reference import reference_output
+from snapline.engine.reference.reference import reference_output
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 from snapline.workload.nexmark.oracle import SINK
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"

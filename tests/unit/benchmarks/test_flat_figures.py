@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from snapline.batch import Batch
-from snapline.dataflow.join import Join
+from snapline.dataflow.operators.join import Join
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 TIMES = np.arange(54) / 6  # nine minutes of blocks

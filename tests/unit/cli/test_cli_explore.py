@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from snapline import cli_explore
-from snapline.cli import main
+from snapline.cli import explore as cli_explore
+from snapline.cli.app import main
 from snapline.core.effects import Block, Unblock
-from snapline.engine.task import Task
+from snapline.engine.slot.task import Task
 from snapline.sim.exhaustive.search import Search
 
 

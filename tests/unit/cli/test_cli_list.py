@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from snapline.chaos.catalogue import GRAMMAR
-from snapline.cli import app
+from snapline.cli.app import app
 from snapline.protocols import PROTOCOLS
 from snapline.systems.registry import SYSTEMS
 from snapline.workload import WORKLOADS

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from snapline.cli import main
+from snapline.cli.app import main
 from snapline.sim.run import Case
 
 

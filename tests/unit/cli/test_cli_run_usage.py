@@ -6,15 +6,15 @@ from dataclasses import asdict
 
 import pytest
 
-from snapline import cli
-from snapline.cli import main
+from snapline.cli import app as cli
+from snapline.cli.app import main
 from snapline.errors import FlowFailed, UsageError
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
 from snapline.runs.finished import spec_of
-from snapline.runtime import generate
-from snapline.runtime.restart import RestartPolicy
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import Spec
+from snapline.runtime.driver.restart import RestartPolicy
+from snapline.spark import generate
 
 CYCLE = ("run", "reachability", "--protocol", "aligned")
 FLOW = """import snapline as sl

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from snapline import cli_runs
 from snapline.batch import Batch, Words
-from snapline.cli import main
+from snapline.cli import runs as cli_runs
+from snapline.cli.app import main
 from snapline.ids import TaskId
-from snapline.runtime.rundir import RunDirectory
+from snapline.rundir.directory import RunDirectory
 from snapline.storage.api import Extent, Life
 
 

@@ -9,9 +9,10 @@ import sys
 
 import pytest
 
-from snapline import cli_failure, cli_simulate
 from snapline.chaos.strikes import Strike
-from snapline.cli import main
+from snapline.cli import failure as cli_failure
+from snapline.cli import simulate as cli_simulate
+from snapline.cli.app import main
 from snapline.protocols import PROTOCOLS
 from snapline.sim.run import Case, Outcome, Violation
 from snapline.workload import WORKLOADS

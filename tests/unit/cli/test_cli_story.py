@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from snapline.cli_story import told
+from snapline.cli.terminal.story import told
 from snapline.core.effects import Commit, Rollback, Scope
 from snapline.core.events import Quiet
 from snapline.core.messages import RecoveryLine

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from snapline.cli_tables import WIDE, Cell, sweep_table
+from snapline.cli.terminal.tables import WIDE, Cell, sweep_table
 
 
 def shown(rows, width):

@@ -10,13 +10,13 @@ import pytest
 from rich.text import Text
 
 from snapline.batch import Batch
-from snapline.cli import main
-from snapline.cli_console import VisibleConsole, escape, escape_lines, visible
+from snapline.cli.app import main
+from snapline.cli.terminal.console import VisibleConsole, escape, escape_lines, visible
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
-from snapline.runtime.journal_file import JournalFile
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import Spec
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.journal_file import JournalFile
+from snapline.rundir.spec import Spec
 from snapline.sim.run import Case
 from snapline.storage.api import Extent, Life
 
@@ -155,7 +155,7 @@ def test_a_bug_is_told_without_moving_the_cursor(snapline, monkeypatch):
     def fail(*_arguments, **_options):
         raise RuntimeError(POISON)
 
-    monkeypatch.setattr("snapline.cli_runs.manage_runs", fail)
+    monkeypatch.setattr("snapline.cli.runs.manage_runs", fail)
     code, out, err = snapline("runs")
     assert (code, out) == (3, "")
     assert "RuntimeError" in err

@@ -5,10 +5,12 @@ import sys
 import pytest
 import typer.main
 
-from snapline import cli, cli_explore, cli_simulate
-from snapline.cli import main
+from snapline.cli import app as cli
+from snapline.cli import explore as cli_explore
+from snapline.cli import simulate as cli_simulate
+from snapline.cli.app import main
 from snapline.runs import run as run_module
-from snapline.runtime import generate
+from snapline.spark import generate
 
 WHOLE = ["x", "1.5", "", "-1", "99999999999999999999999"]
 SPANS = ["soon", "", "5", "-1s", "9999999h", "1.00001ms"]

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from snapline import cli_validate
-from snapline.cli import main
-from snapline.systems import judge_recorded, recorded_frames
+from snapline.cli import validate as cli_validate
+from snapline.cli.app import main
+from snapline.systems.recorded import frames as recorded_frames
+from snapline.systems.recorded import judge as judge_recorded
 from snapline.validate.causes import BREAKS, Cause
 from snapline.validate.judged import Judged
 

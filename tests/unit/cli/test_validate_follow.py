@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from snapline import cli_follow
-from snapline.cli import main
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import Spec
+from snapline.cli import follow as cli_follow
+from snapline.cli.app import main
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.spec import Spec
 from written_run import WrittenRun
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from snapline.batch import Batch, concat
-from snapline.cli import main
+from snapline.cli.app import main
 from snapline.dataflow.graph import deploy
-from snapline.engine.reference import reference_output
+from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.judge.tables import Tables
-from snapline.runtime.flows import find_program
-from snapline.runtime.journal_file import JournalFile
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import Spec
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.journal_file import JournalFile
+from snapline.rundir.program import find_program
+from snapline.rundir.spec import Spec
 from snapline.storage.api import Extent, Life
 from snapline.workload import WORKLOADS
 

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from snapline.batch import Batch, decode, encode
-from snapline.dataflow.operator import Capture, Operator, Outputs
+from snapline.dataflow.operators.operator import Capture, Operator, Outputs
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snapline.batch import Batch, Varlen, Words, encode
-from snapline.dataflow.columns import Rows
+from snapline.dataflow.state.columns import Rows
 from snapline.errors import UsageError
 
 ROW = st.tuples(

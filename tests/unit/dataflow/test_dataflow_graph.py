@@ -17,7 +17,7 @@ from snapline.dataflow.graph import (
     deploy,
 )
 from snapline.dataflow.logical import Graph
-from snapline.dataflow.operator import Operator
+from snapline.dataflow.operators.operator import Operator
 from snapline.durations import millis
 from snapline.errors import GraphError, UsageError
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snapline.batch import Batch, Varlen, Words
-from snapline.dataflow import state as state_module
-from snapline.dataflow.state import KeyedState
+from snapline.dataflow.state import keyed_state as state_module
+from snapline.dataflow.state.keyed_state import KeyedState
 
 TEXT = st.sampled_from(["", "a", "b", "aa", "ab", "ba", "\0", "ä"])
 PAIRS = st.lists(st.tuples(TEXT, st.integers(0, 3)), min_size=1, max_size=40)

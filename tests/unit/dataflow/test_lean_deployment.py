@@ -6,9 +6,9 @@ from snapline.batch import Batch
 from snapline.core.policy import FaultTolerance
 from snapline.dataflow.chain import Chain, owner_of
 from snapline.dataflow.graph import Dataflow, deploy
-from snapline.dataflow.join import Join
 from snapline.dataflow.logical import OperatorContext
-from snapline.dataflow.operator import Capture, Operator
+from snapline.dataflow.operators.join import Join
+from snapline.dataflow.operators.operator import Capture, Operator
 from snapline.dataflow.partition import split
 
 

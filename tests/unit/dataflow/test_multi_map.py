@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snapline.batch import Batch, encode
-from snapline.dataflow.multi_map import MultiMap
-from snapline.dataflow.table import EMPTY, SlotTable
+from snapline.dataflow.state.multi_map import MultiMap
+from snapline.dataflow.state.slot_table import EMPTY, SlotTable
 
 KEYS = st.lists(st.integers(0, 9) | st.just(EMPTY), min_size=1, max_size=40)
 REMOVED = st.lists(st.integers(0, 30), max_size=8)

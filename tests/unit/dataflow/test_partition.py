@@ -16,10 +16,10 @@ from snapline.dataflow.partition import (
     Forward,
     Route,
     Routing,
-    hash_columns,
     split,
     targets_of,
 )
+from snapline.dataflow.state.hashing import hash_columns
 from snapline.ids import ChannelId, TaskId
 
 
@@ -112,7 +112,7 @@ def test_more_tasks_than_a_byte_can_name_are_no_problem():
 def test_the_hash_is_the_same_in_every_process():
     """Pinned: a snapshot of one release is read by the next, in another process."""
     program = (
-        "from snapline.batch import *; from snapline.dataflow.partition import *;"
+        "from snapline.batch import *; from snapline.dataflow.state.hashing import *;"
         "b = Batch.of(i=[1, -7], s=['x', 'snapline'], f=[0.5, 2.0]);"
         "print([hash_columns([b[c]]).tolist() for c in 'isf'])"
     )

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.dataflow.table import _ODD, EMPTY, Groups, SlotTable, occurrences
+from snapline.dataflow.state.slot_table import _ODD, EMPTY, Groups, SlotTable, occurrences
 
 KEYS = st.integers(-3, 40) | st.sampled_from([EMPTY, EMPTY + 1, 2**63 - 1])
 BATCHES = st.lists(st.lists(KEYS, min_size=1, max_size=60), max_size=8)

@@ -21,11 +21,11 @@ from operator_models import (
 )
 
 from snapline.batch import Batch, Words
-from snapline.dataflow.aggregate import Plan, WindowAggregate
-from snapline.dataflow.fold import Count, Fold
-from snapline.dataflow.join import Join, WindowJoin
-from snapline.dataflow.window import Tumbling
-from snapline.dataflow.window_count import WindowCount
+from snapline.dataflow.operators.aggregate import Plan, WindowAggregate
+from snapline.dataflow.operators.fold import Count, Fold
+from snapline.dataflow.operators.join import Join, WindowJoin
+from snapline.dataflow.operators.window import Tumbling
+from snapline.dataflow.operators.window_count import WindowCount
 
 TIMES = st.integers(0, 60)
 KEYS = {

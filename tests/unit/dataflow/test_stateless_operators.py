@@ -3,8 +3,8 @@
 import numpy as np
 
 from snapline.batch import Batch
-from snapline.dataflow.operator import Operator
-from snapline.dataflow.stateless import Filter, Map, MapRecords
+from snapline.dataflow.operators.operator import Operator
+from snapline.dataflow.operators.stateless import Filter, Map, MapRecords
 
 BATCH = Batch.of(a=[1, 2, 3], s=["x", "y", "z"])
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from operator_models import WindowModel, check, pick, plain, stories
 
 from snapline.batch import Batch, Words
-from snapline.dataflow.aggregate import Plan, WindowAggregate
-from snapline.dataflow.cogroup import Pairing, Side, WindowCogroup
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.window import Tumbling
+from snapline.dataflow.operators.aggregate import Plan, WindowAggregate
+from snapline.dataflow.operators.cogroup import Pairing, Side, WindowCogroup
+from snapline.dataflow.operators.window import Tumbling
 from snapline.errors import GraphError, UsageError
-from snapline.workload.own import generated
+from snapline.workload.common.own import generated
 
 KEYS = {
     "int": st.integers(0, 3) | st.integers(0, 200),

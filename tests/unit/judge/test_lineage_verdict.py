@@ -8,7 +8,7 @@ from snapline.core.policy import Guarantee
 from snapline.judge.lineage import judge_lineage
 from snapline.validate.causes import Cause
 from snapline.validate.sentences import TimedFault
-from snapline.workload.base import Lineage
+from snapline.workload.common.base import Lineage
 
 NOTHING = Batch({}, 0)
 KILL = TimedFault("kill slot=1 at=25ms", 25, 30)

@@ -13,7 +13,7 @@ from snapline.judge.following import Following
 from snapline.judge.live import PATIENCE_INTERVALS, LiveJudge, live_judge
 from snapline.judge.reader import read_sinks
 from snapline.judge.run_directory import Ending, Question, judge
-from snapline.runtime.output_rows import public_view
+from snapline.rundir.output_rows import public_view
 from snapline.validate.causes import Cause
 from snapline.validate.incremental import Incremental
 from written_run import INTERVAL_MS, WINDOW_MS, WrittenRun

@@ -10,8 +10,8 @@ from snapline.batch import Batch
 from snapline.errors import ObjectDamaged
 from snapline.ids import TaskId
 from snapline.judge.reader import BrokenChain, read_sinks
-from snapline.runtime.output_rows import POSITION_BITS, position_label, walk_output
-from snapline.runtime.rundir import RunDirectory
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.output_rows import POSITION_BITS, position_label, walk_output
 from snapline.storage.api import Extent, Life
 from snapline.storage.codec import digest_of
 

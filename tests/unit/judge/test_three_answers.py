@@ -4,7 +4,7 @@ import pytest
 
 from snapline.core.policy import Guarantee
 from snapline.judge.verdict import UNKNOWN, Verdict, verdict_of
-from snapline.workload.verdict import Findings
+from snapline.workload.oracles.verdict import Findings
 
 MOST, LEAST, EXACTLY = "at-most-once", "at-least-once", "exactly-once"
 

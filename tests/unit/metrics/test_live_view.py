@@ -8,13 +8,13 @@ import pytest
 from metric_runs import happened, second
 from rich.console import Console
 
-from snapline.cli_live import describe, latency, size, sparkline, watching_run
-from snapline.cli_summary import print_phases, print_summary, summary
+from snapline.cli.terminal.live import describe, latency, size, sparkline, watching_run
+from snapline.cli.terminal.summary import print_phases, print_summary, summary
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.judge.verdict import Verdict
 from snapline.metrics.figures import figures_of
 from snapline.metrics.second import Volume
-from snapline.runtime.rundir import RunDirectory
+from snapline.rundir.directory import RunDirectory
 
 CALM = {"epoch": 2, "checkpoints": 16, "lines": 4, "volume": Volume(wire=3_400_000, log=12)}
 LINE = {"stored": 16, "skipped": 2, "back_s": 1.25, "back_records": 4200}

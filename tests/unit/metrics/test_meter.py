@@ -9,7 +9,7 @@ from snapline.engine.shell import Ticket
 from snapline.ids import ChannelId, TaskId
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.second import Volume
-from snapline.runtime.meter import Meter, backlog
+from snapline.runtime.slot.meter import Meter, backlog
 
 A, B = TaskId("a/0"), TaskId("b/0")
 
@@ -45,7 +45,7 @@ def test_a_pulse_carries_what_was_done_since_the_last_one():
 
 
 def test_latency_is_counted_however_much_is_written_between_two_pulses(monkeypatch):
-    monkeypatch.setattr("snapline.runtime.meter.AGES_MAX", 5)
+    monkeypatch.setattr("snapline.runtime.slot.meter.AGES_MAX", 5)
     meter = Meter()
     for at_ms in range(4):
         meter.wrote(Batch.of(time=[at_ms] * 3), now_us=at_ms * 1000 + 7)

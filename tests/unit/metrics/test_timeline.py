@@ -11,8 +11,8 @@ from snapline.journal.entry import COORDINATOR, Handled, Happened
 from snapline.metrics.figures import figures_of
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.second import Volume
-from snapline.runtime.timeline import Timeline
-from snapline.runtime.words import Pulse
+from snapline.runtime.driver.timeline import Timeline
+from snapline.runtime.wire.control_messages import Pulse
 
 A = TaskId("a/0")
 SECOND = 1_000_000

@@ -35,7 +35,7 @@ from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine
 from snapline.core.topology import Channel, Topology
 from snapline.ids import INITIAL, ChannelId, TaskId, first_checkpoint
 from snapline.journal.entry import COORDINATOR, Handled, Happened, Stamped
-from snapline.report.spacetime import draw, interesting_window
+from snapline.report.spacetime.draw import draw, interesting_window
 
 SVG = "{http://www.w3.org/2000/svg}"
 P, Q = TaskId("p/0"), TaskId("q/1")
@@ -434,7 +434,7 @@ def test_the_drawing_does_not_depend_on_the_hash_seed():
     program = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from toy_journal import toy_run\n"
-        "from snapline.report.spacetime import draw\n"
+        "from snapline.report.spacetime.draw import draw\n"
         "entries, topology = toy_run(markers=True)\n"
         "sys.stdout.write(draw(entries, topology, title='t'))\n"
     )

@@ -6,9 +6,9 @@ import pytest
 
 import snapline as sl
 from snapline.errors import UsageError
+from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
 from snapline.runs.run import run
-from snapline.runtime.spec import Spec
 
 SOUND = {"flow": "q12", "protocol": "aligned"}
 

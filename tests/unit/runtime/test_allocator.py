@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import numpy as np
-from snapline.runtime.allocator import give_memory_back
+from snapline.runtime.slot.allocator import give_memory_back
 
 def rss_mb():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 / 1e6

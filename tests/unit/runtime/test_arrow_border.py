@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from snapline.batch import Batch, Varlen, Words
 from snapline.errors import UsageError
-from snapline.runtime.arrow import (
+from snapline.storage.parquet.arrow import (
     arrow_schema,
     from_arrow,
     kinds,

@@ -8,7 +8,7 @@ import pytest
 from snapline.engine.shell import Ticket
 from snapline.errors import ObjectMissing, StorageError, StoreUnavailable
 from snapline.ids import TaskId
-from snapline.runtime.background import Background
+from snapline.runtime.slot.background import Background
 from snapline.storage.memory import MemoryStore
 
 WAIT_S = 120

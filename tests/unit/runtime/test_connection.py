@@ -13,8 +13,8 @@ import time
 import pytest
 from transport_pairs import SECRET, Recorder, net, number_of, numbered
 
-import snapline.runtime.connection
-from snapline.runtime.framing import HEAD, MAGIC, VERSION, WORD, Packet, WireError, packet
+import snapline.net.connection
+from snapline.net.framing import HEAD, MAGIC, VERSION, WORD, Packet, WireError, packet
 
 
 @pytest.fixture
@@ -161,8 +161,8 @@ def test_sent_frames_leave_together_when_the_loop_polls(world):
 
 CHILD = """
 import socket, sys
-from snapline.runtime.handshake import Dialer
-from snapline.runtime.framing import WORD, packet
+from snapline.net.handshake import Dialer
+from snapline.net.framing import WORD, packet
 port, secret = int(sys.argv[1]), bytes.fromhex(sys.argv[2])
 sock = socket.create_connection(("127.0.0.1", port))
 side = Dialer(secret)
@@ -230,7 +230,7 @@ def test_a_reset_is_told_once_also_while_output_waits(world):
 def test_what_was_said_before_a_connection_broke_is_heard_although_sending_fails_first(
     world, monkeypatch
 ):
-    monkeypatch.setattr(snapline.runtime.connection, "_LAST_WORDS_S", 0.05)
+    monkeypatch.setattr(snapline.net.connection, "_LAST_WORDS_S", 0.05)
     one, ours, two, _ = world.pair()
     two.send(numbered(42))
     two.flush()
@@ -248,7 +248,7 @@ def test_what_was_said_before_a_connection_broke_is_heard_although_sending_fails
 
 
 def test_a_connection_on_which_only_sending_fails_is_lost_too(world, monkeypatch):
-    monkeypatch.setattr(snapline.runtime.connection, "_LAST_WORDS_S", 0.05)
+    monkeypatch.setattr(snapline.net.connection, "_LAST_WORDS_S", 0.05)
     one, ours, _, theirs = world.pair()
     real = one._sock
 

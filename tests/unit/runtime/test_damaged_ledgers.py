@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snapline.engine.ledger import (
+from snapline.engine.coordinator.ledger import (
     WHOLE_EVERY,
     WINDOW,
     Evidence,
@@ -18,7 +18,7 @@ from snapline.engine.ledger import (
     read_last,
 )
 from snapline.errors import ObjectDamaged, ObjectMissing, RunDamaged, StoreUnavailable, UsageError
-from snapline.runtime.past import public_rows, read_past
+from snapline.rundir.past import public_rows, read_past
 from snapline.storage.codec import digest_of
 from snapline.storage.memory import MemoryOutlet, MemoryStore
 from written_ledger import Coordinator, WrittenLedger

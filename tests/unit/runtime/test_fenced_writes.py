@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from snapline.engine.ledger import Evidence, newest_decision
+from snapline.engine.coordinator.ledger import Evidence, newest_decision
 from snapline.engine.shell import Ticket
 from snapline.errors import (
     Deposed,
@@ -18,14 +18,14 @@ from snapline.errors import (
     StoreUnavailable,
     UsageError,
 )
-from snapline.runtime import decisions as module
-from snapline.runtime import presence, results
-from snapline.runtime.decisions import Decisions
-from snapline.runtime.past import read_past
-from snapline.runtime.presence import Presence, refuse_if_driven
-from snapline.runtime.results import settle
-from snapline.runtime.tenure import Tenure
-from snapline.storage.files import FileStore
+from snapline.rundir import presence, results
+from snapline.rundir.past import read_past
+from snapline.rundir.presence import Presence, refuse_if_driven
+from snapline.rundir.results import settle
+from snapline.runtime.driver import decisions as module
+from snapline.runtime.driver.decisions import Decisions
+from snapline.runtime.driver.tenure import Tenure
+from snapline.storage.files.store import FileStore
 from written_ledger import WrittenLedger
 
 MINE = {"kept": "yes", "because": "all is well", "problem": None, "rows": {"b": 9}}

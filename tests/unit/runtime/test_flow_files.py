@@ -4,8 +4,8 @@ import pytest
 
 import snapline as sl
 from snapline.errors import UsageError
-from snapline.runtime.flows import load_flow, program_of_run
-from snapline.runtime.spec import Spec
+from snapline.rundir.program import load_flow, program_of_run
+from snapline.rundir.spec import Spec
 
 GOOD = """
 import snapline as sl

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.runtime.frame_buffer import FrameBuffer
-from snapline.runtime.framing import HEAD, MAGIC, VERSION, WORD, WireError, packet
+from snapline.net.frame_buffer import FrameBuffer
+from snapline.net.framing import HEAD, MAGIC, VERSION, WORD, WireError, packet
 
 SIZES = st.sampled_from([0, 8, 24, 32, 40, 256, 1000, 1024, 1032, 5000])
 

@@ -8,11 +8,12 @@ from dataclasses import asdict, replace
 import pytest
 
 from snapline.batch import concat
-from snapline.cli import main
+from snapline.cli.app import main
 from snapline.errors import ObjectDamaged, UsageError
-from snapline.runtime import generate
-from snapline.runtime.parquet_ingress import ParquetIngress
-from snapline.workload.base import Params
+from snapline.rundir.stored_input import FORMATS, VERSION, sources_of, stored_input
+from snapline.spark import generate
+from snapline.storage.parquet.ingress import ParquetIngress
+from snapline.workload.common.base import Params
 
 PARAMS = Params(seed=5, partitions=3, records=50, duration_ms=1_000)
 
@@ -26,7 +27,7 @@ def small(monkeypatch):
 
 def store(directory, workload, form, params=PARAMS):
     """What the Spark job does, in one process."""
-    sources = generate.sources_of(workload, params)
+    sources = sources_of(workload, params)
     sizes = {}
     for name, source in sources.items():
         (directory / name).mkdir(parents=True)
@@ -34,7 +35,7 @@ def store(directory, workload, form, params=PARAMS):
         written = {p: json.loads(generate.write_piece(source, p, directory, form)) for p in pieces}
         sizes[name] = generate._complete(name, source, written, directory, form)
     described = {
-        "version": generate.VERSION,
+        "version": VERSION,
         "workload": workload,
         "format": form,
         "sources": sizes,
@@ -48,11 +49,11 @@ def everything(ingress):
     return concat([ingress.read(p, 0, ingress.end(p)) for p in range(ingress.partitions)])
 
 
-@pytest.mark.parametrize("form", generate.FORMATS)
+@pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("workload", ["q12", "q3", "q8", "reachability", "sst", "mst"])
 def test_what_was_stored_is_read_back_as_it_was_generated(tmp_path, small, workload, form):
     sources = store(tmp_path, workload, form)
-    back = generate.stored_input(tmp_path)
+    back = stored_input(tmp_path)
     assert (back.workload, back.params, set(back.sources)) == (workload, PARAMS, set(sources))
     for name, source in sources.items():
         back.sources[name].read(0, 0, 1)  # so that a file is open, which must stay behind
@@ -67,17 +68,17 @@ def test_what_was_stored_is_read_back_as_it_was_generated(tmp_path, small, workl
 def test_a_stored_input_keeps_its_size_and_skew(tmp_path, small):
     hot = replace(PARAMS, full=True, hot=30, hot_ms=400)
     sources = store(tmp_path, "q12", "log", hot)
-    back = generate.stored_input(tmp_path)
+    back = stored_input(tmp_path)
     assert back.params == hot
     assert everything(back.sources["bids"]) == sources["bids"].everything()
 
 
-@pytest.mark.parametrize("form", generate.FORMATS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_a_stored_input_keeps_its_settings_and_its_watermarks(tmp_path, small, form):
     """Its records could tell a better watermark, under which nothing is late."""
     given = replace(PARAMS, settings=(("bound", 30), ("disorder", 400), ("resources", 3)))
     sources = store(tmp_path, "mst", form, given)
-    back = generate.stored_input(tmp_path)
+    back = stored_input(tmp_path)
     assert back.params == given
     for name, source in sources.items():
         opened = pickle.loads(pickle.dumps(back.sources[name]))
@@ -107,26 +108,26 @@ def test_an_input_that_lost_a_file_or_records_is_refused(tmp_path, small):
     last = tmp_path / "bids" / "part-00001-000002.parquet"
     last.unlink()
     with pytest.raises(UsageError, match="has not the 150 records"):
-        generate.stored_input(tmp_path)
+        stored_input(tmp_path)
     (tmp_path / "bids" / "part-00001-000000.parquet").unlink()
     with pytest.raises(UsageError, match="files of partition 1 are missing"):
-        generate.stored_input(tmp_path)
+        stored_input(tmp_path)
 
 
 def test_a_damaged_parquet_file_is_called_so(tmp_path, small):
     store(tmp_path, "q12", "parquet")
     (tmp_path / "bids" / "part-00001-000000.parquet").write_bytes(b"PAR1 no PAR1")
     with pytest.raises(ObjectDamaged, match="part-00001-000000"):
-        generate.stored_input(tmp_path)
+        stored_input(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"version": 1}', '{"version": 9, "format": "log"}'])
 def test_a_directory_that_is_no_input_is_refused(tmp_path, text):
     with pytest.raises(UsageError, match="holds no input: 'snapline generate' makes one"):
-        generate.stored_input(tmp_path)
+        stored_input(tmp_path)
     (tmp_path / "input.json").write_text(text)
     with pytest.raises(UsageError, match=r"damaged|another version"):
-        generate.stored_input(tmp_path)
+        stored_input(tmp_path)
 
 
 def test_a_partition_without_records_still_has_its_file(tmp_path):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.runtime.framing import WireError
-from snapline.runtime.handshake import Acceptor, Dialer, new_secret
+from snapline.net.framing import WireError
+from snapline.net.handshake import Acceptor, Dialer, new_secret
 
 SECRET = b"s" * 32
 OTHER = b"o" * 32

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from snapline.journal.codec import read
 from snapline.journal.entry import Happened
-from snapline.runtime.journal_file import JournalFile
+from snapline.rundir.journal_file import JournalFile
 
 
 @contextmanager

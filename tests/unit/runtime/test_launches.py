@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
-from snapline.runtime.launches import Launches
-from snapline.runtime.registered import Roster, Timeouts
-from snapline.runtime.restart import Failure, RestartPolicy, RestartStrategy
+from snapline.runtime.driver.launches import Launches
+from snapline.runtime.driver.restart import Failure, RestartPolicy, RestartStrategy
+from snapline.runtime.driver.roster import Roster, Timeouts
 
 
 class Clock:

@@ -7,10 +7,10 @@ import pytest
 from transport_pairs import SECRET, Recorder, net, number_of, numbered
 
 from snapline.errors import UsageError
-from snapline.runtime.framing import WORD, packet
-from snapline.runtime.handshake import Dialer
-from snapline.runtime.listener import is_here
-from snapline.runtime.transport import Listener, Loop, dial
+from snapline.net.framing import WORD, packet
+from snapline.net.handshake import Dialer
+from snapline.net.listener import is_here
+from snapline.net.transport import Listener, Loop, dial
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from snapline.runtime.loop import Loop
+from snapline.net.loop import Loop
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import snapline as sl
-from snapline.cli import main
+from snapline.cli.app import main
 from snapline.errors import UsageError
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import Spec
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.spec import Spec
 
 FLOW = """
 import snapline as sl

@@ -16,16 +16,16 @@ from snapline.ids import ChannelId, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.judge.tables import Tables
 from snapline.protocols import PROTOCOLS
-from snapline.runtime.generate import Piece, _draft, write_piece
-from snapline.runtime.journal_file import JournalFile
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.slot_process import SlotProcess, SlotSpec
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.journal_file import JournalFile
+from snapline.runtime.slot.process import SlotProcess, SlotSpec
+from snapline.spark.generate import Piece, _draft, write_piece
 from snapline.storage.api import Extent, Life
 from snapline.storage.files.ingress import write_ingress
-from snapline.systems.file_input import FileInput
-from snapline.systems.processes import Group
+from snapline.systems.harness.file_input import FileInput
+from snapline.systems.harness.processes import Group
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 
 ROWS = Batch.of(id=[1, 2], time=[0, 1])
 

@@ -9,7 +9,7 @@ import pytest
 
 from snapline.chaos.faults import parse
 from snapline.errors import UsageError
-from snapline.runtime.proxy import Proxy
+from snapline.net.proxy import Proxy
 
 PATIENCE_S = 60
 

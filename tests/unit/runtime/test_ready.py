@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from snapline.errors import NoSpark, SnaplineError, UsageError
-from snapline.runtime import ready
-from snapline.runtime.place import check_place
-from snapline.runtime.ready import check_cores, check_session, check_version, cores_of
-from snapline.runtime.spec import Spec
+from snapline.rundir.place import check_place
+from snapline.rundir.spec import Spec
+from snapline.spark import ready
+from snapline.spark.ready import check_cores, check_session, check_version, cores_of
 
 
 @pytest.mark.parametrize(

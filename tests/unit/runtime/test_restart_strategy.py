@@ -3,7 +3,7 @@
 import pytest
 
 from snapline.errors import OperatorFailed
-from snapline.runtime.restart import Failure, GivenUp, RestartPolicy, RestartStrategy
+from snapline.runtime.driver.restart import Failure, GivenUp, RestartPolicy, RestartStrategy
 
 KILLED = "killed by signal 9"
 

@@ -10,10 +10,10 @@ import pytest
 from snapline.batch import Batch
 from snapline.errors import ObjectDamaged, StoreUnavailable, UsageError
 from snapline.ids import TaskId
-from snapline.runtime.generate import stored_input
-from snapline.runtime.journal_file import JournalFile
-from snapline.runtime.rundir import VERSION, RunDirectory, remove_run
-from snapline.runtime.spec import Spec, spec_of
+from snapline.rundir.directory import VERSION, RunDirectory, remove_run
+from snapline.rundir.journal_file import JournalFile
+from snapline.rundir.spec import Spec, spec_of
+from snapline.rundir.stored_input import stored_input
 from snapline.storage.api import Life
 from snapline.storage.files.frames import Appender
 from snapline.storage.files.ingress import FileIngress, Segment, describe_ingress, write_ingress

@@ -9,18 +9,18 @@ import pytest
 
 from snapline.batch import Batch
 from snapline.errors import RunDamaged, UsageError
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.inputs import identity_of
+from snapline.rundir.job import build_job
+from snapline.rundir.program import find_program
+from snapline.rundir.spec import Spec, spec_of
+from snapline.rundir.stored_input import DESCRIPTION, VERSION, sources_of
 from snapline.runs.run import check_resume
-from snapline.runtime.flows import find_program
-from snapline.runtime.generate import DESCRIPTION, VERSION, sources_of
-from snapline.runtime.inputs import identity_of
-from snapline.runtime.jobs import build_job
-from snapline.runtime.parquet_ingress import ParquetIngress, write_part
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.spec import Spec, spec_of
 from snapline.storage.files.ingress import FileIngress, write_ingress
 from snapline.storage.memory import ListIngress
-from snapline.workload.base import Params
-from snapline.workload.generated import GeneratedFeed, Recorded
+from snapline.storage.parquet.ingress import ParquetIngress, write_part
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import GeneratedFeed, Recorded
 from snapline.workload.nexmark.model import bids
 from written_ledger import Coordinator
 

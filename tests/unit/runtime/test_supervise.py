@@ -8,15 +8,15 @@ import time
 
 import pytest
 
-from snapline.runtime.supervise import kills_driver
+from snapline.runs.supervise import kills_driver
 
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
 from snapline.journal.entry import COORDINATOR, Happened
-from snapline.runtime.journal_file import JournalFile
-from snapline.runtime.rundir import RunDirectory
-from snapline.runtime.supervise import in_children
+from snapline.rundir.journal_file import JournalFile
+from snapline.rundir.directory import RunDirectory
+from snapline.runs.supervise import in_children
 
 directory = RunDirectory.create(Path(sys.argv[1]), "q12", "aligned", {})
 (directory.path / "journal").mkdir()

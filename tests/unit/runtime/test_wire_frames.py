@@ -12,7 +12,7 @@ from snapline.batch import Batch, Varlen, Words, bytes_of
 from snapline.core.messages import Marker, Message
 from snapline.engine.control import Credit, Frame
 from snapline.ids import ChannelId
-from snapline.runtime.framing import (
+from snapline.net.framing import (
     CREDIT,
     HEAD,
     MARKER,
@@ -21,7 +21,7 @@ from snapline.runtime.framing import (
     WireError,
     read_head,
 )
-from snapline.runtime.wire import Wire
+from snapline.runtime.wire.codec import Wire
 
 CHANNELS = [ChannelId(f"a/{k}>b/{k}#größe") for k in range(5)]
 WIRE = Wire(CHANNELS)

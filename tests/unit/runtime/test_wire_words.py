@@ -14,11 +14,11 @@ from snapline.core.messages import CheckpointMeta
 from snapline.engine import control
 from snapline.ids import ChannelId, TaskId
 from snapline.metrics.second import Volume
+from snapline.net.framing import HEAD, WORD, WireError
 from snapline.recovery.replay import Origin, ReplayPart
-from snapline.runtime import words
-from snapline.runtime.forms import INT, record
-from snapline.runtime.framing import HEAD, WORD, WireError
-from snapline.runtime.wire import Wire
+from snapline.runtime.wire import control_messages as words
+from snapline.runtime.wire.codec import Wire
+from snapline.runtime.wire.forms import INT, record
 
 CHANNEL = ChannelId("bids/0>count/1#größe")
 TASK = TaskId("count/1")

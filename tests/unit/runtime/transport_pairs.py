@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from snapline.runtime.framing import WORD, Packet, packet
-from snapline.runtime.handshake import Dialer
-from snapline.runtime.transport import Connection, Listener, Loop, dial
+from snapline.net.framing import WORD, Packet, packet
+from snapline.net.handshake import Dialer
+from snapline.net.transport import Connection, Listener, Loop, dial
 
 SECRET = b"s" * 32
 PATIENCE_S = 60.0

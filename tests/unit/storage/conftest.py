@@ -3,7 +3,10 @@
 import pytest
 from storage_harness import FileHarness, MemoryHarness
 
-from snapline.storage.files import FileLogs, FileOutlet, FileStore, Trouble, TroubledStore
+from snapline.storage.files.log import FileLogs
+from snapline.storage.files.outlet import FileOutlet
+from snapline.storage.files.store import FileStore
+from snapline.storage.files.trouble import Trouble, TroubledStore
 from snapline.storage.memory import MemoryLogs, MemoryOutlet, MemoryStore
 
 FORMS = ("memory", "files", "tiny-segments")

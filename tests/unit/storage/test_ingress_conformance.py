@@ -11,12 +11,12 @@ from ingress_conformance import check_ingress
 from snapline.batch import Batch, Words, concat
 from snapline.core.messages import END_OF_TIME
 from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
-from snapline.runtime.parquet_ingress import ParquetIngress, write_part
 from snapline.storage.blocks import Block, BlockIngress
-from snapline.storage.files import FileIngress, write_ingress
+from snapline.storage.files.ingress import FileIngress, write_ingress
 from snapline.storage.memory import ListIngress, Timetable
-from snapline.workload.base import Params
-from snapline.workload.generated import Generated, draw
+from snapline.storage.parquet.ingress import ParquetIngress, write_part
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import Generated, draw
 
 
 def batch(times):

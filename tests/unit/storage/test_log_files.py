@@ -9,7 +9,7 @@ from storage_harness import CHANNEL, OTHER, life, message, seqs, spy_on_fsync
 from snapline.batch import Batch
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUnavailable
-from snapline.storage.files import FileLogs
+from snapline.storage.files.log import FileLogs
 
 
 def write(directory, lives, segment_bytes=64 << 20):

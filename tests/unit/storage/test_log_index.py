@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from storage_harness import CHANNEL, OTHER, life, message, seqs
 
 from snapline.errors import ObjectDamaged, ObjectMissing
-from snapline.storage.files import FileLogs, log
+from snapline.storage.files import log
+from snapline.storage.files.log import FileLogs
 from snapline.storage.files.log_index import read_index
 
 STEPS = st.lists(

@@ -7,7 +7,7 @@ from snapline.batch import Batch
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import task_id
 from snapline.storage.api import Extent
-from snapline.storage.files import FileOutlet
+from snapline.storage.files.outlet import FileOutlet
 from snapline.storage.memory import MemoryOutlet
 
 SINK = task_id("out", 0)

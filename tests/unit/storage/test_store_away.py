@@ -3,7 +3,7 @@
 import pytest
 
 from snapline.errors import ObjectMissing, StoreUnavailable
-from snapline.storage.files import FileStore
+from snapline.storage.files.store import FileStore
 
 
 def test_while_its_directory_is_away_no_call_succeeds_and_none_makes_it_anew(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from storage_harness import race
 
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
-from snapline.storage.files import FileStore
+from snapline.storage.files.store import FileStore
 from snapline.storage.memory import MemoryStore
 
 

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from snapline.errors import StoreUnavailable
-from snapline.storage.files import FileStore, Trouble, TroubledStore
+from snapline.storage.files.store import FileStore
+from snapline.storage.files.trouble import Trouble, TroubledStore
 
 LONG_MS = 60_000
 

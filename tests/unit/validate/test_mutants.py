@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from mutants import MUTANTS, UNTOUCHED, cases
 
 from snapline.validate.causes import Cause
 from snapline.validate.check import judge, judge_cases
-from snapline.validate.mutants import MUTANTS, UNTOUCHED, cases
 
 
 @pytest.mark.parametrize(("count", "posts"), [(7_000, True), (3_000, False)])

@@ -8,8 +8,15 @@ import pytest
 
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
+from snapline.judge.report_files import (
+    Report,
+    report_of,
+    to_json,
+    to_junit,
+    write_json,
+    write_junit,
+)
 from snapline.validate.causes import Cause
-from snapline.validate.files import Report, report_of, to_json, to_junit, write_json, write_junit
 from snapline.validate.judged import PROMISES, Judged, Witness
 from snapline.validate.sentences import sentence
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from snapline.core.policy import Guarantee
-from snapline.workload.generated import label
+from snapline.workload.common.generated import label
 from snapline.workload.nhop import model as nhop
+from snapline.workload.oracles.verdict import Findings, judge_rows, rows_of
 from snapline.workload.reachability import model as reachability
-from snapline.workload.verdict import Findings, judge_rows, rows_of
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections import Counter
 from functools import partial
 
 from snapline.workload.abs.model import unpacked
+from snapline.workload.common.generated import label
 from snapline.workload.counting.model import records
-from snapline.workload.generated import label
 from snapline.workload.nexmark import model, oracle
-from snapline.workload.verdict import Findings, judge_rows, rows_of
+from snapline.workload.oracles.verdict import Findings, judge_rows, rows_of
 
 
 def judge_counts(findings, inputs, rows, describe):

@@ -11,7 +11,7 @@ from snapline.dataflow.partition import ByKey, targets_of
 from snapline.workload import WORKLOADS
 from snapline.workload.abs import query
 from snapline.workload.abs.model import STAGES, records, unpacked
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 
 ABS = WORKLOADS["abs"]
 PARAMS = Params(seed=5, records=40)

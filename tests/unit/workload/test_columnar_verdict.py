@@ -12,9 +12,9 @@ from plain_verdict import PLAIN
 from snapline.batch import Batch, Varlen, Words, concat
 from snapline.core.policy import Guarantee
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
-from snapline.workload.codes import UNKNOWN, Codes, same_rows
-from snapline.workload.verdict import LIMIT
+from snapline.workload.common.base import Params
+from snapline.workload.oracles.codes import UNKNOWN, Codes, same_rows
+from snapline.workload.oracles.verdict import LIMIT
 
 PARAMS = Params(seed=4, partitions=2, records=80)
 

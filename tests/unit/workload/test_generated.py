@@ -7,9 +7,9 @@ import pytest
 
 from snapline.batch import Batch, concat
 from snapline.core.messages import END_OF_TIME
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import draw, label
 from snapline.workload.counting.model import records
-from snapline.workload.generated import draw, label
 from snapline.workload.lineage.model import gets, posts
 from snapline.workload.nexmark import model as nexmark
 from snapline.workload.nhop.model import edges

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 from snapline.workload.nhop import model as nhop
 from snapline.workload.nhop.oracle import walks_of
 from snapline.workload.reachability import model as reachability

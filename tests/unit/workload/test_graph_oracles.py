@@ -11,12 +11,12 @@ from interleaver import run
 from snapline.batch import Batch, Varlen, concat
 from snapline.core.policy import Guarantee
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
-from snapline.workload.generated import label
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import label
 from snapline.workload.nhop import model as nhop_model
 from snapline.workload.nhop import oracle as nhop
+from snapline.workload.oracles.verdict import LIMIT
 from snapline.workload.reachability import oracle as reachability
-from snapline.workload.verdict import LIMIT
 
 PARAMS = Params(seed=5, records=40)
 LARGER = Params(seed=2, partitions=2, records=300, duration_ms=5_000)

@@ -11,9 +11,9 @@ from interleaver import run
 from snapline.batch import Batch
 from snapline.core.messages import END_OF_TIME
 from snapline.core.policy import Guarantee
-from snapline.dataflow.multi_map import MultiMap
+from snapline.dataflow.state.multi_map import MultiMap
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 from snapline.workload.nhop import query as nhop
 from snapline.workload.nhop.buckets import Buckets, Stretches
 from snapline.workload.reachability import living

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import draw, heated, next_of
 from snapline.workload.counting.model import KEYS, KEYS_FULL, records
-from snapline.workload.generated import draw, heated, next_of
 
 SIZE = Params(seed=3, partitions=2, records=20_000, duration_ms=10_000, full=True)
 

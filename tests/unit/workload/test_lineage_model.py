@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from snapline.core.messages import END_OF_TIME
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 from snapline.workload.lineage import model
 from snapline.workload.lineage.model import POST_BIT, event_label, lineage_of, shape_of
 

@@ -10,7 +10,7 @@ from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
 from snapline.validate.causes import BREAKS, Cause
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 from snapline.workload.lineage.model import event_label, lineage_of, shape_of
 from snapline.workload.lineage.oracle import KINDS
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snapline.batch import Batch, Varlen
-from snapline.workload.lists import (
+from snapline.workload.common.lists import (
     any_item,
     append,
     empty_lists,

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from interleaver import run
 
-from snapline import nexmark
 from snapline.batch import concat
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
+from snapline.workload.common.base import Params
 from snapline.workload.nexmark import model
+from snapline.workload.nexmark import streams as nexmark
 from snapline.workload.nexmark.oracle import SINK, window_ms
 
 SMALL = Params(seed=7)

@@ -5,8 +5,8 @@ import pytest
 
 from snapline.batch import Batch, Varlen
 from snapline.core.policy import Guarantee
-from snapline.workload.reference import ORDERS, Break, Comparer
-from snapline.workload.views import Table, steady_views
+from snapline.workload.oracles.reference import ORDERS, Break, Comparer
+from snapline.workload.oracles.views import Table, steady_views
 
 EXACTLY, LEAST, MOST = (
     Guarantee.EXACTLY_ONCE,

@@ -7,16 +7,16 @@ from dataclasses import asdict, replace
 import pytest
 
 from snapline import api
-from snapline.cli import main
-from snapline.cli_generate import params_of
-from snapline.cli_request import Request
+from snapline.cli.app import main
+from snapline.cli.generate import params_of
+from snapline.cli.request import Request
 from snapline.errors import UsageError
-from snapline.runtime.flows import find_program
-from snapline.runtime.spec import Spec
+from snapline.rundir.program import find_program
+from snapline.rundir.spec import Spec
 from snapline.sim.run import Case
 from snapline.workload import WORKLOADS, settings_of
-from snapline.workload.base import Params
-from snapline.workload.settings import Setting, read_settings, split_settings, values_of
+from snapline.workload.common.base import Params
+from snapline.workload.common.settings import Setting, read_settings, split_settings, values_of
 
 KNOWN = {
     "rooms": Setting("how many there are", 1_000, 10, least=1),

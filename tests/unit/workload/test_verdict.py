@@ -5,9 +5,9 @@ import pytest
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.workload.count_verdict import judge_counts
-from snapline.workload.table_verdict import judge_table
-from snapline.workload.verdict import LIMIT, Findings, judge_rows, rows_of
+from snapline.workload.oracles.count_verdict import judge_counts
+from snapline.workload.oracles.table_verdict import judge_table
+from snapline.workload.oracles.verdict import LIMIT, Findings, judge_rows, rows_of
 
 NOTHING, MOST, LEAST, EXACTLY = Guarantee
 ALL = [NOTHING, MOST, LEAST, EXACTLY]

@@ -9,10 +9,10 @@ from interleaver import run
 
 from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
-from snapline.dataflow.join import LEFT, RIGHT, Join, WindowJoin
+from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin
 from snapline.workload import WORKLOADS
-from snapline.workload.base import Params
-from snapline.workload.generated import label
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import label
 from snapline.workload.lineage.model import POST_BIT, event_label
 from snapline.workload.nexmark import queries
 from snapline.workload.nhop import query as nhop

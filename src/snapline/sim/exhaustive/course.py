@@ -12,12 +12,12 @@ from functools import partial
 from snapline.core.policy import Guarantee
 from snapline.engine.job import Job
 from snapline.errors import InvariantBroken, ProtocolViolation, StorageError
-from snapline.sim import invariants
 from snapline.sim.exhaustive.lanes import Lane
 from snapline.sim.exhaustive.order import Choices, Deviation, choices, crashing
 from snapline.sim.exhaustive.small import Small
 from snapline.sim.exhaustive.world import SteppedWorld
 from snapline.sim.run import Violation, outputs, states
+from snapline.sim.watch import invariants
 
 STEPS_MAX = 600
 """A run of this many steps never ends: the longest that does has less than half of them."""

@@ -22,13 +22,13 @@ from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.dataflow.graph import Dataflow, deploy
-from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.partition import targets_of
 from snapline.engine.job import Job, Settings
 from snapline.ids import Millis
 from snapline.storage.memory import ListIngress
-from snapline.workload.count_verdict import judge_counts, judge_numbers
-from snapline.workload.verdict import Findings
+from snapline.workload.oracles.count_verdict import judge_counts, judge_numbers
+from snapline.workload.oracles.verdict import Findings
 
 SLOTS = 2
 NOW_MS: Millis = 1_000  # all input is due by then

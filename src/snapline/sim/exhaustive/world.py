@@ -4,17 +4,17 @@ from collections import deque
 
 from snapline.core.messages import Marker
 from snapline.engine.control import Frame, Restore
-from snapline.engine.coordinator import Coordinator
+from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.engine.coordinator.ledger import Decision
 from snapline.engine.job import Job
-from snapline.engine.ledger import Decision
 from snapline.engine.shell import ProbeAlarm, Ticket, TimerAlarm
 from snapline.ids import ChannelId, Incarnation, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Stamped
-from snapline.sim.costs import Costs
 from snapline.sim.exhaustive.lanes import Item, Lane, Past, number_of
 from snapline.sim.exhaustive.processes import SteppedCoordinator, SteppedSlot
-from snapline.sim.process import CoordinatorProcess
-from snapline.sim.world import World
+from snapline.sim.world.costs import Costs
+from snapline.sim.world.process import CoordinatorProcess
+from snapline.sim.world.world import World
 
 INPUTS = ("take", "read", "replay")
 

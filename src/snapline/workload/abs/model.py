@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from snapline.batch import Column
-from snapline.workload.base import Params
-from snapline.workload.generated import Generated, Ints, draw, heated, next_of
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import Generated, Ints, draw, heated, next_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from functools import partial
 from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
 from snapline.workload.abs.model import STAGES, unpacked
-from snapline.workload.base import Params, Problem
-from snapline.workload.codes import pieces
-from snapline.workload.count_verdict import judge_numbers
-from snapline.workload.generated import label
-from snapline.workload.table_verdict import judge_table
-from snapline.workload.verdict import Findings
+from snapline.workload.common.base import Params, Problem
+from snapline.workload.common.generated import label
+from snapline.workload.oracles.codes import pieces
+from snapline.workload.oracles.count_verdict import judge_numbers
+from snapline.workload.oracles.table_verdict import judge_table
+from snapline.workload.oracles.verdict import Findings
 
 SINK = "results"
 

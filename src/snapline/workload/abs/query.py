@@ -4,13 +4,13 @@ from functools import partial
 from typing import Final
 
 from snapline.batch import Batch
-from snapline.dataflow.fold import Count, count_up
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.operator import OUT, Outputs
+from snapline.dataflow.operators.fold import Count, count_up
+from snapline.dataflow.operators.operator import OUT, Outputs
 from snapline.dataflow.stream import Stream
 from snapline.workload.abs.model import STAGES, Stage, records
 from snapline.workload.abs.oracle import SINK, judge
-from snapline.workload.base import Params, Workload
+from snapline.workload.common.base import Params, Workload
 
 
 class Tally(Count):

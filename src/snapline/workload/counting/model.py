@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from snapline.batch import Column
-from snapline.workload.base import Params
-from snapline.workload.generated import Generated, Ints, draw, heated, next_of
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import Generated, Ints, draw, heated, next_of
 
 KEYS = 12
 """Few enough that every key comes from every partition, even in a run of seconds."""

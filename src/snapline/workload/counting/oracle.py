@@ -5,12 +5,12 @@ from functools import partial
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.workload.base import Params, Problem
-from snapline.workload.codes import pieces
-from snapline.workload.count_verdict import judge_counts
+from snapline.workload.common.base import Params, Problem
+from snapline.workload.common.generated import label
 from snapline.workload.counting.model import records
-from snapline.workload.generated import label
-from snapline.workload.verdict import Findings
+from snapline.workload.oracles.codes import pieces
+from snapline.workload.oracles.count_verdict import judge_counts
+from snapline.workload.oracles.verdict import Findings
 
 SINK = "counts"
 

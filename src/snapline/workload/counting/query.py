@@ -1,7 +1,7 @@
 """The dataflow of the counting job: source, key, count, sink."""
 
 from snapline.dataflow.graph import Dataflow
-from snapline.workload.base import Params, Workload
+from snapline.workload.common.base import Params, Workload
 from snapline.workload.counting.model import records
 from snapline.workload.counting.oracle import SINK, judge
 

@@ -14,8 +14,8 @@ import numpy as np
 from snapline.batch import Batch
 from snapline.ids import Millis
 from snapline.validate.columns import Ints
-from snapline.workload.base import Problem
-from snapline.workload.codes import UNKNOWN, Bools, Codes
+from snapline.workload.common.base import Problem
+from snapline.workload.oracles.codes import UNKNOWN, Bools, Codes
 
 _LISTS = ("ids", "get_ids", "post_ids")
 

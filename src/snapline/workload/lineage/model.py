@@ -17,8 +17,8 @@ import numpy as np
 
 from snapline.batch import Batch, Column, concat
 from snapline.ids import Millis
-from snapline.workload.base import Params
-from snapline.workload.generated import (
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import (
     PARTITION_BITS,
     Generated,
     Ints,
@@ -29,7 +29,7 @@ from snapline.workload.generated import (
     record_ids,
     share_of,
 )
-from snapline.workload.settings import Setting, values_of
+from snapline.workload.common.settings import Setting, values_of
 
 POST_BIT: Final = 1 << 55
 """Set in the ids of POST events: above every partition."""

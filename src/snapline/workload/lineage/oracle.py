@@ -16,10 +16,10 @@ from snapline.validate.causes import BREAKS, Cause
 from snapline.validate.check import judge
 from snapline.validate.judged import Judged, Witness
 from snapline.validate.sentences import event_of, sentence
-from snapline.workload.base import Params, Problem
+from snapline.workload.common.base import Params, Problem
 from snapline.workload.lineage.echoes import wrong_echoes
 from snapline.workload.lineage.model import event_label, lineage_of, shape_of
-from snapline.workload.verdict import Kind
+from snapline.workload.oracles.verdict import Kind
 
 SINK: Final = "counts"
 LATE: Final = "late"

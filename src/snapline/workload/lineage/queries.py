@@ -22,12 +22,12 @@ from typing import Final
 import numpy as np
 
 from snapline.batch import Batch
-from snapline.dataflow.aggregate import Aggregate, Plan, WindowAggregate
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.operator import Outputs
+from snapline.dataflow.operators.aggregate import Aggregate, Plan, WindowAggregate
+from snapline.dataflow.operators.operator import Outputs
+from snapline.dataflow.operators.window import Tumbling
 from snapline.dataflow.stream import Stream
-from snapline.dataflow.window import Tumbling
-from snapline.workload.base import Lineage, Params, Workload
+from snapline.workload.common.base import Lineage, Params, Workload
 from snapline.workload.lineage import model
 from snapline.workload.lineage.model import (
     MST_SETTINGS,

@@ -27,8 +27,8 @@ import numpy as np
 from snapline.batch import Column, Words
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.workload.base import Params
-from snapline.workload.generated import Generated, Ints
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import Generated, Ints
 from snapline.workload.nexmark.rows import Rows
 from snapline.workload.nexmark.texts import Texts, texts_of
 

@@ -8,14 +8,14 @@ import numpy as np
 from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
 from snapline.ids import Millis
-from snapline.workload.base import Params, Problem
-from snapline.workload.codes import Codes, pieces
-from snapline.workload.count_verdict import judge_counts
-from snapline.workload.generated import label
-from snapline.workload.lists import pairs
+from snapline.workload.common.base import Params, Problem
+from snapline.workload.common.generated import label
+from snapline.workload.common.lists import pairs
 from snapline.workload.nexmark import model
-from snapline.workload.table_verdict import judge_table
-from snapline.workload.verdict import Findings
+from snapline.workload.oracles.codes import Codes, pieces
+from snapline.workload.oracles.count_verdict import judge_counts
+from snapline.workload.oracles.table_verdict import judge_table
+from snapline.workload.oracles.verdict import Findings
 
 #: the questions that the queries answer
 EUROS_PER_1000_DOLLARS = 908

@@ -13,7 +13,7 @@ import numpy as np
 
 from snapline.batch import Array, Batch
 from snapline.dataflow.graph import Dataflow
-from snapline.workload.base import Params, Workload
+from snapline.workload.common.base import Params, Workload
 from snapline.workload.nexmark import model
 from snapline.workload.nexmark.oracle import (
     CATEGORY,

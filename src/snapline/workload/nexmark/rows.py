@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from snapline.workload.base import Params
-from snapline.workload.generated import (
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import (
     Hottest,
     Ints,
     draw,

@@ -11,8 +11,8 @@ from types import MappingProxyType
 import numpy as np
 
 from snapline.batch import Array, Varlen
-from snapline.workload.base import Params
-from snapline.workload.generated import Ints, draw
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import Ints, draw
 
 ROWS = 1_024
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", np.uint8)

@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 
 from snapline.batch import Batch, concat
-from snapline.dataflow.multi_map import MultiMap
-from snapline.dataflow.window import runs, take_rows
+from snapline.dataflow.operators.window import runs, take_rows
+from snapline.dataflow.state.multi_map import MultiMap
 from snapline.ids import Millis
-from snapline.workload.generated import Ints
+from snapline.workload.common.generated import Ints
 
 _KEY_BITS: Final = 32
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from snapline.batch import Column
 from snapline.ids import Millis
-from snapline.workload.base import Params
-from snapline.workload.generated import Generated, Ints, draw, heated, next_of
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import Generated, Ints, draw, heated, next_of
 
 HOPS = 3
 """N: the number of edges in a walk."""

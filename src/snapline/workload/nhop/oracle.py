@@ -12,12 +12,12 @@ import numpy as np
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.ids import Millis
-from snapline.workload.base import Params, Problem
-from snapline.workload.generated import Ints, label
-from snapline.workload.lists import gathered, longest, pairs, step_names, with_steps
+from snapline.workload.common.base import Params, Problem
+from snapline.workload.common.generated import Ints, label
+from snapline.workload.common.lists import gathered, longest, pairs, step_names, with_steps
 from snapline.workload.nhop.model import HOPS, edges, ttl_ms
-from snapline.workload.table_verdict import judge_table
-from snapline.workload.verdict import Findings
+from snapline.workload.oracles.table_verdict import judge_table
+from snapline.workload.oracles.verdict import Findings
 
 SINK = "walks"
 

@@ -20,11 +20,11 @@ import numpy as np
 from snapline.batch import Batch, concat
 from snapline.core.messages import BEFORE_TIME
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.ids import Millis
-from snapline.workload.base import Params, Workload
-from snapline.workload.generated import Ints
-from snapline.workload.lists import append, empty_lists, list_lengths
+from snapline.workload.common.base import Params, Workload
+from snapline.workload.common.generated import Ints
+from snapline.workload.common.lists import append, empty_lists, list_lengths
 from snapline.workload.nhop.buckets import Buckets, Stretches
 from snapline.workload.nhop.model import HOPS, edges, ttl_ms
 from snapline.workload.nhop.oracle import SINK, judge

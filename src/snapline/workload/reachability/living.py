@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from snapline.batch import Batch, concat
-from snapline.dataflow.columns import Rows
-from snapline.dataflow.multi_map import MultiMap
-from snapline.dataflow.table import SlotTable
-from snapline.workload.generated import Ints
+from snapline.dataflow.state.columns import Rows
+from snapline.dataflow.state.multi_map import MultiMap
+from snapline.dataflow.state.slot_table import SlotTable
+from snapline.workload.common.generated import Ints
 
 REMOVED_MIN = 256
 """Fewer removed rows than this are not worth putting the others together anew."""

@@ -14,8 +14,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from snapline.batch import Column
-from snapline.workload.base import Params
-from snapline.workload.generated import PARTITION_BITS, Generated, Ints, draw, heated, next_of
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import (
+    PARTITION_BITS,
+    Generated,
+    Ints,
+    draw,
+    heated,
+    next_of,
+)
 
 LINK, SOURCE, LINK_GONE, SOURCE_GONE = range(4)
 HOPS_MAX = 4

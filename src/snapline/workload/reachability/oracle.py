@@ -15,12 +15,12 @@ import numpy as np
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.workload.base import Params, Problem
-from snapline.workload.generated import Ints, label
-from snapline.workload.lists import gathered, longest, pairs, step_names, with_steps
+from snapline.workload.common.base import Params, Problem
+from snapline.workload.common.generated import Ints, label
+from snapline.workload.common.lists import gathered, longest, pairs, step_names, with_steps
+from snapline.workload.oracles.table_verdict import judge_table
+from snapline.workload.oracles.verdict import LIMIT, Findings
 from snapline.workload.reachability.model import HOPS_MAX, LINK, SOURCE, events
-from snapline.workload.table_verdict import judge_table
-from snapline.workload.verdict import LIMIT, Findings
 
 SINK = "paths"
 OPERATOR = "join"

@@ -23,10 +23,10 @@ import numpy as np
 
 from snapline.batch import Batch
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.operator import OUT, Capture, Operator, Outputs
-from snapline.workload.base import Params, Workload
-from snapline.workload.generated import Ints
-from snapline.workload.lists import any_item, append, empty_lists, list_lengths
+from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.workload.common.base import Params, Workload
+from snapline.workload.common.generated import Ints
+from snapline.workload.common.lists import any_item, append, empty_lists, list_lengths
 from snapline.workload.reachability.living import Living, Tombstones
 from snapline.workload.reachability.model import HOPS_MAX, LINK, SOURCE, events
 from snapline.workload.reachability.oracle import OPERATOR, SINK, judge

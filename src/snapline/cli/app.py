@@ -1,0 +1,360 @@
+"""The command line: parse, call, exit code. What is printed is made in `cli/terminal`.
+
+Exit codes: 0 every promise was kept, 1 one was broken (or the sweep proved nothing), 2 bad input, or a
+dataflow whose own code fails, 3 unknown or a failure of the machinery, 130 interrupted (143: by SIGTERM).
+"""
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from snapline.arguments import option, whole
+from snapline.chaos.plan_file import read_plan
+from snapline.cli import explore as exploring
+from snapline.cli import generate as generating
+from snapline.cli import runs as left
+from snapline.cli import simulate as simulating
+from snapline.cli import validate as validating
+from snapline.cli.listing import Kind, print_catalogue
+from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
+from snapline.cli.run import RUN_EXAMPLES, diagnose, run_on_spark
+from snapline.cli.systems import given_options, refuse_options, run_system
+from snapline.cli.terminal import validate_options as asking
+from snapline.cli.terminal.console import NOTHING_SAID, escape_lines, interruptible, messages
+from snapline.cli.terminal.options import (
+    AllowVacuousOption,
+    ChaosOption,
+    DiagramOption,
+    DurationOption,
+    FaultsOption,
+    FlowArgument,
+    FullJournalOption,
+    GuaranteeOption,
+    HeartbeatOption,
+    HotMovesOption,
+    HotOption,
+    InputOption,
+    InputSeedOption,
+    IntervalOption,
+    JobsOption,
+    JsonOption,
+    ListenOption,
+    OneProtocolOption,
+    OversubscribeOption,
+    ProtocolOption,
+    PublishLagOption,
+    RateOption,
+    RealFaultsOption,
+    RealSlotsOption,
+    RecordsAtOnceOption,
+    RecordsOption,
+    ReferenceOption,
+    RepeatOption,
+    RestartFailuresOption,
+    RestartWindowOption,
+    ResumeOption,
+    RunsOption,
+    SeedOption,
+    SeedsOption,
+    SetOption,
+    SharedOption,
+    SilenceOption,
+    SimulatedHotMovesOption,
+    SimulatedHotOption,
+    SimulatedSizeOption,
+    SizeOption,
+    SlotsOption,
+    SparesOption,
+    SystemOption,
+    Text,
+    WorkloadOption,
+)
+from snapline.durations import millis
+from snapline.errors import FlowFailed, SnaplineError, UsageError
+from snapline.protocols import DEFAULT
+from snapline.rundir.spec import OWN
+from snapline.runs.interrupt import Interrupted, Interruption
+from snapline.workload.common.base import size_of
+from snapline.workload.common.settings import split_settings
+
+BAD_INPUT, UNKNOWN = 2, 3
+
+app = typer.Typer(
+    name="snapline",
+    help="Run streaming dataflows under the checkpointing protocol you choose, break them on purpose, "
+    "and see whether the protocol kept its promise.",
+    epilog="Start with [bold]snapline run q12[/bold] or [bold]snapline simulate[/bold]. Exit codes: "
+    "0 kept, 1 broken, 2 bad input, 3 unknown, 130 interrupted.",
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command("simulate", help=simulating.HELP, epilog=simulating.EXAMPLES)
+def simulate_command(
+    protocol: ProtocolOption = None,
+    workload: WorkloadOption = None,
+    seeds: SeedsOption = None,
+    seed: SeedOption = None,
+    slots: SlotsOption = None,
+    records: RecordsOption = None,
+    size: SimulatedSizeOption = None,
+    hot: SimulatedHotOption = None,
+    hot_moves: SimulatedHotMovesOption = None,
+    settings: SetOption = None,
+    guarantee: GuaranteeOption = None,
+    faults: FaultsOption = None,
+    diagram: DiagramOption = None,
+    repeat: RepeatOption = None,
+    jobs: JobsOption = None,
+    allow_vacuous: AllowVacuousOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """`snapline simulate`."""
+    if repeat is not None:
+        given = (protocol, workload, seeds, seed, slots, records, guarantee, faults)
+        if any(option is not None for option in (*given, size, hot, hot_moves, settings)):
+            raise UsageError("--repeat brings its own run: leave the options that describe one out")
+        with interruptible():
+            raise typer.Exit(simulating.run_again(repeat, diagram, as_json, allow_vacuous))
+    request = Request(
+        chosen_protocols(protocol),
+        chosen_workloads(workload),
+        chosen_seeds(seeds, seed, one=diagram is not None),
+        slots,
+        records,
+        guarantee,
+        None if faults is None else read_plan(faults),
+        size_of(size or "small", "--size"),
+        whole(0, 100)(hot or 0, "--hot"),
+        millis(hot_moves or 0, "--hot-moves"),
+        tuple(settings or ()),
+    )
+    checked(request, diagram)
+    with interruptible():
+        if request.alone:
+            raise typer.Exit(simulating.run_one(request, diagram, as_json, allow_vacuous))
+        raise typer.Exit(simulating.run_sweep(request, jobs, as_json))
+
+
+@app.command("explore", help=exploring.HELP, epilog=exploring.EXAMPLES)
+def explore_command(
+    protocol: ProtocolOption = None,
+    graph: exploring.GraphOption = None,
+    records: exploring.SmallRecordsOption = None,
+    budget: exploring.BudgetOption = None,
+    repeat: exploring.RepeatOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """`snapline explore`."""
+    asked = protocol, graph, records, budget
+    raise typer.Exit(exploring.explore(*asked, repeat=repeat, as_json=as_json))
+
+
+@app.command("run", epilog=RUN_EXAMPLES)
+def run_command(
+    context: typer.Context,
+    flow: FlowArgument = None,
+    system: SystemOption = OWN,
+    protocol: OneProtocolOption = DEFAULT,
+    guarantee: GuaranteeOption = None,
+    slots: RealSlotsOption = None,
+    rate: RateOption = "2000",
+    records: RecordsAtOnceOption = 1_000_000,
+    duration: DurationOption = "20s",
+    interval: IntervalOption = "5s",
+    faults: RealFaultsOption = "",
+    chaos: ChaosOption = None,
+    spares: SparesOption = 0,
+    seed: InputSeedOption = 1,
+    size: SizeOption = "full",
+    hot: HotOption = 0,
+    hot_moves: HotMovesOption = "0ms",
+    settings: SetOption = None,
+    source: InputOption = None,
+    reference: ReferenceOption = False,
+    publish_lag: PublishLagOption = 0,
+    full_journal: FullJournalOption = False,
+    allow_vacuous: AllowVacuousOption = False,
+    shared: SharedOption = False,
+    listen: ListenOption = "127.0.0.1",
+    heartbeat: HeartbeatOption = "200ms",
+    silence: SilenceOption = "2s",
+    oversubscribe: OversubscribeOption = False,
+    restart_failures: RestartFailuresOption = 10,
+    restart_window: RestartWindowOption = "60s",
+    resume: ResumeOption = None,
+    runs: RunsOption = Path("runs"),
+    as_json: JsonOption = False,
+) -> None:
+    """Run a workload, or a dataflow of your own, on Spark, break it for real, and judge what came out."""
+    from snapline.api import timeouts
+    from snapline.rundir.spec import spec_from, written_rate
+    from snapline.runs.run import default_slots
+
+    refuse_options(system, given_options(context))
+    if (flow is None) == (resume is None):
+        raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
+    spec = None
+    if flow is not None:
+        given = {
+            "flow": flow,
+            "protocol": protocol,
+            "guarantee": guarantee.value if guarantee is not None else None,
+            "slots": default_slots() if slots is None else slots,
+            "rate": written_rate(rate, "--rate"),
+            "duration": duration,
+            "interval": interval,
+            "faults": faults,
+            "chaos": chaos,
+            "spares": spares,
+            "seed": seed,
+            "input": source,
+            "reference": reference,
+            "publish_lag": publish_lag,
+            "journal": "full" if full_journal else "brief",
+            "listen": listen,
+            "records": records,
+            "size": size,
+            "hot": hot,
+            "hot_moves": hot_moves,
+            "settings": split_settings(settings or ()),
+            "system": system,
+            "oversubscribe": oversubscribe,
+            "allow_vacuous": allow_vacuous,
+            "shared": shared,
+        }
+        spec = spec_from(given, option)
+    quick = timeouts(heartbeat, silence, restart_failures, restart_window, option)
+    with interruptible():
+        if spec is not None and system != OWN:
+            raise typer.Exit(run_system(spec, runs, as_json))
+        raise typer.Exit(run_on_spark(spec, resume, runs, quick, as_json))
+
+
+@app.command("validate", epilog=asking.EXAMPLES)
+def validate_command(
+    name: asking.NameArgument = None,
+    source: asking.InputOption = None,
+    output: asking.OutputOption = None,
+    late: asking.LateOption = None,
+    window: asking.WindowOption = None,
+    promise: asking.PromiseOption = None,
+    max_late: asking.MaxLateOption = None,
+    until: asking.UntilOption = None,
+    ignore_open: asking.IgnoreOpenOption = False,
+    lateness: asking.LatenessOption = None,
+    id_column: asking.IdOption = None,
+    time_column: asking.TimeOption = None,
+    resource_column: asking.ResourceOption = None,
+    columns: asking.ColumnOption = None,
+    engine: asking.EngineOption = asking.AUTO,
+    uncommitted: asking.UncommittedOption = False,
+    reference: asking.ReferenceOption = False,
+    follow: asking.FollowOption = False,
+    junit: asking.JUnitOption = None,
+    flow: asking.FlowOption = None,
+    allow_vacuous: asking.AllowVacuousOption = False,
+    runs: RunsOption = Path("runs"),
+    as_json: JsonOption = False,
+) -> None:
+    """Judge only: a run that is over, or what another system took in and put out."""
+    asked = validating.Asked(
+        *(name, source, output, late, window, promise, engine, uncommitted, reference),
+        *(follow, junit, runs, flow, allow_vacuous),
+        *(max_late, until, ignore_open, lateness, columns or ()),
+        {"id": id_column, "time": time_column, "resource": resource_column},
+    )
+    with interruptible():
+        raise typer.Exit(validating.validate(asked, as_json))
+
+
+@app.command("runs", epilog=left.EXAMPLES)
+def runs_command(
+    action: left.ActionArgument = "list",
+    name: Annotated[Text, typer.Argument(metavar="[RUN|last]", help="Which run.")] = None,
+    sink: left.SinkOption = None,
+    uncommitted: left.UncommittedOption = False,
+    limit: left.LimitOption = 20,
+    form: left.FormatOption = "table",
+    to: left.ToOption = None,
+    runs: RunsOption = Path("runs"),
+    as_json: JsonOption = False,
+) -> None:
+    """List the runs there are, show one, its output, or remove one."""
+    wanted = left.Wanted(sink, uncommitted, limit, form, to)
+    raise typer.Exit(left.manage_runs(action, name, runs, wanted, as_json=as_json))
+
+
+@app.command("generate", epilog=generating.EXAMPLES)
+def generate_command(
+    workload: generating.WorkloadArgument,
+    to: generating.ToOption,
+    form: generating.FormatOption = "log",
+    rate: generating.RateOption = 2_000,
+    duration: generating.DurationOption = "20s",
+    seed: generating.SeedOption = 1,
+    size: SizeOption = "full",
+    hot: HotOption = 0,
+    hot_moves: HotMovesOption = "0ms",
+    settings: SetOption = None,
+    slots: generating.PartitionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the input of a workload with a Spark job and store it, as a log or as Parquet."""
+    params = generating.params_of(
+        workload, rate, duration, seed, slots, size, hot, hot_moves, settings or ()
+    )
+    with interruptible():
+        raise typer.Exit(generating.generate_input(workload, to, form, params, as_json))
+
+
+@app.command("doctor")
+def doctor_command(
+    try_spark: Annotated[
+        bool, typer.Option("--try-spark", metavar=" ", help="Run a tiny job, too: takes seconds.")
+    ] = False,
+    runs: RunsOption = Path("runs"),
+    as_json: JsonOption = False,
+) -> None:
+    """See whether this machine can run Snapline on Spark, and what to mend if not."""
+    raise typer.Exit(diagnose(runs, try_spark, as_json))
+
+
+@app.command("list", epilog="[cyan]snapline list protocols[/cyan]  only one of the lists")
+def list_command(
+    kind: Annotated[
+        Kind | None, typer.Argument(help="Which list; all of them if left out.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the protocols, workloads, faults and systems that there are."""
+    print_catalogue(kind, as_json)
+
+
+def main() -> None:
+    """The `snapline` command."""
+    try:
+        with Interruption(patient=False):
+            app()
+    except Interrupted as interrupted:
+        messages().print(NOTHING_SAID)
+        sys.exit(128 + interrupted.number)
+    except UsageError as error:
+        messages().print("[red]bad input:[/red]", escape_lines(error), soft_wrap=True)
+        sys.exit(BAD_INPUT)
+    except FlowFailed as error:
+        messages().print("[red]the dataflow failed:[/red]", escape_lines(error), soft_wrap=True)
+        sys.exit(BAD_INPUT)
+    except SnaplineError as error:
+        messages().print("[red]failed:[/red]", escape_lines(error), soft_wrap=True)
+        sys.exit(UNKNOWN)
+    except Exception:
+        messages().print(escape_lines(traceback.format_exc()), soft_wrap=True)
+        messages().print("[red]failed:[/red] this is a bug of Snapline; the run says nothing")
+        sys.exit(UNKNOWN)

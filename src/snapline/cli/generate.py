@@ -1,0 +1,117 @@
+"""`snapline generate`: store the input of a workload, made by a Spark job."""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from snapline.arguments import whole
+from snapline.cli.terminal.console import escape, messages, print_json, results
+from snapline.cli.terminal.options import SEED_MAX
+from snapline.durations import millis
+from snapline.errors import UsageError
+from snapline.workload import settings_of
+from snapline.workload.common.base import Params, size_of
+from snapline.workload.common.generated import records_per_partition
+from snapline.workload.common.settings import split_settings
+
+PROGRESS_EVERY_S = 2.0
+EXAMPLES = """[bold]Examples[/bold]
+
+A minute of bids for a run on two slots, as the log that sources read fastest:
+[cyan]snapline generate q12 --to inputs/bids --rate 100000 --duration 60s --slots 2[/cyan]
+[cyan]snapline run q12 --input inputs/bids[/cyan]
+
+The same, with a fifth of the bids from one bidder:
+[cyan]snapline generate q12 --to inputs/hot --rate 100000 --duration 60s --slots 2 --hot 20[/cyan]
+
+Persons and auctions as Parquet, for others to read, too:
+[cyan]snapline generate q3 --to file:///data/q3 --format parquet[/cyan]"""
+
+WorkloadArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="Such as q12.")]
+ToOption = Annotated[str, typer.Option(metavar="DIR|file:///DIR", help="A new directory.")]
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="F",
+        help="[cyan]log[/], which sources read fastest, or [cyan]parquet[/].",
+    ),
+]
+RateOption = Annotated[
+    int, typer.Option(min=1, max=1_000_000_000, metavar="R", help="Records per second and source.")
+]
+DurationOption = Annotated[str, typer.Option(metavar="D", help="How long input comes.")]
+SeedOption = Annotated[int, typer.Option(min=0, max=SEED_MAX, metavar="K", help="Of the input.")]
+PartitionsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=1_000, metavar="N", help="Partitions of each source.  [dim]default: all cores[/]"
+    ),
+]
+
+
+def params_of(
+    workload: str,
+    rate: int,
+    duration: str,
+    seed: int,
+    slots: int | None,
+    size: str,
+    hot: int,
+    hot_moves: str,
+    settings: Sequence[str],
+) -> Params:
+    """The size of an input, from the options. Raises UsageError."""
+    partitions = slots or len(os.sched_getaffinity(0))
+    duration_ms = millis(duration, "--duration", least_ms=1)
+    return Params(
+        seed,
+        partitions,
+        records_per_partition(rate, partitions, duration_ms),
+        duration_ms,
+        full=size_of(size, "--size") == "full",
+        hot=whole(0, 100)(hot, "--hot"),
+        hot_ms=millis(hot_moves, "--hot-moves"),
+        settings=settings_of(workload, split_settings(settings)),
+    )
+
+
+def generate_input(workload: str, to: str, form: str, params: Params, as_json: bool) -> int:
+    """Make and store the input of a workload, and tell what was written."""
+    from snapline.rundir.stored_input import FORMATS, sources_of
+    from snapline.spark import generate
+
+    known = next((name for name in FORMATS if name == form), None)
+    if known is None:
+        raise UsageError(f"--format takes {' or '.join(FORMATS)}, not {form!r}")
+    sources_of(workload, params)  # bad input is said before Spark is started
+    target = generate.target_path(to)
+    generate.check_target(target)
+    messages().print("starting Spark ...")
+    told = _Progress()
+    description = generate.generate(workload, params, target, format=known, on_progress=told.see)
+    if as_json:
+        print_json({"directory": str(target), **description})
+        return 0
+    for name, size in description["sources"].items():
+        results().print(
+            f"{escape(name)}: {size['records']:,} records in {size['partitions']} partitions, "
+            f"{size['bytes'] / 1e6:,.1f} MB"
+        )
+    results().print(f"run them: snapline run {workload} --input {escape(str(target))}")
+    return 0
+
+
+class _Progress:
+    """Says from time to time how much is written."""
+
+    def __init__(self) -> None:
+        self._next_s = time.monotonic() + PROGRESS_EVERY_S
+
+    def see(self, done: int, pieces: int) -> None:
+        if time.monotonic() > self._next_s:
+            self._next_s = time.monotonic() + PROGRESS_EVERY_S
+            messages().print(f"{done:,} of {pieces:,} pieces written")

@@ -1,0 +1,124 @@
+"""`snapline list`: what there is to choose from, read from where it is defined."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from snapline.chaos.catalogue import GRAMMAR, where
+from snapline.chaos.faults import parse
+from snapline.cli.terminal.console import escape, print_json, results
+from snapline.protocols import PROTOCOLS
+from snapline.rundir.spec import OWN
+from snapline.systems.registry import OWN_SUMMARY, SYSTEMS
+from snapline.workload import WORKLOADS
+
+Row = Mapping[str, Any]
+SETTINGS = "settings"
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    PROTOCOLS = "protocols"
+    WORKLOADS = "workloads"
+    FAULTS = "faults"
+    SYSTEMS = "systems"
+
+
+def _protocols() -> list[Row]:
+    return [
+        {
+            "name": protocol.name,
+            "guarantees": [guarantee.value for guarantee in protocol.guarantees],
+            "cycles": protocol.cycles,
+            "summary": protocol.summary,
+        }
+        for protocol in PROTOCOLS.values()
+    ]
+
+
+def _workloads() -> list[Row]:
+    return [
+        {
+            "name": workload.name,
+            "cyclic": workload.cyclic,
+            "summary": workload.summary,
+            SETTINGS: [
+                {"name": name, **asdict(setting)} for name, setting in workload.settings.items()
+            ],
+        }
+        for workload in WORKLOADS.values()
+    ]
+
+
+def _systems() -> list[Row]:
+    others = [
+        {"name": name, "summary": entry.summary, "options": list(entry.options.values())}
+        for name, entry in SYSTEMS.items()
+    ]
+    return [{"name": OWN, "summary": OWN_SUMMARY, "options": []}, *others]
+
+
+def _faults() -> list[Row]:
+    return [
+        {"name": example, "summary": meaning, "where": where(parse(example)[0])}
+        for example, meaning in GRAMMAR
+    ]
+
+
+LISTS: dict[Kind, Callable[[], list[Row]]] = {
+    Kind.PROTOCOLS: _protocols,
+    Kind.WORKLOADS: _workloads,
+    Kind.FAULTS: _faults,
+    Kind.SYSTEMS: _systems,
+}
+
+
+def print_catalogue(kind: Kind | None, as_json: bool) -> None:
+    """Print one list, or all of them."""
+    rows = {str(each): LISTS[each]() for each in ([kind] if kind else LISTS)}
+    if as_json:
+        print_json(rows)
+        return
+    for title, entries in rows.items():
+        plain = [{k: v for k, v in row.items() if k != SETTINGS} for row in entries]
+        results().print(_table(title, plain))
+        if settings := _settings(entries):
+            results().print(_table("settings of workloads (--set NAME=VALUE)", settings))
+
+
+def _settings(workloads: Sequence[Row]) -> list[Row]:
+    """The settings of all workloads, each once, with who has it."""
+    rows: dict[str, dict[str, Any]] = {}
+    for workload in workloads:
+        for name, setting in (
+            WORKLOADS[workload["name"]].settings.items() if SETTINGS in workload else ()
+        ):
+            row = rows.setdefault(name, {"name": name, "workloads": []})
+            row["workloads"].append(workload["name"])
+            row["full"], row["small"] = setting.write(setting.full), setting.write(setting.small)
+            row["summary"] = setting.summary
+    return list(rows.values())
+
+
+def _table(title: str, rows: Sequence[Row]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    for column in rows[0]:
+        table.add_column(column, style="cyan" if column == "name" else "")
+    for row in rows:
+        table.add_row(*(escape(_shown(value)) for value in row.values()))
+    return table
+
+
+def _shown(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(value)
+        case _:
+            return str(value)

@@ -1,0 +1,321 @@
+"""`snapline runs`: what runs have left. Spark is not started: rows are read here, a few at a time."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from snapline.batch import Batch, Schema, concat
+from snapline.cli.terminal.console import (
+    escape,
+    escape_lines,
+    messages,
+    print_csv,
+    print_json,
+    results,
+)
+from snapline.errors import UsageError
+from snapline.rundir.spec import OWN, STORED
+
+if TYPE_CHECKING:
+    from snapline.rundir.directory import RunDirectory
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[cyan]snapline runs[/cyan]  all runs
+[cyan]snapline runs show last[/cyan]  what was run, and how it went
+[cyan]snapline runs output last --limit 5[/cyan]  the first rows of its output
+[cyan]snapline runs output last --to counts.parquet[/cyan]  all of it, as a file"""
+
+GROUP_ROWS = 1 << 16
+FORMATS = ("table", "csv", "json")
+KEPT = {"yes": "[green]kept[/]", "no": "[red]broken[/]", "unknown": "[yellow]unknown[/]"}
+
+ActionArgument = Annotated[str, typer.Argument(help="list, show, output or rm.")]
+SinkOption = Annotated[
+    str | None, typer.Option(metavar="S", help="output: of this sink, if there are several.")
+]
+UncommittedOption = Annotated[
+    bool,
+    typer.Option("--uncommitted", metavar=" ", help="output: all that was written, public or not."),
+]
+LimitOption = Annotated[int, typer.Option(min=0, metavar="N", help="output: at most so many rows.")]
+FormatOption = Annotated[
+    str, typer.Option("--format", metavar="F", help="output: as table, csv or json lines.")
+]
+ToOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="output: all rows, into a .parquet or .csv.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which output is wanted, and how."""
+
+    sink: str | None = None
+    uncommitted: bool = False
+    limit: int = 20
+    form: str = "table"
+    to: Path | None = None
+
+
+def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as_json: bool) -> int:
+    """List, show or remove what runs left, or show output."""
+    from snapline.rundir.directory import RunDirectory, remove_run, run_directories
+
+    if runs.exists() and not runs.is_dir():
+        raise UsageError(f"{runs} is a file: --runs names the directory in which runs are kept")
+    match action:
+        case "list":
+            _print_runs([RunDirectory(path) for path in run_directories(runs)], as_json)
+        case "show":
+            _show(RunDirectory.open(runs, name or "last"), as_json)
+        case "output":
+            _output(RunDirectory.open(runs, name or "last"), wanted, as_json)
+        case "rm":
+            if name is None:
+                raise UsageError("say which run to remove: 'snapline runs rm NAME'")
+            messages().print(f"removed {escape(remove_run(runs, name))}")
+        case _:
+            raise UsageError(f"'snapline runs' knows list, show, output and rm, not {action!r}")
+    return 0
+
+
+# list and show
+
+
+def _result(directory: "RunDirectory") -> dict[str, Any]:
+    return directory.result() or {"kept": None}
+
+
+def _unfinished(directory: "RunDirectory", spec: dict[str, Any]) -> str:
+    """What there is to say about a run that is not over."""
+    if not spec.get("protocol"):
+        return "given up"
+    again = "'snapline run --resume' goes on with it"
+    return f"{why}; {again}" if (why := directory.why_not_over()) else again
+
+
+def _listed(directory: "RunDirectory") -> tuple[str, dict[str, Any], dict[str, Any]] | None:
+    """What the list says of a run. One that cannot be read is told, and does not hide the others."""
+    from snapline.rundir.directory import check_contained
+
+    try:
+        check_contained(directory.path.resolve())
+        return directory.name, directory.spec(), _result(directory)
+    except UsageError as error:
+        messages().print(f"{escape(directory.name)} is left out: {escape(error)}", soft_wrap=True)
+        return None
+
+
+def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
+    rows = [row for d in directories if (row := _listed(d)) is not None]
+    if as_json:
+        print_json({"runs": [{"run": name, **spec, **result} for name, spec, result in rows]})
+        return
+    if not rows:
+        messages().print("no runs yet: 'snapline run q12' makes one")
+        return
+    table = Table("run", "flow", "protocol", "faults", "kept", box=None)
+    for name, spec, result in rows:
+        kept = result.get("kept") or "not finished"
+        by = spec.get("protocol") or spec.get("system", "?")
+        words = (name, spec.get("flow", "?"), by, spec.get("faults", "?"), kept)
+        table.add_row(*map(escape, words))
+    results().print(table)
+
+
+def _show(directory: "RunDirectory", as_json: bool) -> None:
+    spec, result = directory.spec(), _result(directory)
+    if as_json:
+        print_json({"run": directory.name, **spec, **result})
+        return
+    out = results()
+    out.print(f"[bold]{escape(directory.name)}[/]: {escape(str(directory.path))}", soft_wrap=True)
+    kept = KEPT.get(str(result.get("kept")), "[yellow]not finished[/]")
+    because = result.get("because") or _unfinished(directory, spec)
+    out.print(f"{kept}: {escape_lines(because)}", soft_wrap=True)
+    for problem in result.get("problems", ())[1:4]:
+        text = f"{problem['kind']} {problem['record']}: {problem['because']}"
+        out.print(f"  {escape(text)}", soft_wrap=True)
+    for title, values in (
+        ("what was run", _plain(spec)),
+        ("how it went", _plain(result.get("metrics", {}))),
+        ("rows published", _plain(result.get("rows", {}))),
+    ):
+        if values:
+            out.print(f"[bold]{title}[/]")
+            for name, text in values.items():
+                out.print(f"  {escape(name):20} {escape(text)}", soft_wrap=True)
+
+
+def _plain(values: dict[str, Any]) -> dict[str, str]:
+    """What a person wants to read: no nested figures, nothing that was not set."""
+    simple = {
+        name.replace("_", " "): value
+        for name, value in values.items()
+        if not isinstance(value, dict)
+        and value not in (None, "", [], False)
+        and name not in ("version", "id")
+    }
+    return {
+        name: ", ".join(map(_figure, value)) if isinstance(value, list) else _figure(value)
+        for name, value in simple.items()
+    }
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+# output
+
+
+def _output(directory: "RunDirectory", wanted: Wanted, as_json: bool) -> None:
+    from snapline.rundir.output_rows import View, public_view, sink_schema, walk_output
+
+    form = "json" if as_json else wanted.form
+    if form not in FORMATS:
+        raise UsageError(f"--format takes {', '.join(FORMATS)}, not {form!r}")
+    if directory.spec().get("system", OWN) != OWN:
+        _output_of_system(directory, wanted, form)
+        return
+    sink = _sink(directory, wanted.sink)
+    # Where no line is ever committed, output is public as it is written.
+    protocol = STORED["protocol"](directory.spec().get("protocol"), "the protocol in run.json")
+    view: View = "uncommitted" if wanted.uncommitted else public_view(protocol)
+    batches = walk_output(directory, sink, view)
+    _tell_rows(batches, sink_schema(directory, sink), sink, wanted, form)
+
+
+def _output_of_system(directory: "RunDirectory", wanted: Wanted, form: str) -> None:
+    from snapline.judge.tables import saved_output
+
+    if wanted.sink is not None or wanted.uncommitted:
+        raise UsageError(
+            "--sink and --uncommitted are for runs of Snapline; what another system has written and not "
+            f"committed is in {directory.path / 'system'}"
+        )
+    schema, batches = saved_output(directory.path)
+    _tell_rows(batches, schema, "the sink", wanted, form)
+
+
+def _tell_rows(
+    batches: Iterable[Batch], schema: Schema | None, sink: str, wanted: Wanted, form: str
+) -> None:
+    if schema is None:
+        messages().print(f"{escape(sink)} has no rows")
+        return
+    if wanted.to is not None:
+        rows = _export(batches, schema, wanted.to)
+        messages().print(f"{rows:,} rows of {escape(sink)} written to {escape(str(wanted.to))}")
+        return
+    _print_rows(list(islice(_rows(batches), wanted.limit + 1)), schema, wanted.limit, form)
+
+
+def _sink(directory: "RunDirectory", sink: str | None) -> str:
+    from snapline.rundir.output_rows import sinks_of
+
+    known = list(sinks_of(directory))
+    if not known:
+        raise UsageError(f"{directory.name} has written no output")
+    if sink is None and len(known) > 1:
+        raise UsageError(f"{directory.name} has several sinks: say --sink {' or '.join(known)}")
+    return sink if sink is not None else known[0]
+
+
+def _rows(batches: Iterable[Batch]) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        yield from batch.rows()
+
+
+def _print_rows(rows: list[tuple[Any, ...]], schema: Schema, limit: int, form: str) -> None:
+    more = len(rows) > limit
+    rows = rows[:limit]
+    match form:
+        case "json":
+            for row in rows:
+                print_json(dict(zip(schema, map(_json, row), strict=True)), indent=None)
+        case "csv":
+            print_csv([tuple(schema), *([_text(value) for value in row] for row in rows)])
+        case _:
+            table = Table(*(escape(name) for name in schema), box=None)
+            for row in rows:
+                table.add_row(*(escape(_text(value)) for value in row))
+            results().print(table)
+    if more:
+        messages().print(f"the first {limit:,} rows; more with --limit, all of them with --to FILE")
+
+
+def _json(value: Any) -> Any:
+    """A value as JSON holds it: bytes in hexadecimal."""
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _text(value: Any) -> Any:
+    """A value as text formats hold it: bytes in hexadecimal, lists in brackets."""
+    return json.dumps(value) if isinstance(value, list) else _json(value)
+
+
+def _export(batches: Iterable[Batch], schema: Schema, to: Path) -> int:
+    """Write all rows into a new file, which is there when it is complete; returns how many."""
+    if to.suffix not in (".parquet", ".csv"):
+        raise UsageError(f"--to takes a file that ends in .parquet or .csv, not {to}")
+    if to.exists():
+        raise UsageError(f"{to} exists: name another file, or remove it first")
+    draft = to.with_name(f".{to.name}.draft")
+    try:
+        write = _write_parquet if to.suffix == ".parquet" else _write_csv
+        rows = write(batches, schema, draft)
+        draft.rename(to)
+    except OSError as error:
+        raise UsageError(f"cannot write {to}: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+    return rows
+
+
+def _write_parquet(batches: Iterable[Batch], schema: Schema, path: Path) -> int:
+    from pyarrow import parquet
+
+    from snapline.storage.parquet.arrow import arrow_schema, to_arrow
+
+    count = 0
+    with path.open("wb") as file, parquet.ParquetWriter(file, arrow_schema(schema)) as writer:
+        for batch in _gathered(batches):
+            writer.write_batch(to_arrow(batch))
+            count += len(batch)
+    return count
+
+
+def _gathered(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The same rows in batches that are worth a row group."""
+    held: list[Batch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(map(len, held)) >= GROUP_ROWS:
+            yield concat(held)
+            held = []
+    if held:
+        yield concat(held)
+
+
+def _write_csv(batches: Iterable[Batch], schema: Schema, path: Path) -> int:
+    count = 0
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(schema)
+        for row in _rows(batches):
+            writer.writerow([_text(value) for value in row])
+            count += 1
+    return count

@@ -1,0 +1,227 @@
+"""`snapline simulate`: from cases to a verdict. One run is told as a story; several make a table."""
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from snapline.cli.failure import Failure, find_failures, print_failure, read_case, shrink
+from snapline.cli.request import Request
+from snapline.cli.terminal.console import escape, print_json, results
+from snapline.cli.terminal.story import told
+from snapline.cli.terminal.tables import (
+    cells,
+    refusals,
+    sweep_table,
+    watching,
+)
+from snapline.errors import UsageError
+from snapline.report.spacetime.draw import draw, interesting_window
+from snapline.sim.explore import sweep, vacuous
+from snapline.sim.run import Case, Outcome, simulate
+
+KEPT, BROKEN, UNKNOWN = 0, 1, 3
+
+HELP = """Run dataflows in a simulator that breaks them, and judge what came out.
+
+Slots crash, pause and are cut off; the store fails, and damages what it holds. Time is virtual \
+and every run is a pure function of its seed. A protocol has kept its promise when no named \
+invariant broke on the way and the published output is what an independent oracle expects."""
+
+EXAMPLES = """[bold]Examples[/bold]
+
+Every protocol on the smallest workload, 20 seeds each:
+[cyan]snapline simulate[/cyan]
+
+One protocol, many crash schedules:
+[cyan]snapline simulate --protocol hmnr --workload q8 --seeds 200[/cyan]
+
+One run, told and drawn:
+[cyan]snapline simulate --protocol aligned --workload q3 --seed 7 --diagram run.svg[/cyan]
+
+Skew: half of the records name one key:
+[cyan]snapline simulate --protocol uncoordinated --workload q12 --hot 50[/cyan]
+
+Break what you choose, when you choose:
+[cyan]snapline simulate --protocol bcs --seed 1 --faults "kill slot=1 at=800ms"[/cyan]
+
+A failure that was found, once more:
+[cyan]snapline simulate --repeat snapline-failure-hmnr-q8-42.json[/cyan]"""
+
+
+def run_sweep(request: Request, jobs: int | None, as_json: bool) -> int:
+    """Run all cases on all cores and judge them together."""
+    cases = [case for case in request.cases() if request.refusal(case.protocol) is None]
+    began = time.monotonic()
+    with watching(len(cases)) as advance:
+        outcomes = sweep(cases, jobs or len(os.sched_getaffinity(0)), advance)
+    seconds = time.monotonic() - began
+    outcomes += [
+        Outcome(case, refused=reason)
+        for case in request.cases()
+        if (reason := request.refusal(case.protocol)) is not None
+    ]
+    ran = [outcome for outcome in outcomes if outcome.refused is None]
+    if not ran:
+        raise UsageError("; ".join(dict.fromkeys(refusals(outcomes).values())))
+    failures = find_failures(ran)
+    empty = vacuous(ran) if request.telling else []
+    if as_json:
+        print_json(_sweep_json(outcomes, failures, empty, seconds))
+    else:
+        _print_sweep(outcomes, failures, empty, seconds)
+    return BROKEN if failures or empty else KEPT
+
+
+def _print_sweep(
+    outcomes: Sequence[Outcome], failures: Sequence[Failure], empty: Sequence[str], seconds: float
+) -> None:
+    out = results()
+    rows = cells(outcomes)
+    runs = sum(row.runs for row in rows)
+    out.print(sweep_table(rows, out.width))
+    for (protocol, workload), reason in refusals(outcomes).items():
+        out.print(f"[dim]refused:[/] {protocol} on {workload}: {escape(reason)}")
+    stopped = [outcome.stopped for outcome in outcomes if outcome.stopped is not None]
+    if stopped:
+        out.print(
+            f"[yellow]stopped, rightly:[/] {len(stopped):,} runs, such as: {escape(stopped[0])}"
+        )
+    for failure in failures:
+        print_failure(failure)
+    for sentence in empty:
+        out.print(f"[bold red]proves nothing:[/] {escape(sentence)}")
+    verdict = "[bold green]every promise kept[/]"
+    if empty:
+        verdict = "[bold red]no violation, but the sweep is vacuous[/]"
+    if failures:
+        broken = f"{len(failures):,} run{'s' if len(failures) > 1 else ''}"
+        verdict = f"[bold red]{broken} broke a promise[/]"
+    out.print(f"{runs:,} runs in {seconds:.1f} s ({runs / seconds:,.0f} runs/s): {verdict}")
+
+
+def _sweep_json(
+    outcomes: Sequence[Outcome], failures: Sequence[Failure], empty: Sequence[str], seconds: float
+) -> dict[str, Any]:
+    rows = cells(outcomes)
+    return {
+        "kept": not failures and not empty,
+        "runs": sum(row.runs for row in rows),
+        "seconds": round(seconds, 3),
+        "cells": [row.to_json() for row in rows],
+        "refused": [
+            {"protocol": protocol, "workload": workload, "reason": reason}
+            for (protocol, workload), reason in refusals(outcomes).items()
+        ],
+        "stopped": sum(outcome.stopped is not None for outcome in outcomes),
+        "violations": [{**failure.to_json(), "repeat": failure.command} for failure in failures],
+        "vacuous": list(empty),
+    }
+
+
+def run_one(
+    request: Request, diagram: Path | None, as_json: bool, allow_vacuous: bool = False
+) -> int:
+    """Run the only case of a request and tell it."""
+    [case] = request.cases()
+    outcome = simulate(case, journal=True)
+    reason = request.refusal(case.protocol) or outcome.refused
+    if reason is not None:
+        raise UsageError(reason)
+    failure = None if outcome.violation is None else shrink(outcome)
+    return _tell(_allowed(outcome, allow_vacuous), failure, diagram, as_json)
+
+
+def run_again(file: Path, diagram: Path | None, as_json: bool, allow_vacuous: bool = False) -> int:
+    """Run the case of a failure's file again and tell it."""
+    outcome = simulate(read_case(file), journal=True)
+    failure = None if outcome.violation is None else Failure(outcome, outcome, file)
+    return _tell(_allowed(outcome, allow_vacuous), failure, diagram, as_json)
+
+
+def _allowed(outcome: Outcome, allow_vacuous: bool) -> Outcome:
+    """The outcome; with `--allow-vacuous` without the reason why it proves nothing."""
+    return replace(outcome, vacuous=None) if allow_vacuous else outcome
+
+
+def _tell(outcome: Outcome, failure: Failure | None, diagram: Path | None, as_json: bool) -> int:
+    if diagram is not None:
+        _draw(outcome, diagram)
+    if as_json:
+        print_json(_run_json(outcome, failure, diagram))
+    else:
+        _print_run(outcome, failure, diagram)
+    if failure is not None:
+        return BROKEN
+    return KEPT if outcome.vacuous is None else UNKNOWN
+
+
+def _draw(outcome: Outcome, path: Path) -> None:
+    assert outcome.topology is not None
+    since_us, until_us = interesting_window(outcome.journal)
+    picture = draw(
+        outcome.journal,
+        outcome.topology,
+        title=_title(outcome.case),
+        since_us=since_us,
+        until_us=until_us,
+    )
+    try:
+        path.write_text(picture)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _title(case: Case) -> str:
+    return f"{case.protocol} on {case.workload}, seed {case.seed}"
+
+
+def _print_run(outcome: Outcome, failure: Failure | None, diagram: Path | None) -> None:
+    out = results()
+    case = outcome.case
+    out.print(
+        f"[bold]{_title(case)}[/]: {case.slots} slots, faults: {escape(outcome.faults or 'none')}"
+    )
+    for line in told(outcome.journal):
+        out.print(line)
+    out.print(", ".join(f"{name} {n:,}" for name, n in outcome.stats.items() if n), style="dim")
+    if failure is None:
+        out.print(_verdict(outcome))
+    else:
+        print_failure(failure)
+    if diagram is not None:
+        out.print(f"diagram: [cyan]{escape(str(diagram))}[/]", soft_wrap=True)
+
+
+def _verdict(outcome: Outcome) -> str:
+    """How a run ended in which nothing broke that was promised."""
+    if outcome.stopped is not None:
+        return f"[bold yellow]stopped, rightly[/]: {escape(outcome.stopped)}"
+    if outcome.vacuous is not None:
+        allowed = "--allow-vacuous counts it as kept"
+        return f"[bold yellow]unknown[/]: {escape(outcome.vacuous)} ({allowed})"
+    if outcome.problems:
+        example = escape(outcome.problems[0])
+        return f"[bold green]kept[/]: nothing was promised, and the output is wrong: {example} ..."
+    expected = f"the published output is what the oracle expects ({outcome.case.guarantee})"
+    return f"[bold green]kept[/]: {expected}"
+
+
+def _run_json(outcome: Outcome, failure: Failure | None, diagram: Path | None) -> dict[str, Any]:
+    broken = [] if failure is None else [{**failure.to_json(), "repeat": failure.command}]
+    unknown = outcome.stopped is not None or outcome.vacuous is not None
+    return {
+        "kept": False if broken else None if unknown else True,
+        "case": json.loads(outcome.case.to_json()),
+        "faults": [asdict(strike) for strike in outcome.strikes],
+        "vacuous": outcome.vacuous,
+        "virtual_ms": outcome.virtual_ms,
+        "stats": dict(outcome.stats),
+        "stopped": outcome.stopped,
+        "problems": list(outcome.problems),
+        "violations": broken,
+        "diagram": None if diagram is None else str(diagram),
+    }

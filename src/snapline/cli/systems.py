@@ -1,0 +1,146 @@
+"""`snapline run --system S`: a system under test is run, broken and judged, and told about like any run."""
+
+from collections.abc import Callable, Collection
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from snapline.cli.terminal.console import escape, messages, print_json, results
+from snapline.cli.terminal.summary import print_phases, print_verdict
+from snapline.core.policy import Guarantee
+from snapline.errors import UsageError
+from snapline.journal.entry import Happened
+from snapline.rundir.spec import OWN
+from snapline.systems.registry import system_of
+
+if TYPE_CHECKING:
+    from snapline.rundir.spec import Spec
+    from snapline.systems.run import SystemRun
+
+KEPT, BROKEN, UNKNOWN = 0, 1, 3
+EXIT = {"yes": KEPT, "no": BROKEN, "unknown": UNKNOWN}
+
+#: what only Snapline's own engine heeds, by the parameter of the command
+OURS = {
+    "protocol": "it brings its own way to survive failures",
+    "interval": "it decides itself when to checkpoint",
+    "spares": "it has no slots of ours",
+    "source": "its input is made as it runs",
+    "reference": "it has an oracle",
+    "publish_lag": "it commits by itself",
+    "full_journal": "it has no protocol of ours to write about",
+    "listen": "it runs on this machine",
+    "shared": "it runs on this machine",
+    "heartbeat": "it has no slots of ours",
+    "silence": "it has no slots of ours",
+    "restart_failures": "it starts its own processes again",
+    "restart_window": "it starts its own processes again",
+    "resume": "a killed system is started again by the run itself",
+    "chaos": "name the faults with --faults",
+}
+OPTIONS = {"source": "--input"}
+
+
+def given_options(context: typer.Context) -> list[str]:
+    """The parameters of a command that stand on the command line, even with their defaults."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+
+
+def refuse_options(system: str, given: Collection[str]) -> None:
+    """Raise UsageError if an option was given that means nothing to a system under test."""
+    for name, why in OURS.items():
+        if name in given and system != OWN:
+            option = OPTIONS.get(name, f"--{name.replace('_', '-')}")
+            raise UsageError(f"{option} is for Snapline's own engine, not for {system}: {why}")
+
+
+def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:
+    """Run a workload on a system under test, and tell how it went."""
+    from snapline.rundir.place import check_place
+    from snapline.spark.ready import check_own_cores
+    from snapline.systems.run import check_spec, run
+
+    system = system_of(spec.system)
+    check_spec(spec, system)
+    if spec.guarantee == Guarantee.NOTHING.value:
+        raise UsageError("a system is held to something: --guarantee exactly-once, or less")
+    check_own_cores(spec)
+    check_place(runs)
+    messages().print(f"starting {escape(system.name)} ...")
+    finished = run(spec, system, runs=runs, tell=teller())
+    if as_json:
+        print_json(_as_json(finished))
+    else:
+        _print_summary(finished)
+    return EXIT[finished.verdict.kept]
+
+
+def teller() -> Callable[[Happened], None]:
+    """Who says what happens, in plain lines."""
+    console = messages()
+
+    def tell(happened: Happened) -> None:
+        text = describe(happened)
+        console.print(f"{happened.at_us / 1e6:8.2f} s  {escape(text)}", soft_wrap=True)
+
+    return tell
+
+
+def describe(happened: Happened) -> str:
+    """An event in words."""
+    detail = happened.detail
+    match happened.what:
+        case "killed" | "paused":
+            pids = ", ".join(map(str, detail["pids"]))
+            return f"{detail['fault']}: {happened.what} (processes {pids})"
+        case "disturbed":
+            return f"{detail['fault']}: {detail['connections']} connections"
+        case "missed":
+            return f"{detail['fault']} finds nobody: it is not back yet"
+        case "input ended":
+            return f"all {detail['records']:,} records are given"
+        case "failed":
+            return f"failed: {detail['problem']}"
+        case "progress":
+            figures = (f"{name.replace('_', ' ')} {value:,}" for name, value in detail.items())
+            return ", ".join(figures)
+        case "running":
+            return "it runs, and takes input"
+        case "down":
+            return "it is down, and will be started again"
+        case "finished":
+            return "all input is processed"
+        case what:
+            return what
+
+
+def _print_summary(finished: "SystemRun") -> None:
+    out, metrics = results(), finished.metrics
+    path = finished.directory.path
+    out.print(f"[bold]{escape(path.name)}[/]: {escape(str(path))}", soft_wrap=True)
+    rows = ", ".join(f"{escape(sink)} {count:,}" for sink, count in finished.rows.items())
+    out.print(f"[bold]records[/]      {metrics['records_read']:,} given; rows of output: {rows}")
+    if metrics["lost"]:
+        took = ", ".join(f"{seconds:.1f} s" for seconds in metrics["restart_s"])
+        kills = "1 kill" if metrics["lost"] == 1 else f"{metrics['lost']} kills"
+        out.print(f"[bold]failures[/]     {kills}{took and f'; running again after {took}'}")
+    if lineage := metrics.get("lineage"):
+        print_phases(lineage)
+    print_verdict(finished.verdict)
+
+
+def _as_json(finished: "SystemRun") -> dict[str, Any]:
+    return {
+        "run": finished.name,
+        "directory": str(finished.directory.path),
+        "system": finished.spec.system,
+        "kept": finished.verdict.kept,
+        "because": finished.verdict.because,
+        "guarantees": dict(finished.verdict.guarantees),
+        "faults": [asdict(strike) for strike in finished.faults],
+        "metrics": dict(finished.metrics),
+        "rows": dict(finished.rows),
+    }

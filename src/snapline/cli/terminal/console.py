@@ -1,0 +1,116 @@
+"""What reaches a terminal: all that the command line prints goes through this module.
+
+Names, messages and rows come from the files of a run, and who made those may have written them for the
+terminal: sequences that move its cursor or change its title, characters that turn the direction of a line,
+words in the markup with which our own text is coloured. So every console made here shows such characters as
+escapes (`\\x1b`), and a value that becomes part of a sentence goes through `escape`, which also keeps it on
+one line and takes its markup literally.
+
+Results go to standard output, everything said meanwhile to standard error, so that `--json` and pipes stay
+clean. Off a terminal there are no bars and no colours, and lines are as wide as they need.
+"""
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich import markup
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from snapline.runs.interrupt import Interrupted
+
+PIPE_WIDTH = 120
+INTERRUPTED = 130
+NOTHING_SAID = "interrupted: there is no verdict on what ran until then"
+
+#: control characters but the newline, what turns or breaks lines in Unicode, and halves of characters
+_UNSEEN = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+#: the beginning of a tag that only what comes behind the value would end
+_OPEN_TAG = re.compile(r"(\\*)(\[(?:[a-z#/@][^\[\]]*)?)$")
+
+
+def visible(text: str) -> str:
+    """Text in which nothing but newlines moves the cursor: all else is shown as an escape."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def escape(value: object) -> str:
+    """A value as a part of a sentence: on one line, visible, and without markup."""
+    return _literal(visible(str(value)).replace("\n", r"\n"))
+
+
+def escape_lines(value: object) -> str:
+    """A story of several lines, visible and without markup; all but the first are set in."""
+    return _literal(visible(str(value)).strip("\n").replace("\n", "\n  "))
+
+
+def _literal(text: str) -> str:
+    return _OPEN_TAG.sub(r"\1\1\\\2", markup.escape(text))
+
+
+class VisibleConsole(Console):
+    """A console that prints control characters of a text as escapes, so that no text moves the cursor."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The pieces of what is printed. Those that are the console's own control codes stay."""
+        for segment in super().render(renderable, options):
+            if segment.control or not _UNSEEN.search(segment.text):
+                yield segment
+            else:
+                yield Segment(visible(segment.text), segment.style)
+
+
+def results() -> Console:
+    """Standard output."""
+    return _console(stderr=False)
+
+
+def messages() -> Console:
+    """Standard error."""
+    return _console(stderr=True)
+
+
+def _console(stderr: bool) -> Console:
+    console = VisibleConsole(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return console
+
+
+def print_json(document: Mapping[str, Any], indent: int | None = 2) -> None:
+    """One JSON document on standard output, and nothing else."""
+    text = json.dumps(document, indent=indent)
+    print(text.replace("\x7f", "\\u007f"))  # the one control character that JSON leaves as it is
+
+
+def print_csv(rows: Iterable[Sequence[object]]) -> None:
+    """Rows as CSV on standard output. What would move the cursor is an escape here, too."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    for row in rows:
+        writer.writerow([_shown(value) for value in row])
+
+
+def _shown(value: object) -> object:
+    return visible(value).replace("\n", r"\n") if isinstance(value, str) else value
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends a command with a word and its own exit code, not with a traceback."""
+    try:
+        yield
+    except Interrupted:
+        raise  # the signal itself is told by `main`
+    except KeyboardInterrupt:
+        messages().print(NOTHING_SAID)
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,197 @@
+"""Aggregates per key and window, emitted once, when the window closes.
+
+Named as in `aggregate(bids="count", volume=("sum", "price"), ids=("collect", "id"))`. Whole runs of
+equal keys are reduced at once and then combined with the state, so the order of records never matters
+(but for the last bits of sums of floats). Collected values are kept with their key as append-only rows
+and grouped when the window closes; of a column of lists the lists are put one behind the other. Every
+result also has `time`, the latest of the records behind it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import methodcaller
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from snapline.batch import Array, Batch, Column, Varlen, Words
+from snapline.dataflow.operators.fold import STATE
+from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.window import LATE, WINDOW, Tumbling, Windows, runs, take_rows
+from snapline.dataflow.state.columns import Rows
+from snapline.dataflow.state.keyed_state import KeyedState
+from snapline.dataflow.state.slot_table import Groups, Int64s
+from snapline.errors import GraphError, UsageError
+from snapline.ids import Millis
+
+Combine: TypeAlias = Literal["count", "sum", "min", "max", "collect"]
+Aggregate: TypeAlias = Literal["count"] | tuple[Combine, str]
+"""`count`, or (`sum` | `min` | `max` | `collect`, a column)."""
+
+COLLECTED: Final = "collected"
+TIME: Final = "time"
+
+_UFUNCS: Final[Mapping[str, np.ufunc]] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is aggregated, by name of the result."""
+
+    keys: tuple[str, ...]
+    reduced: Mapping[str, tuple[Combine, str]]  # kept as one number per key
+    collected: Mapping[str, str]  # kept as rows: the column behind each list
+
+    @staticmethod
+    def of(keys: Sequence[str], shape: Tumbling, aggregates: Mapping[str, Aggregate]) -> "Plan":
+        """Check what the user wrote."""
+        reduced: dict[str, tuple[Combine, str]] = {TIME: ("max", shape.time)}
+        collected: dict[str, str] = {}
+        for name, aggregate in aggregates.items():
+            combine, column = (aggregate, "") if isinstance(aggregate, str) else aggregate
+            if name in (TIME, WINDOW, *keys):
+                raise GraphError(
+                    f"an aggregate cannot be called '{name}': the results have that column"
+                )
+            if combine == "collect":
+                collected[name] = column
+            elif combine == "count" or combine in _UFUNCS:
+                reduced[name] = (combine, column)
+            else:
+                raise GraphError(f"'{combine}' is no aggregate: count, sum, min, max, collect are")
+        return Plan(tuple(keys), reduced, collected)
+
+
+class _Window:
+    """The aggregates of one window."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan: Final = plan
+        self._state: KeyedState | None = None  # made with the first records, whose dtypes decide
+        self._collected: Final = Rows()
+
+    def add(self, batch: Batch) -> None:
+        """Take records in."""
+        plan = self._plan
+        dtypes = {n: batch[column].dtype for n, (_, column) in plan.reduced.items() if column}
+        state = self._state_for(dtypes)
+        groups = Groups(state.locate([batch[name] for name in plan.keys]))
+        for name, (how, column) in plan.reduced.items():
+            live = state[name]
+            if how == "count":
+                live[groups.slots] += groups.ends - groups.starts
+            else:
+                part = _UFUNCS[how].reduceat(batch[column][groups.order], groups.starts)
+                live[groups.slots] = _UFUNCS[how](live[groups.slots], part)
+        state.touch(groups.slots)
+        if plan.collected:
+            values = {name: batch.columns[column] for name, column in plan.collected.items()}
+            self._collected.append({**batch.select(*plan.keys).columns, **values}, batch.length)
+
+    def _state_for(self, dtypes: Mapping[str, np.dtype[Any]]) -> KeyedState:
+        if self._state is None:
+            fills = {n: _first(how, dtypes.get(n)) for n, (how, _) in self._plan.reduced.items()}
+            self._state = KeyedState(self._plan.keys, fills)
+        return self._state
+
+    def result(self, start: Millis) -> Batch:
+        """One row per key."""
+        state = self._state
+        assert state is not None, "a window opens with a record"
+        lists = self._lists(state)  # first: looking keys up may move them
+        slots = state.slots()
+        values: dict[str, Column] = {name: state[name][slots] for name in self._plan.reduced}
+        time = values.pop(TIME)
+        window = np.full(len(slots), start, np.int64)
+        columns = {**state.keys_at(slots), WINDOW: window, **values, **lists, TIME: time}
+        return Batch(columns, len(slots))
+
+    def _lists(self, state: KeyedState) -> dict[str, Column]:
+        if not self._plan.collected:
+            return {}
+        rows = self._collected.view()
+        groups = Groups(state.find([rows[name] for name in self._plan.keys]))
+        bounds = np.concatenate((np.zeros(1, np.int64), groups.ends))
+        columns = rows.columns
+        return {n: gathered(columns[n], groups.order, bounds) for n in self._plan.collected}
+
+    def capture_state(self, *, full: bool) -> Batch:
+        """The numbers per key, or those that changed."""
+        return self._state.capture(full=full) if self._state is not None else Batch({})
+
+    def capture_collected(self, *, full: bool) -> Batch:
+        """The collected rows, or those that are new."""
+        return self._collected.capture(full=full)
+
+    def restore_state(self, batches: Sequence[Batch]) -> None:
+        """Take back numbers per key."""
+        dtypes = {name: batches[0][name].dtype for name in self._plan.reduced}
+        self._state_for(dtypes).restore(batches)
+
+    def restore_collected(self, batches: Sequence[Batch]) -> None:
+        """Take back collected rows."""
+        for batch in batches:
+            self._collected.append(batch.columns, batch.length)
+        self._collected.mark()
+
+
+def _first(how: Combine, dtype: np.dtype[Any] | None) -> Array:
+    """What combines with any value to that value. Results are int64 or float64, whatever the input."""
+    if how == "count" or dtype is None:
+        return np.zeros((), np.int64)
+    if dtype.kind == "f":
+        return np.array({"sum": 0, "min": np.inf, "max": -np.inf}[how], np.float64)
+    limits = np.iinfo(np.int64)
+    return np.array({"sum": 0, "min": limits.max, "max": limits.min}[how], np.int64)
+
+
+def gathered(column: Column, order: Int64s, bounds: Int64s) -> Varlen:
+    """A list of each group of rows: `order` has the rows, group after group, `bounds` where each begins."""
+    if isinstance(column, np.ndarray):
+        return Varlen("list", bounds, column[order])
+    if isinstance(column, Words) or column.kind != "list":
+        raise UsageError("only numbers and lists of them can be collected, not text")
+    rows = column.take(order)
+    return Varlen("list", rows.offsets[bounds], rows.values)
+
+
+class WindowAggregate(Operator):
+    """Emits the aggregates of a window when it closes; late records go to `late`."""
+
+    uses_time = True
+
+    def __init__(self, plan: Plan, shape: Tumbling) -> None:
+        self._windows: Final = Windows(shape, partial(_Window, plan))
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Take the records in time in; pass the late ones on."""
+        starts = self._windows.shape.starts(batch)
+        late = self._windows.late(starts)
+        if late is None:
+            self._add(batch, starts)
+            return ()
+        if not late.all():
+            self._add(batch.take(~late), starts[~late])
+        return ((LATE, batch.take(late)),)
+
+    def _add(self, batch: Batch, starts: Int64s) -> None:
+        for start, rows in runs(starts):
+            self._windows.at(start).add(take_rows(batch, rows))
+
+    def on_watermark(self, time: Millis) -> Outputs:
+        """Emit the windows that have closed, the oldest first."""
+        return [(OUT, window.result(start)) for start, window in self._windows.advance(time)]
+
+    def capture(self, *, full: bool) -> Capture:
+        """The open windows, or what changed in them."""
+        parts = {
+            STATE: methodcaller("capture_state", full=full),
+            COLLECTED: methodcaller("capture_collected", full=full),
+        }
+        return self._windows.capture(parts, full=full)
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Take back the open windows."""
+        parts = {STATE: _Window.restore_state, COLLECTED: _Window.restore_collected}
+        self._windows.restore(captures, parts)

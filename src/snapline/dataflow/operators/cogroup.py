@@ -1,0 +1,196 @@
+"""Two streams brought together by key and window: one output per key, when the window closes.
+
+The rows of both sides are kept, append-only, while their window is open, and grouped by key when it closes.
+A key that only one side has comes out, too, with nothing of the other: a full outer join, but of groups, so
+that no row is repeated for each row of the other side. What is made of a side's rows is named as in
+`left={"gets": "count", "get_ids": ("collect", "id")}`. Every output also has `window`, and `time`: the
+latest of the rows behind it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import methodcaller
+from typing import Final
+
+import numpy as np
+
+from snapline.batch import Batch, Column, Varlen, Words, concat
+from snapline.dataflow.operators.aggregate import TIME, Aggregate, gathered
+from snapline.dataflow.operators.join import LABEL, LEFT, RIGHT, SIDES
+from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.window import WINDOW, Tumbling, Windows, runs, take_rows
+from snapline.dataflow.state.columns import Rows
+from snapline.dataflow.state.keyed_state import KeyedState
+from snapline.dataflow.state.slot_table import Groups, Int64s
+from snapline.errors import GraphError
+from snapline.ids import Millis
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side: its key columns, and what is made of its rows, by name of the result."""
+
+    keys: tuple[str, ...]
+    counts: tuple[str, ...]
+    lists: Mapping[str, str]  # the column behind each list
+
+    @staticmethod
+    def of(keys: Sequence[str], made: Mapping[str, Aggregate]) -> "Side":
+        """Check what the user wrote."""
+        counts, lists = [], {}
+        for name, aggregate in made.items():
+            match aggregate:
+                case "count":
+                    counts.append(name)
+                case ("collect", str(column)):
+                    lists[name] = column
+                case _:
+                    raise GraphError(
+                        f"'{name}' cannot be {aggregate!r}: of a side that may be empty there are "
+                        '"count" and ("collect", column)'
+                    )
+        return Side(tuple(keys), tuple(counts), lists)
+
+    def columns(self, time: str) -> tuple[str, ...]:
+        """What is kept of a row."""
+        return tuple(dict.fromkeys((*self.keys, time, *self.lists.values())))
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Both sides, and the shape of the windows."""
+
+    sides: Mapping[str, Side]
+    shape: Tumbling
+
+    @staticmethod
+    def of(left: Side, right: Side, shape: Tumbling) -> "Pairing":
+        """Check that every result has a name of its own."""
+        names = [*left.keys, WINDOW, TIME]
+        for side in (left, right):
+            for name in (*side.counts, *side.lists):
+                if name in names:
+                    raise GraphError(f"two columns of the result are called '{name}'")
+                names.append(name)
+        return Pairing({LEFT: left, RIGHT: right}, shape)
+
+
+class _Window:
+    """The rows of both sides in one window."""
+
+    def __init__(self, pairing: Pairing) -> None:
+        self._pairing: Final = pairing
+        self._rows: Final = {side: Rows() for side in SIDES}
+
+    def add(self, side: str, batch: Batch) -> None:
+        """Keep the rows of a batch."""
+        self._rows[side].append(batch.columns, batch.length)
+
+    def result(self, start: Millis) -> Batch:
+        """One row per key, with what was made of each side."""
+        state = KeyedState(self._pairing.sides[LEFT].keys, {})
+        located = self._locate(state)
+        slots = state.slots()
+        times = np.full(len(slots), np.iinfo(np.int64).min)
+        made: dict[str, Column] = {}
+        for name in SIDES:
+            made |= self._make(name, Groups(located[name]), slots, times)
+        window = np.full(len(slots), start, np.int64)
+        columns = {**state.keys_at(slots), WINDOW: window, **made, TIME: times}
+        return Batch(columns, len(slots))
+
+    def _make(self, name: str, groups: Groups, slots: Int64s, times: Int64s) -> dict[str, Column]:
+        """What is made of the rows of a side, for every key; raises the times of those it has."""
+        side, rows = self._pairing.sides[name], self._rows[name].view()
+        counts: Int64s = np.zeros(len(slots), np.int64)
+        bounds: Int64s = np.zeros(len(slots) + 1, np.int64)
+        if not rows.length:
+            nothing = Varlen("list", bounds, np.zeros(0, np.int64))
+            return {**dict.fromkeys(side.counts, counts), **dict.fromkeys(side.lists, nothing)}
+        at = np.searchsorted(slots, groups.slots)
+        counts[at] = groups.ends - groups.starts
+        np.cumsum(counts, out=bounds[1:])
+        own = rows[self._pairing.shape.time][groups.order]
+        times[at] = np.maximum(times[at], np.maximum.reduceat(own, groups.starts))
+        columns = rows.columns
+        lists = {r: gathered(columns[c], groups.order, bounds) for r, c in side.lists.items()}
+        return {**dict.fromkeys(side.counts, counts), **lists}
+
+    def _locate(self, state: KeyedState) -> dict[str, Int64s]:
+        """The slots of every row's key."""
+        keys = [
+            [self._rows[name].view()[key] for key in side.keys]
+            for name, side in self._pairing.sides.items()
+            if self._rows[name].length
+        ]
+        joined = [_joined(columns) for columns in zip(*keys, strict=True)]
+        state.add(joined)
+        slots = state.find(joined)
+        left = self._rows[LEFT].length
+        return {LEFT: slots[:left], RIGHT: slots[left:]}
+
+    def capture(self, side: str, *, full: bool) -> Batch:
+        """The rows of a side, or those that are new."""
+        return self._rows[side].capture(full=full)
+
+    def restore(self, side: str, batches: Sequence[Batch]) -> None:
+        """Take back rows that were captured."""
+        for batch in batches:
+            self.add(side, batch)
+        self._rows[side].mark()
+
+
+class WindowCogroup(Operator):
+    """Brings the ports `left` and `right` together in each window; late rows go to `late-<port>`."""
+
+    uses_time = True
+
+    def __init__(self, pairing: Pairing) -> None:
+        time = pairing.shape.time
+        self._kept: Final = {name: side.columns(time) for name, side in pairing.sides.items()}
+        self._windows: Final = Windows(pairing.shape, partial(_Window, pairing), LABEL)
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Keep the rows in time; pass the late ones on."""
+        starts = self._windows.shape.starts(batch)
+        late = self._windows.late(starts)
+        if late is None:
+            self._add(port, batch, starts)
+            return ()
+        if not late.all():
+            self._add(port, batch.take(~late), starts[~late])
+        return ((f"late-{port}", batch.take(late)),)
+
+    def _add(self, port: str, batch: Batch, starts: Int64s) -> None:
+        kept = batch.select(*self._kept[port])
+        for start, rows in runs(starts):
+            self._windows.at(start).add(port, take_rows(kept, rows))
+
+    def on_watermark(self, time: Millis) -> Outputs:
+        """Emit the windows that have closed, the oldest first."""
+        return [(OUT, window.result(start)) for start, window in self._windows.advance(time)]
+
+    def capture(self, *, full: bool) -> Capture:
+        """The rows of the open windows, or those that are new."""
+        parts = {side: methodcaller("capture", side, full=full) for side in SIDES}
+        return self._windows.capture(parts, full=full)
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Take back the rows."""
+        self._windows.restore(captures, {side: partial(_restore, side) for side in SIDES})
+
+
+def _restore(side: str, window: _Window, batches: Sequence[Batch]) -> None:
+    window.restore(side, batches)
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    """The key columns of the sides, one behind the other. A word is the same in any form."""
+    if len({isinstance(column, Words) for column in columns}) > 1:
+        columns = [_spelled(column) if isinstance(column, Words) else column for column in columns]
+    return concat([Batch({"key": column}) for column in columns]).columns["key"]
+
+
+def _spelled(words: Words) -> Varlen:
+    return Varlen.of("str", words.values).take(words.codes)

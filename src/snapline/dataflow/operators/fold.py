@@ -1,0 +1,108 @@
+"""Keyed folds: every record updates the state of its key and carries the new state out.
+
+`Count` is the fold that needs no function: a record's count is what was there plus its own occurrence
+number in the batch. `Fold` takes a function of whole columns; it is called once for the first record of
+every key in the batch, once for the second of those that have one, and so on, so each call sees a key
+at most once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from snapline.batch import Array, Batch, Column
+from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.state.keyed_state import KeyedState
+from snapline.dataflow.state.slot_table import Int64s, occurrences
+
+Step: TypeAlias = Callable[[Mapping[str, Array], Batch], Mapping[str, Array]]
+"""(values per record, records) -> new values per record; no two of the records share a key."""
+
+COUNT: Final = "count"
+STATE: Final = "state"
+
+
+def count_up(state: KeyedState, columns: Sequence[Column]) -> Int64s:
+    """Count these keys; the result is each record's running count."""
+    slots = state.locate(columns)
+    live = state[COUNT]
+    counts: Int64s = live[slots] + occurrences(slots) + 1
+    live[slots] = counts  # of equal slots the last is written last, and it is the largest
+    state.touch(slots)
+    return counts
+
+
+def carried(batch: Batch, keys: Sequence[str]) -> dict[str, Column]:
+    """What a running result keeps of its record: the key and, if there is one, the time."""
+    names = keys if "time" in keys or "time" not in batch.columns else (*keys, "time")
+    return {name: batch.columns[name] for name in names}
+
+
+class _KeyedOperator(Operator):
+    """One state per key, captured as the part `state`."""
+
+    def __init__(self, keys: Sequence[str], fills: Mapping[str, Any]) -> None:
+        self._keys: Final = tuple(keys)
+        self._state: Final = KeyedState(keys, fills)
+
+    def capture(self, *, full: bool) -> Capture:
+        """The keys, or those that changed."""
+        return Capture(full, {STATE: self._state.capture(full=full)})
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Take back the keys."""
+        self._state.restore([capture.parts[STATE] for capture in captures])
+
+
+class Count(_KeyedOperator):
+    """The running count per key: one output per record."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        super().__init__(keys, {COUNT: 0})
+        self.reads = (*keys, "time")
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Number the records of each key."""
+        counts = count_up(self._state, [batch[name] for name in self._keys])
+        return ((OUT, Batch({**carried(batch, self._keys), COUNT: counts}, batch.length)),)
+
+
+class Fold(_KeyedOperator):
+    """A fold per key with a function of columns: one output per record, with the values after it."""
+
+    def __init__(self, keys: Sequence[str], initial: Mapping[str, Any], step: Step) -> None:
+        super().__init__(keys, initial)
+        self._values: Final = tuple(initial)
+        self.function: Final = step
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Fold the records in, the first of every key, then the second of every key, ..."""
+        slots = self._state.locate([batch[name] for name in self._keys])
+        self._state.touch(slots)
+        ranks = occurrences(slots)
+        results = {name: np.empty_like(self._state[name][slots]) for name in self._values}
+        if not ranks.any():
+            self._round(slots, batch, slice(None), results)
+        else:
+            order = np.argsort(ranks, kind="stable")
+            ends = np.cumsum(np.bincount(ranks))
+            for rows in np.split(order, ends[:-1]):
+                self._round(slots[rows], batch.take(rows), rows, results)
+        return ((OUT, Batch({**carried(batch, self._keys), **results}, batch.length)),)
+
+    def _round(
+        self, slots: Int64s, batch: Batch, rows: Array | slice, results: Mapping[str, Array]
+    ) -> None:
+        before = {name: self._state[name][slots] for name in self._values}
+        after = self.function(before, batch)
+        try:
+            for name in self._values:
+                results[name][rows] = after[name]
+                self._state[name][slots] = after[name]
+        except (TypeError, ValueError, LookupError) as error:
+            wanted = ", ".join(self._values)
+            raise TypeError(
+                f"the step returned {after!r:.60} for {batch.length} records: it must return a mapping "
+                f"with a column of as many values for {wanted}"
+            ) from error

@@ -1,0 +1,192 @@
+"""Calls of operators: whatever one raises, or returns in place of batches, names it and the user's line.
+
+An operator is mostly somebody's own code. Without a name an exception out of it would be a riddle, and what
+it returns by mistake would be found much later, in the middle of the engine. Nothing is done per record.
+"""
+
+import sysconfig
+import traceback
+from collections.abc import Callable, Sequence
+from types import CodeType, TracebackType
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from snapline.batch import Batch, Varlen, Words
+from snapline.dataflow.operators.operator import Capture, Operator, Outputs
+from snapline.errors import OperatorFailed
+from snapline.ids import Millis
+
+_T = TypeVar("_T")
+
+_OURS: Final = ("snapline", "numpy")  # packages whose lines tell the user nothing
+_INSTALLED: Final = tuple(
+    sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+_UNKNOWN_KINDS: Final = frozenset("OcV")  # of numpy: objects, complex numbers, structures
+
+
+_FAILURES: Final = (Exception, SystemExit)
+"""What ends a call: also code that wants to end the process, which is not its to end."""
+
+
+class Guard:
+    """An operator under its name."""
+
+    __slots__ = ("foreign", "name", "operator")
+
+    def __init__(self, name: str, operator: Operator) -> None:
+        self.name = name
+        self.operator = operator
+        #: what our own operators return is right, or they have looked at it themselves
+        self.foreign = _package(type(operator)) != "snapline"
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Have the operator process a batch, and check what it returns; raises OperatorFailed."""
+        try:
+            outputs = self.operator.process(port, batch)
+            return checked(outputs, "process") if self.foreign else outputs
+        except OperatorFailed:  # of a member of a chain
+            raise
+        except _FAILURES as error:
+            raise blame(self.name, error, self.operator, "process") from error
+
+    def on_watermark(self, time: Millis) -> Outputs:
+        """Tell the operator the time, and check what it returns; raises OperatorFailed."""
+        try:
+            outputs = self.operator.on_watermark(time)
+            return checked(outputs, "on_watermark") if self.foreign else outputs
+        except OperatorFailed:
+            raise
+        except _FAILURES as error:
+            raise blame(self.name, error, self.operator, "on_watermark") from error
+
+    def capture(self, *, full: bool) -> Capture:
+        """Have the operator captured, and check what it returns; raises OperatorFailed."""
+        return self._call("capture", lambda: _checked_capture(self.operator.capture(full=full)))
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Have the operator restored; raises OperatorFailed."""
+        self._call("restore", lambda: self.operator.restore(captures))
+
+    def _call(self, method: str, call: Callable[[], _T]) -> _T:
+        try:
+            return call()
+        except OperatorFailed:
+            raise
+        except _FAILURES as error:
+            raise blame(self.name, error, self.operator, method) from error
+
+
+# What an operator returns.
+
+
+def checked(outputs: Outputs, method: str) -> Outputs:
+    """What an operator has put out, if it is (output, batch) pairs, and every batch whole; or TypeError."""
+    if type(outputs) is not tuple and type(outputs) is not list:
+        outputs = _listed(outputs, method)
+    for output in outputs:
+        if type(output) is not tuple or len(output) != 2 or type(output[0]) is not str:
+            raise TypeError(
+                f"{method} returned {_short(output)} among its outputs: each must be a pair of an "
+                "output's name and a Batch, such as ('out', batch)"
+            )
+        check_batch(output[1], f"{method} returned")
+    return outputs
+
+
+def _listed(outputs: Any, method: str) -> Outputs:
+    """A generator, say, is run to its end here, where what it raises is its own."""
+    if outputs is None or isinstance(outputs, str | Batch) or not hasattr(outputs, "__iter__"):
+        raise TypeError(
+            f"{method} returned {_short(outputs)}: it must return pairs of an output's name and a "
+            "Batch, such as [('out', batch)], or []"
+        )
+    return tuple(outputs)
+
+
+def check_batch(batch: object, who: str) -> None:
+    """Raise TypeError unless this is a batch whose columns are columns, and all of its length."""
+    if not isinstance(batch, Batch):
+        raise TypeError(f"{who} {_short(batch)} where a Batch should be")
+    length, shape = batch.length, (batch.length,)
+    for name, column in batch.columns.items():
+        if isinstance(column, np.ndarray):
+            right = column.shape == shape and column.dtype.kind not in _UNKNOWN_KINDS
+        else:
+            right = isinstance(column, Words | Varlen) and len(column) == length
+        if not right:
+            raise TypeError(f"{who} a Batch of {length} records {_wrong(name, column)}")
+
+
+def _wrong(name: str, column: object) -> str:
+    if not isinstance(column, np.ndarray | Words | Varlen):
+        return (
+            f"whose column '{name}' is {_short(column)}, not a column: Batch.of(...) makes columns"
+        )
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        return f"whose column '{name}' has {column.ndim} dimensions, not one"
+    if isinstance(column, np.ndarray) and column.dtype.kind in _UNKNOWN_KINDS:
+        return (
+            f"whose column '{name}' holds {column.dtype} values: it must be all numbers, all bools, all "
+            "strings, all bytes or all lists of ints, and without None"
+        )
+    return f"whose column '{name}' has {len(column)} values"
+
+
+def _checked_capture(capture: object) -> Capture:
+    if not isinstance(capture, Capture):
+        raise TypeError(f"capture returned {_short(capture)} where a Capture should be")
+    for name, part in capture.parts.items():
+        check_batch(part, f"capture returned, as its part '{name}',")
+    return capture
+
+
+def _short(value: object) -> str:
+    return "None" if value is None else f"{type(value).__name__} {value!r:.60}"
+
+
+# Which line of code is to blame.
+
+
+def blame(
+    operator: str, error: BaseException, culprit: object = None, method: str = "", where: str = ""
+) -> OperatorFailed:
+    """Make the OperatorFailed for an exception that an operator's code has raised."""
+    code = _line_of(error.__traceback__) or _definition_of(culprit, method)
+    return OperatorFailed(operator, type(error).__name__, _text_of(error), code, where)
+
+
+def _text_of(error: BaseException) -> str:
+    """What an exception says; its own code may fail in saying it."""
+    try:
+        return str(error)
+    except Exception:
+        return "an exception that cannot be put into words"
+
+
+def _line_of(tb: TracebackType | None) -> str:
+    """The innermost line of the user's own code; else of a library that it called; else an empty text."""
+    found = ""
+    certain = False
+    for frame, line in traceback.walk_tb(tb):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _OURS:
+            continue
+        own = not frame.f_code.co_filename.startswith((*_INSTALLED, "<frozen"))
+        if own or not certain:
+            found, certain = f"{frame.f_code.co_filename}, line {line}", certain or own
+    return found
+
+
+def _definition_of(culprit: object, method: str) -> str:
+    """Where the function begins that returned something wrong: it is in no traceback any more."""
+    function = getattr(culprit, "function", None) or getattr(type(culprit), method, None)
+    function = getattr(function, "func", function)  # of a partial
+    code = getattr(function, "__code__", None)
+    if _package(function) in _OURS or not isinstance(code, CodeType):
+        return ""
+    return f"{code.co_filename}, line {code.co_firstlineno}"
+
+
+def _package(thing: object) -> str:
+    return str(getattr(thing, "__module__", "")).partition(".")[0]

@@ -1,0 +1,169 @@
+"""The incremental inner join: every record meets all earlier ones of the other side with the same key.
+
+Each side keeps its rows in append-only columns, and a chain through them per key (`multi_map.py`). A batch
+is put in front of the chains of its side and then walks those of the other side.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import methodcaller
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from snapline.batch import Batch, Column, concat
+from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.window import Tumbling, Windows, runs, take_rows
+from snapline.dataflow.state.columns import Rows
+from snapline.dataflow.state.keyed_state import KeyedState
+from snapline.dataflow.state.multi_map import Chains
+from snapline.dataflow.state.slot_table import Int64s
+from snapline.ids import Millis
+
+LEFT: Final = "left"
+RIGHT: Final = "right"
+SIDES: Final = (LEFT, RIGHT)
+LABEL: Final = "(window)"  # no name of a column: the rows may have a column `window` of their own
+
+Keys: TypeAlias = Mapping[str, tuple[str, ...]]
+"""The key columns of each side, pairwise."""
+
+
+class _Side:
+    """The rows of one side, chained per key."""
+
+    def __init__(self) -> None:
+        self.rows: Final = Rows()
+        self.chains: Final = Chains()
+
+    def add(self, batch: Batch, slots: Int64s, heads: Int64s) -> None:
+        """Put rows in front of the chains of their keys."""
+        self.rows.append(batch.columns, batch.length)
+        self.chains.add(slots, heads)
+
+
+class JoinState:
+    """Both sides of a join, and the chains' heads per key."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys: Final = keys
+        #: key columns of one name: they stand once in a pair, as the left side has them
+        self._shared: Final = {a for a, b in zip(keys[LEFT], keys[RIGHT], strict=True) if a == b}
+        self._heads: Final = KeyedState(keys[LEFT], dict.fromkeys(SIDES, -1))
+        self._sides: Final = {side: _Side() for side in SIDES}
+
+    def add(self, side: str, batch: Batch) -> Int64s:
+        """Keep the rows of a batch; return the slots of their keys."""
+        slots = self._heads.locate([batch[name] for name in self._keys[side]])
+        self._sides[side].add(batch, slots, self._heads[side])
+        return slots
+
+    def match(self, side: str, batch: Batch) -> Batch | None:
+        """Keep the rows of a batch and pair them with those of the other side."""
+        slots = self.add(side, batch)
+        other = RIGHT if side == LEFT else LEFT
+        positions, rows = self._sides[other].chains.walk(self._heads[other][slots])
+        if not len(rows):
+            return None
+        kept = self._sides[other].rows
+        if side == LEFT:
+            return _pair(batch.take(positions), kept.take(rows, self._shared))
+        mine = batch.select(*(name for name in batch.columns if name not in self._shared))
+        return _pair(kept.take(rows), mine.take(positions))
+
+    def capture(self, side: str, *, full: bool) -> Batch:
+        """The rows of a side, or those that are new."""
+        return self._sides[side].rows.capture(full=full)
+
+    def restore(self, side: str, batches: Sequence[Batch]) -> None:
+        """Take back rows that were captured, all at once."""
+        if rows := [batch for batch in batches if batch.length]:
+            self.add(side, concat(rows))
+            self._sides[side].rows.mark()
+
+
+def _pair(left: Batch, right: Batch) -> Batch:
+    """Columns of both; names that collide get `_right`."""
+    columns = dict(left.columns)
+    for name, column in right.columns.items():
+        columns[_free(name, columns)] = column
+    return Batch(columns, left.length)
+
+
+def _free(name: str, taken: Mapping[str, Column]) -> str:
+    while name in taken:
+        name += "_right"
+    return name
+
+
+class Join(Operator):
+    """Joins the ports `left` and `right` over all time."""
+
+    def __init__(self, left: Sequence[str], right: Sequence[str]) -> None:
+        self._state: Final = JoinState({LEFT: tuple(left), RIGHT: tuple(right)})
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Pair the records with all earlier ones of the other port."""
+        pairs = self._state.match(port, batch)
+        return ((OUT, pairs),) if pairs is not None else ()
+
+    def capture(self, *, full: bool) -> Capture:
+        """The rows of both sides, or those that are new. None is ever replaced."""
+        parts = {side: self._state.capture(side, full=full) for side in SIDES}
+        return Capture(full, parts, 0 if full else sum(part.nbytes for part in parts.values()))
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Take back the rows."""
+        for side in SIDES:
+            self._state.restore(side, [capture.parts[side] for capture in captures])
+
+
+class WindowJoin(Operator):
+    """Joins the ports `left` and `right` within each window; late records go to `late-<port>`.
+
+    Pairs have a column `window`, in place of one that the records may have.
+    """
+
+    uses_time = True
+
+    def __init__(self, left: Sequence[str], right: Sequence[str], shape: Tumbling) -> None:
+        keys = {LEFT: tuple(left), RIGHT: tuple(right)}
+        self._windows: Final = Windows(shape, partial(JoinState, keys), LABEL)
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Pair the records with earlier ones of the other port in the same window."""
+        starts = self._windows.shape.starts(batch)
+        late = self._windows.late(starts)
+        if late is None:
+            return self._match(port, batch, starts)
+        outputs = [(f"late-{port}", batch.take(late))]
+        if not late.all():
+            outputs += self._match(port, batch.take(~late), starts[~late])
+        return outputs
+
+    def _match(self, port: str, batch: Batch, starts: Int64s) -> list[tuple[str, Batch]]:
+        outputs = []
+        for start, rows in runs(starts):
+            pairs = self._windows.at(start).match(port, take_rows(batch, rows))
+            if pairs is not None:
+                window = np.full(pairs.length, start, np.int64)
+                outputs.append((OUT, pairs.with_columns(window=window)))
+        return outputs
+
+    def on_watermark(self, time: Millis) -> Outputs:
+        """Free the windows that have closed."""
+        self._windows.advance(time)
+        return ()
+
+    def capture(self, *, full: bool) -> Capture:
+        """The rows of the open windows, or those that are new."""
+        parts = {side: methodcaller("capture", side, full=full) for side in SIDES}
+        return self._windows.capture(parts, full=full)
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Take back the rows."""
+        self._windows.restore(captures, {side: partial(_restore, side) for side in SIDES})
+
+
+def _restore(side: str, state: JoinState, batches: Sequence[Batch]) -> None:
+    state.restore(side, batches)

@@ -1,0 +1,141 @@
+"""Tumbling windows over event time: which window a record belongs to, and which windows are open.
+
+A window [start, start + size) closes when the watermark has passed its end by the allowed lateness. Its
+state is an object of its own and is dropped whole, so nothing is kept behind the watermark. A record
+whose window has closed is late and leaves through the output `late`. The watermark belongs to the
+state: after a restore the same records are late.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+
+from snapline.batch import Array, Batch, concat
+from snapline.core.messages import BEFORE_TIME
+from snapline.dataflow.operators.operator import Capture
+from snapline.dataflow.state.slot_table import Int64s
+from snapline.errors import GraphError
+from snapline.ids import Millis
+
+LATE: Final = "late"
+WINDOW: Final = "window"
+CLOCK: Final = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Tumbling:
+    """The shape of windows that follow each other without a gap."""
+
+    size_ms: Millis
+    time: str = "time"  # the column that decides
+    lateness_ms: Millis = 0  # how long a window stays open behind its end
+
+    def __post_init__(self) -> None:
+        if self.size_ms < 1 or self.lateness_ms < 0:
+            raise GraphError(f"a window needs a size above 0 and a lateness from 0 on, not {self}")
+
+    def starts(self, batch: Batch) -> Int64s:
+        """The start of each record's window."""
+        times: Int64s = batch[self.time]
+        return times - times % self.size_ms
+
+
+State = TypeVar("State")
+
+
+class Windows(Generic[State]):
+    """The open windows, each with a state of its own, and the watermark that closes them."""
+
+    def __init__(self, shape: Tumbling, new: Callable[[], State], label: str = WINDOW) -> None:
+        self.shape: Final = shape
+        self._new: Final = new
+        self._label: Final = label  # the column of a captured part that tells the window
+        self._open: dict[Millis, State] = {}
+        self._starts: list[Millis] = []  # a heap of the open windows
+        self._watermark: Millis = BEFORE_TIME
+
+    def at(self, start: Millis) -> State:
+        """The state of a window; it opens now if it was not."""
+        state = self._open.get(start)
+        if state is None:
+            state = self._open[start] = self._new()
+            heapq.heappush(self._starts, start)
+        return state
+
+    def late(self, starts: Int64s) -> Array | None:
+        """Which of these windows have closed; None if no one has."""
+        late = starts <= self._horizon
+        return late if late.any() else None
+
+    @property
+    def _horizon(self) -> Millis:
+        """Windows that start here or earlier have closed."""
+        return self._watermark - self.shape.size_ms - self.shape.lateness_ms
+
+    def advance(self, watermark: Millis) -> list[tuple[Millis, State]]:
+        """Take a watermark; return the windows that it closes, which are gone from here."""
+        self._watermark = max(self._watermark, watermark)
+        closed = []
+        while self._starts and self._starts[0] <= self._horizon:
+            start = heapq.heappop(self._starts)
+            closed.append((start, self._open.pop(start)))
+        return closed
+
+    def capture(self, parts: Mapping[str, Callable[[State], Batch]], *, full: bool) -> Capture:
+        """The watermark, and each part of all open windows in one batch, labelled by window."""
+        windows = sorted(self._open.items(), key=lambda item: item[0])
+        captured = {
+            part: self._stack([(start, capture(state)) for start, state in windows])
+            for part, capture in parts.items()
+        }
+        clock = Batch.of(watermark=np.array([self._watermark], np.int64))
+        return Capture(full, {**captured, CLOCK: clock})
+
+    def _stack(self, parts: Sequence[tuple[Millis, Batch]]) -> Batch:
+        labelled = [
+            batch.with_columns(**{self._label: np.full(batch.length, start, np.int64)})
+            for start, batch in parts
+            if batch.length
+        ]
+        return concat(labelled) if labelled else Batch({})
+
+    def restore(
+        self,
+        captures: Sequence[Capture],
+        parts: Mapping[str, Callable[[State, Sequence[Batch]], None]],
+    ) -> None:
+        """Take back captures: each part window by window, without what was closed meanwhile."""
+        if not captures:
+            return
+        self.advance(int(captures[-1].parts[CLOCK]["watermark"][0]))
+        for part, restore in parts.items():
+            for start, batches in self._by_window([c.parts[part] for c in captures]).items():
+                restore(self.at(start), batches)
+
+    def _by_window(self, stacked: Sequence[Batch]) -> dict[Millis, list[Batch]]:
+        """The rows of every window that is open, capture by capture."""
+        found: dict[Millis, list[Batch]] = {}
+        for batch in stacked:
+            columns = [name for name in batch.columns if name != self._label]
+            for start, rows in runs(batch[self._label]) if batch.length else ():
+                if start > self._horizon:
+                    found.setdefault(start, []).append(take_rows(batch.select(*columns), rows))
+        return found
+
+
+def runs(starts: Int64s) -> Iterator[tuple[Millis, Array | None]]:
+    """The distinct windows of a batch with their rows; None for the rows means all of them."""
+    first = int(starts[0])
+    if len(starts) == 1 or (starts == first).all():
+        yield first, None
+        return
+    for start in np.unique(starts).tolist():
+        yield start, np.flatnonzero(starts == start)
+
+
+def take_rows(batch: Batch, rows: Array | None) -> Batch:
+    """The rows of one window, without a copy if it has all."""
+    return batch if rows is None else batch.take(rows)

@@ -1,0 +1,61 @@
+"""The running count per key and window: one output per record, nothing waits for the window to close."""
+
+from collections.abc import Sequence
+from functools import partial
+from operator import methodcaller
+from typing import Final
+
+import numpy as np
+
+from snapline.batch import Batch
+from snapline.dataflow.operators.fold import COUNT, STATE, count_up
+from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.window import LATE, WINDOW, Tumbling, Windows, runs, take_rows
+from snapline.dataflow.state.keyed_state import KeyedState
+from snapline.dataflow.state.slot_table import Int64s
+from snapline.ids import Millis
+
+
+class WindowCount(Operator):
+    """Numbers the records of each key within their window."""
+
+    uses_time = True
+
+    def __init__(self, keys: Sequence[str], shape: Tumbling) -> None:
+        self._keys: Final = tuple(keys)
+        self.reads = (*keys, shape.time)
+        self._windows: Final = Windows(shape, partial(KeyedState, self._keys, {COUNT: 0}))
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Count the records in time; pass the late ones on."""
+        starts = self._windows.shape.starts(batch)
+        late = self._windows.late(starts)
+        if late is None:
+            return ((OUT, self._count(batch, starts)),)
+        outputs = [(LATE, batch.take(late))]
+        if not late.all():
+            outputs.append((OUT, self._count(batch.take(~late), starts[~late])))
+        return outputs
+
+    def _count(self, batch: Batch, starts: Int64s) -> Batch:
+        keys = batch.select(*self._keys)
+        counts: Int64s = np.empty(batch.length, np.int64)
+        for start, rows in runs(starts):
+            part = take_rows(keys, rows)
+            running = count_up(self._windows.at(start), list(part.columns.values()))
+            counts[slice(None) if rows is None else rows] = running
+        time = batch.columns[self._windows.shape.time]
+        return Batch({**keys.columns, WINDOW: starts, COUNT: counts, "time": time}, batch.length)
+
+    def on_watermark(self, time: Millis) -> Outputs:
+        """Free the windows that have closed."""
+        self._windows.advance(time)
+        return ()
+
+    def capture(self, *, full: bool) -> Capture:
+        """The counts of the open windows, or those that changed."""
+        return self._windows.capture({STATE: methodcaller("capture", full=full)}, full=full)
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Take back the counts."""
+        self._windows.restore(captures, {STATE: KeyedState.restore})

@@ -1,0 +1,1 @@
+"""State in columns: tables of keys, rows that are only appended, captures of what changed."""

@@ -1,0 +1,1 @@
+"""The coordinator: who lives, what is decided, which line is committed, when a job is done."""

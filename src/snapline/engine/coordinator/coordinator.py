@@ -1,0 +1,400 @@
+"""The coordinator: who lives, which epoch it is, which line is committed, and when the job is done.
+
+It performs what the protocol's coordinator side asks, and does for every protocol alike: registering
+slots, the two phases of a rollback, deciding durably, publishing, deleting garbage, finding the end.
+A failure may come at any moment, during a rollback too: each begins another epoch.
+"""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from snapline.core import effects, events
+from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
+from snapline.core.protocol import JobContext
+from snapline.engine import control
+from snapline.engine.coordinator.decider import Chains, Decider, Intent, line_of
+from snapline.engine.coordinator.ledger import Decision
+from snapline.engine.coordinator.levels import keeper, settle
+from snapline.engine.coordinator.members import Members
+from snapline.engine.coordinator.quiet import QuietDetector, covers
+from snapline.engine.coordinator.registry import Registry
+from snapline.engine.job import Job
+from snapline.engine.shell import (
+    Alarm,
+    CoordinatorShell,
+    ProbeAlarm,
+    RetryAlarm,
+    Ticket,
+    TimerAlarm,
+)
+from snapline.engine.slot.checkpoints import key_of
+from snapline.engine.timers import Timers
+from snapline.errors import ProtocolViolation
+from snapline.ids import (
+    ChannelId,
+    CheckpointNo,
+    Epoch,
+    Incarnation,
+    Seq,
+    SlotId,
+    TaskId,
+    first_checkpoint,
+)
+from snapline.journal.entry import COORDINATOR, Built, Handled
+from snapline.recovery.replay import ReplayPart, replay_plan
+
+_RESUME_STRIDE = 1 << 16
+"""A resumed coordinator numbers incarnations from the next multiple of this: the one before it may have
+launched slots of which no decision tells."""
+
+
+class Coordinator:
+    """The engine's half of the coordinator; the other half is the protocol's."""
+
+    def __init__(
+        self, job: Job, shell: CoordinatorShell, author: str, past: Decision | None = None
+    ) -> None:
+        self.job = job
+        self.shell = shell
+        self.past = past
+        seed = f"{job.seed}:coordinator:{past.epoch if past else 0}"
+        context = JobContext(job.topology, job.options, job.guarantee, shell.rng(seed))
+        self.protocol = job.protocol.coordinator(context)
+        self.seed = seed
+        self.decider = Decider(job, shell, author, self._decided, self._deposed)
+        self.registry = Registry(job.topology)
+        self.epoch: Epoch = past.epoch if past else 0
+        self.epoch_asked: Epoch = self.epoch  #: the newest epoch that was asked to be decided
+        self.members = Members(job, self._send)
+        self.restoring = True  #: a rollback is under way: reports of the old epoch do not count
+        self.ended = False
+        self.memo = past.memo if past else b""
+        self.timers: Timers[events.Timer] = Timers()
+        self.quiet = QuietDetector(job.slots)
+        #: the number of the last message on each channel, once the job is quiet
+        self.final: Mapping[ChannelId, Seq] | None = None
+        self.pressed: dict[SlotId, None] = {}
+        self.settled: Mapping[TaskId, CheckpointMeta] = {}  #: the line of the epoch asked for
+        self.replay: dict[SlotId, list[ReplayPart]] = {}  #: what is under way across it
+
+    # Beginning.
+
+    def start(self) -> None:
+        """Begin the first epoch of this coordinator, from nothing or from the past."""
+        line: Chains = dict.fromkeys(self.job.topology.tasks, ())
+        first = 1
+        memo = None
+        metas: tuple[CheckpointMeta, ...] = ()
+        if self.past is not None:
+            self.decider.resume(self.past)
+            line.update(self.past.chains)
+            self.registry.restore(line)
+            metas = tuple(chain[-1] for chain in line.values() if chain)
+            memo = self.past.memo
+            self.protocol.restore(memo, metas)
+            first = (max(self.past.incarnations.values()) // _RESUME_STRIDE + 1) * _RESUME_STRIDE
+        now_us = self.shell.now_us()
+        self.shell.journal(Built(now_us, COORDINATOR, self.epoch, 0, self.seed, memo, 0, metas))
+        self.members.incarnations = dict.fromkeys(self.job.slots, first)
+        self._ask_epoch(line)
+
+    def _ask_epoch(self, line: Chains) -> None:
+        self.restoring = True
+        self.epoch_asked += 1
+        self.timers.clear()
+        self.final = None
+        incarnations = dict(self.members.incarnations)
+        line = self._settle(line)
+        self.decider.ask(Intent(line, self.epoch_asked, incarnations, self.memo, True))
+
+    def _settle(self, line: Chains) -> Chains:
+        metas = {task: chain[-1] if chain else initial_meta(task) for task, chain in line.items()}
+        self.settled = settle(self.job.topology, metas, self.job.guarantee)
+        for task, meta in self.settled.items():
+            if meta is not metas[task] and line[task]:
+                self.registry.add(meta)
+                line[task] = (*line[task][:-1], meta)
+        self.replay = {}
+        topology, slots = self.job.topology, self.job.slot_by_task
+        for part in replay_plan(topology, self.settled):
+            self.replay.setdefault(slots[keeper(topology, part)], []).append(part)
+        return line
+
+    # The protocol's other half.
+
+    def handle(self, event: events.CoordinatorEvent) -> None:
+        """Give an event to the protocol and perform what it answers, in order."""
+        if not self.ended:
+            for effect in self._tell(event):
+                self.perform(effect)
+
+    def _tell(self, event: events.CoordinatorEvent) -> tuple[effects.CoordinatorEffect, ...]:
+        answer = self.protocol.handle(event)
+        now_us = self.shell.now_us()
+        self.shell.journal(Handled(now_us, COORDINATOR, self.epoch, 0, event, answer))
+        return answer
+
+    def perform(self, effect: effects.CoordinatorEffect) -> None:
+        """Do what the protocol asks."""
+        match effect:
+            case effects.Order(targets, command):
+                if isinstance(command, events.AbortRound):
+                    self.registry.abort(command.checkpoint)
+                for slot, tasks in self.job.by_slot(targets).items():
+                    self._send(slot, control.Instruct(self.epoch, tasks, command))
+            case effects.Persist(memo):
+                self.memo = memo
+            case effects.Commit(line):
+                self._commit(line)
+            case effects.Rollback(line, scope):
+                if scope is effects.Scope.ALL:
+                    self._rollback(line)
+                else:
+                    self.members.alone.update(line.checkpoints)
+            case effects.SetTimer(timer, delay_ms):
+                generation = self.timers.set(timer)
+                self.shell.set_alarm(TimerAlarm(self.epoch, None, timer, generation), delay_ms)
+            case effects.CancelTimer(timer):
+                self.timers.cancel(timer)
+            case _:
+                assert_never(effect)
+
+    def _commit(self, line: RecoveryLine) -> None:
+        chains, incarnations = self.registry.chains(line), self.members.incarnations
+        self.decider.ask(Intent(chains, self.epoch, incarnations, self.memo, False))
+
+    def _rollback(self, line: RecoveryLine) -> None:
+        if objection := self.decider.objection(line):
+            self._end(objection)
+        else:
+            self._ask_epoch(self.registry.chains(line))
+
+    # Slots come and go.
+
+    def registered_slot(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """A slot has started and waits for orders."""
+        if self.ended or not self.members.register(slot, incarnation):
+            return
+        if slot in self.members.rejoining:
+            chains = self.registry.chains(self.members.line_alone(slot))
+            self.members.rejoin(slot, self.epoch, chains)
+        elif self.epoch == self.epoch_asked:
+            self._order_restore(slot)
+
+    def lost(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """A life of a slot is gone, or does not answer: it will never be heard again."""
+        if self.ended or not self.members.lose(slot, incarnation):
+            return
+        self.shell.note(COORDINATOR, self.epoch, "lost", {"slot": slot, "incarnation": incarnation})
+        self._press(slot, False)
+        epoch_asked = self.epoch_asked
+        self.handle(events.TasksLost(self.job.hosted[slot]))
+        if self.ended:
+            return
+        if self.epoch_asked == epoch_asked:  # the others keep running
+            self.members.rejoining[slot] = False
+            self.quiet.lost(slot)
+        self.shell.launch(slot, self.members.incarnations[slot])
+
+    # The two phases of a rollback.
+
+    def _decided(self, intent: Intent) -> None:
+        """A decision is durable and its output public: act on it."""
+        line, number = line_of(intent.chains).checkpoints, self.decider.number
+        detail = {"epoch": intent.epoch, "line": line, "number": number}
+        self.shell.note(COORDINATOR, self.epoch, "decided", detail)
+        if intent.begins_epoch:
+            self._begin_epoch(intent)
+        else:
+            self._collect()
+            self._finish_if_covered()
+
+    def _begin_epoch(self, intent: Intent) -> None:
+        self.epoch = intent.epoch
+        for meta in self.registry.drop_beyond(line_of(intent.chains)):
+            self.shell.delete(key_of(meta))
+        self.members.await_all()
+        self.pressed = {}
+        self.quiet = QuietDetector(self.job.slots)
+        if self.epoch != self.epoch_asked:
+            return  # another failure has come meanwhile
+        self._collect()
+        if self.epoch == (self.past.epoch if self.past else 0) + 1:
+            for slot in self.job.slots:
+                self.shell.launch(slot, self.members.incarnations[slot])
+        for slot in tuple(self.members.registered):
+            self._order_restore(slot)
+
+    def _order_restore(self, slot: SlotId) -> None:
+        chains = {task: self.decider.chains[task] for task in self.job.hosted[slot]}
+        received = {
+            channel: seq
+            for task, chain in chains.items()
+            if not chain
+            for channel, seq in self.settled[task].received.items()
+        }
+        lives, replay = dict(self.members.incarnations), tuple(self.replay.get(slot, ()))
+        # A resumed job that never saved anything goes on at the present, as a lost slot of it would.
+        alone = self.past is not None and not self.job.protocol.checkpoints
+        self._send(slot, control.Restore(self.epoch, lives, chains, received, replay, alone))
+
+    def _acknowledged(self, slot: SlotId, *, restored: bool) -> None:
+        if not self.members.acknowledge(slot, self.epoch, restored=restored):
+            return
+        back = self.members.settle()
+        if self.restoring:
+            self.restoring = False
+            self._send_all(control.Go(self.epoch))
+            self.shell.note(COORDINATOR, self.epoch, "running", {})
+            self.handle(events.JobStarted(first_checkpoint(self.epoch)))
+        else:
+            for alone in back:
+                self._send(alone, control.Go(self.epoch))
+                if self.pressed:
+                    self._send(alone, control.HoldSources(self.epoch, True))
+
+    # Reports.
+
+    def report(self, slot: SlotId, incarnation: Incarnation, report: control.Report) -> None:
+        """A slot reported something. What an old life or an old epoch says does not count."""
+        stale = incarnation != self.members.incarnations.get(slot) or report.epoch != self.epoch
+        if stale or self.epoch != self.epoch_asked or self.ended:
+            detail = {"slot": slot, "incarnation": incarnation, "report": type(report).__name__}
+            self.shell.note(COORDINATOR, self.epoch, "fenced", detail)
+            return
+        match report:
+            case control.Restored():
+                self._acknowledged(slot, restored=True)
+            case control.Met():
+                self._acknowledged(slot, restored=False)
+            case control.Stored(_, meta):
+                self.registry.add(meta)
+                self.handle(events.SnapshotStored(meta))
+            case control.NotStored(_, task, checkpoint):
+                self.handle(events.StoreFailed(task, checkpoint))
+            case control.Unreadable(_, task, checkpoint):
+                self._unreadable(task, checkpoint)
+            case control.TaskPaused(_, paused):
+                self.handle(paused)
+            case control.InputRead():
+                if self.quiet.input_read(slot):
+                    self._probe()
+            case control.Counters():
+                self._count(slot, report)
+            case control.Pressure(_, high):
+                self._press(slot, high)
+            case _:
+                assert_never(report)
+
+    def _unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> None:
+        if meta := self.registry.metas[task].get(checkpoint):
+            self.decider.unreadable = key_of(meta)
+        # Deltas of a damaged snapshot are as damaged as it is; the last answer knows of them all.
+        answer: tuple[effects.CoordinatorEffect, ...] = ()
+        for number in self.registry.damage(task, checkpoint):
+            answer = self._tell(events.SnapshotUnreadable(task, number))
+        for effect in answer:
+            self.perform(effect)
+
+    def _press(self, slot: SlotId, high: bool) -> None:
+        held = bool(self.pressed)
+        if high:
+            self.pressed[slot] = None
+        else:
+            self.pressed.pop(slot, None)
+        if held != bool(self.pressed):
+            self._send_all(control.HoldSources(self.epoch, not held))
+
+    # Garbage and the end.
+
+    def _collect(self) -> None:
+        garbage = self.registry.collect(self.decider.kept.older, line_of(self.decider.chains))
+        for meta in garbage.metas:
+            self.shell.delete(key_of(meta))
+        by_slot: dict[SlotId, dict[ChannelId, Seq]] = {}
+        for channel, through in garbage.logs.items():
+            source = self.job.topology.by_id[channel].source
+            by_slot.setdefault(self.job.slot_by_task[source], {})[channel] = through
+        if not self.restoring:
+            for slot, logs in by_slot.items():
+                self._send(slot, control.Prune(self.epoch, logs))
+        self.shell.note(COORDINATOR, self.epoch, "collected", {"snapshots": len(garbage.metas)})
+
+    def _probe(self) -> None:
+        self._send_all(control.Probe(self.epoch, self.quiet.next_wave()))
+
+    def _count(self, slot: SlotId, counters: control.Counters) -> None:
+        if not self.quiet.answer(slot, counters):
+            return
+        if self.quiet.is_quiet():
+            self.final = dict(self.quiet.seqs)
+            self.handle(events.Quiet())
+            if not self.job.protocol.checkpoints:
+                self._end(None)
+        else:
+            alarm = ProbeAlarm(self.epoch, self.quiet.wave)
+            self.shell.set_alarm(alarm, self.job.settings.probe_ms)
+
+    def _finish_if_covered(self) -> None:
+        if self.final is None or self.ended or self.decider.writing or self.decider.waiting:
+            return
+        if not covers(self.job.topology, self.decider.line_metas(), self.final):
+            return
+        if self.decider.held:
+            line, lives = self.decider.chains, self.members.incarnations
+            self.decider.ask(Intent(line, self.epoch, lives, self.memo, False, True))
+        else:
+            self._end(None)
+
+    def _end(self, problem: str | None) -> None:
+        self.ended = True
+        self._send_all(control.Stop())
+        what = "stopped" if problem else "finished"
+        self.shell.note(COORDINATOR, self.epoch, what, {"problem": problem} if problem else {})
+        self.shell.finish(problem)
+
+    def _deposed(self) -> None:
+        self.ended = True
+        self.shell.note(COORDINATOR, self.epoch, "deposed", {})
+        self.shell.deposed()
+
+    # Plumbing.
+
+    def _send(self, slot: SlotId, order: control.Order) -> None:
+        self.shell.send(slot, self.members.incarnations[slot], order)
+
+    def _send_all(self, order: control.Order) -> None:
+        for slot in self.job.slots:
+            self._send(slot, order)
+
+    def alarm(self, alarm: Alarm) -> None:
+        """An alarm went off."""
+        if self.ended:
+            return
+        match alarm:
+            case TimerAlarm(_, None, timer, generation):
+                if self.timers.fires(timer, generation):
+                    self.handle(events.TimerFired(timer))
+            case ProbeAlarm(epoch, wave):
+                current = epoch == self.epoch == self.epoch_asked and wave == self.quiet.wave
+                if current and not self.restoring:
+                    self._probe()
+            case RetryAlarm(ticket):
+                self.decider.retry(ticket)
+            case _:
+                raise ProtocolViolation(f"the coordinator never set {alarm}")
+
+    def done(self, ticket: Ticket) -> None:
+        """A write has succeeded."""
+        if not self.ended:
+            self.decider.done(ticket)
+
+    def failed(self, ticket: Ticket) -> None:
+        """A write has failed."""
+        if not self.ended:
+            self.decider.failed(ticket)
+
+    def conflict(self, ticket: Ticket, found: bytes) -> None:
+        """A name was taken already."""
+        if not self.ended:
+            self.decider.conflict(ticket, found)

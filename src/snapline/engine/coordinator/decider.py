@@ -1,0 +1,252 @@
+"""Makes decisions durable, one after the other, and publishes what they cover.
+
+The order is the guarantee: the decision is durable, THEN its output is published, THEN the coordinator acts
+on it (deletes garbage, lets slots restore). What is asked for while a write is under way waits; of several
+commits that wait only the last is written, because a line covers all lines before it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
+from snapline.engine.coordinator.ledger import (
+    Chain,
+    Decision,
+    Held,
+    Manifest,
+    decision_key,
+    encode,
+    is_whole,
+)
+from snapline.engine.job import Job
+from snapline.engine.shell import CoordinatorShell, RetryAlarm, Ticket
+from snapline.ids import INITIAL, Epoch, Incarnation, SlotId, TaskId, checkpoint_label
+from snapline.recovery.kept_lines import KeptLines, is_behind
+from snapline.storage.api import Extent, Life
+from snapline.storage.codec import digest_of
+
+Chains: TypeAlias = dict[TaskId, Chain]
+
+
+def line_of(chains: Chains) -> RecoveryLine:
+    """The line as numbers."""
+    return RecoveryLine({t: c[-1].checkpoint if c else INITIAL for t, c in chains.items()})
+
+
+@dataclass(slots=True)
+class Intent:
+    """Something to decide: a line to commit, or an epoch to begin at a line."""
+
+    chains: Chains
+    epoch: Epoch
+    incarnations: dict[SlotId, Incarnation]
+    memo: bytes
+    begins_epoch: bool
+    flush: bool = False  # publish what is held back, too: the job ends
+
+
+class Decider:
+    """The ledger as its one writer sees it."""
+
+    def __init__(
+        self,
+        job: Job,
+        shell: CoordinatorShell,
+        author: str,
+        on_decided: Callable[[Intent], None],
+        on_deposed: Callable[[], None],
+    ) -> None:
+        self.job = job
+        self.shell = shell
+        self.author = author
+        self.on_decided = on_decided
+        self.on_deposed = on_deposed
+        self.number = 0  #: of the last decision that is durable ...
+        self.digest = ""  #: ... and its digest, which the next one names
+        self.chains: Chains = dict.fromkeys(job.topology.tasks, ())  #: of the last line decided
+        self.kept = KeptLines(line_of(self.chains))
+        self.unreadable = ""  #: the object that a slot last could not read, for the story
+        self.flushed = False
+        self.manifest = 0  #: number of the last manifest
+        self.public: dict[TaskId, int] = {}  #: rows in manifests, per sink task
+        self.held: tuple[Held, ...] = ()  #: output that waits for a later line, oldest first
+        self.redo: tuple[Manifest, ...] = ()  #: the past may have died before it published these
+        self.waiting: list[Intent] = []
+        self.writing: Writing | None = None
+
+    def resume(self, past: Decision) -> None:
+        """Go on after the last decision of an earlier coordinator."""
+        self.number, self.digest = past.number, past.digest
+        self.chains = dict(past.chains)
+        self.kept = KeptLines(line_of(self.chains))
+        self.manifest = past.published
+        self.held = past.held
+        self.redo = past.manifests
+        for task, chain in self.chains.items():
+            first = [h.extents[task].start for h in self.held if task in h.extents]
+            self.public[task] = min(first, default=chain[-1].position if chain else 0)
+
+    @property
+    def published_line(self) -> RecoveryLine:
+        """All output of this line is public: no rollback may go behind it."""
+        lagging = self.job.settings.publish_lag > 0 and not self.flushed
+        return self.kept.older if lagging else line_of(self.chains)
+
+    def objection(self, line: RecoveryLine) -> str | None:
+        """Why the job cannot go back to a line: what was published is never taken back."""
+        published = self.published_line.checkpoints
+        for task, number in line.checkpoints.items():
+            if number < published[task]:
+                lost = f" (object {self.unreadable})" if self.unreadable else ""
+                return (
+                    f"the published line is damaged{lost}: {task} could only go back to checkpoint "
+                    f"{checkpoint_label(number)}, and output that was published already would come again"
+                )
+        return None
+
+    def line_metas(self) -> dict[TaskId, CheckpointMeta]:
+        """The last line decided."""
+        return {t: c[-1] if c else initial_meta(t) for t, c in self.chains.items()}
+
+    def ask(self, intent: Intent) -> None:
+        """Decide this as soon as possible."""
+        if intent.begins_epoch:
+            self.waiting = []  # a line to commit is behind the line of the rollback, or undone by it
+        elif self.waiting and not self.waiting[-1].begins_epoch:
+            self.waiting.pop()
+        self.waiting.append(intent)
+        if self.writing is None:
+            self._write_next()
+
+    def _write_next(self) -> None:
+        if self.waiting:
+            intent = self.waiting.pop(0)
+            self.writing = Writing(intent, self._compose(intent))
+            self._write(self.writing.ticket())
+
+    def _compose(self, intent: Intent) -> Decision:
+        line, before = line_of(intent.chains), line_of(self.chains)
+        if is_behind(line, before):
+            self.kept.go_back(line)  # what is held of the line that is given up will never be
+            self.held = tuple(held for held in self.held if not is_behind(line, held.line))
+        else:
+            self.kept.advance(line)
+        held = self.held
+        if fresh := self._extents(intent.chains):
+            held = (*held, Held(line, fresh))
+        at_once = self.job.settings.publish_lag == 0 or intent.flush
+        due = [h for h in held if at_once or not is_behind(self.kept.older, h.line)]
+        manifests = tuple(
+            Manifest(number, h.extents) for number, h in enumerate(due, start=self.manifest + 1)
+        )
+        number = self.number + 1
+        whole = is_whole(number)
+        changed = {t: c for t, c in intent.chains.items() if self.chains[t] != c}
+        return Decision(
+            number,
+            self.author,
+            self.job.deployment.fingerprint,
+            intent.epoch,
+            dict(intent.incarnations),
+            whole,
+            dict(intent.chains) if whole else changed,
+            intent.memo,
+            self.redo + manifests,
+            self.manifest + len(manifests),
+            held[len(due) :],
+            self.job.run,
+            self.digest,
+        )
+
+    def _extents(self, chains: Chains) -> dict[TaskId, Extent]:
+        """The rows of this line that are neither public nor held."""
+        if not self.job.protocol.checkpoints:
+            return {}
+        covered = dict(self.public)
+        for held in self.held:
+            covered.update({task: extent.stop for task, extent in held.extents.items()})
+        extents = {}
+        for task, chain in chains.items():
+            if chain and chain[-1].position > covered.get(task, 0):
+                # One file has them all: an epoch begins with a decision, and so with a cut here.
+                meta = chain[-1]
+                file = Life(task, meta.epoch, meta.incarnation).name
+                extents[task] = Extent(file, covered.get(task, 0), meta.position)
+        return extents
+
+    def _write(self, ticket: Ticket) -> None:
+        assert self.writing is not None
+        decision = self.writing.decision
+        if ticket.kind == "decision":
+            self.shell.decide(ticket, decision_key(decision.number), self.writing.data)
+        else:
+            manifest = self.writing.unpublished[0]
+            self.shell.publish(ticket, manifest.number, manifest.extents)
+
+    def done(self, ticket: Ticket) -> None:
+        """A write has succeeded."""
+        if self.writing is None or ticket != self.writing.ticket():
+            return
+        self.writing.step()
+        if not self.writing.complete:
+            self._write(self.writing.ticket())
+            return
+        intent, decision = self.writing.intent, self.writing.decision
+        self.number, self.digest = decision.number, digest_of(self.writing.data)
+        self.writing = None
+        self.chains = intent.chains
+        self.flushed = intent.flush
+        self.manifest = decision.published
+        self.held = decision.held
+        self.redo = ()
+        for manifest in decision.manifests:
+            self.public.update({task: extent.stop for task, extent in manifest.extents.items()})
+        self.on_decided(intent)
+        if self.writing is None:
+            self._write_next()
+
+    def failed(self, ticket: Ticket) -> None:
+        """A write has failed, or may have: make it again; it is the same write."""
+        self.shell.set_alarm(RetryAlarm(ticket), self.job.settings.retry_ms)
+
+    def retry(self, ticket: Ticket) -> None:
+        """The time has come to try again."""
+        if self.writing is not None and ticket == self.writing.ticket():
+            self._write(ticket)
+
+    def conflict(self, ticket: Ticket, found: bytes) -> None:
+        """The number is taken: by our own write that came through unnoticed, or by another's."""
+        if self.writing is not None and found == self.writing.data:
+            self.done(ticket)
+        else:
+            self.on_deposed()
+
+
+class Writing:
+    """A decision on its way: first the decision itself, then its manifests, one by one."""
+
+    def __init__(self, intent: Intent, decision: Decision) -> None:
+        self.intent = intent
+        self.decision = decision
+        self.data = encode(decision)
+        self.durable = False
+        self.unpublished = list(decision.manifests)
+
+    def ticket(self) -> Ticket:
+        """The write that is under way."""
+        decision = self.decision
+        if not self.durable:
+            return Ticket("decision", decision.epoch, None, decision.number)
+        return Ticket("manifest", decision.epoch, None, self.unpublished[0].number)
+
+    def step(self) -> None:
+        """That write has succeeded."""
+        if self.durable:
+            self.unpublished.pop(0)
+        self.durable = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to write."""
+        return self.durable and not self.unpublished

@@ -1,0 +1,115 @@
+"""The checkpoints that exist: those that were reported in this timeline and are not yet garbage.
+
+The store is never listed to find a line. What is not here does not exist, whatever lies in the store.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from snapline.core.messages import CheckpointMeta, RecoveryLine
+from snapline.core.topology import Topology
+from snapline.engine.coordinator.ledger import Chain
+from snapline.errors import ProtocolViolation
+from snapline.ids import INITIAL, ChannelId, CheckpointNo, Seq, TaskId, checkpoint_label
+from snapline.recovery.garbage import garbage
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What became garbage: snapshots to delete, and logs to prune further than before."""
+
+    metas: tuple[CheckpointMeta, ...]
+    logs: Mapping[ChannelId, Seq]
+
+
+class Registry:
+    """Checkpoint metadata by task and number."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.metas: dict[TaskId, dict[CheckpointNo, CheckpointMeta]] = {
+            task: {} for task in topology.tasks
+        }
+        self.pruned: dict[ChannelId, Seq] = {}
+        self.aborted: dict[CheckpointNo, None] = {}  #: rounds that were given up
+
+    def restore(self, line: Mapping[TaskId, Chain]) -> None:
+        """Know what an earlier coordinator's last decision names."""
+        for chain in line.values():
+            for meta in chain:
+                self.add(meta)
+
+    def add(self, meta: CheckpointMeta) -> None:
+        """A checkpoint counts from now on."""
+        self.metas[meta.task][meta.checkpoint] = meta
+
+    def chain(self, task: TaskId, checkpoint: CheckpointNo) -> Chain:
+        """A checkpoint behind those of which it is a delta."""
+        chain: list[CheckpointMeta] = []
+        number: CheckpointNo | None = checkpoint if checkpoint != INITIAL else None
+        while number is not None:
+            meta = self.metas[task].get(number)
+            if meta is None:
+                label = checkpoint_label(number)
+                raise ProtocolViolation(f"checkpoint {label} of {task} is needed but not known")
+            chain.append(meta)
+            number = meta.parent
+        return tuple(reversed(chain))
+
+    def chains(self, line: RecoveryLine) -> dict[TaskId, Chain]:
+        """The chains of a whole line."""
+        return {task: self.chain(task, number) for task, number in line.checkpoints.items()}
+
+    def drop_beyond(self, line: RecoveryLine) -> list[CheckpointMeta]:
+        """An epoch begins at this line: every later checkpoint is dead. Returns those."""
+        dead: list[CheckpointMeta] = []
+        for task, known in self.metas.items():
+            last = line.checkpoints[task]
+            dead += [known.pop(number) for number in tuple(known) if number > last]
+        return dead
+
+    def abort(self, checkpoint: CheckpointNo) -> None:
+        """A round will never be complete: what was stored of it is good for nothing but deltas."""
+        self.aborted[checkpoint] = None
+
+    def damage(self, task: TaskId, checkpoint: CheckpointNo) -> list[CheckpointNo]:
+        """Forget a damaged checkpoint and all deltas on top of it; returns their numbers."""
+        known = self.metas[task]
+        broken = [
+            number
+            for number in known
+            if any(meta.checkpoint == checkpoint for meta in self.chain(task, number))
+        ]
+        for number in broken:
+            del known[number]
+        return broken
+
+    def collect(self, older: RecoveryLine, newer: RecoveryLine) -> Collected:
+        """Forget what no recovery needs while these two lines are kept."""
+        everything = (meta for known in self.metas.values() for meta in known.values())
+        found = garbage(self.topology, (older, newer), everything)
+        metas = [self.metas[task].pop(number) for task, number in found.checkpoints]
+        metas += self._collect_aborted()
+        logs = {c: seq for c, seq in found.logs.items() if seq > self.pruned.get(c, 0)}
+        self.pruned.update(logs)
+        return Collected(tuple(metas), logs)
+
+    def _collect_aborted(self) -> list[CheckpointMeta]:
+        """Aborted checkpoints can go when no delta builds on them, and none can any more.
+
+        A delta refers to the capture just before it. So one may still come for the newest checkpoint that
+        is known of a task, and for none before it.
+        """
+        gone: list[CheckpointMeta] = []
+        for task, known in self.metas.items():
+            if not any(number in self.aborted for number in known):
+                continue
+            newest = max(known)
+            needed = {
+                meta.checkpoint: None
+                for number in known
+                if number == newest or number not in self.aborted
+                for meta in self.chain(task, number)
+            }
+            gone += [known.pop(number) for number in tuple(known) if number not in needed]
+        return gone

@@ -1,0 +1,135 @@
+"""Phase one of a rollback, at one slot: load the snapshots, build the tasks, prepare what is replayed.
+
+Replay has three origins (recovery/replay.py). What the receiver recorded is injected into its inbox. What
+the sender recorded or logged goes into its outbox, with the number and header that it had: it is not
+stamped again, because its stamp is part of the timeline to which the line belongs. A log is not read here:
+that it has every message is known from its index, and the outbox reads each in its turn.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from snapline.core.messages import CheckpointMeta, Message
+from snapline.core.protocol import TaskContext
+from snapline.dataflow.operators.operator import Capture
+from snapline.engine.control import Restore, Unreadable
+from snapline.engine.shell import Ticket
+from snapline.engine.slot.checkpoints import key_of
+from snapline.engine.slot.outbox import Outbox
+from snapline.engine.slot.task import Task
+from snapline.ids import ChannelId, CheckpointNo, Seq, TaskId, first_checkpoint
+from snapline.journal.entry import Built
+from snapline.recovery.replay import Origin
+from snapline.storage.api import Life
+from snapline.storage.codec import StoredSnapshot, decode_snapshot
+
+if TYPE_CHECKING:
+    from snapline.engine.slot.slot import Slot
+
+
+class Restoration:
+    """The snapshots that a slot is loading."""
+
+    def __init__(self, slot: "Slot", order: Restore) -> None:
+        self.slot = slot
+        self.order = order
+        self.metas: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {
+            (meta.task, meta.checkpoint): meta for chain in order.chains.values() for meta in chain
+        }
+        self.loaded: dict[tuple[TaskId, CheckpointNo], StoredSnapshot] = {}
+
+    def begin(self) -> None:
+        """Ask for every snapshot."""
+        for meta in self.metas.values():
+            self.retry(Ticket("fetch", self.order.epoch, meta.task, meta.checkpoint))
+        self._finish_if_complete()
+
+    def retry(self, ticket: Ticket) -> None:
+        """Ask for one snapshot."""
+        assert ticket.task is not None
+        meta = self.metas[ticket.task, ticket.number]
+        self.slot.shell.fetch(ticket, key_of(meta), meta.digest)
+
+    def fetched(self, ticket: Ticket, data: bytes | None) -> None:
+        """A snapshot was loaded, or cannot be."""
+        assert ticket.task is not None
+        if data is None:
+            self.slot.shell.report(Unreadable(self.order.epoch, ticket.task, ticket.number))
+            return
+        self.loaded[ticket.task, ticket.number] = decode_snapshot(data)
+        self._finish_if_complete()
+
+    def _finish_if_complete(self) -> None:
+        if len(self.loaded) < len(self.metas):
+            return
+        tasks = {task: self._build(task) for task in self.slot.job.hosted[self.slot.slot]}
+        self.slot.wire(tasks, self.order)
+        self._prepare_replay(tasks)
+        self.slot.acknowledge()
+
+    def _build(self, name: TaskId) -> Task:
+        slot, job, epoch = self.slot, self.slot.job, self.order.epoch
+        life = Life(name, epoch, slot.incarnation)
+        chain = self.order.chains.get(name, ())
+        memo = self.loaded[name, chain[-1].checkpoint].memo if chain else None
+        seed = f"{job.seed}:{name}:{epoch}:{slot.incarnation}"
+        first = self._first_checkpoint()
+        context = TaskContext(
+            name,
+            job.topology.inputs[name],
+            job.topology.outputs[name],
+            job.topology.tasks,
+            job.options,
+            job.guarantee,
+            job.deployment.plans[name].policy,
+            first,
+            slot.shell.rng(seed),
+        )
+        protocol = job.protocol.task(context)
+        if memo is not None:
+            protocol.restore(memo)
+        now_us = slot.shell.now_us()
+        slot.shell.journal(Built(now_us, name, epoch, slot.incarnation, seed, memo, first))
+        task = Task(job, job.deployment.plans[name], life, protocol, slot)
+        if chain:
+            captures = [self._capture(meta) for meta in chain]
+            task.restore(captures, chain[-1])
+        elif self.order.alone:
+            task.skip_to_present(slot.shell.now_ms())
+        else:
+            task.received |= {c: s for c, s in self.order.received.items() if c in task.inputs}
+        task.open(chain[-1].position if chain else 0)
+        return task
+
+    def _first_checkpoint(self) -> CheckpointNo:
+        """A task that restarts alone stays in its epoch: its incarnation keeps its numbers apart."""
+        first = first_checkpoint(self.order.epoch)
+        return first + ((self.slot.incarnation & 0xFFFF) << 16) if self.order.alone else first
+
+    def _capture(self, meta: CheckpointMeta) -> Capture:
+        loaded = self.loaded[meta.task, meta.checkpoint]
+        return Capture(loaded.full, loaded.parts)
+
+    def _prepare_replay(self, tasks: dict[TaskId, Task]) -> None:
+        for part in self.order.replay:
+            channel = self.slot.job.topology.by_id[part.channel]
+            if part.origin is Origin.RECEIVER:
+                recorded = self._recorded(channel.target, part.channel, part.after, part.through)
+                self.slot.inject(part.channel, recorded)
+                continue
+            task = tasks[channel.source]
+            messages: Iterable[Message]
+            if part.origin is Origin.SENDER:
+                messages = self._recorded(channel.source, part.channel, part.after, part.through)
+            else:
+                messages = task.log.read(part.channel, after=part.after, through=part.through)
+            outbox = task.outbox.setdefault(part.channel, Outbox())
+            again = (replace(message, epoch=self.order.epoch) for message in messages)
+            outbox.replay(again, part.through - part.after)
+
+    def _recorded(
+        self, task: TaskId, channel: ChannelId, after: Seq, through: Seq
+    ) -> list[Message]:
+        loaded = self.loaded[task, self.order.chains[task][-1].checkpoint]
+        return [m for m in loaded.messages if m.channel == channel and after < m.seq <= through]

@@ -1,0 +1,399 @@
+"""One slot: one task of every operator, and the way from input to input.
+
+A slot is driven by its adapter: frames, orders, alarms and answers of storage come in by method calls,
+`step` takes one ready input. In a rollback it stops, forgets everything, restores and acknowledges; only
+`Go` lets it send again, so a frame of the new epoch never reaches anybody who is still in the old one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from snapline.core.events import (
+    CommandArrived,
+    MarkerArrived,
+    MarkerSighted,
+    Started,
+    Timer,
+    TimerFired,
+)
+from snapline.core.messages import Marker, Message
+from snapline.core.topology import Channel
+from snapline.engine import control
+from snapline.engine.job import Job
+from snapline.engine.shell import Alarm, RetryAlarm, SlotShell, SourceAlarm, Ticket, TimerAlarm
+from snapline.engine.slot.channels import Inputs, Outputs
+from snapline.engine.slot.restore import Restoration
+from snapline.engine.slot.task import Task
+from snapline.engine.timers import Timers
+from snapline.errors import ProtocolViolation
+from snapline.ids import ChannelId, Epoch, Incarnation, Millis, SlotId, TaskId
+from snapline.storage.api import Life
+
+
+class Slot:
+    """All tasks of one slot, in one incarnation."""
+
+    def __init__(self, slot: SlotId, incarnation: Incarnation, job: Job, shell: SlotShell) -> None:
+        self.slot = slot
+        self.incarnation = incarnation
+        self.job = job
+        self.shell = shell
+        self.name = f"slot/{slot}"
+        self.epoch: Epoch = 0
+        self.running = False
+        self.stopped = False
+        self.peers: dict[SlotId, Incarnation] = {}  #: the present life of every slot
+        self.restoration: Restoration | None = None  #: phase one of a rollback, while under way
+        self._clear()
+
+    def _clear(self) -> None:
+        self.tasks: dict[TaskId, Task] = {}
+        self.inputs = Inputs()
+        self.outputs = Outputs()
+        self.replaying: dict[ChannelId, None] = {}  #: outputs that have something to send again
+        self.awake: dict[TaskId, None] = {}  #: sources that may have something due
+        self.hold = False  #: the coordinator asked not to read input
+        self.pressed = False  #: a back edge here holds too much
+        self.all_read = False  #: every source here was seen at its end
+        self.timers: Timers[tuple[TaskId, Timer]] = Timers()
+
+    # From other slots.
+
+    def receive(self, source: SlotId, frame: control.Frame) -> None:
+        """A frame came from another slot."""
+        if frame.life != (self.epoch, self.peers.get(source), self.incarnation):
+            detail = {"channel": frame.channel, "life": frame.life, "from": source}
+            self.shell.note(self.name, self.epoch, "fenced", detail)
+        elif isinstance(frame.payload, control.Credit):
+            self.outputs.refund(frame.channel, frame.payload.messages)
+        else:
+            self.arrive(frame.channel, frame.payload)
+
+    def arrive(self, channel: ChannelId, payload: Message | Marker) -> None:
+        """A message or marker reached its inbox."""
+        length = self.inputs.push(channel, payload)
+        edge = self.job.topology.by_id[channel]
+        task = self.tasks[edge.target]
+        task.writer.see(channel, payload)
+        if isinstance(payload, Marker):
+            if self.running:
+                task.handle(MarkerSighted(channel, payload))
+        elif edge.feedback and length > self.job.settings.feedback_high and not self.pressed:
+            self.pressed = True
+            self.shell.report(control.Pressure(self.epoch, True))
+
+    # To other slots: the host of the tasks.
+
+    def send(self, channel: Channel, payload: Message | Marker) -> None:
+        """Send on an output of a task, behind what waits in its outbox."""
+        outbox = self.tasks[channel.source].outbox.get(channel.id)
+        if outbox:
+            outbox.append(payload)
+        else:
+            self._dispatch(channel, payload)
+
+    def _dispatch(self, channel: Channel, payload: Message | Marker) -> None:
+        if isinstance(payload, Message):
+            self.outputs.spend(channel.id)
+        target = self.job.slot_by_task[channel.target]
+        if target == self.slot:
+            self.arrive(channel.id, payload)
+        else:
+            self.shell.transmit(target, self._frame(target, channel.id, payload))
+
+    def _frame(
+        self, peer: SlotId, channel: ChannelId, payload: Message | Marker | control.Credit
+    ) -> control.Frame:
+        return control.Frame(channel, (self.epoch, self.incarnation, self.peers[peer]), payload)
+
+    def overtake(self, channel: Channel, marker: Marker) -> list[Message]:
+        """Send a marker ahead of output that has not left; return what it passed, in order."""
+        passed: list[Message] = []
+        target = self.job.slot_by_task[channel.target]
+        if target == self.slot:
+            self.arrive(channel.id, marker)
+        else:
+            passed += self.shell.overtake(target, self._frame(target, channel.id, marker))
+        if outbox := self.tasks[channel.source].outbox.get(channel.id):
+            passed += outbox.messages()
+        if passed:
+            detail = {"channel": channel.id, "messages": len(passed)}
+            self.shell.note(channel.source, self.epoch, "overtaken", detail)
+        return passed
+
+    def queued(self, channel: ChannelId) -> Iterable[Message | Marker]:
+        """What has arrived on an input and was not taken yet."""
+        return tuple(self.inputs.inbox[channel])
+
+    def set_timer(self, life: Life, timer: Timer, delay_ms: Millis) -> None:
+        """Set a timer of a task's protocol."""
+        generation = self.timers.set((life.task, timer))
+        self.shell.set_alarm(TimerAlarm(self.epoch, life.task, timer, generation), delay_ms)
+
+    def cancel_timer(self, life: Life, timer: Timer) -> None:
+        """Cancel one."""
+        self.timers.cancel((life.task, timer))
+
+    # One step: take one ready input.
+
+    def step(self) -> bool:
+        """Take one input: a message, a replay, or what is due at a source. False: none is ready."""
+        ready = self.ready() if self.running and not self.stopped else []
+        if not ready:
+            return False
+        kind, name = ready[self.shell.choose(len(ready)) if len(ready) > 1 else 0]
+        if kind == "take":
+            self._take(ChannelId(name))
+        elif kind == "read":
+            self._read(TaskId(name))
+        else:
+            self._replay(self.job.topology.by_id[ChannelId(name)])
+        return True
+
+    def ready(self) -> list[tuple[str, str]]:
+        """The inputs that may be taken now: ("take" or "replay", channel) and ("read", source)."""
+        by_id, tasks = self.job.topology.by_id, self.tasks
+        free: dict[TaskId, bool] = {}
+        ready: list[tuple[str, str]] = []
+        for channel in self.inputs.waiting:
+            target = by_id[channel].target
+            if target not in free:
+                free[target] = self._may_take(tasks[target])
+            if free[target] and channel not in tasks[target].blocked:
+                ready.append(("take", channel))
+        if not self.hold:
+            ready += [("read", task) for task in self.awake if self._may_take(tasks[task])]
+        for channel in self.replaying:
+            task = tasks[by_id[channel].source]
+            may_go = task.outbox[channel].marker_is_next or self.outputs.may_send(channel)
+            if may_go and not task.halted:
+                ready.append(("replay", channel))
+        return ready
+
+    def _may_take(self, task: Task) -> bool:
+        if task.halted or (task.outbox and any(task.outbox.values())):
+            return False
+        return self.outputs.dry.isdisjoint(task.sent)  # whose keys are the outputs
+
+    def _take(self, channel: ChannelId) -> None:
+        payload = self.inputs.pop(channel)
+        target = self.tasks[self.job.topology.by_id[channel].target]
+        if isinstance(payload, Marker):
+            target.handle(MarkerArrived(channel, payload))
+            return
+        self.inputs.check_order(payload, target.received[channel])
+        messages = [payload]
+        gathers = self.shell.gathers and target.accept(payload)
+        if gathers:
+            room = self.job.settings.batch_max_records
+            messages += self.inputs.pop_alike(channel, payload, room, target.accept)
+        for _ in messages:
+            self._give_credit(channel)
+        deliver = target.deliver if gathers else target.take
+        deliver(*messages)
+        self.shell.worked(sum([message.batch.length for message in messages]))
+
+    def _give_credit(self, channel: ChannelId) -> None:
+        owed = self.inputs.owe(channel)
+        edge = self.job.topology.by_id[channel]
+        source = self.job.slot_by_task[edge.source]
+        if edge.feedback:
+            self._relax()
+        elif source == self.slot:
+            self.outputs.refund(channel, owed)
+            self.inputs.settle(channel)
+        elif owed * 2 >= self.job.settings.credit:
+            self.shell.transmit(source, self._frame(source, channel, control.Credit(owed)))
+            self.inputs.settle(channel)
+
+    def _relax(self) -> None:
+        """Sources may be read again once no back edge here holds much any more."""
+        if self.pressed:
+            back_edges = [c for c in self.inputs.inbox if self.job.topology.by_id[c].feedback]
+            if self.inputs.longest(back_edges) < self.job.settings.feedback_low:
+                self.pressed = False
+                self.shell.report(control.Pressure(self.epoch, False))
+
+    def _read(self, name: TaskId) -> None:
+        task = self.tasks[name]
+        now = self.shell.now_ms()
+        records = task.read_source(now)
+        self.shell.worked(records)
+        due = task.next_due_ms()
+        if due is None:
+            del self.awake[name]
+            self._note_all_read()
+        elif due > now or not records:
+            del self.awake[name]
+            delay = max(due - now, self.job.settings.linger_ms)
+            self.shell.set_alarm(SourceAlarm(self.epoch, name), delay)
+
+    def _note_all_read(self) -> None:
+        sources = [task for task in self.tasks.values() if task.plan.ingress is not None]
+        if not self.all_read and all(task.next_due_ms() is None for task in sources):
+            self.all_read = True
+            self.shell.report(control.InputRead(self.epoch))
+
+    def _replay(self, channel: Channel) -> None:
+        outbox = self.tasks[channel.source].outbox[channel.id]
+        payload = outbox.popleft()
+        if not outbox:
+            del self.replaying[channel.id]
+        self._dispatch(channel, payload)
+        if isinstance(payload, Message):
+            self.shell.note(channel.source, self.epoch, "replayed", {"message": payload})
+
+    # From the coordinator.
+
+    def order(self, order: control.Order) -> None:
+        """The coordinator ordered something."""
+        if isinstance(order, control.Stop):
+            self.stopped = True
+        elif isinstance(order, control.Restore):
+            if order.epoch > self.epoch:
+                self._restore(order)
+        elif order.epoch == self.epoch:
+            self._obey(order)
+
+    def _obey(
+        self,
+        order: control.Go
+        | control.Replaced
+        | control.Instruct
+        | control.Probe
+        | control.HoldSources
+        | control.Prune,
+    ) -> None:
+        match order:
+            case control.Go():
+                self._go()
+            case control.Replaced(_, slot, incarnation):
+                self._meet(slot, incarnation)
+            case control.Instruct(_, tasks, command):
+                for task in tasks:
+                    self.tasks[task].handle(CommandArrived(command))
+            case control.Probe(_, wave):
+                self._answer(wave)
+            case control.HoldSources(_, hold):
+                self.hold = hold
+            case control.Prune(_, through):
+                for channel, seq in through.items():
+                    source = self.tasks[self.job.topology.by_id[channel].source]
+                    source.log.prune(channel, through=seq)
+            case _:
+                assert_never(order)
+
+    def _answer(self, wave: int) -> None:
+        busy = bool(self.inputs.waiting or self.replaying)
+        seqs = {c: seq for task in self.tasks.values() for c, seq in task.sent.items()}
+        sent, taken = dict(self.outputs.sent), dict(self.inputs.taken)
+        self.shell.report(control.Counters(self.epoch, wave, sent, taken, seqs, busy))
+
+    # Rollback.
+
+    def _restore(self, order: control.Restore) -> None:
+        for task in self.tasks.values():
+            task.writer.forget()
+        self.epoch = order.epoch
+        self.peers = dict(order.incarnations)
+        self.running = False
+        self._clear()
+        self.restoration = Restoration(self, order)
+        self.restoration.begin()
+
+    def wire(self, tasks: dict[TaskId, Task], order: control.Restore) -> None:
+        """Everything was loaded: connect the tasks."""
+        self.restoration = None
+        self.tasks = tasks
+        self.inputs = Inputs(c for task in tasks.values() for c in task.inputs.values())
+        outputs = (c for task in tasks.values() for c in task.outputs)
+        self.outputs = Outputs(outputs, self.job.settings.credit)
+        if order.alone:
+            self.inputs.joining.update(self.inputs.inbox)
+
+    def inject(self, channel: ChannelId, messages: Iterable[Message]) -> None:
+        """Put channel state that the receiver recorded where it was."""
+        again = [replace(message, epoch=self.epoch) for message in messages]
+        self.inputs.inject(channel, again)
+        target = self.job.topology.by_id[channel].target
+        for message in again:
+            self.shell.note(target, self.epoch, "replayed", {"message": message})
+
+    def acknowledge(self) -> None:
+        """The tasks are as they were at the line, and what is replayed is ready."""
+        self.replaying = {
+            c: None for t in self.tasks.values() for c, box in t.outbox.items() if box
+        }
+        self.shell.note(self.name, self.epoch, "restored", {"incarnation": self.incarnation})
+        self.shell.report(control.Restored(self.epoch))
+
+    def _go(self) -> None:
+        self.running = True
+        for task in tuple(self.tasks.values()):
+            task.handle(Started())
+            if task.plan.ingress is not None:
+                self.awake[task.life.task] = None
+        for channel, inbox in self.inputs.inbox.items():  # frames may have come before this order
+            task = self.tasks[self.job.topology.by_id[channel].target]
+            for payload in tuple(inbox):
+                if isinstance(payload, Marker):
+                    task.handle(MarkerSighted(channel, payload))
+
+    def _meet(self, slot: SlotId, incarnation: Incarnation) -> None:
+        self.peers[slot] = incarnation
+        slot_by_task = self.job.slot_by_task
+        for task in self.tasks.values():
+            for channel in task.inputs.values():
+                if slot_by_task[channel.source] == slot:
+                    self.inputs.forget(channel.id)
+            for channel in task.outputs:
+                if slot_by_task[channel.target] == slot:
+                    self.outputs.forget(channel.id)
+                    task.tell_again(channel)
+        self._relax()
+        self.shell.report(control.Met(self.epoch))
+
+    # From alarms and storage.
+
+    def alarm(self, alarm: Alarm) -> None:
+        """An alarm went off."""
+        match alarm:
+            case SourceAlarm(epoch, task):
+                if epoch == self.epoch and self.running:
+                    self.awake[task] = None
+            case TimerAlarm(epoch, task, timer, generation):
+                if task and epoch == self.epoch and self.timers.fires((task, timer), generation):
+                    self.tasks[task].handle(TimerFired(timer))
+            case RetryAlarm(ticket):
+                self._retry(ticket)
+            case _:
+                raise ProtocolViolation(f"{self.name} never set {alarm}")
+
+    def _retry(self, ticket: Ticket) -> None:
+        if ticket.epoch != self.epoch:
+            return
+        if ticket.kind == "fetch" and self.restoration is not None:
+            self.restoration.retry(ticket)
+        elif ticket.task in self.tasks:
+            self.tasks[ticket.task].writer.retry(ticket)
+
+    def done(self, ticket: Ticket) -> None:
+        """A call to storage has succeeded."""
+        if ticket.epoch == self.epoch and ticket.task in self.tasks:
+            self.tasks[ticket.task].writer.done(ticket)
+
+    def failed(self, ticket: Ticket) -> None:
+        """A call to storage has failed."""
+        if ticket.epoch != self.epoch:
+            return
+        if ticket.kind == "fetch":
+            if self.restoration is not None:
+                self.shell.set_alarm(RetryAlarm(ticket), self.job.settings.retry_ms)
+        elif ticket.task in self.tasks:
+            self.tasks[ticket.task].writer.failed(ticket)
+
+    def fetched(self, ticket: Ticket, data: bytes | None) -> None:
+        """An object was loaded; None if it is damaged or missing."""
+        if ticket.epoch == self.epoch and self.restoration is not None:
+            self.restoration.fetched(ticket, data)

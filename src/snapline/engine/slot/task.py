@@ -1,0 +1,387 @@
+"""One task: an operator, its protocol, and the counters of its channels.
+
+The task performs what its protocol asks. Order is the contract here: a message is numbered, stamped and
+logged BEFORE it is sent; a snapshot is captured when its effect is performed, with the counters of that
+moment; a marker leaves behind all earlier output.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from snapline.batch import Batch, concat
+from snapline.core.effects import (
+    Abandon,
+    Block,
+    CancelTimer,
+    Continue,
+    Deliver,
+    Forward,
+    Halt,
+    Record,
+    Seal,
+    SetTimer,
+    Snapshot,
+    TaskEffect,
+    Unblock,
+)
+from snapline.core.events import MessageArrived, Paused, TaskEvent
+from snapline.core.messages import (
+    BEFORE_TIME,
+    END_OF_TIME,
+    CheckpointMeta,
+    Marker,
+    Message,
+)
+from snapline.core.protocol import TaskProtocol
+from snapline.core.topology import Channel
+from snapline.dataflow.chain import Chain
+from snapline.dataflow.deploy import TaskPlan
+from snapline.dataflow.operators.guard import Guard, blame
+from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator
+from snapline.dataflow.partition import split
+from snapline.engine.control import TaskPaused
+from snapline.engine.job import Job
+from snapline.engine.slot.checkpoints import CheckpointWriter
+from snapline.engine.slot.host import Host
+from snapline.engine.slot.outbox import Outbox
+from snapline.engine.slot.watermarks import Watermarks
+from snapline.errors import OperatorFailed
+from snapline.ids import ChannelId, Millis, Seq, checkpoint_label, operator_of
+from snapline.journal.entry import Handled, Stamped
+from snapline.storage.api import Egress, Life, MessageLog
+
+WATERMARKS = "@watermarks"
+"""The engine's own part of a snapshot, beside those of the operator."""
+
+NOTHING = Batch({}, 0)
+
+
+class Task:
+    """One parallel instance of an operator, in one life."""
+
+    def __init__(
+        self,
+        job: Job,
+        plan: TaskPlan,
+        life: Life,
+        protocol: TaskProtocol,
+        host: Host,
+    ) -> None:
+        shell = host.shell
+        self.job = job
+        self.plan = plan
+        self.life = life
+        self.protocol = protocol
+        self.host = host
+        self.operator: Operator = plan.operator()
+        name = operator_of(plan.task)
+        self.guard = Guard(name, self.operator)
+        #: the operators that it consists of: the first reads, the last puts out
+        self.names = self.operator.names if isinstance(self.operator, Chain) else (name,)
+        self.inputs = {channel.id: channel for channel in job.topology.inputs[plan.task]}
+        self.outputs = job.topology.outputs[plan.task]
+        self.received: dict[ChannelId, Seq] = dict.fromkeys(self.inputs, 0)
+        self.sent: dict[ChannelId, Seq] = {channel.id: 0 for channel in self.outputs}
+        self.offsets: dict[int, int] = dict.fromkeys(plan.partitions, 0)
+        self.watermarks = Watermarks(job.topology.inputs[plan.task], job.timed)
+        #: the last watermark sent on each output that carries time
+        self.told: dict[ChannelId, Millis] = {
+            c.id: BEFORE_TIME for c in self.outputs if c.id in job.timed
+        }
+        self.blocked: set[ChannelId] = set()  #: inputs that the protocol asked not to read
+        self.halted = False
+        #: messages to send again, per output; nothing else leaves on it before they are gone
+        self.outbox: dict[ChannelId, Outbox] = {}
+        self.log: MessageLog = shell.open_log(life)
+        self.egress: Egress | None = None  # opened at the restored position
+        self.writer: CheckpointWriter
+
+    def open(self, position: int) -> None:
+        """Open the egress of a sink behind what earlier lives have written."""
+        shell, settings = self.host.shell, self.job.settings
+        if self.plan.sink is not None:
+            self.egress = shell.open_egress(self.life, position)
+        self.writer = CheckpointWriter(
+            self.life, shell, self.log, self.egress, settings.full_every, settings.retry_ms
+        )
+
+    def take(self, message: Message) -> None:
+        """Give a message to the protocol."""
+        self.handle(MessageArrived(message))
+
+    def accept(self, message: Message) -> bool:
+        """Give a message to the protocol if that only has it delivered; then the caller has to, soon.
+
+        Several that were accepted may be delivered at once: this is as if the operator had kept them
+        until it had the last. What would do more, such as force a checkpoint, is not given to it.
+        """
+        if not self.protocol.only_delivers(message):
+            return False
+        (effect,) = self._ask(MessageArrived(message))
+        self.host.shell.performing(effect)
+        return True
+
+    def handle(self, event: TaskEvent) -> None:
+        """Give an event to the protocol and perform what it answers, in order."""
+        shell = self.host.shell
+        for effect in self._ask(event):
+            shell.performing(effect)
+            self.perform(effect)
+
+    def _ask(self, event: TaskEvent) -> Sequence[TaskEffect]:
+        effects = self.protocol.handle(event)
+        shell = self.host.shell
+        life = self.life
+        if shell.journals_messages or not isinstance(event, MessageArrived):
+            shell.journal(
+                Handled(shell.now_us(), life.task, life.epoch, life.incarnation, event, effects)
+            )
+        return effects
+
+    def perform(self, effect: TaskEffect) -> None:
+        """Do what the protocol asks."""
+        match effect:
+            case Deliver(message):
+                self.deliver(message)
+            case Snapshot():
+                self.writer.take(self, effect)
+            case Block(channel):
+                self.blocked.add(channel)
+            case Unblock(channel):
+                self.blocked.remove(channel)
+            case Forward(marker, overtake):
+                self.forward(marker, overtake=overtake)
+            case Record(channel):
+                self.writer.record(effect, self.received[channel], self.host.queued(channel))
+            case Seal(checkpoint):
+                self.writer.seal(checkpoint)
+            case Abandon(checkpoint):
+                self.writer.abandon(checkpoint)
+            case SetTimer(timer, delay_ms):
+                self.host.set_timer(self.life, timer, delay_ms)
+            case CancelTimer(timer):
+                self.host.cancel_timer(self.life, timer)
+            case Halt():
+                self.halted = True
+                counters = Paused(self.life.task, dict(self.sent), dict(self.received))
+                self.host.shell.report(TaskPaused(self.life.epoch, counters))
+            case Continue():
+                self.halted = False
+            case _:
+                assert_never(effect)
+
+    # Data.
+
+    def deliver(self, *messages: Message) -> None:
+        """Run the operator on messages of one input. Its watermark rises behind the last of them."""
+        channel = messages[-1].channel
+        self.received[channel] = messages[-1].seq
+        outputs: list[tuple[str, Batch]] = []
+        batches = [message.batch for message in messages if message.batch.length]
+        if batches:
+            try:
+                outputs += self.guard.process(self.inputs[channel].port, concat(batches))
+            except OperatorFailed as failed:
+                failed.where = _numbers(messages)
+                raise
+        rose = False
+        for message in messages:
+            rose |= self.watermarks.advance(channel, message.watermark)
+        self._put_out(outputs, rose)
+
+    def _put_out(self, outputs: list[tuple[str, Batch]], rose: bool) -> None:
+        """The operator has put this out; if the watermark rose, what that makes it put out follows."""
+        low = self.watermarks.low
+        if rose and self.operator.uses_time:
+            try:
+                outputs += self.guard.on_watermark(low)
+            except OperatorFailed as failed:
+                failed.where = f"the watermark {low}"
+                raise
+        if self.egress is None:
+            self.emit(outputs, low if rose else None)
+            return
+        for name, batch in outputs:
+            if name == OUT and batch.length:
+                self.egress.append(batch)
+                self.host.shell.wrote(batch)
+
+    def read_source(self, now_ms: Millis) -> int:
+        """Read what is due in the ingress and send what comes of it; the number of records read."""
+        ingress = self.plan.ingress
+        assert ingress is not None
+        outputs: list[tuple[str, Batch]] = []
+        records = 0
+        for partition, offset in self.offsets.items():
+            due = ingress.due_through(partition, now_ms)
+            stop = min(due, offset + self.job.settings.batch_max_records)
+            if stop > offset:
+                outputs += self._read(partition, offset, stop)
+                self.offsets[partition] = stop
+                records += stop - offset
+        marks = [ingress.watermark(partition, offset) for partition, offset in self.offsets.items()]
+        low = min(marks, default=END_OF_TIME)
+        rose = low > self.watermarks.low
+        if rose:
+            self.watermarks.low = low
+        self._put_out(outputs, rose)
+        self.host.shell.ingested(records)
+        return records
+
+    def _read(self, partition: int, offset: int, stop: int) -> Sequence[tuple[str, Batch]]:
+        ingress = self.plan.ingress
+        assert ingress is not None
+        source = self.names[0]
+        try:
+            try:
+                batch = ingress.read(partition, offset, stop)
+            except (Exception, SystemExit) as error:
+                raise blame(source, error, ingress, "read") from error
+            return self.guard.process(IN, batch)
+        except OperatorFailed as failed:
+            failed.where = f"records {offset} to {stop - 1} of partition {partition} of '{source}'"
+            raise
+
+    def skip_to_present(self, now_ms: Millis) -> None:
+        """Begin at what is due now: what was due before is lost."""
+        if self.plan.ingress is not None:
+            for partition in self.offsets:
+                self.offsets[partition] = self.plan.ingress.due_through(partition, now_ms)
+
+    def next_due_ms(self) -> Millis | None:
+        """When this source has more to read; None at its end."""
+        ingress = self.plan.ingress
+        assert ingress is not None
+        times = [
+            ingress.due_ms(partition, offset)
+            for partition, offset in self.offsets.items()
+            if (end := ingress.end(partition)) is None or offset < end
+        ]
+        if self.watermarks.low != END_OF_TIME and not times:
+            return 0  # at its end, but it has not said so yet
+        return min(times, default=None)
+
+    def emit(self, outputs: Sequence[tuple[str, Batch]], watermark: Millis | None) -> None:
+        """Route batches to outputs. The watermark holds after the last message on each channel."""
+        parts: list[tuple[Channel, Batch]] = []
+        for name, batch in outputs:
+            if batch.length:
+                for route in self.plan.routes:
+                    if route.output == name:
+                        try:
+                            parts += split(route, batch)
+                        except KeyError as error:
+                            raise _unroutable(self.names[-1], error, batch) from error
+        if watermark is None:
+            for channel, batch in parts:
+                self.send(channel, batch, self.told.get(channel.id))
+            return
+        last = {channel.id: i for i, (channel, _) in enumerate(parts)}
+        for i, (channel, batch) in enumerate(parts):
+            # What closes a window is older than the watermark that closed it, so only the
+            # last message of this pass on a channel may carry the new one.
+            fresh = channel.id in self.told and last[channel.id] == i
+            self.send(channel, batch, watermark if fresh else self.told.get(channel.id))
+        for channel in self.outputs:
+            if channel.id in self.told and channel.id not in last:
+                step = watermark - self.told[channel.id]
+                if step >= self.job.settings.watermark_ms or watermark == END_OF_TIME:
+                    self.send(channel, NOTHING, watermark)
+
+    def tell_again(self, channel: Channel) -> None:
+        """The receiver restarts alone and knows no watermark."""
+        if channel.id in self.told and self.watermarks.low != BEFORE_TIME:
+            self.send(channel, NOTHING, self.watermarks.low)
+
+    def send(self, channel: Channel, batch: Batch, watermark: Millis | None) -> None:
+        """Number, stamp, log and send one message, in this order."""
+        seq = self.sent[channel.id] + 1
+        self.sent[channel.id] = seq
+        if watermark is not None:
+            self.told[channel.id] = watermark
+        stamp = self.protocol.stamp(channel)
+        message = Message(channel.id, seq, self.life.epoch, batch, stamp.header, watermark)
+        shell, life = self.host.shell, self.life
+        if shell.journals_messages:
+            shell.journal(
+                Stamped(
+                    shell.now_us(), life.task, life.epoch, life.incarnation,
+                    channel.id, seq, stamp, batch.length,
+                )
+            )  # fmt: skip
+        if stamp.log:
+            self.log.append(message)  # BEFORE: a message that was seen but not logged is lost
+        shell.performing(message)
+        self.host.send(channel, message)  # AFTER
+        shell.sent(message, logged=stamp.log)
+
+    def forward(self, marker: Marker, *, overtake: bool) -> None:
+        """Send a marker on every output."""
+        for channel in self.outputs:
+            if overtake:
+                passed = self.host.overtake(channel, marker)
+                if passed:
+                    self.writer.overtook(channel.id, passed)
+            else:
+                self.host.send(channel, marker)
+
+    # State.
+
+    def capture(self, *, full: bool) -> Capture:
+        """The operator's state, with the engine's own part of it."""
+        try:
+            capture = self.guard.capture(full=full)
+        except OperatorFailed as failed:
+            failed.where = "its own state, which was to be saved"
+            raise
+        own = {WATERMARKS: self.watermarks.capture()}
+        return replace(capture, parts={**capture.parts, **own})
+
+    def meta(self, effect: Snapshot) -> CheckpointMeta:
+        """The counters of this moment."""
+        life = self.life
+        return CheckpointMeta(
+            life.task,
+            effect.checkpoint,
+            dict(self.sent),
+            dict(self.received),
+            life.epoch,
+            life.incarnation,
+            offsets=dict(self.offsets),
+            position=self.egress.position if self.egress else 0,
+            watermark=self.watermarks.low,
+            forced=effect.forced,
+        )
+
+    def restore(self, captures: Sequence[Capture], meta: CheckpointMeta) -> None:
+        """Take back a snapshot: a full capture with its deltas, and the counters of the last."""
+        own = captures[-1].parts[WATERMARKS]
+        self.watermarks.restore(own)
+        states = [
+            Capture(c.full, {n: part for n, part in c.parts.items() if n != WATERMARKS})
+            for c in captures
+        ]
+        try:
+            self.guard.restore(states)
+        except OperatorFailed as failed:
+            failed.where = f"its state of checkpoint {checkpoint_label(meta.checkpoint)}"
+            raise
+        self.sent.update(meta.sent)
+        self.received.update(meta.received)
+        self.offsets.update(meta.offsets)
+        # True of every output, told or not: whatever is older was sent before the snapshot.
+        self.told = dict.fromkeys(self.told, self.watermarks.low)
+
+
+def _numbers(messages: Sequence[Message]) -> str:
+    """The input of an operator, as people read it."""
+    first, last = messages[0].seq, messages[-1].seq
+    which = f"message {first}" if first == last else f"messages {first} to {last}"
+    return f"{which} of {messages[0].channel}"
+
+
+def _unroutable(operator: str, error: KeyError, batch: Batch) -> OperatorFailed:
+    """A batch lacks the column by which it is to be sent on."""
+    text = f"its output has no column {error} to key by: it has {', '.join(batch.columns)}"
+    return OperatorFailed(operator, "KeyError", text)

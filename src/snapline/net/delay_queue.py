@@ -1,0 +1,50 @@
+"""What is on its way for longer than it should be: a queue of things that happen later, each in its turn.
+
+A slow network keeps the order, also while it becomes quicker: nothing that comes after is done before.
+"""
+
+import time
+from collections import deque
+
+from snapline.net.loop import Action, Loop
+
+
+class Late:
+    """One direction of a connection that is slow."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.delay_s = 0.0  #: how much longer everything takes from now on
+        self._loop = loop
+        self._queue: deque[tuple[float, Action]] = deque()  #: (not before, what), in order
+        self._waiting = False  #: an alarm is set
+
+    @property
+    def slow(self) -> bool:
+        """Whether what comes now has to wait: for its time, or for what came before it."""
+        return self.delay_s > 0 or bool(self._queue)
+
+    def hold(self, action: Action) -> None:
+        """Do something when its time has come, behind all that was held before."""
+        self._queue.append((time.monotonic() + self.delay_s, action))
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._queue and not self._waiting:
+            self._waiting = True
+            self._loop.after(max(0.0, self._queue[0][0] - time.monotonic()), self._ring)
+
+    def _ring(self) -> None:
+        self._waiting = False
+        now_s = time.monotonic()
+        while self._queue and self._queue[0][0] <= now_s:
+            self._queue.popleft()[1]()
+        self._wait()
+
+    def release(self) -> None:
+        """Do all that is held, now."""
+        while self._queue:
+            self._queue.popleft()[1]()
+
+    def drop(self) -> None:
+        """Forget all that is held."""
+        self._queue.clear()

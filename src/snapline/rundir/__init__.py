@@ -1,0 +1,1 @@
+"""What a run is before and after it runs: its specification, its program, the directory it leaves."""

@@ -1,0 +1,100 @@
+"""What a resume goes on from: the last decision, held against everything else that the run left.
+
+Here is what may go wrong with each thing that a resume reads, and what becomes of it. *Definite*: the file
+is gone or damaged, and asking again does not help: RunDamaged, with the name of the file. *Indefinite*: the
+store is away or fails: it is asked again.
+
+run.json      unreadable or changed: UsageError (`rundir`)
+decisions     gone, cut, changed, of another run, no file: definite; a gap, or an end too early: definite,
+              as far as anything tells (`engine/coordinator/ledger.py` says what does)
+manifests     gone, changed, with other rows than were decided: definite
+egress files  gone or cut before what is to be published: definite once it has lasted (`decisions`), because
+              a file that another machine wrote may come into sight late
+snapshots     gone or damaged: reported by the slot that needs it, and the protocol rolls back; if all lines
+              behind it are public, the run stops with a word
+logs          gone or damaged: the slot that needs it cannot start
+journals      help to find out that decisions are gone; one that cannot be read is passed over
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from snapline.engine.coordinator.ledger import Decision, Evidence, read_last
+from snapline.engine.job import Job
+from snapline.errors import ObjectDamaged, ObjectMissing, RunDamaged, StorageError
+from snapline.ids import TaskId
+from snapline.rundir.directory import RunDirectory
+
+_EPOCH = re.compile(r"\.e(\d+)\.i\d+\.")
+
+
+def read_past(directory: RunDirectory, job: Job) -> Decision | None:
+    """The last decision of a run; None if nothing was ever decided.
+
+    Raises RunDamaged if what the run left cannot be trusted, UsageError if it is the run of another
+    dataflow or another input, and StoreUnavailable if the store does not answer.
+    """
+    try:
+        evidence = _evidence(directory)  # BEFORE the ledger: a driver may still live
+        past = read_last(directory.store, job.deployment.fingerprint, directory.identity)
+        if objection := evidence.objection(past):
+            raise ObjectMissing(objection)
+        if past is not None and job.protocol.checkpoints:
+            decided = {manifest.number: manifest.extents for manifest in past.manifests}
+            directory.outlet.check(decided, past.published, public_rows(past))
+    except (ObjectMissing, ObjectDamaged) as error:
+        raise damaged(directory, error) from error
+    return past
+
+
+def damaged(directory: RunDirectory, error: StorageError) -> RunDamaged:
+    """What is to be said about a run that cannot go on because of what is gone or damaged."""
+    return RunDamaged(
+        f"{directory.name} cannot go on: {error}. All of it lies in {directory.path}: put the file back "
+        "from a copy and resume, or start a new run"
+    )
+
+
+def public_rows(past: Decision) -> dict[TaskId, int]:
+    """The rows of each sink task that are public once the manifests of a decision are."""
+    rows = {}
+    for task, chain in past.chains.items():
+        held = [held.extents[task].start for held in past.held if task in held.extents]
+        rows[task] = min(held, default=chain[-1].position if chain else 0)
+    return rows
+
+
+def _evidence(directory: RunDirectory) -> Evidence:
+    number = max(_numbers(directory), default=0)
+    epoch = max(_epochs(directory), default=0)
+    return Evidence(number, epoch, directory.outlet.last_published())
+
+
+def _epochs(directory: RunDirectory) -> Iterator[int]:
+    """The epochs in which slots opened files, as the names of these say."""
+    for files in ("output/*.egress", "logs/*.log"):
+        for path in directory.path.glob(files):
+            if found := _EPOCH.search(path.name):
+                yield int(found[1])
+
+
+def _numbers(directory: RunDirectory) -> Iterator[int]:
+    """The decisions on which drivers acted, as their journals say."""
+    for path in (directory.path / "journal").glob("driver-*.jsonl"):
+        if path.is_file():  # evidence that cannot be read is none
+            yield from _decided(path)
+
+
+def _decided(journal: Path) -> Iterator[int]:
+    with journal.open("rb") as lines:
+        for line in lines:
+            if b'"decided"' not in line:
+                continue
+            try:
+                entry = json.loads(line)
+                if entry["what"] == "decided":
+                    yield int(entry["detail"]["number"])
+            except (ValueError, LookupError, TypeError):
+                continue  # a line that was cut

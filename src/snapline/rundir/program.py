@@ -1,0 +1,159 @@
+"""From the name of a flow to what runs: a built-in workload, a file with a dataflow, or a dataflow itself.
+
+A program is a dataflow bound to a size, and whoever can judge its output: the workload's oracle, or nobody.
+"""
+
+import difflib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from pyspark import cloudpickle
+
+from snapline.batch import Batch
+from snapline.core.policy import Guarantee
+from snapline.dataflow.graph import Dataflow
+from snapline.errors import UsageError
+from snapline.rundir.spec import Spec
+from snapline.rundir.stored_input import stored_input
+from snapline.workload import WORKLOADS
+from snapline.workload.common.base import Lineage, Problem
+
+Judge: TypeAlias = Callable[[Mapping[str, Batch], Guarantee], Sequence[Problem]]
+"""(public output of each sink, level) -> what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs."""
+
+    flow: Dataflow
+    judge: Judge | None  # None: there is no oracle
+    lineage: Lineage | None = None  # where outputs name the events behind them
+
+
+def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
+    """The program of a spec that the user wrote: a file that it names is executed. Raises UsageError.
+
+    `flow` is the dataflow if the caller holds it. The spec of a run directory is for `program_of_run`.
+    """
+    if flow is None and spec.flow in WORKLOADS:
+        return _workload(spec)
+    if spec.settings:
+        raise UsageError(f"--set is for workloads; {spec.flow} brings its own sources")
+    if spec.input is not None or spec.hot or spec.hot_ms:
+        option = "--hot" if spec.input is None else "--input"
+        raise UsageError(f"{option} is for workloads; {spec.flow} brings its own sources")
+    if flow is None:
+        flow = load_flow(spec.flow)
+    return Program(flow.bind(spec.slots, spec.duration_ms), None)
+
+
+def program_of_run(spec: Spec, flow: Dataflow | None) -> Program:
+    """The program of a spec that was read from a run directory. Raises UsageError.
+
+    Whoever hands over a run directory must not thereby decide which code is executed. So a file that only
+    the directory names is not loaded: the user says which flow it was, and `flow` is what they named.
+    """
+    if flow is None and spec.flow not in WORKLOADS:
+        if ".py:" in spec.flow:
+            raise UsageError(
+                f"this needs the dataflow of the run, {spec.flow}, and a file that only a run directory "
+                "names is not executed: if you trust it, say --flow FILE:NAME, or flow= in Python"
+            )
+        raise UsageError(
+            f"this needs the dataflow {spec.flow!r}, which a program held: pass it with flow= in Python, "
+            "or say --flow FILE:NAME"
+        )
+    return find_program(spec, flow)
+
+
+def _workload(spec: Spec) -> Program:
+    workload = WORKLOADS[spec.flow]
+    params = spec.params
+    if spec.input is None:
+        flow = workload.build(params)
+    else:
+        if spec.hot or spec.hot_ms or spec.settings:
+            option = "--set" if spec.settings else "--hot"
+            raise UsageError(
+                f"{option} is for input that is made now; 'snapline generate' has it, too"
+            )
+        stored = stored_input(Path(spec.input))
+        if stored.workload != spec.flow:
+            raise UsageError(f"{spec.input} holds input for {stored.workload}, not for {spec.flow}")
+        params = stored.params
+        flow = workload.build(params).with_sources(lambda name, old: stored.sources[name])
+    return Program(
+        flow,
+        lambda outputs, level: workload.judge(params, outputs, {}, level),
+        workload.lineage(params) if workload.lineage is not None else None,
+    )
+
+
+def load_flow(text: str) -> Dataflow:
+    """The dataflow behind `my_flow.py:flow`: one, or a function without parameters that makes one."""
+    file, _, name = text.rpartition(":")
+    if text.endswith(".py"):
+        file, name = text, ""
+    if not file.endswith(".py"):
+        near = difflib.get_close_matches(text, WORKLOADS, n=2, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UsageError(
+            f"there is no workload {text!r}: see 'snapline list workloads', or name a dataflow of "
+            f"your own as my_flow.py:flow{hint}"
+        )
+    path = Path(file)
+    if not path.is_file():
+        raise UsageError(f"there is no file {file}")
+    module = _load_module(path)
+    found = getattr(module, name, None)
+    if found is None:
+        flows = [key for key, value in vars(module).items() if isinstance(value, Dataflow)]
+        hint = f"it has {', '.join(flows)}" if flows else "it makes no Dataflow at its top level"
+        wrong = f"{file} has no {name!r}" if name else f"say {file}:NAME"
+        raise UsageError(f"{wrong}: {hint}")
+    if callable(found):
+        found = _guarded(found, path)
+    if not isinstance(found, Dataflow):
+        raise UsageError(f"{text} is a {type(found).__name__}, not a snapline.Dataflow")
+    return found
+
+
+def _load_module(path: Path) -> ModuleType:
+    name = f"snapline_flow_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # as if the file were run: what lies beside it can be imported
+    loader = spec.loader
+    _guarded(lambda: loader.exec_module(module), path)
+    pickler: Any = cloudpickle  # it has no types
+    pickler.register_pickle_by_value(module)  # Spark's workers have no such module
+    return module
+
+
+def _guarded(call: Callable[[], Any], path: Path) -> Any:
+    """Run code of the user's file: an error in it is bad input, with the line where it is."""
+    try:
+        return call()
+    except SyntaxError as error:
+        own = error.filename is None or Path(error.filename) == path.resolve()
+        raise UsageError(
+            f"{path if own else error.filename}, line {error.lineno}: {error.msg}"
+        ) from error
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if Path(frame.filename) == path.resolve()]
+        where = f", line {lines[-1]}" if lines else ""
+        kind = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
+        raise UsageError(f"{path}{where}: {kind}{error}") from error

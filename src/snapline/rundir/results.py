@@ -1,0 +1,119 @@
+"""The verdict on a run, and whether it counts.
+
+`result.json` is what people and programs read. That it is there proves nothing: a driver that was replaced
+while it stood still might write one as well. So the verdict is stored under its digest first; THEN the
+ledger's next decision names that digest, which only the author of the decision before can write; THEN
+`result.json` is written. Who has lost the race for that decision writes nothing. A `result.json` that the
+last decision does not name is ignored by every reader, and where it is missing or was overwritten the
+stored verdict takes its place. A decision that follows, because somebody resumed a run that had ended with
+a problem, ends the life of the verdict by itself: nothing needs to be deleted.
+
+Runs of other systems have no ledger. Their `result.json` only carries a digest of itself, as every file of
+a run directory does.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from snapline.engine.coordinator.ledger import (
+    closing,
+    decision_key,
+    decode,
+    encode,
+    newest_decision,
+    read_line,
+)
+from snapline.errors import Deposed, StorageError, StoreUnavailable, UsageError
+from snapline.storage.codec import digest_of
+
+if TYPE_CHECKING:
+    from snapline.rundir.directory import RunDirectory
+
+FILE = "result.json"
+PATIENCE_S = 30.0
+"""For how long a store that does not answer is asked again, where nothing else can be done meanwhile."""
+
+Content: TypeAlias = dict[str, Any]
+_T = TypeVar("_T")
+
+
+def settle(directory: "RunDirectory", content: Mapping[str, Any], author: str | None) -> None:
+    """Write down that a run is over, and how it went.
+
+    `author` is that of the decisions of the driver that ran it; None: the run has no ledger. Raises Deposed
+    if another driver has decided since; then nothing was written.
+    """
+    if author is not None:
+        patiently(lambda: _decide(directory, content, author))
+    directory.write(FILE, content)
+
+
+def _decide(directory: "RunDirectory", content: Mapping[str, Any], author: str) -> None:
+    store = directory.store
+    past = read_line(store, directory.identity)
+    if past is None:
+        return  # nothing was ever decided, so there is no ledger that could name a verdict
+    data = canonical(content)
+    digest = digest_of(data)
+    if past.author != author:
+        raise Deposed(f"another driver has taken {directory.name} over, and ends it")
+    if past.over == digest:
+        return  # an earlier attempt came through unnoticed
+    store.put(_key(digest), data)
+    over = encode(closing(past, digest))
+    key = decision_key(past.number + 1)
+    if not store.put_if_absent(key, over) and decode(store.get(key)).over != digest:
+        raise Deposed(f"another driver has taken {directory.name} over, and ends it")
+
+
+def settled(directory: "RunDirectory") -> tuple[Content | None, str]:
+    """The verdict on a run, or None and what is to be said about that."""
+    there = (directory.path / FILE).is_file()
+    run = directory.identity
+    try:
+        last = newest_decision(directory.files, run) if run else None
+    except StorageError as error:
+        return None, f"nobody can say whether it is over: {error}"
+    if last is None:
+        return (directory.read(FILE), "") if there else (None, "")
+    if not last.over:
+        return None, f"its {FILE} is not that of its last driver, and is ignored" if there else ""
+    if there:
+        try:
+            content = directory.read(FILE)
+        except UsageError:
+            content = {}
+        if digest_of(canonical(content)) == last.over:
+            return content, ""
+    try:
+        kept: Content = json.loads(directory.files.get(_key(last.over), last.over))
+    except StorageError as error:
+        return None, f"it was over, but its {FILE} is not the one that was written, and {error}"
+    return kept, ""
+
+
+def _key(digest: str) -> str:
+    return f"result/{digest}"
+
+
+def canonical(content: Mapping[str, Any]) -> bytes:
+    """What a JSON file says, in the one form of which its digest is taken."""
+    plain = json.loads(
+        json.dumps(content)
+    )  # as a reader will see it: keys are strings, tuples lists
+    return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
+
+
+def patiently(act: Callable[[], _T], tell: Callable[[str], None] = lambda why: None) -> _T:
+    """Do something that needs the store, again and again while it does not answer, but not for ever."""
+    until_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return act()
+        except StoreUnavailable as error:
+            if time.monotonic() >= until_s:
+                raise
+            tell(str(error))
+            time.sleep(0.1)

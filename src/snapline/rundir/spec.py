@@ -1,0 +1,224 @@
+"""What to run: the one description that the command line, the API and a resume share.
+
+`RULES` says for every argument of a run what it may be; `spec_from` makes a description of what was given.
+Both are the same for `sl.run(interval="5s")` and for `snapline run --interval 5s`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from snapline import arguments
+from snapline.arguments import Rule, instance, one_of, optional, span, whole
+from snapline.chaos.faults import describe
+from snapline.chaos.plan_file import read_plan
+from snapline.chaos.soak import soak
+from snapline.core.policy import Guarantee
+from snapline.durations import LONGEST_MS
+from snapline.errors import UsageError
+from snapline.ids import Millis
+from snapline.protocols import DEFAULT, PROTOCOLS
+from snapline.rundir.directory import RunDirectory
+from snapline.workload import WORKLOADS, settings_of
+from snapline.workload.common.base import Params, Size, size_of
+from snapline.workload.common.generated import records_per_partition
+from snapline.workload.common.settings import GivenSettings, paired
+
+LOOPBACK = "127.0.0.1"
+OWN = "snapline"
+"""The system that has slots and protocols: this one."""
+
+SLOTS_MAX = 1_000
+RATE_MAX = 1_000_000_000
+RECORDS_MAX = 1 << 40
+SEED_MAX = (1 << 63) - 1
+YEAR_9999_S = 253_000_000_000
+_SETTINGS = (-(1 << 63), (1 << 63) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """All that a resume needs to know again. Some fields are for workloads only."""
+
+    flow: str  # a workload, `my_flow.py:flow`, or the name of a dataflow that a program holds
+    protocol: str = DEFAULT
+    guarantee: str | None = None  # None: the protocol's first promise
+    slots: int = 2
+    rate: int | Literal["max"] = 2_000  # records per second; max: all are due at once
+    duration_ms: Millis = 20_000
+    interval_ms: Millis = 5_000
+    faults: str = ""
+    spares: int = 0
+    seed: int = 1
+    input: str | None = None  # a directory that `generate` has written
+    reference: bool = False  # judge by a run without failures
+    publish_lag: int = 0  # 1: a line's output is public when the next line is committed
+    journal: Literal["brief", "full"] = "brief"  # full: with every message, to be fed back
+    listen: str = LOOPBACK  # the address at which the driver can be reached
+    origin_s: float | None = None  # when input began to be due; a resumed run keeps it
+    records: int = 1_000_000  # how many there are if they are due at once
+    size: Size = "full"
+    hot: int = 0  # percent of the records that name the hot key ...
+    hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
+    settings: GivenSettings = ()  # those of the workload that were given
+    drawn: bool = False  # the faults come from a seed (chaos): some of them may miss
+    allow_vacuous: bool = (
+        False  # also a run that proved nothing may be said to have kept its promise
+    )
+    shared: bool = False  # the run directory is not for its owner alone: the umask decides
+    system: str = OWN  # or a system under test, with its options: see `systems.registry`
+    oversubscribe: bool = False  # more slots than the cores of this machine can serve in time
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", paired(self.settings))  # run.json has lists
+
+    @property
+    def params(self) -> Params:
+        """The size of the generated input."""
+        if self.rate == "max":
+            records = max(1, self.records // self.slots)
+        else:
+            records = records_per_partition(self.rate, self.slots, self.duration_ms)
+        return Params(
+            self.seed,
+            self.slots,
+            records,
+            self.duration_ms,
+            at_once=self.rate == "max",
+            full=self.size == "full",
+            hot=self.hot,
+            hot_ms=self.hot_ms,
+            settings=self.settings,
+        )
+
+
+def spec_of(directory: RunDirectory) -> Spec:
+    """Read from its directory what a run was asked to do. Raises UsageError."""
+    fields = {n: value for n, value in directory.spec().items() if n not in ("version", "id")}
+    try:
+        rules = STORED if fields.get("system", OWN) == OWN else STORED_OF_SYSTEM
+        arguments.read({name: rules.get(name, _anything) for name in fields}, fields, str)
+    except UsageError as error:
+        raise UsageError(f"{directory.path / 'run.json'} was changed: {error}") from error
+    try:
+        return Spec(**fields)
+    except TypeError as error:
+        raise UsageError(f"{directory.path} was written by another version: {error}") from error
+
+
+def _anything(value: Any, name: str) -> Any:
+    return value
+
+
+def _given_settings(value: Any, name: str) -> GivenSettings:
+    """The settings of a workload, as JSON has them: pairs of a name and a number."""
+    try:
+        return tuple((str(each), whole(*_SETTINGS)(number, name)) for each, number in value)
+    except (TypeError, ValueError):
+        raise arguments.refused(name, "a list of names with their numbers", value) from None
+
+
+def _moment(value: Any, name: str) -> float:
+    """Seconds since 1970, in the years that a calendar has."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value < YEAR_9999_S
+    ):
+        raise arguments.refused(name, "a time in seconds since 1970", value)
+    return value
+
+
+def a_rate(value: Any, name: str) -> int | Literal["max"]:
+    """Records per second, or `max`."""
+    if isinstance(value, str) and value == "max":
+        return "max"
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= RATE_MAX:
+        allowed = f"a whole number of records per second from 1 to {RATE_MAX:,}, or 'max'"
+        raise arguments.refused(name, allowed, value)
+    return value
+
+
+def written_rate(text: str, name: str) -> int | Literal["max"]:
+    """A rate as it is written in the shell: digits, or "max"."""
+    return a_rate(
+        int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text, name
+    )
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "flow": arguments.text,
+        "protocol": one_of("protocol", PROTOCOLS),
+        "guarantee": optional(one_of("guarantee", [level.value for level in Guarantee])),
+        "slots": whole(1, SLOTS_MAX),
+        "rate": a_rate,
+        "records": whole(1, RECORDS_MAX),
+        "duration": span(1),
+        "interval": span(1),
+        "faults": arguments.texts,
+        "chaos": optional(arguments.text),
+        "spares": whole(0, SLOTS_MAX),
+        "seed": whole(0, SEED_MAX),
+        "size": size_of,
+        "hot": whole(0, 100),
+        "hot_moves": span(0),
+        "settings": arguments.pairs,
+        "input": optional(arguments.path),
+        "reference": arguments.flag,
+        "publish_lag": whole(0, 1),
+        "journal": one_of("journal", ("brief", "full")),
+        "listen": arguments.text,
+        "oversubscribe": arguments.flag,
+        "allow_vacuous": arguments.flag,
+        "shared": arguments.flag,
+        "system": arguments.text,
+    }
+)
+"""What the arguments of a run may be."""
+
+STORED: Mapping[str, Rule] = MappingProxyType(
+    {
+        **{name: RULES[name] for name in RULES if name in Spec.__dataclass_fields__},
+        "duration_ms": whole(1, LONGEST_MS),
+        "interval_ms": whole(1, LONGEST_MS),
+        "hot_ms": whole(0, LONGEST_MS),
+        "faults": instance(str, "a text"),
+        "settings": _given_settings,
+        "drawn": arguments.flag,
+        "origin_s": optional(_moment),
+    }
+)
+"""What the fields of a `Spec` may be in `run.json`: somebody may have changed it by hand."""
+
+STORED_OF_SYSTEM: Mapping[str, Rule] = MappingProxyType(
+    {**STORED, "flow": one_of("workload", WORKLOADS), "protocol": instance(str, "a text")}
+)
+"""The same for a run of another system, which has no protocol."""
+
+
+def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
+    """The description of what was given; `written` is how the user writes a name. Raises UsageError."""
+    values = arguments.read(RULES, given, written)
+    flow, slots, duration_ms = values["flow"], values["slots"], values.pop("duration")
+    faults, chaos = _named(values.pop("faults")), values.pop("chaos", None)
+    if faults and chaos is not None:
+        both = f"{written('faults')} and {written('chaos')} exclude each other"
+        raise UsageError(f"{both}: name the faults, or draw them")
+    input = values.pop("input", None)
+    interval = {"interval_ms": values.pop("interval")} if "interval" in values else {}
+    return Spec(
+        **{name: value for name, value in values.items() if name not in ("hot_moves", "settings")},
+        **interval,
+        duration_ms=duration_ms,
+        faults=faults if chaos is None else describe(soak(chaos, slots, duration_ms)),
+        drawn=chaos is not None,
+        input=None if input is None else str(input.resolve()),
+        hot_ms=values["hot_moves"],
+        settings=settings_of(flow, values["settings"]),
+    )
+
+
+def _named(faults: str | tuple[str, ...]) -> str:
+    return read_plan(faults) if isinstance(faults, str) else "; ".join(map(read_plan, faults))

@@ -1,0 +1,66 @@
+"""Opens the input that `snapline generate` has stored: its description, and its sources by name."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from snapline.errors import UsageError
+from snapline.storage.api import Ingress
+from snapline.storage.files.ingress import FileIngress
+from snapline.storage.files.places import named_in
+from snapline.storage.parquet.ingress import ParquetIngress
+from snapline.workload import WORKLOADS
+from snapline.workload.common.base import Params
+from snapline.workload.common.generated import Generated, Recorded
+
+VERSION = 2
+DESCRIPTION = "input.json"
+Format: TypeAlias = Literal["log", "parquet"]
+FORMATS: tuple[Format, ...] = ("log", "parquet")
+
+
+class StoredInput(NamedTuple):
+    """An input that was generated: whose it is, and its sources by name."""
+
+    workload: str
+    params: Params
+    sources: Mapping[str, Ingress]
+
+
+def sources_of(workload: str, params: Params) -> dict[str, Ingress]:
+    """The sources of a workload by name."""
+    if workload not in WORKLOADS:
+        raise UsageError(f"there is no workload {workload!r}: see 'snapline list workloads'")
+    nodes = WORKLOADS[workload].build(params).graph.nodes.values()
+    return {node.name: ingress for node in nodes if (ingress := node.bound) is not None}
+
+
+def stored_input(directory: Path) -> StoredInput:
+    """Open an input that `generate` has stored; reads no records. Raises UsageError."""
+    file = directory / DESCRIPTION
+    if not file.is_file():
+        raise UsageError(f"{directory} holds no input: 'snapline generate' makes one")
+    try:
+        description = json.loads(file.read_text())
+        version, format = description["version"], description["format"]
+        if version != VERSION or format not in FORMATS:
+            raise UsageError(f"{directory} was written by another version of Snapline")
+        workload, params = description["workload"], Params(**description["params"])
+        sizes = {name: source["records"] for name, source in description["sources"].items()}
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{file} is damaged: {error!r}") from error
+    opened = FileIngress if format == "log" else ParquetIngress
+    sources = {name: opened(named_in(directory.resolve(), name)) for name in sizes}
+    for name, source in sources.items():
+        if sum(source.end(partition) for partition in range(source.partitions)) != sizes[name]:
+            raise UsageError(f"{directory / name} has not the {sizes[name]:,} records it should")
+    made = sources_of(workload, params)
+    return StoredInput(workload, params, {n: _as_made(s, made.get(n)) for n, s in sources.items()})
+
+
+def _as_made(stored: Ingress, made: Ingress | None) -> Ingress:
+    """Stored records, with the watermarks of their generator if these may leave records behind."""
+    if isinstance(made, Generated) and made.bound_ms is not None:
+        return Recorded(stored, made)
+    return stored

@@ -1,0 +1,101 @@
+"""A run whose driver is to die: a process that stays behind, resumes it, and lets it go on.
+
+`kill driver` kills the process that runs the coordinator, for good. So the run is made in a child, and when
+that has died of its own fault, as its journal says, another child resumes the run, with the faults that
+were still to come. A driver that dies of anything else stays dead: that was not asked for.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+
+from snapline.chaos.faults import KillCoordinator, KillDriver, parse
+from snapline.ids import Millis
+from snapline.journal.codec import read
+from snapline.journal.entry import Happened
+from snapline.rundir.directory import RunDirectory
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+AGAIN_S = 0.2
+"""Before a run is resumed: those who were connected notice that it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A driver that has killed itself."""
+
+    at_ms: Millis
+    fault: str
+
+    @property
+    def away_s(self) -> float:
+        """For how long nobody is to resume the run."""
+        (fault,) = parse(self.fault)
+        return fault.for_ms / 1000 if isinstance(fault, KillCoordinator) else AGAIN_S
+
+
+def kills_driver(faults: str) -> bool:
+    """Whether a run with these faults needs somebody who resumes it."""
+    return any(isinstance(fault, KillDriver | KillCoordinator) for fault in parse(faults))
+
+
+def deaths(directory: RunDirectory) -> list[Death]:
+    """The deaths of a run's drivers that its faults asked for, in order."""
+    found: list[Death] = []
+    for path in (directory.path / "journal").glob("driver-*.jsonl"):
+        with path.open() as lines:
+            happened = [entry for entry in read(lines) if isinstance(entry, Happened)]
+        killed = [entry for entry in happened if entry.what == "coordinator-killed"]
+        found += [Death(entry.at_us // 1000, entry.detail["fault"]) for entry in killed]
+    return sorted(found, key=lambda death: death.at_ms)
+
+
+def in_children(
+    directory: RunDirectory,
+    attempt: Callable[[Millis], int],
+    tell: Callable[[Death], None],
+) -> int:
+    """Let children make a run until one of them is not killed by its fault; its exit code.
+
+    `attempt` makes the run, in a child, with the faults that come after a time. What it returns there is
+    returned there: the child goes on as this process would have.
+    """
+    after_ms: Millis = -1
+    while True:
+        known = len(deaths(directory))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, ENDING
+        )  # until it is known whom to pass them on to
+        child = os.fork()
+        if not child:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+            return attempt(after_ms)
+        code = _wait(child)
+        found = deaths(directory)
+        if code != -signal.SIGKILL or len(found) == known:
+            return code if code >= 0 else 128 - code
+        after_ms = found[-1].at_ms
+        tell(found[-1])
+        time.sleep(found[-1].away_s)
+
+
+def _wait(child: int) -> int:
+    """The exit code of a child, negative if a signal ended it; who asks for an end asks the child."""
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        os.kill(child, number)
+
+    before = {number: signal.signal(number, pass_on) for number in ENDING}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    try:
+        _, status = os.waitpid(child, 0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return os.waitstatus_to_exitcode(status)

@@ -1,0 +1,399 @@
+"""The coordinator as a real process: the driver's loop, behind the engine's `Coordinator`.
+
+Slots register here, are made lives of slots or spares, and say by heartbeats that they live. A connection
+that breaks is a slot lost at once; one that is silent for too long is given up, and its job cancelled. So
+is one that lives, but has lost its connection with another: what was on its way between them is gone.
+Decisions and manifests are written by a thread; everything else happens in the one loop.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import uuid4
+
+from snapline.engine import control
+from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.engine.job import Job
+from snapline.engine.shell import Alarm, Ticket
+from snapline.errors import OperatorFailed
+from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
+from snapline.journal.entry import COORDINATOR, Entry, Happened
+from snapline.net.framing import Body, WireError
+from snapline.net.listener import is_here
+from snapline.net.transport import LOOPBACK, Connection, Listener, Loop, new_secret
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.journal_file import Detail, JournalFile
+from snapline.runtime.driver.decisions import Decisions
+from snapline.runtime.driver.launches import Launches
+from snapline.runtime.driver.restart import GivenUp, RestartStrategy
+from snapline.runtime.driver.roster import Member, Roster, Timeouts
+from snapline.runtime.driver.tenure import Tenure
+from snapline.runtime.driver.timeline import Timeline
+from snapline.runtime.launch.launcher import Launcher
+from snapline.runtime.slot.process import SlotSpec
+from snapline.runtime.wire import control_messages as words
+from snapline.runtime.wire.codec import Wire
+from snapline.storage.api import Extent
+
+__all__ = ["Driver", "Timeouts"]
+
+
+class Driver:
+    """Runs one job to its end.
+
+    `listen` is the address at which slots reach this process; who knows the run's secret may speak there.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        directory: RunDirectory,
+        launcher: Launcher,
+        *,
+        spares: int = 0,
+        origin_s: float | None = None,
+        timeouts: Timeouts | None = None,
+        journal: Detail = "brief",
+        listen: str = LOOPBACK,
+        timeline: Timeline | None = None,
+        on_event: Callable[[Happened], None] = lambda happened: None,
+    ) -> None:
+        self.tenure = Tenure(directory, job)  # BEFORE all else: who cannot go on leaves no trace
+        self.job = self.tenure.job
+        self.directory = directory
+        self.launcher = launcher
+        self.resumed = origin_s is not None  #: whether input is due already
+        self.begun = False  #: whether all slots have run
+        self.origin_s = time.time() if origin_s is None else origin_s
+        self.timeouts = timeouts or Timeouts()
+        self.detail: Detail = journal
+        self.on_event = on_event
+        self.timeline = timeline or Timeline()
+        self.timeline.attach(self)
+        self.on_begin: Callable[[float], None] = lambda origin_s: None  #: all slots run
+        self.watch: Callable[[Entry], None] = lambda entry: None  #: sees all that is written down
+        self.loop = Loop()
+        self.wire = Wire([channel.id for channel in job.topology.channels])
+        self.secret = new_secret()
+        self.listener = Listener(self.loop, self.secret, self, host=listen)
+        self.files = directory.store
+        post, give_up = self.loop.post, lambda error: self.finish(self.tenure.give_up(error))
+        self.decisions = Decisions(self.files, directory.outlet, post, self._complain, give_up)
+        self.journal_file = JournalFile(
+            directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl"
+        )
+        self.roster = Roster(len(job.slots), spares)
+        self.members, self.wanted = self.roster.members, self.roster.wanted
+        self.finished = False
+        self.problem: str | None = None
+        self.raised: OperatorFailed | None = None  #: what the dataflow did, if that is the problem
+        lines = job.protocol.checkpoints
+        self.strategy = RestartStrategy(self.timeouts.restarts, lines=lines)
+        self.launches = Launches(self, launcher, self.timeouts, self.loop.after)
+        self.engine = Coordinator(self.job, self, self.tenure.author, self.tenure.past)
+
+    def run(self) -> str | None:
+        """Run the job; the problem that ended it early, if there was one. Raises RunDamaged, Deposed."""
+        beat_s, lease_s = self.timeouts.heartbeat_s, self.timeouts.lease_s
+        here, path = self.listener.address, str(self.directory.path)
+        spec = SlotSpec(here, path, self.job, beat_s, lease_s, self.detail)
+        ended = self.launches.ended
+        self.launcher.start(spec, self.secret, lambda *end: self.loop.post(lambda: ended(*end)))
+        self.tenure.begin()
+        if self.resumed:
+            self.note(COORDINATOR, self.engine.epoch, "coordinator-resumed", {})
+        try:
+            self.engine.start()
+            self.launches.fill()  # spares; slots are launched once the first epoch is decided
+            self._beat(0, time.monotonic())
+            while not self.finished:
+                self.loop.poll(None)
+        finally:
+            self._close()
+        self.tenure.check()
+        return self.problem
+
+    def interrupt(self) -> None:
+        """End before the job does, in good order: whoever resumes it goes on at its last line."""
+        self.note(COORDINATOR, self.engine.epoch, "interrupted", {})
+        self.finish("interrupted")
+
+    def _close(self) -> None:
+        self.finished = True  # whatever has ended it: nobody is missed from now on
+        self.tenure.end(self.engine.decider.number)
+        for member in tuple(self.members.values()):
+            self._send_away(member)
+        deadline_s = time.monotonic() + 5
+        while self.members and time.monotonic() < deadline_s:
+            self.loop.poll(0.05)
+        self.listener.close()
+        for member in self.members.values():
+            member.connection.close()
+        self.timeline.close()
+        self.launcher.stop()
+        self.decisions.close()
+        self.journal_file.close()
+        self.loop.close()
+
+    def _send_away(self, member: Member) -> None:
+        member.connection.send(self.wire.pack(words.Leave("nobody needs you")))
+
+    def _beat(self, seq: int, due_s: float) -> None:
+        now_s = time.monotonic()
+        # After a stall of our own, heartbeats that wait in the sockets must not count as silence.
+        away = now_s - due_s > self.timeouts.silence_s / 2
+        for member in tuple(self.members.values()):
+            member.connection.send(self.wire.pack(words.Lease(seq)))
+            if away:
+                member.heard_s = now_s
+            elif member.silent(now_s, self.timeouts):
+                self.launcher.cancel(member.tag)
+                self._gone(member, "a slot was silent for too long")
+        self.timeline.tick()
+        self.journal_file.flush()
+        self.tenure.beat()
+        beat_s = self.timeouts.heartbeat_s
+        self.loop.after(beat_s, lambda: self._beat(seq + 1, now_s + beat_s))
+
+    # Processes come and go: the receiver of all connections.
+
+    def opened(self, connection: Connection) -> None:
+        """It will introduce itself."""
+
+    def received(self, connection: Connection, kind: int, body: Body) -> None:
+        """A word of a process."""
+        word = self.wire.unpack(kind, body)
+        member = self.members.get(connection)
+        if isinstance(word, words.Hello):
+            launch = self.launches.registered(word.role)
+            self._meet(Member(connection, word, time.monotonic(), *launch))
+            return
+        if member is None:
+            if isinstance(word, words.Heartbeat):
+                return  # sent before it could introduce itself
+            raise WireError("a process must introduce itself first")
+        member.heard_s = time.monotonic()
+        if isinstance(word, words.LinkLost):
+            life = (word.slot, word.incarnation)
+            self.loop.after(self.timeouts.link_s, lambda: self._cut_off(member, life))
+        elif isinstance(word, words.Failed):
+            self._fails(member, word)
+        elif isinstance(word, words.Pulse):
+            if member.life is not None:
+                self.timeline.pulse(member.life[0], word)
+        elif member.life is not None and not isinstance(word, words.Heartbeat):
+            if isinstance(word, control.Restored):
+                member.restoring = False
+            self.engine.report(*member.life, word)  # type: ignore[arg-type]
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """A process is gone."""
+        if member := self.members.get(connection):
+            self._gone(member, f"a slot is gone: {reason}")
+
+    def _fails(self, member: Member, word: words.Failed) -> None:
+        member.last_words = word  # it is gone in a moment
+        if not self.finished:
+            detail = {"kind": word.kind, "operator": word.operator}
+            self.note(f"process/{member.hello.pid}", word.epoch, "failed", detail)
+
+    def _meet(self, member: Member) -> None:
+        self.members[member.connection] = member
+        if self.wanted and not self.finished:
+            self._assign(member)
+        elif self.finished or self.roster.superfluous(member):
+            self._send_away(member)  # it comes too late: another has taken its place
+        else:
+            member.connection.send(self.wire.pack(words.BecomeSpare()))
+
+    def _assign(self, member: Member) -> None:
+        member.life = self.wanted.popleft()
+        member.connection.send(self.wire.pack(words.Assign(*member.life)))
+        self.engine.registered_slot(*member.life)
+
+    def _gone(self, member: Member, reason: str) -> None:
+        self.members.pop(member.connection, None)
+        member.connection.close()
+        if self.finished:
+            return
+        if member.life is None:
+            self.launches.spare_used()
+            return
+        # BEFORE the engine asks for the next process: this decides when that may start.
+        self.launches.failed(member.failure(reason))
+        if not self.finished:
+            self.engine.lost(*member.life)
+
+    def _cut_off(self, witness: Member, life: tuple[SlotId, Incarnation]) -> None:
+        """Two living slots have lost each other: give one up, and not the one that complained first."""
+        if witness.connection not in self.members or self.finished:
+            return
+        if member := self.roster.of(life):
+            detail = {"incarnation": life[1], "witness": witness.life}
+            self.note(f"slot/{life[0]}", self.engine.epoch, "cut off", detail)
+            self.launcher.cancel(member.tag)
+            self._gone(member, "a slot has lost its connection with another")
+
+    def member(self, slot: SlotId) -> Member | None:
+        """The process of the present life of a slot, if it is there."""
+        return self.roster.of((slot, self.engine.members.incarnations[slot]))
+
+    def pid(self, slot: SlotId) -> int | None:
+        """The number of that process, if it runs on this machine; else nothing can be done to it."""
+        member = self.member(slot)
+        if member is None:
+            return None
+        host = member.hello.host
+        if not is_here(host):  # its number may be somebody else's here
+            self.finish(f"slot {slot} runs on {host}: faults only reach this machine")
+            return None
+        return member.hello.pid
+
+    def strike(self, *slots: SlotId) -> None:
+        """A fault is done to these slots: if it ends their present lives, that was asked for."""
+        for member in filter(None, map(self.member, slots)):
+            member.struck = True
+
+    def kill(self, slot: SlotId, how: int = signal.SIGKILL, **why: str) -> None:
+        """Send a signal to a slot, if it lives."""
+        pid = self.pid(slot)
+        what, detail = "missed", {"signal": int(how), **why}
+        # A process that is gone may still have a connection that does not know it yet.
+        with contextlib.suppress(ProcessLookupError):
+            if pid is not None:
+                self.strike(slot)
+                os.kill(pid, how)
+                what, detail["pid"] = "paused" if how == signal.SIGSTOP else "killed", pid
+        self.note(f"slot/{slot}", self.engine.epoch, what, detail)
+
+    def wake(self, pid: int) -> None:
+        """Let a process that was stopped go on, if it still exists."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+    # The shell.
+
+    def now_ms(self) -> Millis:
+        """Since input began to be due."""
+        return int((time.time() - self.origin_s) * 1000)
+
+    def now_us(self) -> Micros:
+        """The same, for the journal."""
+        return int((time.time() - self.origin_s) * 1_000_000)
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """Call the engine later."""
+        self.loop.after(delay_ms / 1000, lambda: self.engine.alarm(alarm))
+
+    def rng(self, name: str) -> random.Random:
+        """Random numbers that depend on the name alone."""
+        return random.Random(name)
+
+    def journal(self, entry: Entry) -> None:
+        """Write down."""
+        self.journal_file.add(entry)
+        self.timeline.see(entry)
+        self.watch(entry)
+
+    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
+        """Write down a `Happened`, and tell who listens."""
+        if what == "decided" and detail["epoch"] == epoch:  # a new line, not a new epoch
+            self.strategy.progress()
+        happened = Happened(self.now_us(), actor, epoch, what, detail)
+        self.journal(happened)
+        self.on_event(happened)
+
+    def send(self, slot: SlotId, incarnation: Incarnation, order: control.Order) -> None:
+        """Give an order to a life of a slot, if it is there."""
+        member = self.roster.of((slot, incarnation))
+        if member is None:
+            return
+        said: list[words.Word] = [order]
+        if isinstance(order, control.Restore):
+            member.restoring, member.running = True, False
+            self.strategy.stands(time.monotonic())
+            if self.begun or self.resumed:
+                # Whoever restores in the middle of a run has to know what time it is.
+                said.insert(0, self._origin())
+        elif isinstance(order, control.Replaced):
+            said.insert(0, self.roster.peers())
+        elif isinstance(order, control.Go):
+            said = [self.roster.peers(), self._begin(), order]
+            member.running = True
+            if self.roster.running:
+                self.strategy.runs(time.monotonic())
+        for word in said:
+            member.connection.send(self.wire.pack(word))
+
+    def _begin(self) -> words.Begin:
+        """Input is due from the moment on at which all slots run for the first time."""
+        if not self.begun:
+            self.begun = True
+            if not self.resumed:
+                self.origin_s = self.directory.agreed_origin(time.time())
+            self.on_begin(self.origin_s)
+        return self._origin()
+
+    def _origin(self) -> words.Begin:
+        return words.Begin(int(self.origin_s * 1000))
+
+    # The staff: which processes there are, and which are missing.
+
+    def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Find a process for a life: a spare, or a new one."""
+        self.wanted.append((slot, incarnation))
+        spares = self.roster.idle()
+        if len(self.wanted) <= len(spares):
+            spare = spares[len(self.wanted) - 1]
+            self.loop.post(lambda: self._assign_spare(spare))
+            self.launches.spare_used()
+        self.launches.fill()
+
+    def _assign_spare(self, member: Member) -> None:
+        if self.wanted and member.connection in self.members and member.life is None:
+            self._assign(member)
+
+    def tell(self, reason: str) -> None:
+        """Write down that a process did not come."""
+        self.note(COORDINATOR, self.engine.epoch, "not started", {"because": reason})
+
+    def give_up(self, end: GivenUp) -> None:
+        """No process is started any more."""
+        self.raised = end.raised
+        problem = "the dataflow itself fails" if end.raised else end.story
+        self.note(COORDINATOR, self.engine.epoch, "stopped", {"problem": problem})
+        self.finish(end.story)
+
+    def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
+        """Store a decision in the background, unless its number is taken."""
+        self.decisions.decide(self.engine, ticket, key, data)
+
+    def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
+        """Publish in the background."""
+        rows = {task: (extent.start, extent.stop) for task, extent in extents.items()}
+
+        def published() -> None:
+            detail = {"number": number, "rows": rows}
+            self.note(COORDINATOR, self.engine.epoch, "published", detail)
+
+        self.decisions.publish(self.engine, ticket, number, extents, published)
+
+    def delete(self, key: str) -> None:
+        """Delete an object in the background."""
+        self.decisions.delete(key)
+
+    def _complain(self, story: str) -> None:
+        self.note(COORDINATOR, self.engine.epoch, "waiting", {"because": story})
+
+    def finish(self, problem: str | None) -> None:
+        """The job is over."""
+        self.finished = True
+        self.problem = problem
+
+    def deposed(self) -> None:
+        """Somebody else has resumed this run."""
+        self.finish(self.tenure.deposed())

@@ -1,0 +1,139 @@
+"""The processes that were launched and have not registered yet, and those that should be.
+
+How many are needed is always worked out anew: one for every life without a process, and the spares that are
+missing. So nothing waits for a process that will never come: whoever fails, before it registered or after,
+is missing, and what is missing is launched as soon as the restart strategy allows it.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from snapline.runtime.driver.restart import Failure, GivenUp, RestartStrategy
+from snapline.runtime.driver.roster import Roster, Timeouts
+from snapline.runtime.launch.launcher import Launcher
+
+SPARE_AGAIN_S: Final = 2.0
+"""When a spare that was used is replaced: not at once, while all cores are needed to restore."""
+
+SPARE_FAILED_S: Final = 10.0
+"""When a spare that could not be started is tried again: nobody waits for it."""
+
+SOON_S: Final = 0.001
+"""By how much an alarm may ring too early, because times are rounded."""
+
+
+class Staff(Protocol):
+    """What is asked of the driver."""
+
+    roster: Roster
+    strategy: RestartStrategy
+    begun: bool  #: whether all slots have run
+    finished: bool  #: whether nobody is needed any more
+
+    def give_up(self, end: GivenUp) -> None:
+        """The run is over."""
+        ...
+
+    def tell(self, reason: str) -> None:
+        """Write down that a process did not come."""
+        ...
+
+
+class Launches:
+    """Launches processes until every life of a slot, and every spare, has one."""
+
+    def __init__(
+        self,
+        staff: Staff,
+        launcher: Launcher,
+        timeouts: Timeouts,
+        after: Callable[[float, Callable[[], None]], None],
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.staff = staff
+        self.roster = staff.roster
+        self.strategy = staff.strategy
+        self.launcher = launcher
+        self.timeouts = timeouts
+        self.after = after  #: calls a function after a number of seconds ...
+        self.now_s = now_s  #: ... of this clock
+        self.awaited: dict[str, float] = {}  #: when each was launched that has not registered
+        self._known: set[str] = set()  #: the tags of all processes that were launched
+        self._next_s = 0.0  #: the time before which nothing is launched
+        self._spare_s = 0.0  #: the time before which no spare is launched
+
+    def fill(self) -> None:
+        """Launch whoever is missing, if it is time."""
+        now_s = self.now_s()
+        if self.staff.finished or now_s < self._next_s - SOON_S:
+            return  # an alarm is set for that time
+        lives, spares = self.roster.vacant()
+        needed = lives + (spares if now_s >= self._spare_s - SOON_S else 0)
+        for _ in range(needed - len(self.awaited)):
+            self._launch(now_s)
+
+    def _launch(self, now_s: float) -> None:
+        try:
+            tag = self.launcher.launch()
+        except Exception as error:  # whatever it is: another launch may succeed
+            reason = f"a process could not be launched: {type(error).__name__}: {error}"
+            self._absent(Failure("", reason, now_s))
+            return
+        self._known.add(tag)
+        self.awaited[tag] = now_s
+        self.after(self.timeouts.register_s, lambda: self._overdue(tag))
+
+    # Processes that were launched and have not registered.
+
+    def registered(self, role: str) -> tuple[str, float]:
+        """A process has introduced itself, late or in time: its tag, and when it was launched."""
+        tags = role.split(",")  # Spark adds those of the user
+        tag = next((tag for tag in tags if tag in self._known), role)
+        return tag, self.awaited.pop(tag, self.now_s())
+
+    def ended(self, tag: str, reason: str | None) -> None:
+        """A process is gone. If it had registered, its connection has said so, but not why."""
+        if tag in self.awaited:
+            why = f"{reason or 'a process ended'} before it registered"
+            self._absent(Failure(tag, why, self.awaited.pop(tag)))
+        elif reason is not None:
+            self.strategy.explain(tag, reason)
+
+    def _overdue(self, tag: str) -> None:
+        if tag not in self.awaited or self.staff.finished:
+            return
+        waited = f"within {self.timeouts.register_s:g} s"
+        if not self.staff.begun and self.roster.vacant()[0]:
+            advice = "ask for fewer slots, or give Spark more cores"
+            self.staff.give_up(GivenUp(f"{self.roster} have started {waited}: {advice}"))
+            return
+        started_s = self.awaited.pop(tag)
+        self.launcher.cancel(tag)  # if it registers all the same, it is welcome, or sent away
+        self._absent(Failure(tag, f"a process did not register {waited}", started_s))
+
+    def _absent(self, failure: Failure) -> None:
+        if self.staff.finished:
+            return
+        self.staff.tell(failure.reason)
+        if self.roster.vacant()[0] <= len(self.awaited):
+            self.spare_used(SPARE_FAILED_S)
+        else:
+            self.failed(failure)
+
+    # Processes that have registered.
+
+    def failed(self, failure: Failure) -> None:
+        """Somebody is missing: launch the next when it is time."""
+        now_s = self.now_s()
+        answer = self.strategy.failed(now_s, failure)
+        if isinstance(answer, GivenUp):
+            self.staff.give_up(answer)
+            return
+        self._next_s = answer
+        self.after(answer - now_s, self.fill)
+
+    def spare_used(self, delay_s: float = SPARE_AGAIN_S) -> None:
+        """A spare is missing: launch another later."""
+        self._spare_s = self.now_s() + delay_s
+        self.after(delay_s, self.fill)

@@ -1,0 +1,114 @@
+"""The processes that have registered with the driver, and how patient it is with them."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from snapline.errors import ObjectDamaged, ObjectMissing, OperatorFailed
+from snapline.ids import Incarnation, SlotId
+from snapline.net.connection import Connection
+from snapline.runtime.driver.restart import Failure, RestartPolicy
+from snapline.runtime.wire.control_messages import Failed, Hello, Peer, Peers
+
+DEFINITE: Final = {ObjectDamaged.__name__, ObjectMissing.__name__}
+"""The errors after which reading the same again gives the same."""
+
+
+@dataclass(slots=True)
+class Timeouts:
+    """How patient the driver is with its processes; seconds, mostly."""
+
+    heartbeat_s: float = 0.2
+    silence_s: float = 2.0
+    lease_s: float = 5.0
+    register_s: float = 60.0
+    link_s: float = 0.5  # for a slot's own end to explain why another has lost it
+    restore_s: float = 15.0  # while a slot loads its state it may be silent for longer
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A process that has registered."""
+
+    connection: Connection
+    hello: Hello
+    heard_s: float
+    tag: str  # names the launch from which it came
+    started_s: float  # when it was launched
+    life: tuple[SlotId, Incarnation] | None = None  # None: a spare
+    restoring: bool = False  # it was told to restore, and has not said that it is done
+    running: bool = False  # it was told to process input
+    struck: bool = False  # a fault was done to it
+    last_words: Failed | None = None
+
+    def silent(self, now_s: float, timeouts: Timeouts) -> bool:
+        """Whether nothing was heard of it for too long."""
+        patience_s = timeouts.restore_s if self.restoring else timeouts.silence_s
+        return now_s - self.heard_s > patience_s
+
+    def failure(self, reason: str) -> Failure:
+        """What its end means to the restart strategy; it may have said itself why."""
+        if self.last_words is None:
+            return Failure(self.tag, reason, self.started_s, self.struck)
+        return failure_of(self.last_words, self.tag, self.started_s, planned=self.struck)
+
+
+def failure_of(word: Failed, tag: str, started_s: float, *, planned: bool) -> Failure:
+    """What the end of this slot means to the restart strategy."""
+    told = OperatorFailed(word.operator, word.kind, word.text, word.code, word.where)
+    raised = told if word.operator else None
+    reason = str(told) if word.operator else f"a slot ended with {told.cause}"
+    damage = not word.operator and word.kind in DEFINITE
+    return Failure(tag, reason, started_s, planned, word.epoch, raised, damage)
+
+
+class Roster:
+    """Who has registered, and which lives have no process."""
+
+    def __init__(self, slots: int, spares: int) -> None:
+        self.slots = slots
+        self.spares = spares
+        self.members: dict[Connection, Member] = {}
+        self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
+
+    def idle(self) -> list[Member]:
+        """The processes that have registered and are no slot yet: the spares."""
+        return [member for member in self.members.values() if member.life is None]
+
+    def vacant(self) -> tuple[int, int]:
+        """How many lives have no process, and how many spares are missing."""
+        idle, lives = len(self.idle()), len(self.wanted)
+        return max(0, lives - idle), max(0, self.spares - max(0, idle - lives))
+
+    def superfluous(self, member: Member) -> bool:
+        """Whether a process that has come can be sent away.
+
+        A copy that Spark has made of a living one, because it speculates, cannot: where one of the two
+        returns, Spark ends the other.
+        """
+        same = sum(other.tag == member.tag for other in self.members.values())
+        return len(self.members) > self.slots + self.spares and same == 1
+
+    @property
+    def running(self) -> bool:
+        """Whether all slots run."""
+        return sum(member.running for member in self.members.values()) == self.slots
+
+    def of(self, life: tuple[SlotId, Incarnation]) -> Member | None:
+        """The process of a life, if it is there."""
+        return next((member for member in self.members.values() if member.life == life), None)
+
+    def peers(self) -> Peers:
+        """Where the slots are that are there."""
+        return Peers(
+            {
+                member.life[0]: Peer(member.life[1], member.hello.host, member.hello.port)
+                for member in self.members.values()
+                if member.life is not None
+            }
+        )
+
+    def __str__(self) -> str:
+        """How many slots have started."""
+        return f"only {self.slots - len(self.wanted)} of {self.slots} slots"

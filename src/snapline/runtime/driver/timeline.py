@@ -1,0 +1,189 @@
+"""What the driver sees of a run while it goes on: seconds, events, and at the end the figures.
+
+Slots say with every heartbeat what they have done since the last (`Pulse`). The timeline adds these up to
+seconds, finds out what a rollback costs and when the job has recovered, writes all that into the journal,
+and tells a watcher. What it computes is in `metrics`; here is only the bookkeeping of a run under way.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from snapline.ids import Epoch, Micros, SlotId, TaskId
+from snapline.journal.entry import COORDINATOR, Entry, Happened
+from snapline.metrics.checkpoints import Account, Found
+from snapline.metrics.failures import failures, recoveries
+from snapline.metrics.figures import TOLD, figures, lines
+from snapline.metrics.histogram import Counts, Histogram
+from snapline.metrics.second import SECOND_US, Second
+from snapline.runtime.wire.control_messages import Pulse
+from snapline.storage.api import Outlet
+
+
+class Watcher(Protocol):
+    """Who wants to know how a run goes on."""
+
+    def event(self, happened: Happened) -> None:
+        """Something happened to the job."""
+        ...
+
+    def second(self, second: Second) -> None:
+        """A second is over."""
+        ...
+
+
+class Unwatched:
+    """A watcher that does not look."""
+
+    def event(self, happened: Happened) -> None:
+        """Nothing."""
+
+    def second(self, second: Second) -> None:
+        """Nothing."""
+
+
+class Recorder(Protocol):
+    """What the timeline asks of the driver."""
+
+    def now_us(self) -> Micros:
+        """The time since input began to be due."""
+        ...
+
+    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
+        """Write a `Happened` into the journal; it comes back by `see`."""
+        ...
+
+
+class Timeline:
+    """One run, from the moment on at which all slots run for the first time."""
+
+    def __init__(self, watcher: Watcher | None = None) -> None:
+        self.watcher = watcher or Unwatched()
+        self.seconds: list[Second] = []
+        self._recorder: Recorder
+        self._account = Account()
+        self._told: list[Happened] = []  #: all that figures need
+        self._trouble: list[Happened] = []  #: losses and restarts from which it has not recovered
+        self._now: Second | None = None  #: the second under way
+        self._pulses: dict[SlotId, Pulse] = {}  #: the last one of every slot that is there
+        self._lost: dict[SlotId, None] = {}
+        self._restoring = True
+        self._epoch: Epoch = 0
+
+    def attach(self, recorder: Recorder) -> None:
+        """Begin to watch a driver, which from now on says what it sees."""
+        self._recorder = recorder
+
+    # What the driver says.
+
+    def see(self, entry: Entry) -> None:
+        """Something was written into the driver's journal."""
+        found = self._account.see(entry)
+        if isinstance(entry, Happened):
+            self._happened(entry)
+        if found is not None:
+            self._back(entry.epoch, found)
+
+    def _happened(self, happened: Happened) -> None:
+        if happened.what == "second":
+            return
+        if happened.what in TOLD:
+            self._told.append(happened)
+        match happened.what:
+            case "lost":
+                self._trouble.append(happened)
+                self._lost[happened.detail["slot"]] = None
+                self._pulses.pop(happened.detail["slot"], None)
+            case "running":
+                self._trouble.append(happened)
+                self._running(happened)
+            case _:
+                pass
+        self.watcher.event(happened)
+
+    def _running(self, happened: Happened) -> None:
+        if happened.actor == COORDINATOR:
+            self._restoring = False
+            self._epoch = happened.epoch
+            self._lost.clear()
+        if self._now is None:
+            self._now = Second(max(0, happened.at_us) // SECOND_US)
+
+    def _back(self, epoch: Epoch, found: Found) -> None:
+        """A line was found. Another loss on the way there finds it again, and that is no news."""
+        if found.stored or not self._restoring:
+            self._restoring = True
+            self._recorder.note(COORDINATOR, epoch, "line", found.detail())
+
+    def pulse(self, slot: SlotId, pulse: Pulse) -> None:
+        """A slot said what it has done."""
+        self.tick()
+        self._pulses[slot] = pulse
+        if slot in self._lost and pulse.running:  # it came back alone: the others never stopped
+            del self._lost[slot]
+            self._recorder.note(f"slot/{slot}", pulse.epoch, "running", {})
+        if not self._restoring:
+            self._account.read += pulse.read
+        if self._now is not None:
+            now = self._now
+            now.read += pulse.read
+            now.written += pulse.written
+            now.volume.add(pulse.volume)
+            now.latency.merge(Histogram.of_pairs(pulse.latency))
+            now.checkpoint_us += pulse.checkpoint_us
+
+    def tick(self) -> None:
+        """Time has passed: perhaps a second is over."""
+        while self._now is not None and (self._now.at_s + 1) * SECOND_US <= self._recorder.now_us():
+            over = self._now
+            self._now = Second(over.at_s + 1)
+            self._end(over)
+
+    def close(self) -> None:
+        """The run is over, in the middle of a second."""
+        self.tick()
+        if self._now is not None:
+            over, self._now = self._now, None
+            self._end(over)
+
+    def _end(self, second: Second) -> None:
+        here = [p for p in self._pulses.values() if p.epoch == self._epoch and p.running]
+        second.epoch = self._epoch
+        second.running = len(here)
+        if here and not self._restoring and not self._lost:
+            second.backlog = sum(pulse.backlog for pulse in here)
+        second.checkpoints = self._account.stored
+        second.lines = lines(self._told)
+        second.settle()
+        self.seconds.append(second)
+        self._recorder.note(COORDINATOR, self._epoch, "second", second.detail())
+        self.watcher.second(second)
+        if self._trouble:
+            self._look_for_recovery()
+
+    def _look_for_recovery(self) -> None:
+        found = failures(self._trouble)
+        over_us = self._trouble[-1].at_us if not found else -1
+        for failure, time_s in zip(found, recoveries(self.seconds, found), strict=True):
+            if time_s is not None:
+                over_us = failure.lost_us + int(time_s * SECOND_US)
+                detail = {"recovery_s": round(time_s, 3), "lost_us": failure.lost_us}
+                self._recorder.note(COORDINATOR, self._epoch, "recovered", detail)
+        self._trouble = [entry for entry in self._trouble if entry.at_us > over_us]
+
+    # The end.
+
+    def metrics(self, times_ms: Mapping[str, Counts]) -> dict[str, Any]:
+        """The figures of the run; `times_ms` are the times of the rows that each sink published."""
+        return figures(self._told, self._account, self.seconds, times_ms)
+
+
+def published_times(outlet: Outlet, sinks: Iterable[TaskId]) -> dict[str, Counts]:
+    """The times of the rows that each sink task has published, where rows have a time."""
+    times: dict[str, Counts] = {}
+    for task in sinks:
+        columns = [batch["time"] for batch in outlet.committed(task) if "time" in batch.columns]
+        if columns:
+            times[task] = np.concatenate(columns)
+    return times

@@ -1,0 +1,32 @@
+"""Who starts the processes that become slots: Spark, or in tests anybody who can start a process."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from snapline.runtime.slot.process import SlotSpec
+
+OnExit: TypeAlias = Callable[[str, str | None], None]
+"""(tag, why): a process is gone, and why in one line; None: it returned. Any thread may call it."""
+
+
+class Launcher(Protocol):
+    """Starts processes that run a slot's body."""
+
+    def start(self, spec: SlotSpec, secret: bytes, on_exit: OnExit) -> None:
+        """Remember what the processes are to run, and who is told when one has ended.
+
+        The secret of the run may be in no file.
+        """
+        ...
+
+    def launch(self) -> str:
+        """Start one more process; the tag with which it will introduce itself."""
+        ...
+
+    def cancel(self, tag: str) -> None:
+        """End the process with this tag, even if it stands still."""
+        ...
+
+    def stop(self) -> None:
+        """End all that still run."""
+        ...

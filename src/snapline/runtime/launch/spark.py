@@ -1,0 +1,69 @@
+"""Slots as Spark jobs: the launcher that the driver uses."""
+
+import threading
+
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from snapline.runtime.launch.launcher import OnExit
+from snapline.runtime.slot.process import SlotProcess, SlotSpec
+from snapline.spark.slot_jobs import Ending, SlotFailure, SlotJob, SlotJobs
+
+_TAGS = "spark.job.tags"
+
+
+class SparkSlots:
+    """Starts one Spark job per process, from the user's session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jobs: SlotJobs | None = None
+        self._on_exit: OnExit = lambda tag, why: None
+        self._by_tag: dict[str, SlotJob] = {}
+        self._lock = threading.Lock()
+
+    def start(self, spec: SlotSpec, secret: bytes, on_exit: OnExit) -> None:
+        """Remember what the processes are to run, and who is told when one has ended."""
+
+        def body(secret: bytes) -> None:
+            context = TaskContext.get()
+            tags = (context.getLocalProperty(_TAGS) or "") if context is not None else ""
+            SlotProcess(spec, secret, tags).run()
+
+        self._on_exit = on_exit
+        self._jobs = SlotJobs(self._spark, body, self._ended, secret)
+
+    def launch(self) -> str:
+        """Start one more process; its tag, which is one of those with which it introduces itself."""
+        assert self._jobs is not None
+        with self._lock:  # a job that ends at once is forgotten AFTER it is known
+            job = self._jobs.launch("slot")
+            self._by_tag[job.tag] = job
+        return job.tag
+
+    def _ended(self, job: SlotJob, failure: SlotFailure | None) -> None:
+        with self._lock:
+            self._by_tag.pop(job.tag, None)
+        self._on_exit(job.tag, in_short(failure) if failure is not None else None)
+
+    def cancel(self, tag: str) -> None:
+        """End the process with this tag, even if it stands still."""
+        with self._lock:
+            job = self._by_tag.get(tag)
+        if job is not None and self._jobs is not None:
+            self._jobs.cancel(job)
+
+    def stop(self) -> None:
+        """End all that still run."""
+        if self._jobs is not None:
+            self._jobs.stop()
+
+
+def in_short(failure: SlotFailure) -> str:
+    """Why the job of a slot ended, in one line; what we raised on purpose says itself what is wrong."""
+    if failure.ending is not Ending.RAISED:
+        first = failure.story.strip().partition("\n")[0]
+        return f"a process is gone: {failure.ending.value} ({first})"
+    last = failure.story.rpartition("\n")[2]
+    kind, _, message = last.partition(": ")
+    return message if kind.startswith("snapline.errors.") else last

@@ -1,0 +1,393 @@
+"""A slot as a real process: the loop inside a long-running Spark task.
+
+A process that starts is nobody. It listens at the address from which it reached the driver, tells it so,
+and is made a life of a slot, or a spare, or is sent away. From then on it is the engine's `Slot` behind
+real sockets, files and clocks. It exits when the driver says so, when the connection to it breaks, or when
+its lease lapses: a dead driver leaves nobody behind.
+"""
+
+import contextlib
+import gc
+import os
+import random
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from snapline.batch import Batch
+from snapline.core.effects import Snapshot, TaskEffect
+from snapline.core.messages import Message
+from snapline.engine import control
+from snapline.engine.job import Job
+from snapline.engine.shell import Alarm, Ticket
+from snapline.engine.slot.slot import Slot
+from snapline.errors import OperatorFailed
+from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
+from snapline.journal.entry import Entry, Happened
+from snapline.net.framing import Body, WireError
+from snapline.net.transport import Connection, Listener, Loop, dial
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.journal_file import Detail, JournalFile
+from snapline.runtime.slot.allocator import give_memory_back
+from snapline.runtime.slot.background import Background
+from snapline.runtime.slot.last_words import last_word
+from snapline.runtime.slot.meter import Meter
+from snapline.runtime.slot.network_faults import Weather, Who
+from snapline.runtime.wire import control_messages as words
+from snapline.runtime.wire.codec import Wire
+from snapline.storage.api import Egress, Life, MessageLog
+
+LAST_WORDS_S = 1.0
+"""How long a process that fails waits until the driver has heard why."""
+
+STEPS_PER_POLL = 64
+"""Inputs taken before the sockets are looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSpec:
+    """All that a process needs to become a slot, but the secret of the run: this may lie in a file."""
+
+    driver: tuple[str, int]
+    run: str  # the path of the run directory
+    job: Job
+    heartbeat_s: float
+    lease_s: float
+    journal: Detail = "brief"
+
+
+class SlotProcess:
+    """One process, and the shell of the slot that it becomes."""
+
+    def __init__(self, spec: SlotSpec, secret: bytes, tag: str = "") -> None:
+        self.spec = spec
+        self.secret = secret  #: of the run
+        self.directory = RunDirectory(Path(spec.run))
+        self.directory.check_usable()
+        self.tag = tag  #: of the Spark job, so that the driver can cancel it
+        self.loop = Loop()
+        self.wire = Wire([channel.id for channel in spec.job.topology.channels])
+        self.background = Background(self.directory.store, self.loop.post)
+        self.listener: Listener | None = None  #: once the driver is reached
+        self.visitors = _Peer(self)  #: the slots that have connected to this one
+        self.boss = dial(self.loop, spec.driver, secret, _Boss(self))
+        self.links: dict[tuple[SlotId, Incarnation], Connection] = {}
+        self.weather = Weather(self.loop, self._connections)
+        self.peers: Mapping[SlotId, words.Peer] = {}
+        self.engine: Slot | None = None
+        self.journal_file: JournalFile | None = None
+        self.journals_messages = spec.journal == "full"
+        self.gathers = True
+        self.leaving = False
+        self.lease_until_s = time.monotonic() + spec.lease_s
+        self.meter = Meter()
+        self.turn = 0
+        self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
+
+    def run(self) -> None:
+        """Live until it is over. Whatever ends it, the others notice at once: no connection stays."""
+        give_memory_back()
+        gc.freeze()  # what was imported and unpickled stays: no collection looks at it again
+        try:
+            self._live()
+        except OperatorFailed as failed:
+            # The driver tells it. Raised again here it would only bring a traceback of Spark's with it.
+            if not self._say_why(failed):
+                raise
+        except Exception as error:
+            self._say_why(error)
+            raise
+        finally:
+            self._close()
+
+    def _live(self) -> None:
+        self._beat(0)
+        while not self.leaving:
+            worked = False
+            for _ in range(STEPS_PER_POLL):
+                if self.engine is None or not self.engine.step():
+                    break
+                worked = True
+            self.loop.poll(0 if worked else None)
+            if time.monotonic() > self.lease_until_s:
+                self.loop.poll(0)  # after a long restore the lease may wait in the socket
+                self.leaving |= time.monotonic() > self.lease_until_s
+        self._publish_at_once()
+        self._pulse()
+        self.loop.poll(0)
+
+    def _say_why(self, error: Exception) -> bool:
+        """Tell the driver what ends this process, and write it down; False if nobody has heard it."""
+        if self.engine is None or self.boss.closed:
+            return False
+        engine, self.engine = self.engine, None
+        self.boss.send(self.wire.pack(last_word(error, engine.epoch)))
+        engine.epoch = -1  # whatever was asked for is not answered any more
+        with contextlib.suppress(OSError):  # the disk may be full
+            story = "".join(traceback.format_exception(error))
+            self.directory.write_error(engine.slot, engine.incarnation, story)
+        self.boss.finish(LAST_WORDS_S)
+        while not self.boss.closed:
+            with contextlib.suppress(Exception):  # what comes now is of no interest
+                self.loop.poll(LAST_WORDS_S)
+        return True
+
+    def _connections(self) -> Iterator[tuple[Connection, Who]]:
+        """All of them, and who is at the other end; None is the driver."""
+        yield self.boss, None
+        yield from ((link, life) for life, link in self.links.items())
+        yield from self.visitors.lives.items()
+
+    def _close(self) -> None:
+        for connection, _ in tuple(self._connections()):
+            connection.close()
+        if self.listener is not None:
+            self.listener.close()
+        self.background.close()
+        if self.journal_file is not None:
+            self.journal_file.close()
+
+    def _beat(self, seq: int) -> None:
+        self.boss.send(self.wire.pack(words.Heartbeat(seq)))
+        self._pulse()
+        if self.journal_file is not None:
+            self.journal_file.flush()
+        self._publish_at_once()
+        self.loop.after(self.spec.heartbeat_s, lambda: self._beat(seq + 1))
+
+    def _pulse(self) -> None:
+        """Say what was done since the last time."""
+        if self.engine is not None:
+            self.boss.send(self.wire.pack(self.meter.pulse(self.engine, self.now_ms())))
+
+    def _publish_at_once(self) -> None:
+        """Where no line is ever committed, output is public as it is written."""
+        if self.engine is not None and not self.spec.job.protocol.checkpoints:
+            for task in self.engine.tasks.values():
+                if task.egress is not None:
+                    task.egress.flush()
+
+    # What the driver says.
+
+    def obey(self, word: words.Word) -> None:
+        """The driver said something."""
+        match word:
+            case words.Assign(slot, incarnation):
+                self.engine = Slot(slot, incarnation, self.spec.job, self)
+                path = self.directory.path / "journal" / f"slot-{slot}.{incarnation}.jsonl"
+                self.journal_file = JournalFile(path)
+            case words.BecomeSpare():
+                pass
+            case words.Leave():
+                self.leaving = True
+            case words.Lease():
+                self.lease_until_s = time.monotonic() + self.spec.lease_s
+            case words.Peers(lives):
+                self.peers = lives
+            case words.Begin(origin_ms):
+                self.origin_s = origin_ms / 1000
+            case words.Slow(delay_ms, for_ms):
+                self.weather.delay(delay_ms / 1000, for_ms / 1000)
+            case words.Cut(lives, coordinator, for_ms, patience_ms):
+                cut: list[Who] = [*lives.items(), *([None] if coordinator else [])]
+                self.weather.cut(cut, for_ms / 1000, patience_ms / 1000)
+            case _:
+                if self.engine is None:
+                    raise WireError(f"nobody was given {word}")
+                self.engine.order(word)  # type: ignore[arg-type]
+
+    # The shell: time, chance, journal.
+
+    def now_ms(self) -> Millis:
+        """Since input began to be due."""
+        return int((time.time() - self.origin_s) * 1000)
+
+    def now_us(self) -> Micros:
+        """The same, for the journal."""
+        return int((time.time() - self.origin_s) * 1_000_000)
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """Call the engine when so many more milliseconds have begun: what is due then is due."""
+        engine = self._engine
+        due_s = self.origin_s + (self.now_ms() + delay_ms) / 1000
+        self.loop.after(due_s - time.time(), lambda: engine.alarm(alarm))
+
+    @property
+    def _engine(self) -> Slot:
+        assert self.engine is not None
+        return self.engine
+
+    def rng(self, name: str) -> random.Random:
+        """Random numbers that depend on the name alone."""
+        return random.Random(name)
+
+    def journal(self, entry: Entry) -> None:
+        """Write down."""
+        assert self.journal_file is not None
+        self.journal_file.add(entry)
+
+    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
+        """Write down a `Happened`."""
+        self.journal(Happened(self.now_us(), actor, epoch, what, detail))
+
+    def performing(self, act: TaskEffect | Message) -> None:
+        """Note when a snapshot begins."""
+        if isinstance(act, Snapshot):
+            self.meter.triggered(act.checkpoint, self.now_us())
+
+    def worked(self, records: int) -> None:
+        """Time passes by itself."""
+
+    def ingested(self, records: int) -> None:
+        """A source read records."""
+        self.meter.ingested(records)
+
+    def sent(self, message: Message, *, logged: bool) -> None:
+        """A task sent a message."""
+        self.meter.sent(message, logged=logged)
+
+    def wrote(self, batch: Batch) -> None:
+        """A sink wrote records."""
+        self.meter.wrote(batch, self.now_us())
+
+    def choose(self, count: int) -> int:
+        """Take turns."""
+        self.turn += 1
+        return self.turn % count
+
+    # The shell: sockets.
+
+    def transmit(self, slot: SlotId, frame: control.Frame) -> None:
+        """Send to the life that the frame is meant for, if it is known."""
+        if link := self._link(slot, frame.life[2]):
+            packet = self.wire.pack(frame)
+            self.meter.transmitted(packet.size)
+            link.send(packet, frame)
+
+    def overtake(self, slot: SlotId, frame: control.Frame) -> Sequence[Message]:
+        """Pass what has not left."""
+        link = self._link(slot, frame.life[2])
+        if link is None:
+            return []
+        passed = link.overtake(
+            lambda other: (
+                other is not None
+                and other.channel == frame.channel
+                and not isinstance(other.payload, control.Credit)
+            ),
+            self.wire.pack(frame),
+            frame,
+        )
+        return [other.payload for other in passed if isinstance(other.payload, Message)]
+
+    def _link(self, slot: SlotId, incarnation: Incarnation) -> Connection | None:
+        link = self.links.get((slot, incarnation))
+        if link is None:
+            peer = self.peers.get(slot)
+            if peer is None or peer.incarnation != incarnation:
+                return None
+            visit = _Peer(self)
+            link = dial(self.loop, (peer.host, peer.port), self.secret, visit)
+            visit.lives[link] = (slot, incarnation)
+            me = self._engine
+            link.send(self.wire.pack(words.PeerHello(me.slot, me.incarnation)))
+            self.links[slot, incarnation] = link
+            self.weather.met(link, (slot, incarnation))
+        return link
+
+    def lost_link(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """What was on its way to or from this life is gone; why, only the driver can know."""
+        if self.engine is not None and self.engine.peers.get(slot) == incarnation:
+            self.boss.send(self.wire.pack(words.LinkLost(slot, incarnation)))
+
+    def report(self, report: control.Report) -> None:
+        """Over the connection to the driver."""
+        if isinstance(report, control.Stored):
+            self.meter.stored(report.meta, self.now_us())
+        self.boss.send(self.wire.pack(report))
+
+    # The shell: storage.
+
+    def open_log(self, life: Life) -> MessageLog:
+        """The log of a task in this life."""
+        return self.directory.logs.open(life)
+
+    def open_egress(self, life: Life, position: int) -> Egress:
+        """The egress of a sink task in this life."""
+        return self.directory.outlet.open(life, position)
+
+    def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+        """Make an object and store it in the background."""
+        self.meter.storing(ticket)
+        self.background.store(self._engine, ticket, key, data)
+
+    def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
+        """Make a log or an egress durable in the background."""
+        self.background.sync(self._engine, ticket, file)
+
+    def fetch(self, ticket: Ticket, key: str, digest: str) -> None:
+        """Load an object in the background."""
+        self.background.fetch(self._engine, ticket, key, digest)
+
+    def delete(self, key: str) -> None:
+        """Delete an object in the background."""
+        self.background.delete(key)
+
+
+class _Boss:
+    """Takes what the driver says."""
+
+    def __init__(self, process: SlotProcess) -> None:
+        self.process = process
+
+    def opened(self, connection: Connection) -> None:
+        """Introduce ourselves."""
+        process = self.process
+        # Where the driver finds us the other slots do: no name is looked up, and none can be wrong.
+        here = connection.local_host
+        process.listener = Listener(process.loop, process.secret, process.visitors, host=here)
+        host, port = process.listener.address
+        hello = words.Hello(process.tag, process.directory.name, os.getpid(), host, port)
+        connection.send(process.wire.pack(hello))
+
+    def received(self, connection: Connection, kind: int, body: Body) -> None:
+        """A word of the driver."""
+        word = self.process.wire.unpack(kind, body)
+        if isinstance(word, control.Frame):
+            raise WireError("the driver sends no data")
+        self.process.obey(word)
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """Without a driver there is nothing to do."""
+        self.process.leaving = True
+
+
+class _Peer:
+    """Takes what another slot says; whoever connected to us says first who it is."""
+
+    def __init__(self, process: SlotProcess) -> None:
+        self.process = process
+        self.lives: dict[Connection, tuple[SlotId, Incarnation]] = {}
+
+    def opened(self, connection: Connection) -> None:
+        """It will introduce itself."""
+
+    def received(self, connection: Connection, kind: int, body: Body) -> None:
+        """A frame, or the introduction."""
+        item = self.process.wire.unpack(kind, body)
+        if isinstance(item, words.PeerHello):
+            self.lives[connection] = (item.slot, item.incarnation)
+            self.process.weather.met(connection, self.lives[connection])
+        elif isinstance(item, control.Frame) and connection in self.lives:
+            if self.process.engine is not None:
+                self.process.engine.receive(self.lives[connection][0], item)
+        else:
+            raise WireError(f"a peer does not say {type(item).__name__}")
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """Tell the driver, unless that life was over."""
+        if life := self.lives.pop(connection, None):
+            self.process.lost_link(*life)

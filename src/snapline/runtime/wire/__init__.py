@@ -1,0 +1,1 @@
+"""The binary form of all that driver and slots send to each other."""

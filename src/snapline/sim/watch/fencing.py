@@ -1,0 +1,81 @@
+"""Invariants about those who write: one coordinator at a time, and nobody goes on from half a memory.
+
+Like those in `invariants.py` they are named functions that raise `InvariantBroken`. What they compare with
+is what the simulated storage was given (`SimStorage.ledger`), not what can still be read of it.
+"""
+
+from typing import TYPE_CHECKING
+
+from snapline.engine.coordinator.ledger import Decision
+from snapline.errors import StorageError
+from snapline.ids import INITIAL, CheckpointNo
+from snapline.sim.watch.invariants import broken
+
+if TYPE_CHECKING:
+    from snapline.sim.watch.monitor import Monitor
+    from snapline.sim.world.world import World
+
+
+def resume_goes_on_at_the_last_decision(monitor: "Monitor", past: Decision | None) -> None:
+    """Whoever resumes goes on at the last decision that was ever durable, or not at all."""
+    found, last = past.number if past else 0, monitor.world.storage.last_decision
+    if found != last:
+        broken(
+            "resume_goes_on_at_the_last_decision",
+            f"the run is resumed at decision {found}, but decision {last} was made",
+        )
+
+
+def deposed_coordinator_ends_nothing(monitor: "Monitor", author: str) -> None:
+    """The run is ended by the coordinator that made the last decision, never by one that it deposed."""
+    storage = monitor.world.storage
+    last = storage.ledger.get(storage.last_decision)
+    if last is not None and last.author != author:
+        broken(
+            "deposed_coordinator_ends_nothing",
+            f"{author} ends the run, but decision {last.number} was made by {last.author}",
+        )
+
+
+def what_is_kept_is_not_deleted(monitor: "Monitor", key: str) -> None:
+    """No coordinator, deposed or not, deletes a snapshot that one of the kept lines needs."""
+    task, checkpoint = monitor.stored.get(key, (None, INITIAL))
+    if task is None:
+        return  # it never counted, so no line can need it
+    for line in monitor.lines:
+        needed: CheckpointNo | None = line.checkpoints[task]
+        while needed is not None and needed > checkpoint:
+            meta = monitor.metas.get((task, needed))
+            needed = meta.parent if meta is not None else None
+        if needed == checkpoint:
+            broken(
+                "what_is_kept_is_not_deleted",
+                f"{key} is deleted, but the line of decision {monitor.decisions} needs it",
+            )
+
+
+def lost_slot_is_replaced(world: "World") -> None:
+    """A slot that is gone gets a new process, also if the first one that is started for it fails."""
+    engine = world.coordinator.engine
+    for slot in world.job.slots:
+        if slot not in engine.members.registered and not engine.ended:
+            broken(
+                "lost_slot_is_replaced",
+                f"slot {slot} has no process, and nobody will start another one",
+            )
+
+
+def public_output_is_one_chain(world: "World") -> str | None:
+    """Every manifest that was decided can be read, once, and each goes on where the one before it ended.
+
+    The word to end with, if somebody damaged them; a violation if nobody did.
+    """
+    storage = world.storage
+    last = storage.ledger.get(storage.last_decision)
+    try:
+        storage.outlet.check(last.published if last is not None else 0)
+    except StorageError as error:
+        if not world.monitor.stats["damaged"]:
+            broken("public_output_is_one_chain", str(error))
+        return f"the public output cannot be read: {error}"
+    return None

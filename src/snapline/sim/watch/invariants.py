@@ -1,0 +1,375 @@
+"""What must always hold, as named functions. Each raises `InvariantBroken` with the record concerned.
+
+They are called by the monitor: after each step those that concern what the step touched, at decisions,
+collections and publications those that concern the whole line, and at the end all that concern the run.
+Where a check compares, one side is the engine's claim and the other the monitor's own account.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NoReturn
+
+from snapline.core.messages import CheckpointMeta, Message, initial_meta
+from snapline.core.policy import Guarantee
+from snapline.engine.coordinator.ledger import Manifest
+from snapline.engine.slot.checkpoints import key_of
+from snapline.errors import InvariantBroken, ObjectMissing
+from snapline.ids import (
+    INITIAL,
+    ChannelId,
+    CheckpointNo,
+    Epoch,
+    Seq,
+    TaskId,
+    checkpoint_label,
+)
+from snapline.journal.entry import Handled
+from snapline.recovery.recovery_line import orphans
+from snapline.recovery.replay import Origin, replay_plan
+from snapline.recovery.zpaths import useless_checkpoints
+from snapline.storage.api import Extent, Life
+from snapline.storage.codec import decode_snapshot
+
+if TYPE_CHECKING:
+    from snapline.engine.slot.task import Task
+    from snapline.sim.watch.monitor import Account, Line, Monitor
+
+OBSERVER = Life(TaskId("observer"), 0, 0)
+"""A life that never existed: through its log one sees what is durable of all others."""
+
+
+def broken(name: str, story: str) -> NoReturn:
+    """Say which invariant does not hold, and why."""
+    raise InvariantBroken(name, story)
+
+
+# After a step.
+
+
+def message_is_of_this_epoch(entry: Handled, message: Message) -> None:
+    """Nothing of a dead timeline reaches a protocol."""
+    if message.epoch != entry.epoch:
+        broken(
+            "message_is_of_this_epoch",
+            f"{entry.actor} took message {message.seq} of {message.channel} from epoch "
+            f"{message.epoch} in epoch {entry.epoch}",
+        )
+
+
+def blocked_channel_is_not_read(entry: Handled, account: "Account", message: Message) -> None:
+    """A blocked channel is not read."""
+    if message.channel in account.blocked:
+        broken(
+            "blocked_channel_is_not_read",
+            f"{entry.actor} took message {message.seq} of {message.channel}, which is blocked",
+        )
+
+
+def messages_come_in_order(
+    monitor: "Monitor", entry: Handled, account: "Account", message: Message
+) -> None:
+    """On each channel, in each life, the messages come one after the other."""
+    last = account.delivered.get(message.channel)
+    if last is not None and message.seq != last + 1 and monitor.world.job.protocol.checkpoints:
+        broken(
+            "messages_come_in_order",
+            f"{entry.actor} was given message {message.seq} of {message.channel} after {last}",
+        )
+
+
+def checkpoint_number_is_new(monitor: "Monitor", task: TaskId, checkpoint: CheckpointNo) -> None:
+    """Checkpoint numbers are never used twice."""
+    if (task, checkpoint) in monitor.taken:
+        broken(
+            "checkpoint_number_is_new",
+            f"{task} took checkpoint {checkpoint_label(checkpoint)} twice",
+        )
+
+
+def replay_is_faithful(monitor: "Monitor", message: Message) -> None:
+    """A replayed message is the one that was sent in this timeline: records, header, watermark."""
+    sent = monitor.truth[message.channel][message.seq]
+    same = message.header == sent.header and message.watermark == sent.watermark
+    if not same or message.batch != sent.batch:
+        broken(
+            "replay_is_faithful",
+            f"message {message.seq} of {message.channel} was replayed with another content "
+            f"than it was sent with in epoch {sent.epoch}",
+        )
+
+
+def channels_continue_at_the_line(
+    monitor: "Monitor", channel: ChannelId, seq: Seq, epoch: Epoch
+) -> None:
+    """In an epoch each channel goes on where its receiver stands on the line, without a gap.
+
+    First comes what is replayed, then what is sent for the first time.
+    """
+    if epoch != monitor.epoch or not monitor.world.job.protocol.checkpoints:
+        return
+    last = monitor.carried.get(channel, 0)
+    if seq != last + 1:
+        broken(
+            "channels_continue_at_the_line",
+            f"{channel} goes on with message {seq} in epoch {epoch}, but {last + 1} is next",
+        )
+    monitor.carried[channel] = seq
+
+
+# When a checkpoint counts.
+
+
+def dead_checkpoints_do_not_count(monitor: "Monitor", entry: Handled, meta: CheckpointMeta) -> None:
+    """What a slot says of an epoch that is over counts for nothing."""
+    if meta.epoch != entry.epoch or monitor.recovering:
+        now = "a rollback is under way" if monitor.recovering else f"it is epoch {entry.epoch}"
+        broken(
+            "dead_checkpoints_do_not_count",
+            f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task} counts, but {now}",
+        )
+
+
+def checkpoints_count_in_order(monitor: "Monitor", meta: CheckpointMeta) -> None:
+    """A checkpoint counts only after all earlier ones of its task."""
+    newest = max(monitor.live.get(meta.task, ()), default=INITIAL)
+    if meta.checkpoint <= newest:
+        broken(
+            "checkpoints_count_in_order",
+            f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task} counts after "
+            f"{checkpoint_label(newest)}",
+        )
+
+
+def counted_means_durable(monitor: "Monitor", meta: CheckpointMeta) -> None:
+    """A checkpoint counts only when its snapshot, its log and its egress are durable."""
+    storage = monitor.world.storage
+    label = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
+    if not storage.store.has(key_of(meta)):
+        broken("counted_means_durable", f"{label} counts but its snapshot is not stored")
+    logged = monitor.accounts[meta.task].logged if meta.task in monitor.accounts else {}
+    reader = storage.logs.open(OBSERVER)
+    for channel, last in logged.items():
+        through = min(last, meta.sent.get(channel, 0))
+        if through <= monitor.prunable(channel):
+            continue
+        try:
+            reader.read(channel, after=through - 1, through=through)
+        except ObjectMissing:
+            broken(
+                "counted_means_durable",
+                f"{label} counts but message {through} of {channel} is not in the log",
+            )
+    file = storage.outlet.synced(Life(meta.task, meta.epoch, meta.incarnation))
+    if file is not None and file < meta.position:
+        broken(
+            "counted_means_durable",
+            f"{label} counts at row {meta.position} but its egress is durable through {file}",
+        )
+
+
+def deltas_have_a_base(monitor: "Monitor", meta: CheckpointMeta) -> None:
+    """A snapshot is full, or it builds on the one that was taken just before, and that one counts."""
+    label = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
+    if meta.parent is None:
+        if not decode_snapshot(monitor.world.storage.store.get(key_of(meta))).full:
+            broken("deltas_have_a_base", f"{label} builds on nothing, but it is not full")
+        return
+    base = checkpoint_label(meta.parent)
+    if meta.parent != monitor.before[meta.task, meta.checkpoint]:
+        broken("deltas_have_a_base", f"{label} builds on {base}, but others were taken between")
+    if (meta.task, meta.parent) not in monitor.metas:
+        broken("deltas_have_a_base", f"{label} builds on {base}, which never counted")
+
+
+def snapshot_covers_what_was_delivered(monitor: "Monitor", meta: CheckpointMeta) -> None:
+    """A snapshot says that it holds exactly what was delivered when it was taken."""
+    delivered = monitor.taken.get((meta.task, meta.checkpoint))
+    label = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
+    if delivered is None:
+        broken("snapshot_covers_what_was_delivered", f"{label} was never taken")
+    for channel, seq in delivered.items():
+        if meta.received.get(channel, 0) != seq:
+            broken(
+                "snapshot_covers_what_was_delivered",
+                f"{label} claims messages through {meta.received.get(channel, 0)} of {channel}, "
+                f"but {seq} was the last one delivered before it",
+            )
+
+
+# When a line is decided.
+
+
+def decided_means_durable(monitor: "Monitor", number: int, epoch: Epoch, line: "Line") -> None:
+    """Whoever acts on a decision finds that very decision in the store."""
+    decision = monitor.world.storage.ledger.get(number)
+    if decision is None:
+        broken("decided_means_durable", f"decision {number} is acted on, but it is not stored")
+    chosen = {task: chain[-1].checkpoint for task, chain in decision.chains.items() if chain}
+    if decision.epoch != epoch or any(line[task] != n for task, n in chosen.items()):
+        broken(
+            "decided_means_durable",
+            f"decision {number} is acted on in epoch {epoch}, but what is stored under this number "
+            f"is another one, of {decision.author} in epoch {decision.epoch}",
+        )
+
+
+def _metas(monitor: "Monitor", line: "Line") -> dict[TaskId, CheckpointMeta]:
+    return {task: monitor.metas[task, number] for task, number in line.items() if number}
+
+
+def line_is_not_behind_public_output(monitor: "Monitor", line: "Line") -> None:
+    """What was published is never taken back, so no line is behind it."""
+    metas = _metas(monitor, line)
+    for task, rows in monitor.public.items():
+        position = metas[task].position if task in metas else 0
+        if position < rows:
+            broken(
+                "line_is_not_behind_public_output",
+                f"{task} goes back to row {position}, but {rows} rows of it are public",
+            )
+
+
+def line_is_consistent(monitor: "Monitor", line: "Line") -> None:
+    """No message on the line was received and not sent."""
+    job = monitor.world.job
+    if job.guarantee in (Guarantee.AT_LEAST_ONCE, Guarantee.NOTHING):
+        return
+    for orphan in orphans(job.topology, _metas(monitor, line)):
+        broken("line_is_consistent", f"orphans on the line: {orphan}")
+
+
+def line_is_complete(monitor: "Monitor", line: "Line") -> None:
+    """All that the line needs is durable: snapshots, their bases, and what must be replayed."""
+    _check_whole(monitor, "line_is_complete", line)
+
+
+def kept_lines_are_whole(monitor: "Monitor") -> None:
+    """Nothing that one of the last two lines needs was deleted."""
+    for line in monitor.lines:
+        _check_whole(monitor, "kept_lines_are_whole", line.checkpoints)
+
+
+def _check_whole(monitor: "Monitor", name: str, line: "Line") -> None:
+    world = monitor.world
+    metas = _metas(monitor, line)
+    for meta in metas.values():
+        base: CheckpointMeta | None = meta
+        while base is not None:
+            if not world.storage.store.has(key_of(base)):
+                label = checkpoint_label(base.checkpoint)
+                broken(name, f"the snapshot of checkpoint {label} of {base.task} is gone")
+            base = None if base.parent is None else monitor.metas[base.task, base.parent]
+    if world.job.guarantee not in (Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE):
+        return
+    reader = world.storage.logs.open(OBSERVER)
+    for part in replay_plan(world.job.topology, metas):
+        if part.origin is Origin.LOG:
+            try:
+                reader.read(part.channel, after=part.after, through=part.through)
+            except ObjectMissing:
+                broken(
+                    name,
+                    f"messages {part.after + 1} to {part.through} of {part.channel} are under way "
+                    "across the line, but neither channel state nor the log has them: dropped",
+                )
+
+
+def storage_is_bounded(monitor: "Monitor") -> None:
+    """What is kept does not grow with the run, where the protocol promises so."""
+    world = monitor.world
+    if not world.job.protocol.bounded or not world.job.protocol.checkpoints:
+        return
+    # The two kept lines, what is newer, and for each of these the deltas down to a full snapshot.
+    # Forced checkpoints come in bursts, when messages that waited bring news of many others.
+    bound = 6 + 3 * world.job.settings.full_every + 12 * world.job.protocol.no_useless
+    registry = world.coordinator.engine.registry
+    for task, known in registry.metas.items():
+        if len(known) > bound:
+            broken("storage_is_bounded", f"{len(known)} checkpoints of {task} are kept")
+
+
+# When all run again.
+
+
+def tasks_stand_at_the_line(monitor: "Monitor") -> None:
+    """When the slots are let go, every task is what its checkpoint on the line says."""
+    world = monitor.world
+    if not world.job.protocol.checkpoints:
+        return  # a resumed job without a line goes on at the present
+    metas = _metas(monitor, monitor.lines[-1].checkpoints)
+    for slot in world.job.slots:
+        process = world.current(slot)
+        if process is None or not process.alive:
+            continue  # it died after it had acknowledged; that is for the next epoch
+        for name in world.job.hosted[slot]:
+            task = process.engine.tasks.get(name) if process.engine.epoch == monitor.epoch else None
+            if task is None:
+                broken("tasks_stand_at_the_line", f"{name} is not restored, but others may send")
+            _check_restored(task, metas.get(name) or initial_meta(name), world.job.guarantee)
+
+
+def _check_restored(task: "Task", meta: CheckpointMeta, guarantee: Guarantee) -> None:
+    """Other levels than exactly once may assume other numbers as received."""
+    received = meta.received if guarantee is Guarantee.EXACTLY_ONCE else task.received
+    position = task.egress.position if task.egress is not None else meta.position
+    claims: tuple[tuple[str, object, object], ...] = (
+        ("sent", task.sent, {c: meta.sent.get(c, 0) for c in task.sent}),
+        ("received", task.received, {c: received.get(c, 0) for c in task.received}),
+        ("read", task.offsets, {p: meta.offsets.get(p, 0) for p in task.offsets}),
+        ("written", position, meta.position),
+        ("its watermark at", task.watermarks.low, meta.watermark),
+    )
+    for what, is_now, was in claims:
+        if is_now != was:
+            broken(
+                "tasks_stand_at_the_line",
+                f"{meta.task} goes on with {what} {is_now}, but its checkpoint "
+                f"{checkpoint_label(meta.checkpoint)} has {was}",
+            )
+
+
+# When output becomes public.
+
+
+def published_output_was_decided(
+    monitor: "Monitor", number: int, extents: Mapping[TaskId, Extent]
+) -> None:
+    """Output becomes public only after the decision that covers it is durable."""
+    storage = monitor.world.storage
+    for k in range(storage.last_decision, 0, -1):
+        decision = storage.ledger[k]
+        if Manifest(number, dict(extents)) in decision.manifests:
+            return
+        if decision.published < number:
+            break
+    broken(
+        "published_output_was_decided",
+        f"manifest {number} ({', '.join(extents)}) is published, but no durable decision names it",
+    )
+
+
+def published_output_continues(
+    monitor: "Monitor", number: int, extents: Mapping[TaskId, Extent]
+) -> None:
+    """Each row becomes public once: a manifest begins where the one before it has ended."""
+    for task, extent in extents.items():
+        rows = monitor.public.get(task, 0)
+        if extent.start != rows:
+            broken(
+                "published_output_continues",
+                f"manifest {number} publishes {task} from row {extent.start}, but {rows} are public",
+            )
+
+
+# At the end.
+
+
+def no_checkpoint_is_useless(monitor: "Monitor") -> None:
+    """A protocol that promises so takes no checkpoint that lies on a Z-cycle."""
+    if monitor.world.job.guarantee is Guarantee.AT_LEAST_ONCE:
+        return  # numbers are used again after a rollback, so counters do not tell intervals
+    metas = [monitor.reported[task, n] for task, known in monitor.live.items() for n in known]
+    useless = useless_checkpoints(monitor.world.job.topology, metas)
+    monitor.stats["useless"] += len(useless)
+    if useless and monitor.world.job.protocol.no_useless:
+        task, number = useless[0]
+        broken("no_checkpoint_is_useless", f"checkpoint {checkpoint_label(number)} of {task} is")

@@ -1,0 +1,342 @@
+"""Watches a run: keeps its own account of what happened, counts, and calls the invariants.
+
+The account is independent of the engine: it is made from the journal alone (what protocol objects were told
+and answered, what was sent), and the invariants compare the engine's claims with it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from snapline.core.effects import (
+    Block,
+    Commit,
+    Deliver,
+    Order,
+    Rollback,
+    Scope,
+    Snapshot,
+    TaskEffect,
+    Unblock,
+)
+from snapline.core.events import AbortRound, MessageArrived, SnapshotStored, TriggerRound
+from snapline.core.events import Pause as PauseCommand
+from snapline.core.messages import CheckpointMeta, Message, RecoveryLine
+from snapline.core.policy import Guarantee
+from snapline.engine.coordinator.ledger import Decision
+from snapline.engine.slot.checkpoints import key_of
+from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Micros, Seq, TaskId
+from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened, Stamped
+from snapline.recovery.kept_lines import KeptLines, is_behind
+from snapline.sim.watch import fencing, invariants
+from snapline.storage.api import Extent
+
+if TYPE_CHECKING:
+    from snapline.sim.world.world import World
+
+
+LOSSES = ("killed", "lost", "coordinator-killed", "coordinator-resumed")
+"""Something is lost, and has to be recovered from what is durable."""
+
+COUNTED = (
+    "fenced",
+    "coordinator-resumed",
+    "deposed",
+    "damaged",
+    "launch failed",
+    "late",
+    "sent away",
+)
+
+Line: TypeAlias = Mapping[TaskId, CheckpointNo]
+
+
+@dataclass(slots=True)
+class Account:
+    """What one life of a task did, by the journal."""
+
+    epoch: Epoch
+    incarnation: Incarnation
+    delivered: dict[ChannelId, Seq] = field(default_factory=dict)
+    blocked: dict[ChannelId, None] = field(default_factory=dict)
+    logged: dict[ChannelId, Seq] = field(default_factory=dict)  # the last message stamped to log
+    taken: CheckpointNo | None = None  # the last checkpoint
+
+
+class Monitor:
+    """The account of a whole run."""
+
+    def __init__(self, world: "World", *, thorough: bool = True) -> None:
+        self.world = world
+        self.thorough = thorough  #: check whole lines; off for jobs of hundreds of tasks
+        self.stats: Counter[str] = Counter()
+        self.accounts: dict[TaskId, Account] = {}  #: of the present life of each task
+        #: per checkpoint what was delivered before it was taken, and which one was taken before it
+        self.taken: dict[tuple[TaskId, CheckpointNo], Mapping[ChannelId, Seq]] = {}
+        self.before: dict[tuple[TaskId, CheckpointNo], CheckpointNo | None] = {}
+        self.metas: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: all that ever counted
+        self.reported: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: as they were taken
+        self.stored: dict[
+            str, tuple[TaskId, CheckpointNo]
+        ] = {}  #: by name, the snapshots that counted
+        self.live: dict[TaskId, list[CheckpointNo]] = {}  #: what counts in the live timeline
+        self.decisions = 0  #: number of the last one
+        self.epoch: Epoch = 0  #: in which it put the job
+        self.kept: KeptLines | None = None
+        self.lines: list[RecoveryLine] = []  #: the older kept line, and the newest
+        self.public: dict[TaskId, int] = {}  #: rows published, per sink task
+        self.manifests: dict[int, Mapping[TaskId, Extent]] = {}  #: all that were published
+        self.carried: dict[ChannelId, Seq] = {}  #: the last message of this epoch on each channel
+        self.truth: dict[ChannelId, dict[Seq, Message]] = {}  #: what was last sent under a number
+        self.crashed_after_commit = False
+        self.losses_us: list[Micros] = []  #: when a process was lost, or another took its place
+        self.killed: dict[
+            tuple[str, Incarnation | None], None
+        ] = {}  #: lives that are known as lost
+        self.first_line_us: Micros | None = None  #: when the first line was committed
+        self.first_output_us: Micros | None = None  #: when a sink first wrote something
+        self.recovering = True  #: from a rollback until all run again
+        self.round_open = False
+
+    def see(self, entry: Entry) -> None:
+        """Take an entry of the journal."""
+        if isinstance(entry, Handled):
+            if entry.actor == COORDINATOR:
+                if entry.epoch >= self.epoch:  # else: a zombie, whose effects come to nothing
+                    self._coordinator(entry)
+            else:
+                self._task(entry)
+        elif isinstance(entry, Stamped):
+            invariants.channels_continue_at_the_line(self, entry.channel, entry.seq, entry.epoch)
+            if entry.stamp.log:
+                self._account(entry).logged[entry.channel] = entry.seq
+            self.stats["messages"] += 1
+        elif isinstance(entry, Happened):
+            self._happened(entry)
+        elif entry.actor == COORDINATOR:
+            self.kept = None  # a resumed coordinator knows no line but the last
+
+    def _account(self, entry: Handled | Stamped) -> Account:
+        task = TaskId(entry.actor)
+        account = self.accounts.get(task)
+        if account is None or (account.epoch, account.incarnation) < (
+            entry.epoch,
+            entry.incarnation,
+        ):
+            account = self.accounts[task] = Account(entry.epoch, entry.incarnation)
+        elif (account.epoch, account.incarnation) != (entry.epoch, entry.incarnation):
+            return Account(entry.epoch, entry.incarnation)  # a zombie: not our timeline
+        return account
+
+    def _task(self, entry: Handled) -> None:
+        account = self._account(entry)
+        if isinstance(entry.event, MessageArrived):
+            invariants.message_is_of_this_epoch(entry, entry.event.message)
+            invariants.blocked_channel_is_not_read(entry, account, entry.event.message)
+        task = TaskId(entry.actor)
+        for effect in entry.effects:
+            self._effect(task, account, entry, effect)  # type: ignore[arg-type]
+
+    def _effect(self, task: TaskId, account: Account, entry: Handled, effect: TaskEffect) -> None:
+        match effect:
+            case Deliver(message):
+                invariants.messages_come_in_order(self, entry, account, message)
+                account.delivered[message.channel] = message.seq
+                self.stats["delivered"] += 1
+            case Snapshot(checkpoint):
+                invariants.checkpoint_number_is_new(self, task, checkpoint)
+                self.taken[task, checkpoint] = dict(account.delivered)
+                self.before[task, checkpoint], account.taken = account.taken, checkpoint
+                self.stats["checkpoints"] += 1
+                self.stats["forced"] += effect.forced
+            case Block(channel):
+                account.blocked[channel] = None
+                if self.world.job.topology.by_id[channel].feedback:
+                    self.stats["early back-edge marker"] += 1
+            case Unblock(channel):
+                account.blocked.pop(channel, None)
+            case _:
+                pass
+
+    def _coordinator(self, entry: Handled) -> None:
+        if isinstance(entry.event, SnapshotStored):
+            meta = entry.event.meta
+            invariants.dead_checkpoints_do_not_count(self, entry, meta)
+            invariants.checkpoints_count_in_order(self, meta)
+            invariants.counted_means_durable(self, meta)
+            invariants.deltas_have_a_base(self, meta)
+            invariants.snapshot_covers_what_was_delivered(self, meta)
+            self.metas[meta.task, meta.checkpoint] = meta
+            self.stored[key_of(meta)] = meta.task, meta.checkpoint
+            self.reported[meta.task, meta.checkpoint] = meta
+            self.live.setdefault(meta.task, []).append(meta.checkpoint)
+        for effect in entry.effects:
+            match effect:
+                case Order(_, AbortRound()):
+                    self.stats["round aborted"] += 1
+                    self.round_open = False
+                case Order(_, TriggerRound() | PauseCommand()):
+                    self.round_open = True
+                    if self.first_line_us is not None:  # before, there is nothing to lose
+                        self.world.trigger("round")
+                case Commit():
+                    self.round_open = False
+                case Rollback(line, scope):
+                    self.recovering |= scope is Scope.ALL
+                    self._rolled_back(line.checkpoints)
+                case _:
+                    pass
+
+    def _rolled_back(self, line: Line) -> None:
+        self.stats["rollbacks"] += 1
+        self.round_open = False
+        skipped = [
+            sum(number > line[task] for number in known)
+            for task, known in self.live.items()
+            if task in line
+        ]
+        self.stats["skipped"] += sum(skipped)
+        self.stats["domino"] += max(skipped, default=0) >= 2
+        self._drop_beyond(line)
+        self.world.trigger("recovery")
+
+    def _drop_beyond(self, line: Line) -> None:
+        for task, number in line.items():
+            self.live[task] = [n for n in self.live.get(task, ()) if n <= number]
+
+    def _happened(self, entry: Happened) -> None:
+        what = entry.what
+        if what in LOSSES:
+            self._lost(entry)
+        if what == "replayed":
+            self.stats["replayed"] += 1
+            message: Message = entry.detail["message"]
+            invariants.channels_continue_at_the_line(
+                self, message.channel, message.seq, entry.epoch
+            )
+            invariants.replay_is_faithful(self, message)
+        elif what == "decided":
+            self._decided(entry)
+        elif what == "collected":
+            if self.thorough:
+                invariants.kept_lines_are_whole(self)
+            invariants.storage_is_bounded(self)
+        elif what == "running":
+            if entry.epoch == self.epoch:  # else: a zombie
+                self.recovering = False
+                if self.thorough:
+                    invariants.tasks_stand_at_the_line(self)
+        elif what == "killed":
+            self.stats["crashes"] += 1
+            self.crashed_after_commit |= self.stats["commits"] > 0
+            if self.recovering:
+                self.stats["crash during recovery"] += 1
+            if self.round_open:
+                self.stats["crash during a round"] += 1
+        elif what == "overtaken":
+            self.stats["overtaken"] += 1
+        elif what == "spoiled":
+            self.stats["damaged"] += 1
+        elif what in COUNTED:
+            self.stats[what] += 1
+
+    def _lost(self, entry: Happened) -> None:
+        """Note a loss when it comes, not again when it is noticed."""
+        actor = f"slot/{entry.detail['slot']}" if entry.what == "lost" else entry.actor
+        life = actor, entry.detail.get("incarnation")
+        if entry.what != "lost" or life not in self.killed:
+            self.losses_us.append(entry.at_us)
+        self.killed[life] = None
+
+    def _decided(self, entry: Happened) -> None:
+        number: int = entry.detail["number"]
+        line: Line = entry.detail["line"]
+        if self.thorough:
+            invariants.decided_means_durable(self, number, entry.detail["epoch"], line)
+        if number <= self.decisions:
+            return  # a zombie hears late of what it decided when it was the coordinator
+        self.decisions = number
+        self.epoch = entry.detail["epoch"]
+        if self.thorough:
+            invariants.line_is_not_behind_public_output(self, line)
+            invariants.line_is_consistent(self, line)
+            invariants.line_is_complete(self, line)
+        if entry.detail["epoch"] == entry.epoch:
+            self.stats["commits"] += 1
+            if self.first_line_us is None:
+                self.first_line_us = entry.at_us
+        else:
+            self._drop_beyond(line)  # a resume comes without a Rollback
+            self._carry_on(line)
+        self._keep(RecoveryLine(line))
+
+    def _carry_on(self, line: Line) -> None:
+        """Where each channel goes on in an epoch that begins at this line.
+
+        From there on that is what the receiver's checkpoint has received: its sender uses the numbers
+        behind it again.
+        """
+        self.carried = {}
+        replays = self.world.job.guarantee is not Guarantee.AT_MOST_ONCE
+        for channel in self.world.job.topology.channels:
+            sender = self.metas.get((channel.source, line[channel.source]))
+            receiver = self.metas.get((channel.target, line[channel.target]))
+            sent = sender.sent.get(channel.id, 0) if sender else 0
+            received = receiver.received.get(channel.id, 0) if receiver else 0
+            self.carried[channel.id] = min(sent, received) if replays else sent
+            if receiver is not None and self.carried[channel.id] != received:
+                counters = {**receiver.received, channel.id: self.carried[channel.id]}
+                settled = replace(receiver, received=counters)
+                self.metas[channel.target, line[channel.target]] = settled
+
+    def _keep(self, line: RecoveryLine) -> None:
+        if self.kept is None:
+            self.kept = KeptLines(line)
+        elif is_behind(line, self.lines[-1]):
+            self.kept.go_back(line)
+        else:
+            self.kept.advance(line)
+        self.lines = [self.kept.older, line]
+
+    def prunable(self, channel: ChannelId) -> Seq:
+        """Through which number nobody needs the log of a channel: the older line received it."""
+        target = self.world.job.topology.by_id[channel].target
+        meta = self.metas.get((target, self.lines[0].checkpoints[target])) if self.lines else None
+        return meta.received.get(channel, 0) if meta else 0
+
+    def sending(self, message: Message) -> None:
+        """A message is about to be sent for the first time."""
+        sent = self.truth.setdefault(message.channel, {})
+        if message.seq not in sent or sent[message.seq].epoch <= message.epoch:  # else: a zombie
+            sent[message.seq] = message
+
+    def publishing(self, number: int, extents: Mapping[TaskId, Extent]) -> None:
+        """A manifest is about to be written."""
+        invariants.published_output_was_decided(self, number, extents)
+        if self.manifests.get(number) == extents:
+            return  # the write was made again
+        invariants.published_output_continues(self, number, extents)
+        self.manifests[number] = dict(extents)
+        for task, extent in extents.items():
+            self.stats["published"] += extent.stop - extent.start
+            self.public[task] = extent.stop
+
+    # Who writes.
+
+    def wrote(self) -> None:
+        """A sink writes."""
+        if self.first_output_us is None:
+            self.first_output_us = self.world.now_us
+
+    def resuming(self, past: Decision | None) -> None:
+        """Check the invariants of a coordinator that resumes the run."""
+        fencing.resume_goes_on_at_the_last_decision(self, past)
+
+    def finishing(self, author: str) -> None:
+        """Check the invariants of a coordinator that ends the run."""
+        fencing.deposed_coordinator_ends_nothing(self, author)
+
+    def deleting(self, key: str) -> None:
+        """Check the invariants of a coordinator that deletes an object."""
+        fencing.what_is_kept_is_not_deleted(self, key)

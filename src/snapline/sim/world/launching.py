@@ -1,0 +1,107 @@
+"""Plays the driver's part in starting slots: a life gets processes until one of them registers.
+
+The engine asks for a life of a slot once, and hears of it again when a process has registered. What lies
+between is the contract of whoever adapts the engine to a world. A process that dies before it registers
+has no connection that could break: its end shows it, or else a time-out of that process alone. Another one
+is started after a pause that grows. A process that registers late takes the life if nobody has it yet; else
+it is sent away. A job whose processes keep failing, while it commits nothing, ends with a word.
+"""
+
+from typing import TYPE_CHECKING
+
+from snapline.ids import Incarnation, Micros, SlotId
+from snapline.sim.world.process import SlotProcess
+
+if TYPE_CHECKING:
+    from snapline.sim.world.process import CoordinatorProcess
+    from snapline.sim.world.world import World
+
+FAILURES_MAX = 10
+"""So many processes may fail to start while no new line is committed."""
+
+
+class Launches:
+    """The processes that one coordinator starts."""
+
+    def __init__(self, world: "World", boss: "CoordinatorProcess") -> None:
+        self.world = world
+        self.boss = boss
+        self.failures = 0  #: how many processes failed to start since the last line was committed
+        self.commits = 0  #: how many lines were committed when they were last counted
+
+    def start(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Start a process for a life, unless one has it by now."""
+        world = self.world
+        if self._taken((slot, incarnation)):
+            return
+        process = SlotProcess(world, slot, incarnation, self.boss)
+        world.processes[process.life] = process
+        world.note(f"slot/{slot}", "launched", incarnation=incarnation)
+        delay = int(world.costs.launch_us * (0.5 + world.network_rng.random()))
+        trouble = world.weather.starting(slot, world.now_us)
+        if trouble is not None and trouble.delay_us is None:
+            world.at(world.now_us + delay, lambda: self._die(process))
+        else:
+            extra = 0 if trouble is None or trouble.delay_us is None else trouble.delay_us
+            world.at(world.now_us + delay + extra, lambda: self._arrive(process))
+        world.at(
+            world.now_us + world.costs.register_us,
+            lambda: self.boss.call(lambda: self.failed(process, "it did not register in time")),
+        )
+
+    def _taken(self, life: tuple[SlotId, Incarnation]) -> bool:
+        known = self.world.processes.get(life)
+        return known is not None and known.registered
+
+    def _die(self, process: SlotProcess) -> None:
+        """End a process before it registers. The coordinator sees that it ended in half of the cases."""
+        if not process.alive:
+            return
+        process.alive = False
+        detail = {"incarnation": process.incarnation}
+        self.world.note(f"slot/{process.slot}", "launch failed", **detail)
+        if self.world.network_rng.random() < 0.5:
+            self.world.at(
+                self.world.now_us + self.world.costs.detect_us,
+                lambda: self.boss.call(lambda: self.failed(process, "it ended")),
+            )
+
+    def _arrive(self, process: SlotProcess) -> None:
+        """Let a process that is up register: at once, or when it goes on if it is paused."""
+        process.call(lambda: self.boss.call(lambda: self._register(process)))
+
+    def _register(self, process: SlotProcess) -> None:
+        if not process.alive:
+            return
+        if self._taken(process.life):  # another one was quicker
+            self.world.note(f"slot/{process.slot}", "sent away", incarnation=process.incarnation)
+            process.alive = False  # it has no connection and no file that could be lost
+            return
+        if process.failed:
+            self.world.note(f"slot/{process.slot}", "late", incarnation=process.incarnation)
+        process.registered = True
+        self.world.processes[process.life] = process
+        self.boss.engine.registered_slot(*process.life)
+
+    def failed(self, process: SlotProcess, why: str) -> None:
+        """A process will not register, or not in time: start another one, a little later."""
+        if process.failed or self._taken(process.life):
+            return
+        process.failed = True
+        commits = self.world.monitor.stats["commits"]
+        self.failures = 1 if commits > self.commits else self.failures + 1
+        self.commits = commits
+        if self.failures >= FAILURES_MAX:
+            self.boss.give_up(
+                f"slot {process.slot} does not start: {self.failures} processes failed, the last "
+                f"because {why}"
+            )
+            return
+        self.world.at(
+            self.world.now_us + self._pause_us(),
+            lambda: self.boss.call(lambda: self.start(*process.life)),
+        )
+
+    def _pause_us(self) -> Micros:
+        costs = self.world.costs
+        return min(costs.again_us << (self.failures - 1), costs.again_max_us)

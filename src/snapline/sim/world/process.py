@@ -1,0 +1,347 @@
+"""Simulated processes: one life of a slot or of the coordinator, and the shell that each one has.
+
+A process that is paused takes nothing; all that reaches it waits, and it goes on where it stood, knowing
+nothing of the pause. A process that was killed never does anything again. A crash can come before any
+effect: the shell counts them and raises in the middle of whatever the process is doing.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from snapline.batch import Batch
+from snapline.core.effects import TaskEffect
+from snapline.core.messages import Message
+from snapline.engine.control import Credit, Frame, Order, Report
+from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.engine.shell import Alarm, Ticket
+from snapline.engine.slot.slot import Slot
+from snapline.errors import ObjectDamaged, ObjectMissing
+from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
+from snapline.journal.entry import COORDINATOR, Entry, Happened
+from snapline.storage.api import Egress, Extent, Life, MessageLog
+
+if TYPE_CHECKING:
+    from snapline.sim.world.launching import Launches
+    from snapline.sim.world.world import World
+
+
+SlotLife: TypeAlias = tuple[SlotId, Incarnation]
+"""One life of a slot, by its name."""
+
+
+class Killed(Exception):
+    """The process dies here and now."""
+
+
+class Process:
+    """What every process has: it lives, it may stand still, and it can die."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.alive = True
+        self.paused = False
+        self.backlog: list[Callable[[], None]] = []  #: what came while it was paused
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Let the process take an input, unless it is dead; later, if it is paused."""
+        if self.paused:
+            self.backlog.append(action)
+        elif self.alive:
+            try:
+                action()
+            except Killed:
+                return
+            self.after_call()
+
+    def after_call(self) -> None:
+        """There may be something to do now."""
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self.paused = False
+        backlog, self.backlog = self.backlog, []
+        for action in backlog:
+            self.call(action)
+        self.after_call()
+
+    # The part of the shell that slots and the coordinator share.
+
+    def now_ms(self) -> Millis:
+        """Virtual milliseconds."""
+        return self.world.now_us // 1000
+
+    def now_us(self) -> Micros:
+        """Virtual microseconds."""
+        return self.world.now_us
+
+    def rng(self, name: str) -> random.Random:
+        """Random numbers that depend on the name alone."""
+        return random.Random(name)
+
+    def journal(self, entry: Entry) -> None:
+        """Write down, and let the invariants see."""
+        self.world.journal(entry)
+
+    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
+        """Write down a `Happened`."""
+        self.world.journal(Happened(self.world.now_us, actor, epoch, what, detail))
+
+    def delete(self, key: str) -> None:
+        """Delete an object, a little later; what a paused process was about to delete waits with it."""
+
+        def act() -> None:
+            self.world.monitor.deleting(key)
+            self.world.storage.store.delete(key)
+
+        self.world.at(self.world.now_us + 1_000, lambda: self.call(act))
+
+
+class SlotProcess(Process):
+    """One life of a slot, with its shell."""
+
+    journals_messages = True  #: the monitor makes its own account of them
+    gathers = False  #: one message at a time: there are more interleavings to explore
+
+    def __init__(
+        self, world: "World", slot: SlotId, incarnation: Incarnation, boss: "CoordinatorProcess"
+    ) -> None:
+        super().__init__(world)
+        self.slot = slot
+        self.incarnation = incarnation
+        self.boss = boss  #: the coordinator that launched it, and the only one it knows
+        self.busy_until_us: Micros = 0
+        self.spent_us: Micros = 0  #: CPU time of the step under way
+        self.stepping = False  #: a step is scheduled
+        self.acts = 0  #: effects performed and messages sent so far
+        self.kill_before: int | None = None  #: the number of the act before which it is to die
+        self.kill_fault = ""  #: the statement of the fault that kills it then
+        self.on_kill: Callable[[], None] = lambda: None  #: tells the injector that the fault struck
+        self.registered = False  #: whether its coordinator knows it
+        self.failed = False  #: whether its coordinator gave up waiting for it to register
+        self.lives: list[Life] = []  #: whose files it opened
+        self.choices = random.Random(f"{world.job.seed}:choices:{slot}:{incarnation}")
+        self.engine = Slot(slot, incarnation, world.job, self)
+
+    @property
+    def life(self) -> SlotLife:
+        """Its name among the lives of all slots."""
+        return self.slot, self.incarnation
+
+    def after_call(self) -> None:
+        """Take the next input as soon as the CPU is free."""
+        if self.alive and not self.paused and not self.stepping and self.engine.running:
+            self.stepping = True
+            self.world.at(max(self.world.now_us, self.busy_until_us), self._step)
+
+    def _step(self) -> None:
+        self.stepping = False
+        if not self.alive or self.paused:
+            return
+        self.spent_us = 0
+        try:
+            worked = self.engine.step()
+        except Killed:
+            return
+        if worked:
+            self.busy_until_us = self.world.now_us + max(1, self.spent_us)
+            self.after_call()
+
+    # The shell.
+
+    def performing(self, act: TaskEffect | Message) -> None:
+        """Count, let the invariants see, and die if the time has come."""
+        self.acts += 1
+        if self.acts == self.kill_before:
+            self.on_kill()
+            self.world.kill(self, f"before act {self.acts}", self.kill_fault)
+            raise Killed
+        if isinstance(act, Message):
+            self.world.monitor.sending(act)
+
+    def worked(self, records: int) -> None:
+        """Charge the CPU."""
+        costs = self.world.costs
+        self.spent_us += costs.batch_us + costs.record_us * records
+
+    def ingested(self, records: int) -> None:
+        """Do nothing: figures per second are not made of virtual time."""
+
+    def sent(self, message: Message, *, logged: bool) -> None:
+        """Do nothing: figures of messages are not made of virtual time."""
+
+    def wrote(self, batch: Batch) -> None:
+        """Tell the monitor, which notes when the first output came."""
+        self.world.monitor.wrote()
+
+    def choose(self, count: int) -> int:
+        """Any order is allowed, so take any."""
+        return self.choices.randrange(count)
+
+    def transmit(self, slot: SlotId, frame: Frame) -> None:
+        """Send over the link to the life that the frame is meant for."""
+        link = self.world.link(self, slot, frame.life[2])
+        link.send(frame, self.world.busy_us(frame))
+
+    def overtake(self, slot: SlotId, frame: Frame) -> Sequence[Message]:
+        """Pass what waits for the link."""
+        link = self.world.link(self, slot, frame.life[2])
+        passed = link.overtake(
+            frame,
+            self.world.busy_us(frame),
+            lambda other: other.channel == frame.channel and not isinstance(other.payload, Credit),
+        )
+        return [other.payload for other in passed if isinstance(other.payload, Message)]
+
+    def report(self, report: Report) -> None:
+        """Over the control connection."""
+        boss = self.boss
+        self.world.control(self).up.send(
+            lambda: boss.call(lambda: boss.engine.report(self.slot, self.incarnation, report)), 1
+        )
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """Call the engine later."""
+        at_us = self.world.now_us + max(delay_ms, 0) * 1000
+        self.world.at(at_us, lambda: self.call(lambda: self.engine.alarm(alarm)))
+
+    def open_log(self, life: Life) -> MessageLog:
+        """The log of a task in this life."""
+        self.lives.append(life)
+        return self.world.storage.logs.open(life)
+
+    def open_egress(self, life: Life, position: int) -> Egress:
+        """The egress of a sink task in this life."""
+        return self.world.storage.outlet.open(life, position)
+
+    def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+        """Make an object at once, and store it in the background."""
+        storage, costs, made = self.world.storage, self.world.costs, data()
+        storage.call(
+            costs.store_us + int(costs.store_byte_us * len(made)),
+            self,
+            lambda: void(storage.store.put(key, made)),
+            lambda: self.call(lambda: self.engine.done(ticket)),
+            lambda: self.call(lambda: self.engine.failed(ticket)),
+        )
+
+    def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
+        """Make a file durable in the background; a dead process makes nothing durable."""
+        self.world.storage.call(
+            self.world.costs.sync_us,
+            self,
+            lambda: file.sync() if self.alive else None,
+            lambda: self.call(lambda: self.engine.done(ticket)),
+            lambda: self.call(lambda: self.engine.failed(ticket)),
+            an_object=False,
+        )
+
+    def fetch(self, ticket: Ticket, key: str, digest: str) -> None:
+        """Load an object in the background."""
+
+        def answer() -> None:
+            data: bytes | None
+            try:
+                data = self.world.storage.store.get(key, digest)
+            except (ObjectDamaged, ObjectMissing):
+                data = None
+            self.call(lambda: self.engine.fetched(ticket, data))
+
+        self.world.storage.call(
+            self.world.costs.store_us,
+            self,
+            lambda: None,
+            answer,
+            lambda: self.call(lambda: self.engine.failed(ticket)),
+        )
+
+
+def void(_: object) -> None:
+    """Drop a result."""
+
+
+class CoordinatorProcess(Process):
+    """One life of the coordinator, with its shell."""
+
+    def __init__(self, world: "World", life: int) -> None:
+        super().__init__(world)
+        self.life = life
+        self.launches: Launches  # set by the world
+        self.engine: Coordinator  # set by the world, which knows the past
+
+    def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:
+        """Over the control connection."""
+        process = self.world.processes.get((slot, incarnation))
+        if process is not None:
+            deliver = process.engine.order
+            self.world.control(process).down.send(lambda: process.call(lambda: deliver(order)), 1)
+
+    def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Start processes until one registers."""
+        self.launches.start(slot, incarnation)
+
+    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
+        """Call the engine later."""
+        at_us = self.world.now_us + delay_ms * 1000
+        self.world.at(at_us, lambda: self.call(lambda: self.engine.alarm(alarm)))
+
+    def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
+        """Store a decision in the background, unless its number is taken."""
+        storage = self.world.storage
+
+        def answer() -> None:
+            try:
+                found = storage.store.get(key)
+            except (ObjectDamaged, ObjectMissing):
+                found = b""  # the author cannot be read; a resume will find the damage
+            if found == data:
+                self.call(lambda: self.engine.done(ticket))
+            else:
+                self.call(lambda: self.engine.conflict(ticket, found))
+
+        self.world.storage.call(
+            self.world.costs.store_us,
+            self,
+            lambda: storage.decide(ticket.number, key, data),
+            answer,
+            lambda: self.call(lambda: self.engine.failed(ticket)),
+        )
+
+    def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
+        """Publish in the background."""
+        accepted: list[bool] = []
+
+        def answer() -> None:
+            if accepted[-1]:
+                self.call(lambda: self.engine.done(ticket))
+            else:
+                self.call(lambda: self.engine.conflict(ticket, b""))
+
+        self.world.storage.call(
+            self.world.costs.store_us,
+            self,
+            lambda: accepted.append(self.world.publish(number, extents)),
+            answer,
+            lambda: self.call(lambda: self.engine.failed(ticket)),
+            an_object=False,
+        )
+
+    def finish(self, problem: str | None) -> None:
+        """The run is over, unless another coordinator has decided something since."""
+        if self.world.storage.may_end(self.engine.decider.author):
+            self.world.monitor.finishing(self.engine.decider.author)
+            self.world.finish(problem)
+        else:
+            self.note(COORDINATOR, self.engine.epoch, "deposed", {})
+            self.deposed()
+
+    def give_up(self, problem: str) -> None:
+        """The job cannot go on, for a reason of which the engine knows nothing."""
+        self.note(COORDINATOR, self.engine.epoch, "stopped", {"problem": problem})
+        self.finish(problem)
+
+    def deposed(self) -> None:
+        """If it was the newest, its user resumes the job once more."""
+        if self is self.world.coordinator:
+            self.alive = False
+            self.world.resume_coordinator()

@@ -1,0 +1,131 @@
+"""Simulated storage: slow, failing, forgetful. It stands in front of the in-memory forms of the ports."""
+
+import random
+from collections.abc import Callable
+from typing import Protocol
+
+from snapline.engine.coordinator.ledger import Decision, decision_key, decode, read_last
+from snapline.ids import Micros
+from snapline.sim.world.costs import Costs
+from snapline.sim.world.outlet import SimOutlet
+from snapline.storage.memory import MemoryLogs, MemoryStore
+
+
+class Clock(Protocol):
+    """What the storage asks of the world."""
+
+    now_us: Micros
+
+    def at(self, at_us: Micros, action: Callable[[], None]) -> None:
+        """Do something at a time."""
+        ...
+
+
+class Caller(Protocol):
+    """What the storage asks of the process that calls it."""
+
+    alive: bool
+    paused: bool
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Let the process do something, later if it is paused."""
+        ...
+
+
+class SimStorage:
+    """All that survives a process."""
+
+    def __init__(self, clock: Clock, costs: Costs, rng: random.Random) -> None:
+        self.clock = clock
+        self.costs = costs
+        self.rng = rng
+        self.store = MemoryStore()
+        self.logs = MemoryLogs()
+        self.outlet = SimOutlet()
+        self.ledger: dict[int, Decision] = {}  #: all that was ever decided, whatever became of it
+        self.last_decision = 0
+        self.outage_until_us: Micros = 0
+        self.slow_us: Micros = 0
+        self.slow_until_us: Micros = 0
+        self.failing = 0.0  #: the chance of a call for an object to fail ...
+        self.failing_until_us: Micros = 0  #: ... until then
+
+    def call(
+        self,
+        cost_us: Micros,
+        caller: Caller,
+        act: Callable[[], None],
+        done: Callable[[], None],
+        failed: Callable[[], None],
+        *,
+        an_object: bool = True,
+    ) -> None:
+        """Make a call in the background, for an object or for a file (a log, an egress).
+
+        In an outage the caller is told that it failed, and it may have happened all the same. If the caller
+        dies meanwhile, it happens or not, and nobody is told. If the caller is paused, its call has left
+        already, or stands still with it and is made when it goes on, whoever has taken its place by then.
+        """
+        slow = self.slow_us if self.clock.now_us < self.slow_until_us else 0
+        delay = int(cost_us * (0.5 + self.rng.expovariate(2.0))) + slow
+
+        def finish() -> None:
+            lucky = self.rng.random() < 0.5
+            if not caller.alive:
+                if lucky:
+                    act()
+            elif caller.paused and lucky:
+                caller.call(finish)
+            elif self.clock.now_us < self.outage_until_us or (an_object and self._fails()):
+                if lucky:
+                    act()
+                failed()
+            else:
+                act()
+                done()
+
+        self.clock.at(self.clock.now_us + delay, finish)
+
+    def _fails(self) -> bool:
+        return self.clock.now_us < self.failing_until_us and self.rng.random() < self.failing
+
+    # The ledger.
+
+    def decide(self, number: int, key: str, data: bytes) -> None:
+        """Store a decision unless its number is taken, and remember that it was made.
+
+        The number of a decision that was lost stays taken: what is gone is its content.
+        """
+        if number not in self.ledger and self.store.put_if_absent(key, data):
+            self.ledger[number] = decode(data)
+            self.last_decision = max(number, self.last_decision)
+
+    def may_end(self, author: str) -> bool:
+        """Whether this coordinator may write how the run ended.
+
+        It may if nobody decided after it: the verdict is one more conditional write, behind its last
+        decision.
+        """
+        return not self.ledger or self.ledger[self.last_decision].author == author
+
+    def spoil_decision(self, *, lost: bool) -> int | None:
+        """Damage or remove the newest decision whose output is public; its number, if there is one.
+
+        Of one that is gone before anything followed from it nobody could ever tell that it was made.
+        """
+        for number, decision in reversed(self.ledger.items()):
+            public = decision.manifests and decision.published <= self.outlet.last
+            if public and self.store.has(decision_key(number)):
+                if lost:
+                    self.store.delete(decision_key(number))
+                else:
+                    self.store.damage(decision_key(number))
+                return number
+        return None
+
+    def resume(self, fingerprint: str) -> Decision | None:
+        """Where a coordinator goes on. Raises StorageError if that is not all that was decided."""
+        past = read_last(self.store, fingerprint)
+        published, redone = (past.published, len(past.manifests)) if past else (0, 0)
+        self.outlet.reopen(published, redone)
+        return past

@@ -1,0 +1,295 @@
+"""The simulated world: a heap of things to happen, one thread, one seed.
+
+Ties are broken by the order in which things were planned, and nothing iterates over a set, so a seed gives
+one history, whatever the hash seed of the interpreter.
+"""
+
+import heapq
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from snapline.core.messages import Marker
+from snapline.engine.control import Credit, Frame
+from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.engine.coordinator.ledger import Decision
+from snapline.engine.job import Job
+from snapline.errors import StorageError
+from snapline.ids import Incarnation, Micros, SlotId, TaskId
+from snapline.journal.entry import COORDINATOR, Entry, Happened
+from snapline.sim.watch.monitor import Monitor
+from snapline.sim.world.costs import Costs
+from snapline.sim.world.launching import Launches
+from snapline.sim.world.network import Link
+from snapline.sim.world.process import CoordinatorProcess, SlotLife, SlotProcess
+from snapline.sim.world.storage import SimStorage
+from snapline.storage.api import Extent
+
+
+@dataclass(slots=True)
+class Control:
+    """The connection between a slot and its coordinator."""
+
+    up: Link[Callable[[], None]]
+    down: Link[Callable[[], None]]
+
+
+@dataclass(slots=True)
+class Starting:
+    """What a fault does to processes that are started for a slot."""
+
+    delay_us: Micros | None  # by how much later they register; None: they die before they register
+    until_us: Micros
+    struck: Callable[[], None]  # tells the injector that there was one
+
+
+@dataclass(slots=True)
+class Weather:
+    """What faults do at present to the network, by the lives of slots that they struck, and to starts."""
+
+    delay_us: dict[SlotLife, tuple[Micros, Micros]] = field(default_factory=dict)  # (extra, until)
+    cut: dict[frozenset[SlotLife], Micros] = field(default_factory=dict)  # between two: until
+    alone: dict[SlotLife, Micros] = field(default_factory=dict)  # from the coordinator: until
+    start: dict[SlotId, Starting] = field(default_factory=dict)
+
+    def extra_us(self, life: SlotLife, now_us: Micros) -> Micros:
+        """How much longer everything takes that this life sends or receives."""
+        extra, until = self.delay_us.get(life, (0, 0))
+        return extra if now_us < until else 0
+
+    def starting(self, slot: SlotId, now_us: Micros) -> Starting | None:
+        """What is wrong with a process that is started now, if anything."""
+        trouble = self.start.get(slot)
+        if trouble is None or now_us >= trouble.until_us:
+            return None
+        trouble.struck()
+        return trouble
+
+
+class World:
+    """All processes, links and storage of one run."""
+
+    def __init__(
+        self, job: Job, costs: Costs, *, keep_journal: bool = False, thorough: bool = True
+    ) -> None:
+        self.job = job
+        self.costs = costs
+        self.now_us: Micros = 0
+        self.heap: list[tuple[Micros, int, Callable[[], None]]] = []
+        self.planned = 0  #: breaks ties
+        self.network_rng = random.Random(f"{job.seed}:network")
+        self.storage = SimStorage(self, costs, random.Random(f"{job.seed}:storage"))
+        self.processes: dict[tuple[SlotId, Incarnation], SlotProcess] = {}
+        self.links: dict[tuple[SlotId, Incarnation, SlotId, Incarnation], Link[Frame]] = {}
+        self.controls: dict[tuple[SlotId, Incarnation], Control] = {}
+        self.weather = Weather()
+        self.entries: list[Entry] | None = [] if keep_journal else None
+        self.finished = False
+        self.problem: str | None = None
+        self.on_trigger: Callable[[str], None] = lambda what: None  #: tells the injector
+        self.monitor = Monitor(self, thorough=thorough)
+        self.coordinators = 0
+        self.coordinator = self._new_coordinator(None)
+
+    # Time.
+
+    def at(self, at_us: Micros, action: Callable[[], None]) -> None:
+        """Do something at a time."""
+        self.planned += 1
+        heapq.heappush(self.heap, (at_us, self.planned, action))
+
+    def run(self, until_us: Micros) -> None:
+        """Let things happen, in order, until the job is over or time is up."""
+        heap = self.heap
+        while heap and not self.finished:
+            at_us, _, action = heapq.heappop(heap)
+            if at_us > until_us:
+                return
+            self.now_us = at_us
+            action()
+
+    def journal(self, entry: Entry) -> None:
+        """Write down, and let the invariants see."""
+        if self.entries is not None:
+            self.entries.append(entry)
+        self.monitor.see(entry)
+
+    def note(self, actor: str, what: str, **detail: object) -> None:
+        """Write down something that a fault did."""
+        self.journal(Happened(self.now_us, actor, self.coordinator.engine.epoch, what, detail))
+
+    def trigger(self, what: str) -> None:
+        """A recovery or a round has begun."""
+        self.on_trigger(what)
+
+    # The coordinator.
+
+    def _new_coordinator(self, past: Decision | None) -> CoordinatorProcess:
+        self.coordinators += 1
+        process = CoordinatorProcess(self, self.coordinators)
+        process.launches = Launches(self, process)
+        process.engine = Coordinator(self.job, process, f"life {self.coordinators}", past)
+        self.at(self.now_us, lambda: process.call(process.engine.start))
+        return process
+
+    def kill_coordinator(self, **why: object) -> None:
+        """The coordinator dies; its slots go on until their lease lapses."""
+        self.coordinator.alive = False
+        self.note(COORDINATOR, "coordinator-killed", **why)
+        self._lapse_leases(self.coordinator)
+
+    def resume_coordinator(self, **why: object) -> None:
+        """Another coordinator takes over from the durable decisions, if they can be trusted."""
+        if self.finished:
+            return
+        try:
+            past = self.storage.resume(self.job.deployment.fingerprint)
+        except StorageError as error:
+            problem = f"the run cannot be resumed: {error}"
+            self.note(COORDINATOR, "stopped", problem=problem)
+            self.finish(problem)
+            return
+        self.monitor.resuming(past)
+        self.coordinator = self._new_coordinator(past)
+        self.note(COORDINATOR, "coordinator-resumed", **why)
+
+    def _lapse_leases(self, boss: CoordinatorProcess) -> None:
+        def lapse() -> None:
+            if not boss.alive or boss.paused:
+                self.leave(boss)
+
+        self.at(self.now_us + self.costs.lease_us, lapse)
+
+    def leave(self, boss: CoordinatorProcess) -> None:
+        """End the slots of a coordinator that is gone; one that was only paused hears of it later."""
+        for process in tuple(self.processes.values()):
+            if process.boss is boss and process.alive:
+                self.exit(process)
+                self._notice(process)
+
+    def _notice(self, process: SlotProcess) -> None:
+        """The connection of a process breaks, and its coordinator notices soon."""
+        self.at(self.now_us + self.costs.detect_us, lambda: self.report_lost(process))
+
+    def pause_coordinator(self, **why: object) -> CoordinatorProcess:
+        """The coordinator stands still."""
+        self.coordinator.paused = True
+        self.note(COORDINATOR, "paused", **why)
+        self._lapse_leases(self.coordinator)
+        return self.coordinator
+
+    # Slots.
+
+    def current(self, slot: SlotId) -> SlotProcess | None:
+        """The newest life of a slot: a zombie coordinator may have launched others meanwhile."""
+        lives = [p for (s, _), p in self.processes.items() if s == slot]
+        return max(lives, key=lambda process: process.incarnation, default=None)
+
+    def kill(self, process: SlotProcess, how: str, fault: str) -> None:
+        """SIGKILL: what was not durable is gone; the connection breaks, so it is noticed soon."""
+        if not process.alive:
+            return
+        actor, life = f"slot/{process.slot}", process.incarnation
+        self.note(actor, "killed", incarnation=life, how=how, fault=fault)
+        self.exit(process)
+        self._notice(process)
+
+    def exit(self, process: SlotProcess) -> None:
+        """The process is gone, and with it what it had not made durable."""
+        process.alive = False
+        process.paused = False
+        process.backlog = []
+        own = (process.slot, process.incarnation)
+        for link in [link for key, link in self.links.items() if key[:2] == own]:
+            link.sever()
+        if own in self.controls:
+            self.controls[own].up.sever()
+        for life in process.lives:
+            self.storage.logs.crash(life)
+            self.storage.outlet.crash(life)
+
+    def report_lost(self, process: SlotProcess) -> None:
+        """The coordinator of a slot finds out that it is gone, or that what it has started is."""
+        boss = process.boss
+        if process.registered:
+            boss.call(lambda: boss.engine.lost(process.slot, process.incarnation))
+        elif not process.alive:
+            boss.call(lambda: boss.launches.failed(process, "it ended"))
+
+    def suspect(self, process: SlotProcess, silent: Callable[[], bool]) -> None:
+        """Give a slot up if it is still silent after the time-out."""
+
+        def judge() -> None:
+            if process.alive and silent():
+                self.report_lost(process)
+
+        self.at(self.now_us + self.costs.timeout_us, judge)
+
+    # Links.
+
+    def busy_us(self, frame: Frame) -> Micros:
+        """How long a frame occupies its link."""
+        payload = frame.payload
+        if isinstance(payload, Marker | Credit):
+            return self.costs.link_busy_us // 4 + 1
+        size = payload.batch.nbytes + len(payload.header)
+        return self.costs.link_busy_us + int(self.costs.link_byte_us * size) + 1
+
+    def link(self, source: SlotProcess, slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
+        """The connection from one life of a slot to another's."""
+        key = (source.slot, source.incarnation, slot, incarnation)
+        if key not in self.links:
+            self.links[key] = self._connect(source, slot, incarnation)
+        return self.links[key]
+
+    def _connect(self, source: SlotProcess, slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
+        ends = (source.life, (slot, incarnation))
+
+        def deliver(frame: Frame) -> None:
+            target = self.processes.get((slot, incarnation))
+            if target is not None:
+                target.call(lambda: target.engine.receive(source.slot, frame))
+
+        return Link(
+            self,
+            self.network_rng,
+            self.costs.link_us,
+            deliver,
+            lambda: sum(self.weather.extra_us(end, self.now_us) for end in ends),
+            lambda: self.weather.cut.get(frozenset(ends), 0),
+        )
+
+    def disconnect(self, one: SlotLife, other: SlotLife) -> None:
+        """The connections between two lives break: what is on its way is lost, and none is made again."""
+        for source, target in ((one, other), (other, one)):
+            self.link(self.processes[source], *target).disconnect()
+
+    def control(self, process: SlotProcess) -> Control:
+        """The connection between a slot and its coordinator."""
+        key = process.life
+        if key not in self.controls:
+
+            def make() -> Link[Callable[[], None]]:
+                return Link(
+                    self,
+                    self.network_rng,
+                    self.costs.control_us,
+                    lambda action: action(),
+                    lambda: self.weather.extra_us(key, self.now_us),
+                    lambda: self.weather.alone.get(key, 0),
+                )
+
+            self.controls[key] = Control(make(), make())
+        return self.controls[key]
+
+    # Output and end.
+
+    def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
+        """Write a manifest; False if its number is taken by another."""
+        self.monitor.publishing(number, extents)
+        return self.storage.outlet.publish(number, extents)
+
+    def finish(self, problem: str | None) -> None:
+        """The job is over."""
+        self.finished = True
+        self.problem = problem

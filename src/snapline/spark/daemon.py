@@ -1,0 +1,18 @@
+"""The process from which Spark forks its Python workers, with all that a slot imports already imported.
+
+Spark starts one such daemon per executor. A slot that is lost is started again by a fork, which is a matter
+of milliseconds; what takes time is that each new process imports numpy, Arrow and Snapline again. Here that
+is done once, before the first fork. It is for our own local sessions only: in a user's session, Spark's own
+daemon works as well, and slower.
+"""
+
+from importlib import import_module
+
+from pyspark.daemon import manager
+
+MODULES = ("pyarrow", "pyspark.worker", "snapline.runtime.launch.spark")
+
+if __name__ == "__main__":
+    for module in MODULES:
+        import_module(module)
+    manager()

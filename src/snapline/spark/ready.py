@@ -1,0 +1,169 @@
+"""Checks before slots are launched that a run is possible, so that a user hears at once if it is not.
+
+What a user gave and cannot be is a UsageError; what this machine, or the user's Spark, lacks is NotStarted.
+Each is one sentence that says what to do.
+"""
+
+import os
+import re
+import socket
+import sys
+from collections.abc import Callable
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from snapline.arguments import refused
+from snapline.errors import NoSpark, NoWorkers, UsageError
+from snapline.rundir.place import check_place
+from snapline.rundir.spec import Spec
+from snapline.spark.starting import Aside
+
+SPARK_MAJOR = 4
+SLOTS_PER_CORE_MAX = 16
+"""With more processes on a core they miss their heartbeats while they start, and nothing begins."""
+
+NEEDED = ("snapline", "numpy", "xxhash", "pyarrow")
+"""What the Python of Spark's workers must be able to import."""
+
+ANSWER_S_MAX = 60.0
+
+#: An expression, because it travels as a text: a function of ours could not be read where we are missing.
+_QUESTION = (
+    "(__import__('sys').executable, [name for name in {needed!r} "
+    "if __import__('importlib.util', fromlist=['util']).find_spec(name) is None])"
+)
+_asked: set[str] = set()  #: the applications whose workers have answered well
+
+
+def check_session(value: Any, name: str) -> SparkSession:
+    """A session in which slots can run, or one sentence."""
+    if type(value).__module__.startswith("pyspark.sql.connect"):
+        raise UsageError(
+            f"{name} is a Spark Connect session, and slots need a classic one: make it with "
+            "SparkSession.builder.master(...), without remote(...) and SPARK_REMOTE"
+        )
+    if not isinstance(value, SparkSession):
+        raise refused(name, "a SparkSession", value)
+    if value.sparkContext._jsc is None:
+        raise UsageError(f"{name} is a session that was stopped: make a new one")
+    check_version(value.version)
+    return value
+
+
+def check_version(version: str) -> None:
+    """Refuse a Spark that is not supported."""
+    if version.partition(".")[0] != str(SPARK_MAJOR):
+        raise NoSpark(f"Spark {version} is not supported: Snapline needs Spark {SPARK_MAJOR}")
+
+
+def check_listen(address: str) -> None:
+    """Raise UsageError if this machine does not have an address."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.create_server((address, 0), family=family) as server:
+            found = ip_address(server.getsockname()[0])
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {address} ({error.strerror}): name an address of this machine (--listen)"
+        ) from error
+    if found.is_unspecified:
+        raise UsageError(
+            f"cannot listen on {address}: that is no address to tell others; name the one at which "
+            "executors reach this machine (--listen)"
+        )
+
+
+def check_ready(spec: Spec, spark: SparkSession | None, place: Path) -> None:
+    """Raise UsageError if a run cannot be as it was asked for; starts and writes nothing."""
+    check_place(place)
+    check_listen(spec.listen)
+    check_cores(spec, spark)
+
+
+def check_cores(spec: Spec, spark: SparkSession | None) -> None:
+    """Raise UsageError if there can never be a core for every slot and spare."""
+    if spark is None:
+        check_own_cores(spec)
+        return
+    context = spark.sparkContext
+    master = str(context.master)
+    cores = cores_of(master, lambda: _java_cores(spark))
+    if cores is None:  # a cluster: it may get more cores while slots wait
+        return
+    tasks = cores // int(context.getConf().get("spark.task.cpus", "1") or 1)
+    if tasks < spec.slots + spec.spares:
+        raise UsageError(
+            f"{_wanted(spec)} need a core each, and Spark with the master {master} runs {tasks} tasks "
+            f"at once: ask for fewer, or give it local[{spec.slots + spec.spares + 1}]"
+        )
+
+
+def check_own_cores(spec: Spec) -> None:
+    """Raise UsageError if there are far more slots than this machine has cores."""
+    cores = len(os.sched_getaffinity(0))
+    most = SLOTS_PER_CORE_MAX * cores
+    if spec.slots + spec.spares > most and not spec.oversubscribe:
+        raise UsageError(
+            f"{_wanted(spec)} are too many for {_count(cores, 'core')}: up to {most} start in good "
+            "time; ask for fewer, or say --oversubscribe (oversubscribe=True) and be patient"
+        )
+
+
+def cores_of(master: str, all_cores: Callable[[], int]) -> int | None:
+    """The cores that a local master has; None: it is a cluster, and nobody knows."""
+    if master == "local":
+        return 1
+    if found := re.fullmatch(r"local\[\s*(\*|[0-9]+)\s*(?:,\s*[0-9]+\s*)?\]", master):
+        return int(all_cores()) if found[1] == "*" else int(found[1])
+    if found := re.fullmatch(
+        r"local-cluster\[\s*([0-9]+)\s*,\s*([0-9]+)\s*,\s*[0-9]+\s*\]", master
+    ):
+        return int(found[1]) * int(found[2])
+    return None
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Raise NoWorkers if the Python of the workers lacks what a slot needs; asks with one small job."""
+    application = str(spark.sparkContext.applicationId)
+    if application in _asked:
+        return
+    question = _QUESTION.format(needed=NEEDED)
+    asked = Aside(lambda: spark.sparkContext.parallelize([question], 1).map(eval).collect())
+    if not asked.wait(ANSWER_S_MAX):
+        return  # no core is free; the run itself will say so if that stays
+    how = (
+        f"set PYSPARK_PYTHON={sys.executable} before the session is made, or ship Snapline with it "
+        "(docs/clusters.md)"
+    )
+    try:
+        ((executable, missing),) = asked.result()
+    except Exception as error:
+        raise NoWorkers(f"Spark's workers do not run Python ({reason(error)}): {how}") from error
+    if missing:
+        raise NoWorkers(f"Spark's workers run {executable}, which has no {missing[0]}: {how}")
+    _asked.add(application)
+
+
+def reason(error: Exception) -> str:
+    """The one line of a long error of Spark's that says what is wrong."""
+    story = str(error).strip().splitlines() or [type(error).__name__]
+    signs = ("Cannot run program", "PYTHON_VERSION_MISMATCH", "ModuleNotFoundError", "Error:")
+    found = (line for sign in signs for line in story if sign in line)
+    return next(found, story[0]).strip().rstrip(".")[:300]
+
+
+def _java_cores(spark: SparkSession) -> int:
+    java: Any = spark.sparkContext._jvm
+    return int(java.java.lang.Runtime.getRuntime().availableProcessors())
+
+
+def _wanted(spec: Spec) -> str:
+    slots = _count(spec.slots, "slot")
+    return f"{slots} and {_count(spec.spares, 'spare')}" if spec.spares else slots
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

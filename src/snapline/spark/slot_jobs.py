@@ -1,0 +1,377 @@
+"""Slots as Spark jobs: one job of one long-running task per slot.
+
+A dead slot must not take the others with it, so each is a Spark job of its own, submitted from a thread of
+the driver. `SlotJobs` launches them, cancels them and tells when one has ended, for whatever reason. Who a
+process is (slot, incarnation, spare) is not decided here: it asks the coordinator once it runs.
+
+What Spark does with such a job, and what follows from it:
+
+- **A killed Python process** ends its job at once on `local[n]`. On a cluster Spark first tries the task
+  again, up to `spark.task.maxFailures` times; each try is a new process that registers like any other.
+- **A cancelled job** is over for the driver at once, but its process, even a stopped one, lives on until
+  Spark kills it: `spark.python.task.killTimeout` (2 s unless set) after Spark looked, which it does not do
+  often. Hence two moments: a job has `ended`, and a second or two later its core is `released`.
+- **The task's input is not read to its end.** A Python process that leaves input behind is not used again
+  by Spark: a slot that has returned is gone, with its sockets and threads, and nobody's task inherits it.
+- **Code may lie in files.** Spark writes a closure of more than 1 MB to one, and a smaller one when memory
+  is short. So the secret of a run is in no closure: it is the one record of the task's input, which travels
+  with the task itself, from memory to memory, and is in no plan, page or event log.
+
+The session is the user's, taken and never stopped; its workers must be able to import `snapline` (installed
+there, or shipped with `--py-files` or `addPyFile`). Without one, `own_session` makes a local one.
+"""
+
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+from uuid import uuid4
+
+import pyspark
+from pyspark import SparkContext, cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from snapline.errors import NoSpark, SnaplineError, UsageError
+from snapline.spark.java import find_java, java_home, keep
+from snapline.spark.ready import check_version, reason
+from snapline.spark.starting import Aside, start_session
+
+CANCEL_AGAIN_SECONDS = 0.2
+RELEASE_POLL_SECONDS = 0.1
+RELEASE_SECONDS_MAX = 60.0
+
+#: Half the start-up time on few cores. Slots are Python: Java only starts them, and judges small runs.
+QUICK_START = "-XX:TieredStopAtLevel=1"
+
+#: What Spark says about a task that failed is told through `SlotFailure`; only its own troubles are logged.
+#: Spark makes the level of its gateway that of the root, and says so, unless they are the same.
+QUIET_LOGGING = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark: %m%n%ex{short}
+logger.executor.name = org.apache.spark.executor
+logger.executor.level = off
+logger.scheduler.name = org.apache.spark.scheduler
+logger.scheduler.level = off
+logger.python.name = org.apache.spark.api.python
+logger.python.level = off
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+logger.deploy.name = org.apache.spark.deploy
+logger.deploy.level = off
+logger.task.name = org.apache.spark.TaskContextImpl
+logger.task.level = off
+"""
+
+
+def own_session(
+    slots: int,
+    spares: int = 0,
+    master: str | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> SparkSession:
+    """A quiet local session with a core for every slot and spare, and one more for everything else."""
+    cores = slots + spares + 1
+    more = {"spark.sql.shuffle.partitions": str(cores), **settings}
+    return _session(master or f"local[{cores}]", QUICK_START, more)
+
+
+def batch_session(memory_mb: int, settings: Mapping[str, str]) -> SparkSession:
+    """A quiet local session for a job over much data: all cores, so much memory, Java at full speed."""
+    memory = {"spark.driver.memory": f"{memory_mb}m"}
+    return _session(f"local[{len(os.sched_getaffinity(0))}]", "", {**memory, **settings})
+
+
+def _session(master: str, java_options: str, more: Mapping[str, str]) -> SparkSession:
+    if SparkContext._active_spark_context is not None:
+        raise UsageError("this process has a Spark session already: pass it, or stop it first")
+    logging = keep("log4j2.properties", QUIET_LOGGING)
+    options = f"-Dlog4j2.configurationFile={logging.as_uri()} {java_options}"
+    settings: dict[str, Any] = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": options,
+        "spark.executor.extraJavaOptions": options,
+        "spark.python.daemon.module": "snapline.spark.daemon",
+        "spark.python.task.killTimeout": "200ms",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **more,
+    }
+    check_version(pyspark.__version__)
+    builder = SparkSession.builder.appName("snapline").master(master).config(map=settings)
+    with _environment(_launch_environment()):
+        try:
+            return start_session(builder.getOrCreate)
+        except Exception as error:
+            raise NoSpark(
+                f"Spark does not start ({reason(error)}): 'snapline doctor --try-spark' looks for the cause"
+            ) from error
+
+
+def submitted_session() -> SparkSession | None:
+    """The session of `spark-submit`, if that has started this program: it says where slots run."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    return Aside(SparkSession.builder.getOrCreate).result()
+
+
+def available_slots(spark: SparkSession) -> int:
+    """How many tasks Spark says it can run at once. A hint: only trying shows what is free."""
+    cpus_per_task = int(spark.conf.get("spark.task.cpus", "1") or 1)
+    return max(1, spark.sparkContext.defaultParallelism // cpus_per_task)
+
+
+class Ending(Enum):
+    """Why the job of a slot ended before its body had returned."""
+
+    CANCELLED = "cancelled"
+    DIED = "its process died"
+    RAISED = "its code raised"
+    REFUSED = "Spark could not run it"
+
+
+#: How Spark words what happened, up to the end of the sentence; the first that fits is right.
+SIGNS = (
+    (Ending.CANCELLED, r"Job \d+ cancelled[^.\n]*?(?= SQLSTATE|\n|$)"),
+    (Ending.DIED, r"Python worker exited unexpectedly[^.\n]*"),
+    (Ending.DIED, r"ExecutorLostFailure[^.\n]*"),
+)
+
+
+class SlotFailure(SnaplineError):
+    """The job of a slot ended before its body had returned: why, and in whose words."""
+
+    def __init__(self, ending: Ending, story: str) -> None:
+        super().__init__(f"{ending.value}: {story}")
+        self.ending = ending
+        self.story = story
+
+
+@dataclass(eq=False, slots=True)
+class SlotJob:
+    """One launched job. `ended` for the driver first, then `released`: process gone, core free."""
+
+    name: str
+    tag: str
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
+
+
+Body = Callable[[bytes], None]
+OnExit = Callable[[SlotJob, SlotFailure | None], None]
+
+
+class SlotJobs:
+    """The Spark jobs of one run: launched, cancelled, and reported once when they end.
+
+    `body` runs in each of them, and is given `secret`; it may be anything that cloudpickle can carry, also
+    a function of a script or a notebook. `on_exit` is called from a thread of its own per job, exactly
+    once. No call here waits for Spark, except `stop`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        body: Body,
+        on_exit: OnExit,
+        secret: bytes = b"",
+        tag_prefix: str = "snapline",
+    ) -> None:
+        self._context = _classic_context(spark)
+        # One frame for all launches: Spark plans and compiles it once, half of what a restart costs.
+        one_task = _as_input(spark, self._context, secret)
+        self._frame = one_task.mapInArrow(_map_function(body), "nothing long")
+        self._on_exit = on_exit
+        self._tag_prefix = f"{tag_prefix}-{uuid4().hex[:8]}"
+        self._lock = threading.Lock()
+        self._launched = 0
+        self._jobs: list[SlotJob] = []
+        self._stopped = False
+
+    def launch(self, name: str) -> SlotJob:
+        """Submits one more job; its process starts as soon as Spark has a core for it."""
+        with self._lock:
+            if self._stopped:
+                raise SnaplineError(f"cannot launch {name}: these jobs were stopped")
+            self._launched += 1
+            # A tag of its own per launch: cancelling a lost slot never hits its replacement.
+            job = SlotJob(name, f"{self._tag_prefix}-{self._launched}")
+            self._jobs = [*(old for old in self._jobs if not old.released.is_set()), job]
+        threading.Thread(target=self._live, args=(job,), name=job.tag, daemon=True).start()
+        return job
+
+    def cancel(self, job: SlotJob) -> None:
+        """Ends a job, running or still waiting for a core; the process is killed if it does not end."""
+        if job.ended.is_set() or job.cancelled.is_set():
+            return
+        job.cancelled.set()
+        name = f"{job.tag} cancel"
+        threading.Thread(target=self._cancel, args=(job,), name=name, daemon=True).start()
+
+    def stop(self, timeout: float = 30.0) -> list[SlotJob]:
+        """Cancels what runs and waits until its processes are gone; returns those that still are not."""
+        with self._lock:
+            self._stopped = True
+            jobs = list(self._jobs)
+        for job in jobs:
+            self.cancel(job)
+        deadline = time.monotonic() + timeout
+        return [job for job in jobs if not job.released.wait(max(0.0, deadline - time.monotonic()))]
+
+    def _live(self, job: SlotJob) -> None:
+        """The life of a job, in a driver thread that Spark pairs with one of the JVM."""
+        failure = None
+        try:
+            self._submit(job)
+        except Exception as error:
+            failure = slot_failure(error)
+        job.ended.set()
+        try:
+            self._on_exit(job, failure)
+        finally:
+            if failure is not None:
+                self._await_release(job)
+            job.released.set()
+
+    def _submit(self, job: SlotJob) -> None:
+        # The group names the job where Spark shows it, and lets us find its stages.
+        self._context.setJobGroup(job.tag, f"snapline {job.name}")
+        self._context.addJobTag(job.tag)
+        if job.cancelled.is_set():
+            raise SlotFailure(Ending.CANCELLED, "before it was submitted")
+        self._frame.collect()
+
+    def _cancel(self, job: SlotJob) -> None:
+        # Spark cancels the jobs that it knows; ours may be on its way. So: again, until it has ended.
+        with suppress(Exception):  # a stopped or lost Spark has ended the job itself
+            self._context.cancelJobsWithTag(job.tag)
+            while not job.ended.wait(CANCEL_AGAIN_SECONDS):
+                self._context.cancelJobsWithTag(job.tag)
+
+    def _await_release(self, job: SlotJob) -> None:
+        # What Spark tells of its tasks lags behind by up to 0.1 s: it must say twice that none is left.
+        deadline = time.monotonic() + RELEASE_SECONDS_MAX
+        quiet = 0
+        with suppress(Exception):  # a stopped or lost Spark has no tasks
+            while quiet < 2 and time.monotonic() < deadline:
+                quiet = 0 if self._active_tasks(job) else quiet + 1
+                time.sleep(RELEASE_POLL_SECONDS)
+
+    def _active_tasks(self, job: SlotJob) -> int:
+        tracker = self._context.statusTracker()
+        infos = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(job.tag)]
+        stages = [
+            tracker.getStageInfo(number) for info in infos if info for number in info.stageIds
+        ]
+        return sum(stage.numActiveTasks for stage in stages if stage)
+
+
+def slot_failure(error: Exception) -> SlotFailure:
+    """What a failed job means for its slot, without the stack of Spark's own code."""
+    if isinstance(error, SlotFailure):
+        return error
+    text = str(error)
+    if "Traceback (most recent call last)" in text:
+        return SlotFailure(Ending.RAISED, text[text.index("Traceback") :].strip())
+    for ending, sign in SIGNS:
+        if said := re.search(sign, text):
+            return SlotFailure(ending, said[0].rstrip(". "))
+    return SlotFailure(Ending.REFUSED, text.strip() or type(error).__name__)
+
+
+def _as_input(spark: SparkSession, context: SparkContext, secret: bytes) -> DataFrame:
+    """One record with the secret, in one partition, which is made in Java.
+
+    Whatever Python gives to Spark as data goes through a file, and a constant of a query is shown wherever
+    its plan is. A collection of Java's is a part of the task that Spark sends to an executor.
+    """
+    java: Any = context._jvm
+    session: Any = spark._jsparkSession
+    gateway: Any = context._gateway
+    values = gateway.new_array(java.java.lang.Object, 1)
+    values[0] = bytearray(secret)
+    rows = java.java.util.ArrayList()
+    rows.add(java.org.apache.spark.sql.RowFactory.create(values))
+    schema = StructType([StructField("secret", BinaryType(), nullable=False)])
+    records = context._jsc.parallelize(rows, 1)
+    return DataFrame(session.createDataFrame(records, session.parseDataType(schema.json())), spark)
+
+
+def _map_function(body: Body) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What Spark runs in the task: `body` with the one record that it reads; nothing is returned."""
+    try:
+        pickler: Any = cloudpickle  # it has no types
+        pickler.dumps(body)
+    except Exception as error:
+        raise UsageError(f"the slots' code cannot be sent to Spark's workers: {error}") from error
+
+    def slot_main(batches: Iterator[Any]) -> Iterator[Any]:
+        body(next(batches).column(0)[0].as_py())  # what follows is left: see the top of this file
+        return iter(())
+
+    return slot_main
+
+
+def _classic_context(spark: SparkSession) -> SparkContext:
+    """The context of a session that can do what slots need, or one clear message."""
+    try:
+        context = spark.sparkContext
+    except PySparkException as error:
+        raise UsageError("slots need a classic Spark session, not Spark Connect") from error
+    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+        raise UsageError(
+            "slots need a JVM thread each: start Spark without PYSPARK_PIN_THREAD=false"
+        )
+    return context
+
+
+def _launch_environment() -> Mapping[str, str | None]:
+    """What Spark's start scripts and workers read from the environment; None takes a variable away."""
+    return {
+        "JAVA_HOME": str(java_home(find_java())),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        # What this process can import, a file beside a flow, say, the slots can import, too.
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        # Another Spark, its settings or its server, chosen for something else, would be a surprise here.
+        "SPARK_HOME": None,
+        "SPARK_CONF_DIR": None,
+        "SPARK_REMOTE": None,
+        "PYSPARK_SUBMIT_ARGS": None,
+    }
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """The environment with these changes, and afterwards as it was."""
+    before = {name: os.environ.get(name) for name in changes}
+    try:
+        _set_environment(changes)
+        yield
+    finally:
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -1,0 +1,126 @@
+"""The course of a run: input at its pace, faults at their time, until the system has finished or failed.
+
+One loop does everything, so that nothing is hidden in threads: give the records that are due, strike,
+look how the system stands. The end of input is declared when all records are given and all faults with a
+time have struck: a fault at 20 s strikes a run of 20 s, too. The clock begins when the system takes input
+for the first time.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from snapline.chaos.faults import Fault
+from snapline.ids import Millis
+from snapline.journal.entry import Happened
+from snapline.rundir.spec import Spec
+from snapline.storage.api import Ingress
+from snapline.systems.harness.base import State, System
+from snapline.systems.harness.feeder import Feeder
+from snapline.systems.harness.inject import Injector
+
+POLL_S = 0.05
+WATCHFUL_POLL_S = 0.004
+TELL_S = 5.0
+GRACE_S = 300.0
+"""How long a system may take after the last record and the last fault before it is given up."""
+
+Tell: TypeAlias = Callable[[Happened], None]
+"""Is told what happens."""
+
+
+class Course:
+    """A run that goes on."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        system: System,
+        faults: Sequence[Fault],
+        sources: Mapping[str, Ingress],
+        tell: Tell,
+    ) -> None:
+        self._system = system
+        self._name = spec.system
+        self._feeder = Feeder(sources, system.input)
+        self._injector = Injector(system, faults, self._note)
+        self._tell = tell
+        self._began = 0.0
+        self._state = State.RUNNING
+        self._told = 0.0
+        self.origin_s = 0.0  #: when input began to be due, since the epoch
+        self.events: list[Happened] = []  #: all that happened
+
+    def begin(self) -> None:
+        """Input is due from now on: so are the faults."""
+        self._began = time.monotonic()
+        self.origin_s = time.time()
+        self._note("running", {})
+
+    def go(self) -> str | None:
+        """Go on until the system has finished; returns why it has not, if so."""
+        ended_at: float | None = None
+        while True:
+            now_ms = self.now_ms()
+            self._injector.strike(now_ms)
+            self._feeder.feed(now_ms)
+            if ended_at is None and self._feeder.done and not self._injector.planned:
+                ended_at = time.monotonic()
+                self._note("input ended", {"records": self._feeder.records})
+                self._system.end_input()
+            match self._look():
+                case State.FINISHED:
+                    self._note("finished", {})
+                    return None
+                case State.FAILED:
+                    self._note("failed", {"problem": self._system.problem})
+                    return self._system.problem
+            if ended_at is not None and time.monotonic() - ended_at > GRACE_S:
+                return f"it had not finished {GRACE_S:.0f} s after the end of input"
+            time.sleep(WATCHFUL_POLL_S if self._injector.watchful else POLL_S)
+
+    def _look(self) -> State:
+        """How the system stands; changes and, now and then, figures are told."""
+        state = self._system.look()
+        if state is not self._state and state in (State.RUNNING, State.DOWN):
+            self._note(state.value, {})
+        self._state = state
+        if time.monotonic() - self._told >= TELL_S:
+            self._told = time.monotonic()
+            figures = {"records": self._feeder.records, **self._system.figures()}
+            self._tell(Happened(self.now_ms() * 1000, self._name, 0, "progress", figures))
+        return state
+
+    def now_ms(self) -> Millis:
+        """The time of the run."""
+        return int((time.monotonic() - self._began) * 1000)
+
+    def _note(self, what: str, detail: Mapping[str, Any]) -> None:
+        happened = Happened(self.now_ms() * 1000, self._name, 0, what, detail)
+        self.events.append(happened)
+        self._tell(happened)
+
+    def figures(self) -> dict[str, Any]:
+        """What happened, and how long the system was away each time."""
+        return {
+            "records_read": self._feeder.records,
+            "duration_s": round(self.now_ms() / 1000, 3),
+            "lost": sum(happened.what == "killed" for happened in self.events),
+            "restart_s": self._restarts_s(),
+            "events": self.told(),
+        }
+
+    def told(self) -> list[dict[str, Any]]:
+        """What happened, as `result.json` has it."""
+        return [{"at_ms": h.at_us // 1000, "what": h.what, **h.detail} for h in self.events]
+
+    def _restarts_s(self) -> list[float]:
+        """How long the system was down each time."""
+        found, down_us = [], None
+        for happened in self.events:
+            if happened.what == "down":
+                down_us = happened.at_us
+            elif happened.what == "running" and down_us is not None:
+                found.append(round((happened.at_us - down_us) / 1e6, 3))
+                down_us = None
+        return found

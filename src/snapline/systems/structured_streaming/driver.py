@@ -1,0 +1,160 @@
+"""The driver program of Structured Streaming under test: one query, from its checkpoint to the end.
+
+`python -m snapline.systems.structured_streaming.driver PLAN.json` runs it, in a process of its own with a
+Java of its own. It knows nothing of faults: it is started, perhaps killed, and started again with
+the same plan, and goes on from the checkpoint that Spark itself has kept. It leaves word in files beside
+its checkpoint:
+
+driver.json      the process ids of this life, once the query runs
+progress.jsonl   what Spark says of each micro-batch
+failed.txt       why the query failed, in Spark's words
+
+When the file `end` is there, all input is: what is available then is processed, and the program ends with
+0.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from snapline.spark.slot_jobs import own_session
+from snapline.storage.files.places import make_file, write_whole
+from snapline.systems.harness.processes import die_with_parent
+from snapline.systems.structured_streaming.queries import QUERIES
+from snapline.systems.structured_streaming.shapes import Shape
+
+DRIVER, PROGRESS, FAILED, END = "driver.json", "progress.jsonl", "failed.txt", "end"
+POLL_S = 0.1
+EXECUTORS_S = 60.0
+
+Sink = Literal["exactly-once", "at-least-once"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a life of the driver needs to know."""
+
+    workload: str
+    streams: dict[str, tuple[str, str]]  # name -> (the files of it, its schema as Spark writes it)
+    shape: Shape
+    sink: Sink
+    cores: int
+    executors: int  # 0: the driver works itself
+    master: str | None  # where executors are; None: there are none
+    settings: dict[str, str]  # of Spark
+    output: str
+    checkpoint: str
+    words: str  # the directory for what the driver says
+    trigger_ms: int
+    files_per_batch: int  # of each stream, at most
+    hold_ms: int  # how long the at-least-once sink waits between its write and its return
+
+    def save(self, path: Path) -> None:
+        """Write it down for the driver."""
+        write_whole(path, json.dumps(asdict(self), indent=2))
+
+    @staticmethod
+    def load(path: Path) -> "Plan":
+        """Read what `save` wrote."""
+        fields = json.loads(path.read_text())
+        return Plan(**{**fields, "shape": Shape(**fields["shape"])})
+
+
+def main(plan: Plan) -> int:
+    """Run the query until all input is processed."""
+    words = Path(plan.words)
+    parallel = {"spark.sql.shuffle.partitions": str(plan.cores)}
+    spark = own_session(plan.cores, master=plan.master, settings={**parallel, **plan.settings})
+    try:
+        _await_executors(spark, plan.executors)
+        query = start_query(spark, plan)
+        write_whole(words / DRIVER, json.dumps(_processes(spark)))
+        _watch(query, words)
+        query.stop()
+    except PySparkException as error:
+        write_whole(words / FAILED, str(error))
+        return 1
+    finally:
+        spark.stop()
+    return 0
+
+
+def _await_executors(spark: SparkSession, count: int) -> None:
+    """Wait until the executors are there, or for as long as they may take."""
+    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()  # Python's own does not know them
+    deadline = time.monotonic() + EXECUTORS_S
+    while len(tracker.getExecutorInfos()) <= count and time.monotonic() < deadline:
+        time.sleep(POLL_S)  # the driver counts as one of them
+
+
+def start_query(spark: SparkSession, plan: Plan) -> StreamingQuery:
+    """The query of a plan, running."""
+    streams = {
+        name: spark.readStream.schema(schema)
+        .option("maxFilesPerTrigger", plan.files_per_batch)
+        .parquet(files)
+        for name, (files, schema) in plan.streams.items()
+    }
+    result = QUERIES[plan.workload](streams, plan.shape)
+    writer = result.writeStream.outputMode("append").queryName(plan.workload)
+    writer = writer.trigger(processingTime=f"{plan.trigger_ms} milliseconds")
+    writer = writer.option("checkpointLocation", plan.checkpoint)
+    if plan.sink == "exactly-once":
+        return writer.format("parquet").option("path", plan.output).start()
+
+    def append(batch: DataFrame, number: int) -> None:
+        # The mistake on purpose: whether this batch was written before, by an earlier life, is not asked.
+        batch.write.mode("append").parquet(plan.output)
+        time.sleep(plan.hold_ms / 1000)
+
+    return writer.foreachBatch(append).start()
+
+
+def _watch(query: StreamingQuery, words: Path) -> None:
+    """Note the progress until the end of input, then process what is there."""
+    told = -1
+    with os.fdopen(make_file(words / PROGRESS, os.O_APPEND), "a") as file:
+        while query.isActive and not (words / END).exists():
+            time.sleep(POLL_S)
+            told = _note_progress(query, file, told)
+        query.processAllAvailable()
+        _note_progress(query, file, told)
+
+
+def _note_progress(query: StreamingQuery, file: Any, told: int) -> int:
+    """Write down the micro-batches after this one; returns the last."""
+    for progress in _progresses(query):
+        number = progress["batchId"]
+        if number > told and "addBatch" in progress["durationMs"]:
+            file.write(json.dumps(progress) + "\n")
+            told = number
+    file.flush()
+    return told
+
+
+def _progresses(query: StreamingQuery) -> Iterator[dict[str, Any]]:
+    for progress in query.recentProgress:
+        yield json.loads(progress.json)
+
+
+def _processes(spark: SparkSession) -> dict[str, Any]:
+    """Who this life is, and where a local cluster keeps the logs of its executors: with Spark itself."""
+    gateway: Any = spark.sparkContext._gateway  # nothing public says which process Java is
+    logs = Path(pyspark.__file__).parent / "work" / str(spark.sparkContext.applicationId)
+    return {"python": os.getpid(), "java": gateway.proc.pid, "logs": str(logs)}
+
+
+if __name__ == "__main__":
+    threading.Thread(target=die_with_parent, daemon=True).start()
+    sys.exit(main(Plan.load(Path(sys.argv[1]))))

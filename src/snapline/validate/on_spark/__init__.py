@@ -1,0 +1,1 @@
+"""The judge of outputs with lineage as DataFrame jobs, for outputs of any size."""

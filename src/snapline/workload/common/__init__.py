@@ -1,0 +1,1 @@
+"""What all workloads share: what a workload is, inputs that are computed, settings."""

@@ -1,0 +1,132 @@
+"""What a workload is: a pure generator, a dataflow, and an oracle that knows nothing of either engine."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+
+from snapline.batch import Batch
+from snapline.core.policy import Guarantee
+from snapline.durations import write_duration
+from snapline.errors import UsageError
+from snapline.ids import Millis
+from snapline.workload.common.settings import GivenSettings, Setting, paired
+
+if TYPE_CHECKING:
+    from snapline.dataflow.graph import Dataflow
+    from snapline.validate.columns import Ints
+
+
+Size: TypeAlias = Literal["full", "small"]
+"""The papers' sizes, or small ones."""
+
+_RECORDS = 1 << 40  # an offset has so many bits in an id ...
+_PRODUCT = 1 << 63  # ... and times are worked out from offset times duration in 64 bits
+
+
+def size_of(text: str, name: str = "a size") -> Size:
+    """A size by its name. Raises UsageError."""
+    sizes: tuple[Size, ...] = get_args(Size)
+    for size in sizes:
+        if text == size:
+            return size
+    raise UsageError(f"{name} is {' or '.join(sizes)}, not {text!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """The size of a run. The generators are pure functions of these and an offset."""
+
+    seed: int = 1
+    partitions: int = 3  # one per slot
+    records: int = 60  # per partition and source
+    duration_ms: Millis = 2_400  # the records are due evenly over this time ...
+    #: ... or all at the beginning; their times are spread over it all the same
+    at_once: bool = False
+    full: bool = False  # the papers' sizes; otherwise small ones, at which a few hundred records do
+    hot: int = 0  # percent of the records that name the hot key ...
+    hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
+    settings: GivenSettings = ()  # what only this workload knows, where it was given
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", paired(self.settings))
+        if not 0 <= self.hot <= 100:
+            raise UsageError(f"a share of hot records is 0 to 100 percent, not {self.hot}")
+        if self.hot_ms < 0 or (self.hot_ms and not self.hot):
+            raise UsageError(
+                "a hot key moves only where there is one: say how hot it is, as in --hot 20"
+            )
+        if self.records >= _RECORDS or self.records * self.duration_ms >= _PRODUCT:
+            raise UsageError(
+                f"{self.records:,} records of each source in one partition are more than can be numbered "
+                f"over {write_duration(self.duration_ms)}: choose a lower rate or a shorter duration"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that an oracle found wrong, with the record concerned."""
+
+    kind: Literal["missing", "duplicate", "wrong", "invented"]
+    record: str  # the input or output record, readable
+    because: str  # one sentence
+
+
+class Ranges(Protocol):
+    """The events of a run by their places: streams of numbered events, of which any range can be made."""
+
+    @property
+    def streams(self) -> int:
+        """How many streams there are: one for each partition of each source."""
+        ...
+
+    @property
+    def disorder_ms(self) -> Millis:
+        """How far the times of events that stand side by side may differ at most."""
+        ...
+
+    def end(self, stream: int) -> int:
+        """How many events a stream has."""
+        ...
+
+    def through(self, stream: int, time_ms: Millis) -> int:
+        """The first offset from which on all events are later than this."""
+        ...
+
+    def make(self, stream: int, start: int, stop: int) -> Batch:
+        """The events start <= n < stop of a stream, as a judge takes them."""
+        ...
+
+    def places(self, ids: "Ints") -> tuple["Ints", "Ints"]:
+        """Stream and offset of each id; the stream is -1 if there is no such event."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What a judge needs to know of a run whose outputs name the events behind them."""
+
+    #: the events that went in, as `snapline.validate` takes them, with `arrival` and, if the run's own
+    #: watermarks bound it, `watermark`
+    events: Callable[[], Batch]
+    window_ms: Millis
+    lateness_ms: Millis  # how long a window waits behind its end
+    label: Callable[[int], str]  # an event by its id, as people read it
+    ranges: Ranges | None = None  # the same events, some at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workload by name."""
+
+    name: str
+    summary: str  # one line, for people
+    cyclic: bool
+    build: Callable[[Params], "Dataflow"]
+    #: (params, committed output per sink, final state per operator and part, level) -> problems
+    judge: Callable[
+        [Params, Mapping[str, Batch], Mapping[str, Mapping[str, Batch]], Guarantee],
+        Sequence[Problem],
+    ]
+    settings: Mapping[str, Setting] = field(default_factory=dict, hash=False)
+    #: where outputs name the events behind them
+    lineage: Callable[[Params], Lineage] | None = None

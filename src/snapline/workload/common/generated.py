@@ -1,0 +1,317 @@
+"""Inputs that are computed, not stored: an ingress made of a pure function.
+
+A field of a record is a hash of (seed, field, partition, offset). There is no state to advance, so
+any range of any partition can be made at any time, by anyone, in one vectorised call, and always
+comes out the same: that is what lets a source replay, and an oracle see the input without having
+watched the run.
+
+Records are due evenly over the duration. The time of a record is the time at which it is due; with
+`disorder_ms` it lies up to that much earlier, as if the record had been delayed on its way, and the
+watermark keeps the same distance. A model may say itself how far the times lie back (`lag`), and how far
+the watermark does (`bound_ms`): where that is less than a lag, records come behind their watermark, and
+some of them will be late. With `at_once` every record is due at the beginning, so the flow takes them as
+fast as it can, and times and watermarks are as they would be otherwise.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from snapline.batch import Batch, Column, Schema, concat, encode
+from snapline.core.messages import END_OF_TIME
+from snapline.ids import Millis
+from snapline.storage.api import Identified, Ingress
+from snapline.storage.codec import digest_of
+from snapline.workload.common.base import Params
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Fields: TypeAlias = Callable[[Params, int, Ints], Mapping[str, Column]]
+"""(params, partition, offsets) -> the columns of these records; an `id` among them is theirs. Pure."""
+
+Lag: TypeAlias = Callable[[Params, int, Ints], Ints]
+"""(params, partition, offsets) -> how long before they are due the times of these records lie. Pure."""
+
+PARTITION_BITS = 40
+"""A record's id is its partition above this many bits of offset: unique within its source."""
+
+BLOCK = 256
+"""So many records are made at once for small reads."""
+
+_SAMPLE = 32  # records that tell one rule from another
+_WORD = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_STEP = np.uint64(_GOLDEN)
+_FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
+_FACTOR_2 = np.uint64(0x94D049BB133111EB)
+
+
+def draw(params: Params, field: str, partition: int, offsets: Ints, below: int | Ints) -> Ints:
+    """Evenly distributed numbers in [0, below), one per offset; fields are independent of each other."""
+    bits = draw_bits(params, field, partition, offsets)
+    # The remainder by way of the quotient, for which numpy has a fast loop.
+    limit = np.asarray(below, np.uint64)
+    quotient = bits // limit
+    quotient *= limit
+    bits -= quotient
+    return bits.view(np.int64)
+
+
+def draw_bits(params: Params, field: str, partition: int, offsets: Ints) -> npt.NDArray[np.uint64]:
+    """64 even bits per offset."""
+    bits = offsets.astype(np.uint64)
+    bits *= _STEP
+    bits += _start(params.seed, field, partition)
+    _mix(bits)
+    return bits
+
+
+def share_of(offsets: Ints, whole: int, records: int) -> Ints:
+    """What has passed of a whole at these offsets, if all of it passes in so many records."""
+    share = offsets.view(np.uint64) * np.uint64(whole)  # unsigned: numpy divides faster
+    share //= np.uint64(records)
+    return share.view(np.int64)
+
+
+Hottest: TypeAlias = Callable[[Ints], Ints]
+"""The hot key after so many moves."""
+
+
+def heated(
+    params: Params,
+    field: str,
+    partition: int,
+    offsets: Ints,
+    records: int,
+    keys: Ints,
+    hottest: Hottest,
+) -> Ints:
+    """The keys of a field, but `params.hot` percent of the records name the hot one.
+
+    `records` is how many the source has in a partition: with `params.hot_ms` the hot key moves with the
+    time at which a record is due, at the same moment in every partition.
+    """
+    if not params.hot:
+        return keys
+    moves = np.zeros(1, np.int64)
+    if params.hot_ms:
+        moves = share_of(offsets, params.duration_ms, records) // params.hot_ms
+    is_hot = draw(params, f"{field}.heat", partition, offsets, 100) < params.hot
+    return np.where(is_hot, hottest(moves), keys)
+
+
+def next_of(params: Params, field: str, below: int) -> Hottest:
+    """A hot key among the keys in [0, below): anyone to begin with, then always the next one."""
+    first = draw(params, f"{field}.hot", 0, np.zeros(1, np.int64), below)
+    return lambda moves: (first + moves) % below
+
+
+@lru_cache(maxsize=1024)
+def _start(seed: int, field: str, partition: int) -> np.uint64:
+    """Where the numbers of a field begin in a partition."""
+    words = np.array([(seed * _GOLDEN + zlib.crc32(field.encode())) & _WORD], np.uint64)
+    _mix(words)
+    words += np.uint64(partition)
+    _mix(words)
+    start: np.uint64 = words[0]
+    return start
+
+
+def _mix(words: npt.NDArray[np.uint64]) -> None:
+    """The finaliser of splitmix64, in place: every input bit moves every output bit."""
+    words += _STEP
+    shifted = words >> np.uint64(30)
+    words ^= shifted
+    words *= _FACTOR_1
+    np.right_shift(words, np.uint64(27), out=shifted)
+    words ^= shifted
+    words *= _FACTOR_2
+    np.right_shift(words, np.uint64(31), out=shifted)
+    words ^= shifted
+
+
+def record_ids(partition: int, offsets: Ints) -> Ints:
+    """The ids of these records."""
+    return offsets + (partition << PARTITION_BITS)
+
+
+def label(what: str, record_id: int) -> str:
+    """A record as people read it: `bid 2:17` is at offset 17 of partition 2."""
+    return f"{what} {record_id >> PARTITION_BITS}:{record_id & ((1 << PARTITION_BITS) - 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """An `Ingress` whose records are computed when they are read."""
+
+    name: str
+    params: Params
+    fields: Fields
+    records: int  # per partition
+    disorder_ms: Millis = 0
+    lag: Lag | None = None
+    bound_ms: Millis | None = None  # None: as far as the disorder goes, so that nothing is late
+
+    @property
+    def schema(self) -> Schema:
+        """The kinds of the columns: `id`, `time` and the fields."""
+        return self.make(0, 0, 0).schema
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are."""
+        return self.params.partitions
+
+    @property
+    def identity(self) -> str:
+        """All that the records are computed from, and a digest of the first: functions have no names."""
+        said = (self.name, self.params, self.records, self.disorder_ms, self.bound_ms)
+        return repr((said, digest_of(encode(self.read(0, 0, _SAMPLE)))))
+
+    def end(self, partition: int) -> int:
+        """The number of records in the partition."""
+        return self.records
+
+    def due_ms(self, partition: int, offset: int) -> Millis:
+        """When the record at `offset` is due."""
+        return 0 if self.params.at_once else self._time_ms(offset)
+
+    def _time_ms(self, offset: int) -> Millis:
+        return offset * self.params.duration_ms // self.records
+
+    def due_through(self, partition: int, now_ms: Millis) -> int:
+        """The number of records that are due by now."""
+        if self.params.at_once:
+            return self.records
+        # due_ms(n) <= now  <=>  n * duration < (now + 1) * records
+        due = -((now_ms + 1) * self.records // -self.params.duration_ms)
+        return min(max(due, 0), self.records)
+
+    def read(self, partition: int, offset: int, stop: int) -> Batch:
+        """Records offset <= n < stop."""
+        block, last = offset // BLOCK, (stop - 1) // BLOCK
+        if block == last and stop - offset < BLOCK // 4:
+            # A handful of records costs as many numpy calls as a thousand, so a slow source would
+            # spend its time here: small reads are slices of a block that was made once.
+            return _block(self, partition, block).slice(offset % BLOCK, stop - block * BLOCK)
+        return self.make(partition, offset, stop)
+
+    def make(self, partition: int, offset: int, stop: int) -> Batch:
+        """Compute records offset <= n < stop."""
+        offsets = np.arange(offset, min(stop, self.records), dtype=np.int64)
+        time = share_of(offsets, self.params.duration_ms, self.records)
+        if self.disorder_ms:
+            field = f"{self.name}.delay"
+            delay = draw(self.params, field, partition, offsets, self.disorder_ms + 1)
+            time = np.maximum(time - delay, 0)
+        if self.lag is not None:
+            time = np.maximum(time - self.lag(self.params, partition, offsets), 0)
+        columns = {"id": record_ids(partition, offsets), "time": time}
+        return Batch({**columns, **self.fields(self.params, partition, offsets)}, len(offsets))
+
+    def watermark(self, partition: int, offset: int) -> Millis:
+        """No record at `offset` or later has a time below this, but for those that lag too far."""
+        if offset >= self.records:
+            return END_OF_TIME
+        bound_ms = self.disorder_ms if self.bound_ms is None else self.bound_ms
+        return max(self._time_ms(offset) - bound_ms, 0)
+
+    def everything(self) -> Batch:
+        """All records of all partitions: the input as an oracle sees it."""
+        return concat([self.make(p, 0, self.records) for p in range(self.partitions)])
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An `Ingress` of generated records that were stored: due, and with watermarks, as they were made.
+
+    The stored times tell neither when records were due that lag behind, nor how far the watermark stays.
+    """
+
+    stored: Ingress
+    made: Generated
+
+    @property
+    def schema(self) -> Schema:
+        """The kinds of the columns."""
+        return self.stored.schema
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are."""
+        return self.stored.partitions
+
+    def end(self, partition: int) -> int | None:
+        """The number of records in the partition."""
+        return self.stored.end(partition)
+
+    @property
+    def identity(self) -> str:
+        """That of what is stored, and of what its times and watermarks are made of."""
+        stored = self.stored.identity if isinstance(self.stored, Identified) else ""
+        return repr((stored, self.made.params, self.made.records, self.made.bound_ms))
+
+    def due_ms(self, partition: int, offset: int) -> Millis:
+        """When the record at `offset` is due."""
+        return self.made.due_ms(partition, offset)
+
+    def due_through(self, partition: int, now_ms: Millis) -> int:
+        """The number of records that are due by now."""
+        return self.made.due_through(partition, now_ms)
+
+    def read(self, partition: int, offset: int, stop: int) -> Batch:
+        """Records offset <= n < stop, from where they are stored."""
+        return self.stored.read(partition, offset, stop)
+
+    def watermark(self, partition: int, offset: int) -> Millis:
+        """See `Generated.watermark`."""
+        return self.made.watermark(partition, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedFeed:
+    """A `Feed` of computed records: `rate` of them a second, over all partitions."""
+
+    name: str
+    fields: Fields
+    rate: int
+    seed: int = 1
+    disorder_ms: Millis = 0
+    #: records of `Params.records` for each one that comes out, where a model needs to know of others
+    scale: int = 1
+    full: bool = False
+    hot: int = 0
+    hot_ms: Millis = 0
+
+    @property
+    def schema(self) -> Schema:
+        """The kinds of the columns."""
+        return self.bind(1, 1_000).schema
+
+    def bind(self, partitions: int, duration_ms: Millis) -> Generated:
+        """The records of this time."""
+        records = records_per_partition(self.rate, partitions, duration_ms)
+        params = Params(
+            self.seed,
+            partitions,
+            records * self.scale,
+            duration_ms,
+            full=self.full,
+            hot=self.hot,
+            hot_ms=self.hot_ms,
+        )
+        return Generated(self.name, params, self.fields, records, self.disorder_ms)
+
+
+def records_per_partition(rate: int, partitions: int, duration_ms: Millis) -> int:
+    """How many records of a second's rate each partition has in this time: at least one."""
+    return max(1, rate * duration_ms // 1000 // partitions)
+
+
+@lru_cache(maxsize=256)
+def _block(source: Generated, partition: int, block: int) -> Batch:
+    return source.make(partition, block * BLOCK, (block + 1) * BLOCK)

@@ -1,0 +1,188 @@
+"""Holding running counts against the records that were counted: columns in, words only for what differs.
+
+The counts of a key are exactly 1..k and every record is counted once; which record got which number is
+free. A count gives its record's time, so records are told apart by key and time: a *cell*. That no count
+is left out need not be asked: k counts of 1..k, none twice, are all of them.
+
+Where all is well, that is seen by sorting the cells of both sides. Otherwise what differs is found by key,
+by cell and by row, and the first few of each kind are put into words.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from snapline.batch import Array, Batch, concat
+from snapline.workload.common.generated import Ints
+from snapline.workload.oracles.codes import UNKNOWN, Bools, Codes
+from snapline.workload.oracles.verdict import LIMIT, Findings, rows_of
+
+
+def judge_counts(
+    findings: Findings,
+    inputs: Iterable[Batch],
+    found: Batch | None,
+    key: Sequence[str],
+    describe: Callable[..., str],
+    name: Callable[[int], str],
+) -> None:
+    """Hold running counts (key, `count`, `time`) against records (key, `time`, `id`).
+
+    The columns of a key are whole numbers. `describe` takes a key, column by column; `name` an id.
+    """
+    records = concat(list(inputs))
+    rows = _only(found, (*key, "count", "time"))
+    keys = Codes([records[column] for column in key])
+    keys_found = keys.of([rows[column] for column in key])
+    numbers = _Numbers(keys.own, keys_found, rows["count"])
+    cells = Codes([keys.own, records["time"]])
+    cells_found = cells.of([keys_found, rows["time"]])
+    if numbers.all_right() and np.array_equal(np.sort(cells.own), np.sort(cells_found)):
+        return
+
+    def spoken(at: int) -> str:
+        return describe(*rows_of(records.slice(at, at + 1), *key)[0])
+
+    numbers.judge(findings, spoken)
+    held = _Cells(cells.own, cells_found)
+    for first, came, counted in held.differing(numbers):
+        names = " or ".join(map(name, records["id"][cells.own == cells.own[first]].tolist()))
+        because = f"counted {counted} times in the {spoken(first)}, {came} came"
+        if counted < came:
+            findings.lack("missing", names, because)
+        else:
+            findings.excess("duplicate", names, because)
+    _judge_invented(findings, rows.take(~held.known), key, describe)
+
+
+def judge_numbers(
+    findings: Findings,
+    records: Batch,
+    found: Batch | None,
+    key: str,
+    count: str,
+    describe: Callable[[int], str],
+) -> None:
+    """Hold only the counts of each key against how many records it has."""
+    rows = _only(found, (key, count))
+    keys = Codes([records[key]])
+    numbers = _Numbers(keys.own, keys.of([rows[key]]), rows[count])
+    if not numbers.all_right():
+        numbers.judge(findings, lambda at: describe(records[key][at].item()))
+
+
+def _only(found: Batch | None, columns: Sequence[str]) -> Batch:
+    if found is None or not len(found):
+        return Batch(dict.fromkeys(columns, np.zeros(0, np.int64)), 0)
+    return found.select(*columns)
+
+
+class _Numbers:
+    """The counts of every key that has records. Keys are given as codes, of records and of counts."""
+
+    def __init__(self, keys: Ints, keys_found: Ints, counts: Array) -> None:
+        self._keys: Final = keys
+        ordered = np.sort(keys)
+        self._starts: Final = np.flatnonzero(np.diff(ordered, prepend=UNKNOWN))
+        self._distinct: Final = ordered[self._starts]
+        self._true: Final = np.diff(self._starts, append=len(ordered))  # records of each key
+        at = np.minimum(np.searchsorted(self._distinct, keys_found), len(self._starts) - 1)
+        known = self._distinct[at] == keys_found
+        self._all_known: Final = bool(known.all())
+        self._at: Final = at if self._all_known else at[known]  # the place of each count's key
+        self._counts: Final = counts if self._all_known else counts[known]
+
+    def all_right(self) -> bool:
+        """Whether every count has a key, and every key its counts 1..k, each once."""
+        counts = self._counts
+        if not self._all_known or len(counts) != len(self._keys) or counts.dtype.kind not in "iu":
+            return False
+        if not ((counts >= 1) & (counts <= self._true[self._at])).all():
+            return False
+        # There are as many counts as places for them: if every place is taken, none is taken twice.
+        taken = np.zeros(len(self._keys), np.bool_)
+        taken[self._starts[self._at] + (counts - 1)] = True
+        return bool(taken.all())
+
+    @cached_property
+    def first(self) -> Ints:
+        """The first record of each key."""
+        return np.unique(self._keys, return_index=True)[1]
+
+    def first_like(self, records: Ints) -> Ints:
+        """The first record that has the key of each of these."""
+        return self.first[np.searchsorted(self._distinct, self._keys[records])]
+
+    def judge(self, findings: Findings, spoken: Callable[[int], str]) -> None:
+        """Put into words what is wrong; `spoken` names the key of a record."""
+        codes = Codes([self._at, self._counts]).own
+        _, rows, copies = np.unique(codes, return_index=True, return_counts=True)
+        at, counts = self._at[rows], self._counts[rows]  # in order of the key, then of the count
+        highest = np.zeros(len(self._distinct), counts.dtype)
+        highest[at] = counts  # of equal places the last is written last, and it is the largest
+        excess = (counts < 1) | (counts > self._true[at]) | (copies > 1)
+        lacking = self._earliest(np.flatnonzero(highest < self._true))
+        exceeding = self._earliest(np.unique(at[excess]))
+        chosen = np.unique(np.concatenate([lacking, exceeding]))
+        for key in chosen[np.argsort(self.first[chosen])].tolist():
+            here = slice(*np.searchsorted(at, [key, key + 1]))
+            worth = np.flatnonzero(excess[here])[:LIMIT]
+            said = dict(
+                zip(counts[here][worth].tolist(), copies[here][worth].tolist(), strict=True)
+            )
+            true = int(self._true[key])
+            _judge_key(findings, spoken(int(self.first[key])), true, highest[key].item(), said)
+
+    def _earliest(self, keys: Ints) -> Ints:
+        return keys[np.argsort(self.first[keys])[:LIMIT]]
+
+
+def _judge_key(
+    findings: Findings, key: str, true: int, highest: int, excess: Mapping[int, int]
+) -> None:
+    if highest < true:
+        findings.lack("missing", key, f"it ends at {highest}; {true} records came")
+    for number, copies in excess.items():
+        if not 1 <= number <= true:
+            findings.excess("wrong", key, f"it has the count {number}; {true} records came")
+        else:
+            findings.excess("duplicate", key, f"the count {number} came out {copies} times")
+
+
+class _Cells:
+    """The cells that have records, and how often these came and were counted."""
+
+    def __init__(self, cells: Ints, cells_found: Ints) -> None:
+        distinct, first, came = np.unique(cells, return_index=True, return_counts=True)
+        ordered = np.sort(cells_found)
+        counted = np.searchsorted(ordered, distinct, "right") - np.searchsorted(ordered, distinct)
+        self._first: Final = first  # record of each cell
+        self._came: Final = came
+        self._counted: Final = counted
+        at = np.minimum(np.searchsorted(distinct, cells_found), len(distinct) - 1)
+        self.known: Final[Bools] = distinct[at] == cells_found  # which counts are of a cell at all
+
+    def differing(self, numbers: _Numbers) -> Iterator[tuple[int, int, int]]:
+        """The first cells of each kind, key by key: their first record, how many came, and counted."""
+        came, counted = self._came, self._counted
+        kinds = [
+            self._in_order(np.flatnonzero(d), numbers) for d in (counted < came, counted > came)
+        ]
+        for cell in self._in_order(np.concatenate([kind[:LIMIT] for kind in kinds]), numbers):
+            yield int(self._first[cell]), int(came[cell]), int(counted[cell])
+
+    def _in_order(self, cells: Ints, numbers: _Numbers) -> Ints:
+        first = self._first[cells]
+        return cells[np.lexsort((first, numbers.first_like(first)))]
+
+
+def _judge_invented(
+    findings: Findings, rows: Batch, key: Sequence[str], describe: Callable[..., str]
+) -> None:
+    columns = (*key, "time")
+    codes = Codes([rows[column] for column in columns]).own
+    firsts = np.sort(np.unique(codes, return_index=True)[1])[:LIMIT]
+    for *values, time in rows_of(rows.take(firsts), *columns):
+        findings.excess("invented", f"{describe(*values)} at {time} ms", "no such record came")

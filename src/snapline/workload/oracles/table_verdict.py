@@ -1,0 +1,114 @@
+"""Holding a table of output against the right one: columns in, words only for the rows that differ.
+
+The rows that came out are sorted by their identity once. What is right comes in pieces; each of its rows
+is looked up there, and its values are compared with those of every row of the same identity. Rows that
+pass are never looked at again. For the others the first few of each kind are picked, in the order in
+which `judge_rows` would meet them, and `judge_rows` puts them into words: what is found, and how it is
+said, is the same as if it had seen everything.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from snapline.batch import Batch
+from snapline.workload.common.generated import Ints
+from snapline.workload.oracles.codes import Codes, ranges, same_rows
+from snapline.workload.oracles.verdict import LIMIT, Findings, judge_rows, rows_of
+
+
+def judge_table(
+    findings: Findings,
+    expected: Iterable[Batch],
+    found: Batch | None,
+    identity: Sequence[str],
+    values: Sequence[str],
+    describe: Callable[..., str],
+    optional: Iterable[Batch] = (),
+) -> None:
+    """Hold rows against the right ones: every identity comes out once, with the right values.
+
+    `identity` are columns of whole numbers; no two rows that are expected share one. `describe` takes an
+    identity, column by column. What is `optional` need not come out.
+    """
+    columns = (*identity, *values)
+    if found is None or not len(found):
+        found = Batch(dict.fromkeys(columns, np.zeros(0, np.int64)), 0)
+    table = _Table(found.select(*columns), identity, values)
+    must = [table.hold(piece) for piece in expected]
+    may = [table.hold(piece, optional=True) for piece in optional]
+    right, allowed = (
+        dict(pair for piece in picked for pair in _pairs(piece, columns, len(identity)))
+        for picked in (must, may)
+    )
+    rows = _pairs(table.differing([*must, *may]), columns, len(identity))
+    judge_rows(findings, right, rows, lambda key: describe(*key), allowed)
+
+
+def _pairs(batch: Batch, columns: Sequence[str], identity: int) -> list[tuple[Any, Any]]:
+    return [(row[:identity], row[identity:]) for row in rows_of(batch, *columns)]
+
+
+class _Table:
+    """What came out, sorted by identity."""
+
+    def __init__(self, found: Batch, identity: Sequence[str], values: Sequence[str]) -> None:
+        self._found: Final = found
+        self._identity: Final = identity
+        self._values: Final = values
+        self._codes: Final = Codes([found[name] for name in identity])
+        self._order: Final = np.argsort(self._codes.own, kind="stable")
+        ordered = self._codes.own[self._order]
+        new = np.ones(len(ordered), np.bool_)
+        np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+        self._starts: Final = np.flatnonzero(new)  # of the rows of each identity, in that order
+        self._copies: Final = np.diff(self._starts, append=len(ordered))
+        self._heads: Final = ordered[self._starts]  # the number of each identity
+        self._known: Final = np.zeros(len(self._heads), np.bool_)  # expected
+        self._repeated: Final = self._earliest(np.flatnonzero(self._copies > 1))
+        self._missing = self._wrong = 0  # so many were picked
+
+    def _earliest(self, heads: Ints) -> Ints:
+        """The first few of these identities, in the order in which they came out."""
+        return heads[np.argsort(self._order[self._starts[heads]])[:LIMIT]]
+
+    def _find(self, piece: Batch) -> tuple[Ints, Ints]:
+        """Where each of these identities stands among the heads, and how often it came out."""
+        codes = self._codes.of([piece[name] for name in self._identity])
+        if not len(self._heads):
+            return codes, np.zeros(len(codes), np.int64)
+        at = np.minimum(np.searchsorted(self._heads, codes), len(self._heads) - 1)
+        return at, np.where(self._heads[at] == codes, self._copies[at], 0)
+
+    def hold(self, piece: Batch, *, optional: bool = False) -> Batch:
+        """Compare what came out with a piece of what is right; the rows of it that are worth a word."""
+        at, copies = self._find(piece)
+        here = np.flatnonzero(copies)
+        rows = np.repeat(here, copies[here])
+        came = self._found.take(self._order[ranges(self._starts[at[here]], copies[here])])
+        same = same_rows(piece.take(rows), came, self._values)
+        self._known[at[here]] = True
+        lacking = np.ones(len(piece), np.bool_)
+        lacking[rows[same]] = False
+        wrong = np.flatnonzero(lacking & (copies > 0))
+        repeated = np.flatnonzero((copies > 1) & np.isin(at, self._repeated))
+        if optional:  # only in excess, and so in the order in which it came out
+            few = np.flatnonzero(np.isin(at, self._earliest(at[wrong])) & (copies > 0))
+        else:
+            missing = np.flatnonzero(copies == 0)[: LIMIT - self._missing]
+            wrong = wrong[: LIMIT - self._wrong]
+            self._missing += len(missing)
+            self._wrong += len(wrong)
+            few = np.concatenate([missing, wrong])
+        return piece.take(np.union1d(few, repeated))
+
+    def differing(self, picked: Sequence[Batch]) -> Batch:
+        """The rows of the picked identities, and of the first that nothing gives, as they came out."""
+        heads = [self._earliest(np.flatnonzero(~self._known))]
+        for piece in picked:
+            at, copies = self._find(piece)
+            heads.append(at[copies > 0])
+        chosen = np.unique(np.concatenate(heads))
+        rows = self._order[ranges(self._starts[chosen], self._copies[chosen])]
+        return self._found.take(np.sort(rows))
