@@ -28,15 +28,15 @@ from watched import Watched
 
 from snapline.spark.slot_jobs import batch_session
 from snapline.systems.recorded.frames import frames_of, session_for, settings_for
-from snapline.systems.recorded.judge import Span, judge_recorded
-from snapline.systems.recorded.tables import Recorded, open_recorded
+from snapline.systems.recorded.judge import WindowSpan, judge_recorded
+from snapline.systems.recorded.tables import RecordedTables, open_recorded
 from snapline.validate.on_spark.judge import judge_frames
 from snapline.workload.lineage import model
 
 AGREE_ON = 1_000_000
 
 
-def judge(spark: SparkSession, recorded: Recorded, size_ms: int) -> dict[str, Any]:
+def judge(spark: SparkSession, recorded: RecordedTables, size_ms: int) -> dict[str, Any]:
     """Judge on Spark; what was found, and what it took."""
     start = time.monotonic()
     judged = judge_frames(*frames_of(recorded, spark), size_ms)
@@ -82,7 +82,7 @@ def stage(name: str, events: int, memory_mb: int, home: Path) -> dict[str, Any]:
     size_ms = model.shape_of(params_of(events)).window_ms
     if name == "agree":
         one, other = (
-            judge_recorded(recorded, Span(size_ms), engine) for engine in ("process", "spark")
+            judge_recorded(recorded, WindowSpan(size_ms), engine) for engine in ("process", "spark")
         )
         return {"same": one.judged == other.judged and one.sentences == other.sentences}
     spark = session_for(recorded, memory_mb)

@@ -19,7 +19,7 @@ from snapline.core.protocol import Options
 from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
 from snapline.protocols import PROTOCOLS
-from snapline.sim.inject import Injector
+from snapline.sim.inject import SimInjector
 from snapline.sim.run import outputs, states
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.world import World
@@ -50,7 +50,7 @@ def build(protocol: str, params: Params) -> World:
         SEED,
     )
     world = World(job, Costs(), thorough=False)
-    injector = Injector(world, SEED)
+    injector = SimInjector(world, SEED)
     for fault in parse(FAULTS):
         injector.plan(fault)
     return world

@@ -26,7 +26,7 @@ from snapline.core.protocol import CheckpointProtocol, Options, TaskContext
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.deploy import Deployment, TaskPlan
 from snapline.dataflow.operators.operator import OUT, Operator
-from snapline.dataflow.partition import Forward, Route
+from snapline.dataflow.partition import OneToOne, Route
 from snapline.engine.control import Frame, Go, Restore
 from snapline.engine.job import Job, Settings
 from snapline.engine.slot.slot import Slot
@@ -80,7 +80,7 @@ def build_job(protocol: CheckpointProtocol, tasks: int) -> Job:
             ingress=None,
             partitions=(),
             sink=None,
-            routes=(Route(OUT, Forward(), (AFTER,), timed=False),) if task == PASS else (),
+            routes=(Route(OUT, OneToOne(), (AFTER,), timed=False),) if task == PASS else (),
             policy=FaultTolerance(),
         )
         for task in topology.tasks

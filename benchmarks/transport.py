@@ -21,8 +21,11 @@ from snapline.batch import Batch
 from snapline.core.messages import Message
 from snapline.engine.control import Frame
 from snapline.ids import ChannelId
+from snapline.net.connection import Connection
 from snapline.net.framing import MESSAGE
-from snapline.net.transport import Connection, Listener, Loop, dial, new_secret
+from snapline.net.handshake import new_secret
+from snapline.net.listener import Listener, dial
+from snapline.net.loop import EventLoop
 from snapline.runtime.wire.codec import Wire
 from snapline.runtime.wire.control_messages import Heartbeat
 
@@ -63,7 +66,7 @@ class Counter:
 
 
 def receive(pipe: Pipe, secret: bytes) -> None:
-    loop, counter = Loop(), Counter(pipe)
+    loop, counter = EventLoop(), Counter(pipe)
     pipe.send(Listener(loop, secret, counter).address)
     while not counter.over:
         loop.poll()
@@ -90,7 +93,7 @@ def message(seq: int, batch: Batch) -> Frame:
 
 @dataclass
 class Sender:
-    loop: Loop
+    loop: EventLoop
     connection: Connection
     pipe: Pipe
 
@@ -134,7 +137,7 @@ def main() -> None:
     secret = new_secret()
     process = multiprocessing.Process(target=receive, args=(other, secret), daemon=True)
     process.start()
-    loop, silence = Loop(), Silence()
+    loop, silence = EventLoop(), Silence()
     connection = dial(loop, pipe.recv(), secret, silence)
     while not silence.is_open:
         loop.poll()

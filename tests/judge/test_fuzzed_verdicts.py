@@ -12,7 +12,7 @@ from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
 from snapline.dataflow.graph import deploy
 from snapline.engine.reference.reference import reference_output
-from snapline.judge.run_directory import Ending, judge
+from snapline.judge.run_directory import RunEnding, judge
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
 
@@ -36,7 +36,7 @@ def test_the_plain_reader_and_the_judge_read_the_same(tmp_path):
         writer.write(right(workload, 0))
         rows, holds = plain_view(writer.directory)
         assert holds
-        judgement = judge(writer.directory, ending=Ending())
+        judgement = judge(writer.directory, ending=RunEnding())
         found = {sink: count for sink, count in judgement.rows.items() if count}
         assert found == {sink: counted.total() for sink, counted in rows.items()}
 

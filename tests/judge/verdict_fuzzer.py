@@ -27,7 +27,7 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
-from snapline.judge.run_directory import Ending, judge
+from snapline.judge.run_directory import RunEnding, judge
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.program import find_program
@@ -322,7 +322,7 @@ def case(seed, runs, changed):
         writer.write(outputs)
         change(writer.directory, rng)
     altered = plain_view(writer.directory) != (before, True)
-    judgement = judge(writer.directory, ending=Ending())
+    judgement = judge(writer.directory, ending=RunEnding())
     shutil.rmtree(writer.directory.path)
     verdict = judgement.verdict
     return Fuzzed(workload, change.__name__, altered, verdict.kept, verdict.because)

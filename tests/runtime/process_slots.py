@@ -20,7 +20,7 @@ from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.runs.finished import read_output
 from snapline.runtime.driver.driver import Driver, Timeouts
-from snapline.runtime.driver.inject import Injector, check_possible
+from snapline.runtime.driver.inject import RunInjector, check_possible
 from snapline.runtime.launch.launcher import Launcher
 from snapline.runtime.launch.processes import PROGRAM, ProcessSlots
 from snapline.workload import WORKLOADS
@@ -154,16 +154,16 @@ def run_job(
     driver = Driver(job, directory, launcher, spares=spares, timeouts=timeouts, on_event=see)
     planned = parse(faults)
     check_possible(planned)
-    injector = Injector(driver, planned, seed=1)
+    injector = RunInjector(driver, planned, seed=1)
     driver.on_begin = lambda origin_s: injector.begin()
     driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
     problem = driver.run()
     return Driven(problem, happened, driver, directory)
 
 
-def strike(driver: Driver, faults: str) -> Injector:
+def strike(driver: Driver, faults: str) -> RunInjector:
     """Break a run now, and not at a time; the faults say `at=0ms`."""
-    injector = Injector(driver, parse(faults), seed=1)
+    injector = RunInjector(driver, parse(faults), seed=1)
     injector.begin()
     return injector
 

@@ -43,10 +43,10 @@ from snapline.protocols.uncoordinated import UncoordinatedCoordinator, Uncoordin
 from snapline.recovery.line_tracker import LineTracker
 from snapline.recovery.replay import ReplayPart
 from snapline.sim.run import Case
-from snapline.sim.world.launching import Launches
+from snapline.sim.world.launching import SimLaunches
 from snapline.sim.world.outlet import SimOutlet
 from snapline.sim.world.storage import SimStorage
-from snapline.storage.manifest import Chain
+from snapline.storage.manifest import ManifestChain
 from snapline.storage.memory import MemoryLog
 
 ORACLE = "output_is_exactly-once"
@@ -682,7 +682,7 @@ def capture_forgets_the_state(patch):
 
 @bug("aligned", "counting", "lost_slot_is_replaced", faults=BAD_START)
 def process_that_dies_before_it_registers_is_not_replaced(patch):
-    never(patch, Launches, "failed")
+    never(patch, SimLaunches, "failed")
 
 
 @bug("aligned", "counting", "run_goes_on", faults="kill slot=1 at=590ms")
@@ -696,7 +696,7 @@ def one_registration_timer_for_the_whole_run(patch):
 
         world.at(world.now_us + world.costs.register_us, lambda: boss.call(check))
 
-    then(patch, Launches, "__init__", one_shot)
+    then(patch, SimLaunches, "__init__", one_shot)
 
 
 # A memory with holes.
@@ -728,7 +728,7 @@ def gap_in_the_ledger_taken_for_its_end(patch):
 @bug("aligned", "counting", ORACLE, faults="lose manifest at=1200ms")
 def reader_skips_a_manifest_that_is_gone(patch):
     def careless(self):
-        chain = Chain()
+        chain = ManifestChain()
         for manifest in self.manifests:
             if not manifest.lost:
                 chain.add(manifest.number, manifest.extents)

@@ -9,10 +9,10 @@ from sabotage import BUGS
 
 from snapline.errors import UsageError
 from snapline.protocols import PROTOCOLS
-from snapline.sim.exhaustive.course import Course
+from snapline.sim.exhaustive.course import SteppedRun
 from snapline.sim.exhaustive.lanes import Lane, Past
 from snapline.sim.exhaustive.order import Deviation
-from snapline.sim.exhaustive.recorded import Recorded
+from snapline.sim.exhaustive.recorded import RecordedCounterexample
 from snapline.sim.exhaustive.search import Counterexample, Search, shortened
 from snapline.sim.exhaustive.small import CHAIN, CYCLE, GRAPHS, Small
 from snapline.sim.exhaustive.story import tell, unusual
@@ -70,7 +70,7 @@ def test_the_corrected_algorithm_has_no_counterexample_where_the_published_one_h
     small, covered = published
     corrected = PROTOCOLS["aligned-cyclic"]
     found = shortened(small, PUBLISHED, covered.counterexample)
-    recorded = Recorded(corrected.name, small, found.steps, found.deviations)
+    recorded = RecordedCounterexample(corrected.name, small, found.steps, found.deviations)
     assert recorded.again(corrected) is None
     same = Search(small, corrected, lambda seen: True, deviations_max=1).run()
     assert (same.complete, same.counterexample) == (1, None)
@@ -108,7 +108,7 @@ def test_a_deliberate_bug_is_found_with_as_few_deviations_as_it_needs(name, kind
         found = covered.counterexample
         assert [deviation.kind for deviation in found.deviations] == kinds
         assert found.violation.name in bug.caught_by
-        recorded = Recorded(protocol.name, small, found.steps, found.deviations)
+        recorded = RecordedCounterexample(protocol.name, small, found.steps, found.deviations)
         assert recorded.again(protocol).violation == found.violation
     assert recorded.again(protocol) is None
 
@@ -117,7 +117,7 @@ def test_a_deliberate_bug_is_found_with_as_few_deviations_as_it_needs(name, kind
 
 
 def course():
-    return Course.begin(Small(CHAIN), Small(CHAIN).job(PROTOCOLS["aligned"]))
+    return SteppedRun.begin(Small(CHAIN), Small(CHAIN).job(PROTOCOLS["aligned"]))
 
 
 def state_after(*steps):
@@ -172,15 +172,15 @@ def test_the_past_of_a_part_has_an_order_unless_it_gathers():
 
 def test_a_counterexample_is_read_back_from_its_file_as_it_was():
     steps = (Lane.parse(READ_0), Lane.parse("crash slot/0.1"), Lane("order", "slot/1.1"))
-    recorded = Recorded("aligned", Small(CYCLE, 3), steps, (HELD,))
+    recorded = RecordedCounterexample("aligned", Small(CYCLE, 3), steps, (HELD,))
     found = Counterexample(Violation("line_is_complete", "the line is not"), steps, (HELD,))
-    assert Recorded.from_json(json.dumps(recorded.to_json(found))) == recorded
+    assert RecordedCounterexample.from_json(json.dumps(recorded.to_json(found))) == recorded
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"explore": 2}', '{"explore": 1, "graph": "tree"}'])
 def test_a_file_that_is_none_is_refused_with_a_word(text):
     with pytest.raises(UsageError):
-        Recorded.from_json(text)
+        RecordedCounterexample.from_json(text)
 
 
 def test_deviations_are_told_in_words():

@@ -10,7 +10,7 @@ import pytest
 from snapline.engine.slot.task import Task
 from snapline.protocols import PROTOCOLS
 from snapline.sim.run import Case, simulate
-from snapline.sim.world.process import SlotProcess
+from snapline.sim.world.process import SimSlotProcess
 
 SEEDS = range(1, 4)
 FORCE = ("bcs", "hmnr")
@@ -19,7 +19,7 @@ FORCE = ("bcs", "hmnr")
 @pytest.fixture
 def counts(monkeypatch):
     """How many messages were delivered with others, and how many were not accepted."""
-    monkeypatch.setattr(SlotProcess, "gathers", True)
+    monkeypatch.setattr(SimSlotProcess, "gathers", True)
     counts = Counter()
     deliver, accept = Task.deliver, Task.accept
 

@@ -23,13 +23,13 @@ from snapline.journal.entry import Entry, Handled, Happened
 from snapline.recovery.replay import replay_ranges
 from snapline.runs import run as run_module
 from snapline.runtime.driver.driver import Driver, Timeouts
-from snapline.runtime.driver.inject import Injector, executor_of
+from snapline.runtime.driver.inject import RunInjector, executor_of
 
 PATIENT = Timeouts(silence_s=60, lease_s=150, restore_s=150, register_s=180)
 """A slow machine is not a dead one: only a broken connection is a loss."""
 
 Moment = Callable[[Driver, Entry], bool]
-Deed = Callable[[Injector], None]
+Deed = Callable[[RunInjector], None]
 
 
 def committed(driver: Driver, entry: Entry) -> bool:
@@ -72,7 +72,7 @@ def checkpointing(driver: Driver, entry: Entry) -> bool:
 def kill(*slots: SlotId) -> Deed:
     """SIGKILL, all at once; to slots that live."""
 
-    def deed(injector: Injector) -> None:
+    def deed(injector: RunInjector) -> None:
         assert all(injector.driver.pid(slot) is not None for slot in slots), "nobody to kill"
         injector._signal(slots, signal.SIGKILL)
 
@@ -82,7 +82,7 @@ def kill(*slots: SlotId) -> Deed:
 def kill_executor(slot: SlotId) -> Deed:
     """SIGKILL to the Java that a slot's process works for."""
 
-    def deed(injector: Injector) -> None:
+    def deed(injector: RunInjector) -> None:
         pid = injector.driver.pid(slot)
         assert pid is not None
         assert executor_of(pid) == parent_of(parent_of(pid))
@@ -94,7 +94,7 @@ def kill_executor(slot: SlotId) -> Deed:
 def stop_until_lost(slot: SlotId, zombie_ms: Millis) -> Deed:
     """SIGSTOP beyond the time-out: SIGCONT so long after the slot has been given up."""
 
-    def deed(injector: Injector) -> None:
+    def deed(injector: RunInjector) -> None:
         driver, pid = injector.driver, injector.driver.pid(slot)
         assert pid is not None
         watch = driver.watch
@@ -147,15 +147,15 @@ class Script:
         """Let the next run be broken by this script."""
         script = self
 
-        class Scripted(Injector):
+        class Scripted(RunInjector):
             def watch(self, entry: Entry) -> None:
                 super().watch(entry)
                 script.see(self, entry)
 
-        monkeypatch.setattr(run_module, "Injector", Scripted)
+        monkeypatch.setattr(run_module, "RunInjector", Scripted)
         hold_input(monkeypatch, self.hold)
 
-    def see(self, injector: Injector, entry: Entry) -> None:
+    def see(self, injector: RunInjector, entry: Entry) -> None:
         """Strike if this is the moment; in the driver's loop, when it is done with what it does."""
         driver = injector.driver
         if running(driver, entry):
@@ -169,7 +169,7 @@ class Script:
             self.left.popleft()
             driver.loop.post(partial(self._strike, injector, step))
 
-    def _strike(self, injector: Injector, step: Step) -> None:
+    def _strike(self, injector: RunInjector, step: Step) -> None:
         step.deed(injector)
         self.struck.append(step)
         if not self.left:

@@ -10,7 +10,7 @@ import pytest
 from spark_slots import Slots, eventually, lives, sleeper
 
 from snapline.errors import SnaplineError, UsageError
-from snapline.spark.slot_jobs import Ending, SlotJobs, available_slots, own_session
+from snapline.spark.slot_jobs import JobEnding, SlotJobs, available_slots, own_session
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +22,7 @@ def test_a_killed_slot_is_noticed_and_replaced_and_the_other_never_knows(slots):
         os.kill(pid, signal.SIGKILL)
         assert job.ended.wait(60)
         eventually(lambda job=job: job in slots.ends, "the callback")
-        assert slots.ends[job].ending is Ending.DIED
+        assert slots.ends[job].ending is JobEnding.DIED
         job, pid = slots.launch("victim")
     assert lives(bystander_pid)
     assert bystander not in slots.ends
@@ -36,7 +36,7 @@ def test_cancelling_a_stopped_slot_frees_its_core(slots):
     slots.jobs.cancel(job)
     assert lives(slots.next_pid(before))
     assert not lives(pid)
-    assert slots.ends[job].ending is Ending.CANCELLED
+    assert slots.ends[job].ending is JobEnding.CANCELLED
     assert len(slots.ends) == 1, "only that one has ended"
     assert not waiting.ended.is_set()
 
@@ -49,7 +49,7 @@ def test_a_job_cancelled_while_it_is_on_its_way_leaves_nothing_behind(slots, del
         slots.jobs.cancel(job)
     for job in jobs:
         assert job.released.wait(60)
-        assert slots.ends[job].ending is Ending.CANCELLED
+        assert slots.ends[job].ending is JobEnding.CANCELLED
     assert not [pid for pid in slots.pids() if lives(pid)]
 
 
@@ -77,7 +77,7 @@ def test_a_slot_that_raises_tells_where(spark, tmp_path):
     slots = Slots(spark, tmp_path, lambda _secret: int("seven"))
     job = slots.jobs.launch("wrong")
     assert job.released.wait(60)
-    assert slots.ends[job].ending is Ending.RAISED
+    assert slots.ends[job].ending is JobEnding.RAISED
     assert slots.ends[job].story.endswith(
         "ValueError: invalid literal for int() with base 10: 'seven'"
     )

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from snapline.errors import SnaplineError
 from snapline.systems.structured_streaming.files import (
-    Batches,
+    MicroBatches,
     logged_files,
     present_files,
     read_files,
@@ -91,7 +91,7 @@ def test_a_file_that_is_being_written_has_no_rows_yet(sink):
 
 
 def test_a_checkpoint_says_which_micro_batches_were_begun_and_ended(tmp_path):
-    batches = Batches(tmp_path)
+    batches = MicroBatches(tmp_path)
     assert (batches.planned, batches.committed) == (-1, -1)
     for name in ("offsets/9", "offsets/10", "offsets/.11.tmp", "commits/9", "commits/.10.crc"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -100,7 +100,7 @@ def test_a_checkpoint_says_which_micro_batches_were_begun_and_ended(tmp_path):
 
 
 def test_what_a_micro_batch_has_written_is_younger_than_its_beginning(sink):
-    batches = Batches(sink.parent)
+    batches = MicroBatches(sink.parent)
     assert batches.younger(3, sink) == []
     begun = sink.parent / "offsets" / "3"
     begun.parent.mkdir()

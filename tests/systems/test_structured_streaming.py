@@ -9,7 +9,7 @@ import snapline.systems.structured_streaming.adapter as adapter
 from snapline.cli.app import app
 from snapline.systems.harness.processes import lives
 from snapline.systems.structured_streaming.files import logged_files, present_files
-from snapline.systems.structured_streaming.shapes import Shape
+from snapline.systems.structured_streaming.shapes import QueryShape
 
 pytestmark = pytest.mark.spark
 
@@ -101,7 +101,7 @@ def test_what_is_behind_the_watermark_is_dropped_and_the_verdict_says_so(tmp_pat
     monkeypatch.setattr(
         adapter,
         "shape_of",
-        lambda *work: Shape(right(*work).sink, right(*work).window_ms, delay_ms=0),
+        lambda *work: QueryShape(right(*work).sink, right(*work).window_ms, delay_ms=0),
     )
     monkeypatch.setattr(adapter, "FILES_PER_BATCH", 1)
     code, told, _ = ran(tmp_path, "sst", "", rate="400", duration="4s", set="disorder=2s")

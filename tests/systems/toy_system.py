@@ -11,7 +11,7 @@ import numpy as np
 
 from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
-from snapline.systems.harness.base import State, Written
+from snapline.systems.harness.base import State, VisibleRows
 
 WINDOW_MS = 400
 
@@ -28,7 +28,7 @@ class Toy:
     workloads: tuple[str, ...] = ("sst",)
     calls: list[str] = field(default_factory=list)
     taken: list[Batch] = field(default_factory=list)
-    written: list[Written] = field(default_factory=list)
+    written: list[VisibleRows] = field(default_factory=list)
     ended: bool = False
     halves: int = 0
     down: int = 0  # for so many looks
@@ -116,7 +116,7 @@ class Toy:
             zip(("resource", "window", "count", "ids"), zip(*rows, strict=True), strict=True)
         )
         self.written.append(
-            Written(
+            VisibleRows(
                 Batch.of(
                     resource=np.array(columns["resource"]),
                     window=np.array(columns["window"]),

@@ -1,6 +1,7 @@
 """Every form of fault as people are shown it: an example, what it means, and where it can be done."""
 
 from snapline.chaos.faults import (
+    BeforeEffect,
     DamageRecord,
     Fault,
     Kill,
@@ -9,7 +10,6 @@ from snapline.chaos.faults import (
     LaunchFailing,
     LaunchSlow,
     PauseDriver,
-    Step,
 )
 
 GRAMMAR: tuple[tuple[str, str], ...] = (
@@ -52,7 +52,7 @@ GRAMMAR: tuple[tuple[str, str], ...] = (
 def where(fault: Fault) -> str:
     """In which worlds a fault can be done."""
     match fault:
-        case Kill(_, Step()):
+        case Kill(_, BeforeEffect()):
             return "simulator"
         case DamageRecord() | LaunchFailing() | LaunchSlow():
             return "simulator"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from snapline.chaos.grammar import Form, read_statements
+from snapline.chaos.grammar import StatementForm, read_statements
 from snapline.durations import write_duration
 from snapline.errors import FaultSyntaxError
 from snapline.ids import Millis, SlotId
@@ -31,7 +31,7 @@ class At:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BeforeEffect:
     """Just before the slot performs its n-th effect."""
 
     n: int
@@ -50,7 +50,7 @@ class During:
         return f"on={self.what}"
 
 
-When: TypeAlias = At | Step | During
+When: TypeAlias = At | BeforeEffect | During
 
 # What.
 
@@ -318,28 +318,28 @@ def cut(
     return Partition(slots, others, at_ms, for_ms)
 
 
-FORMS: tuple[Form[Fault], ...] = (
-    Form("kill slot=SLOTS at=TIME", lambda slots, ms: Kill(slots, At(ms))),
-    Form("kill slot=SLOT step=COUNT", lambda slot, n: Kill((slot,), Step(n))),
-    Form("kill slot=SLOTS on=PHASE", lambda slots, what: Kill(slots, During(what))),
-    Form("kill executor=SLOT at=TIME", KillExecutor),
-    Form("kill coordinator at=TIME for=SPAN", KillCoordinator),
-    Form("kill driver at=TIME", lambda ms: KillDriver(At(ms))),
-    Form("kill driver on=PHASE", lambda what: KillDriver(During(what))),
-    Form("pause slot=SLOT at=TIME for=SPAN", Pause),
-    Form("pause coordinator at=TIME for=SPAN", PauseCoordinator),
-    Form("pause driver at=TIME for=SPAN", PauseDriver),
-    Form("cut slot=SLOTS from=PEERS at=TIME for=SPAN", cut),
-    Form("cut slot=SLOTS from=PEERS at=TIME", cut),
-    Form("delay slot=SLOT SPAN at=TIME for=SPAN", Delay),
-    Form("store outage at=TIME for=SPAN", StoreOutage),
-    Form("store slow SPAN at=TIME for=SPAN", StoreSlow),
-    Form("store failing PERCENT at=TIME for=SPAN", StoreFailing),
-    Form("damage slot=SLOT at=TIME", Damage),
-    Form("damage RECORD at=TIME", lambda record, ms: DamageRecord(record, False, ms)),
-    Form("lose RECORD at=TIME", lambda record, ms: DamageRecord(record, True, ms)),
-    Form("launch failing slot=SLOT at=TIME for=SPAN", LaunchFailing),
-    Form("launch slow slot=SLOT SPAN at=TIME for=SPAN", LaunchSlow),
+FORMS: tuple[StatementForm[Fault], ...] = (
+    StatementForm("kill slot=SLOTS at=TIME", lambda slots, ms: Kill(slots, At(ms))),
+    StatementForm("kill slot=SLOT step=COUNT", lambda slot, n: Kill((slot,), BeforeEffect(n))),
+    StatementForm("kill slot=SLOTS on=PHASE", lambda slots, what: Kill(slots, During(what))),
+    StatementForm("kill executor=SLOT at=TIME", KillExecutor),
+    StatementForm("kill coordinator at=TIME for=SPAN", KillCoordinator),
+    StatementForm("kill driver at=TIME", lambda ms: KillDriver(At(ms))),
+    StatementForm("kill driver on=PHASE", lambda what: KillDriver(During(what))),
+    StatementForm("pause slot=SLOT at=TIME for=SPAN", Pause),
+    StatementForm("pause coordinator at=TIME for=SPAN", PauseCoordinator),
+    StatementForm("pause driver at=TIME for=SPAN", PauseDriver),
+    StatementForm("cut slot=SLOTS from=PEERS at=TIME for=SPAN", cut),
+    StatementForm("cut slot=SLOTS from=PEERS at=TIME", cut),
+    StatementForm("delay slot=SLOT SPAN at=TIME for=SPAN", Delay),
+    StatementForm("store outage at=TIME for=SPAN", StoreOutage),
+    StatementForm("store slow SPAN at=TIME for=SPAN", StoreSlow),
+    StatementForm("store failing PERCENT at=TIME for=SPAN", StoreFailing),
+    StatementForm("damage slot=SLOT at=TIME", Damage),
+    StatementForm("damage RECORD at=TIME", lambda record, ms: DamageRecord(record, False, ms)),
+    StatementForm("lose RECORD at=TIME", lambda record, ms: DamageRecord(record, True, ms)),
+    StatementForm("launch failing slot=SLOT at=TIME for=SPAN", LaunchFailing),
+    StatementForm("launch slow slot=SLOT SPAN at=TIME for=SPAN", LaunchSlow),
 )
 
 

@@ -78,7 +78,7 @@ _KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Generic[T]):
+class StatementForm(Generic[T]):
     """One form of statement, and what to make of its values in the order of the template."""
 
     template: str
@@ -96,7 +96,7 @@ class Form(Generic[T]):
         return {key: kind for key, _, kind in pairs}
 
 
-def read_statements(forms: Sequence[Form[T]], text: str) -> Iterator[T]:
+def read_statements(forms: Sequence[StatementForm[T]], text: str) -> Iterator[T]:
     """What the statements of a text mean. They end with `;` or the line; `#` begins a comment."""
     for line in text.splitlines():
         for statement in line.partition("#")[0].split(";"):
@@ -120,7 +120,7 @@ class _Statement:
             else:
                 self.keyed[key] = word
 
-    def read(self, forms: Sequence[Form[T]]) -> T:
+    def read(self, forms: Sequence[StatementForm[T]]) -> T:
         form = self._by_keys(self._by_bare_words(forms))
         bare, values = iter(self.bare), []
         for word in form.template.split():
@@ -133,7 +133,7 @@ class _Statement:
         except ValueError as error:
             self.fail(None, str(error))
 
-    def _by_bare_words(self, forms: Sequence[Form[T]]) -> list[Form[T]]:
+    def _by_bare_words(self, forms: Sequence[StatementForm[T]]) -> list[StatementForm[T]]:
         possible = list(forms)
         for i, word in enumerate(self.bare):
             expected = _names([form.bare[i] for form in possible if len(form.bare) > i])
@@ -147,7 +147,7 @@ class _Statement:
             self.fail(None, f"expected {_names([form.bare[count] for form in possible])}")
         return complete
 
-    def _by_keys(self, possible: Sequence[Form[T]]) -> Form[T]:
+    def _by_keys(self, possible: Sequence[StatementForm[T]]) -> StatementForm[T]:
         known = [f"{key}=" for form in possible for key in form.keyed]
         for key, word in self.keyed.items():
             if f"{key}=" not in known:

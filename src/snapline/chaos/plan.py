@@ -16,6 +16,7 @@ from typing import Literal
 from snapline.chaos.faults import (
     KINDS,
     At,
+    BeforeEffect,
     Cut,
     Damage,
     DamageRecord,
@@ -31,7 +32,6 @@ from snapline.chaos.faults import (
     Pause,
     PauseCoordinator,
     PauseDriver,
-    Step,
     StoreFailing,
     StoreOutage,
     StoreSlow,
@@ -139,7 +139,7 @@ class _Dice:
             case "at":
                 when = At(self._time(ANY_PERCENT))
             case "step":
-                return Kill((self._slot(),), Step(self.rng.randint(1, self.steps)))
+                return Kill((self._slot(),), BeforeEffect(self.rng.randint(1, self.steps)))
             case "recovery":
                 when = During("recovery")
             case _:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from snapline.chaos.faults import (
+    BeforeEffect,
     Cut,
     Delay,
     Fault,
@@ -21,7 +22,6 @@ from snapline.chaos.faults import (
     Pause,
     PauseCoordinator,
     PauseDriver,
-    Step,
     StoreFailing,
     StoreOutage,
     StoreSlow,
@@ -72,8 +72,8 @@ def _simpler(fault: Fault) -> Iterator[Fault]:
             if len(slots) > 1:
                 for i in range(len(slots)):
                     yield Kill(slots[:i] + slots[i + 1 :], when)
-            if isinstance(when, Step) and when.n > 1:
-                yield Kill(slots, Step(when.n // 2))
+            if isinstance(when, BeforeEffect) and when.n > 1:
+                yield Kill(slots, BeforeEffect(when.n // 2))
         case Pause() | Cut() | KillCoordinator() | PauseCoordinator() | PauseDriver():
             if fault.for_ms > 1:
                 yield replace(fault, for_ms=fault.for_ms // 2)

@@ -19,7 +19,7 @@ from snapline.cli.terminal.tables import PROGRESS_EVERY_S
 from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.protocols import PROTOCOLS
-from snapline.sim.exhaustive.recorded import Recorded
+from snapline.sim.exhaustive.recorded import RecordedCounterexample
 from snapline.sim.exhaustive.search import Counterexample, Coverage, Search, shortened
 from snapline.sim.exhaustive.small import CYCLE, GRAPHS, RECORDS_MAX, Small
 from snapline.sim.exhaustive.story import tell, unusual
@@ -73,7 +73,7 @@ RepeatOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ShortCounterexample:
     """A counterexample, made short and written down."""
 
     coverage: Coverage
@@ -163,22 +163,26 @@ def _progress(spaces: int) -> Iterator[Callable[[Coverage], None]]:
     yield say
 
 
-def _written(coverage: Coverage) -> Found:
+def _written(coverage: Coverage) -> ShortCounterexample:
     """Make a counterexample short and write it to a file."""
     found = coverage.counterexample
     assert found is not None
     shortest = shortened(coverage.small, PROTOCOLS[coverage.protocol], found)
-    recorded = Recorded(coverage.protocol, coverage.small, shortest.steps, shortest.deviations)
+    recorded = RecordedCounterexample(
+        coverage.protocol, coverage.small, shortest.steps, shortest.deviations
+    )
     file = Path(f"snapline-counterexample-{coverage.protocol}-{coverage.small.graph}.json")
     try:
         file.write_text(json.dumps(recorded.to_json(shortest), indent=2) + "\n")
     except OSError as error:
         messages().print(f"cannot write {escape(file)}: {escape(error.strerror)}")
-        return Found(coverage, shortest, None)
-    return Found(coverage, shortest, file)
+        return ShortCounterexample(coverage, shortest, None)
+    return ShortCounterexample(coverage, shortest, file)
 
 
-def _print(covered: Sequence[Coverage], found: Sequence[Found], interrupted: bool) -> None:
+def _print(
+    covered: Sequence[Coverage], found: Sequence[ShortCounterexample], interrupted: bool
+) -> None:
     out = results()
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for column in ("protocol", "graph"):
@@ -213,7 +217,7 @@ def _print_story(protocol: str, small: Small, found: Counterexample) -> None:
 
 
 def _document(
-    covered: Sequence[Coverage], found: Sequence[Found], interrupted: bool
+    covered: Sequence[Coverage], found: Sequence[ShortCounterexample], interrupted: bool
 ) -> dict[str, Any]:
     return {
         "kept": not found,
@@ -234,7 +238,7 @@ def _document(
         ],
         "counterexamples": [
             {
-                **Recorded(
+                **RecordedCounterexample(
                     one.coverage.protocol,
                     one.coverage.small,
                     one.shortest.steps,
@@ -250,7 +254,7 @@ def _document(
 def _again(file: Path, as_json: bool) -> int:
     """Tell the counterexample of a file; the exit code says whether it still breaks something."""
     try:
-        recorded = Recorded.from_json(file.read_text())
+        recorded = RecordedCounterexample.from_json(file.read_text())
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except UsageError as error:

@@ -15,7 +15,7 @@ SHRUNK_MAX = 3  # a bug shows in many cells; a few small examples of it are enou
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class BrokenPromise:
     """A run that broke a promise, and the smaller one that was made of it."""
 
     found: Outcome
@@ -44,23 +44,23 @@ class Failure:
         }
 
 
-def find_failures(outcomes: Sequence[Outcome]) -> list[Failure]:
+def find_failures(outcomes: Sequence[Outcome]) -> list[BrokenPromise]:
     """Every broken run; the first of each cell, up to a limit, made small and written down."""
-    failures: list[Failure] = []
+    failures: list[BrokenPromise] = []
     shrunk: set[tuple[str, str]] = set()
     for outcome in outcomes:
         if outcome.violation is None:
             continue
         cell = outcome.case.protocol, outcome.case.workload
         if cell in shrunk or len(shrunk) == SHRUNK_MAX:
-            failures.append(Failure(outcome))
+            failures.append(BrokenPromise(outcome))
         else:
             failures.append(shrink(outcome))
             shrunk.add(cell)
     return failures
 
 
-def shrink(found: Outcome) -> Failure:
+def shrink(found: Outcome) -> BrokenPromise:
     """Look for a smaller run that breaks too, and write it to a file."""
     case = found.case
     with messages().status(f"shrinking seed {case.seed} of {case.protocol} on {case.workload}"):
@@ -68,11 +68,11 @@ def shrink(found: Outcome) -> Failure:
     shrunk = found if smaller.violation is None else smaller
     file = Path(f"snapline-failure-{case.protocol}-{case.workload}-{case.seed}.json")
     try:
-        file.write_text(json.dumps(Failure(found, shrunk).to_json(), indent=2) + "\n")
+        file.write_text(json.dumps(BrokenPromise(found, shrunk).to_json(), indent=2) + "\n")
     except OSError as error:
         messages().print(f"cannot write {escape(file)}: {error.strerror}")
-        return Failure(found, shrunk)
-    return Failure(found, shrunk, file)
+        return BrokenPromise(found, shrunk)
+    return BrokenPromise(found, shrunk, file)
 
 
 def read_case(file: Path) -> Case:
@@ -87,7 +87,7 @@ def read_case(file: Path) -> Case:
         raise UsageError(f"{file} is not a failure that `snapline simulate` wrote") from error
 
 
-def print_failure(failure: Failure) -> None:
+def print_failure(failure: BrokenPromise) -> None:
     """Which promise broke, how, and how to see it again."""
     out = results()
     case, violation = failure.smallest.case, failure.smallest.violation

@@ -47,16 +47,16 @@ def follow(directory: RunDirectory, question: Question, flow: Dataflow | None = 
 
 
 @contextmanager
-def _telling(judge: LiveJudge) -> Iterator["Teller"]:
+def _telling(judge: LiveJudge) -> Iterator["FollowTeller"]:
     console = messages()
     if not console.is_terminal:
-        yield Teller(judge, console)
+        yield FollowTeller(judge, console)
         return
     with console.status("waiting for output") as status:
-        yield Teller(judge, console, status)
+        yield FollowTeller(judge, console, status)
 
 
-class Teller:
+class FollowTeller:
     """Says how far the judge has come, and what it has found."""
 
     def __init__(self, judge: LiveJudge, console: Console, status: Status | None = None) -> None:

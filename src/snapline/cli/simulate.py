@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from snapline.cli.failure import Failure, find_failures, print_failure, read_case, shrink
+from snapline.cli.failure import BrokenPromise, find_failures, print_failure, read_case, shrink
 from snapline.cli.request import Request
 from snapline.cli.terminal.console import escape, print_json, results
 from snapline.cli.terminal.story import told
@@ -77,7 +77,10 @@ def run_sweep(request: Request, jobs: int | None, as_json: bool) -> int:
 
 
 def _print_sweep(
-    outcomes: Sequence[Outcome], failures: Sequence[Failure], empty: Sequence[str], seconds: float
+    outcomes: Sequence[Outcome],
+    failures: Sequence[BrokenPromise],
+    empty: Sequence[str],
+    seconds: float,
 ) -> None:
     out = results()
     rows = cells(outcomes)
@@ -104,7 +107,10 @@ def _print_sweep(
 
 
 def _sweep_json(
-    outcomes: Sequence[Outcome], failures: Sequence[Failure], empty: Sequence[str], seconds: float
+    outcomes: Sequence[Outcome],
+    failures: Sequence[BrokenPromise],
+    empty: Sequence[str],
+    seconds: float,
 ) -> dict[str, Any]:
     rows = cells(outcomes)
     return {
@@ -138,7 +144,7 @@ def run_one(
 def run_again(file: Path, diagram: Path | None, as_json: bool, allow_vacuous: bool = False) -> int:
     """Run the case of a failure's file again and tell it."""
     outcome = simulate(read_case(file), journal=True)
-    failure = None if outcome.violation is None else Failure(outcome, outcome, file)
+    failure = None if outcome.violation is None else BrokenPromise(outcome, outcome, file)
     return _tell(_allowed(outcome, allow_vacuous), failure, diagram, as_json)
 
 
@@ -147,7 +153,9 @@ def _allowed(outcome: Outcome, allow_vacuous: bool) -> Outcome:
     return replace(outcome, vacuous=None) if allow_vacuous else outcome
 
 
-def _tell(outcome: Outcome, failure: Failure | None, diagram: Path | None, as_json: bool) -> int:
+def _tell(
+    outcome: Outcome, failure: BrokenPromise | None, diagram: Path | None, as_json: bool
+) -> int:
     if diagram is not None:
         _draw(outcome, diagram)
     if as_json:
@@ -179,7 +187,7 @@ def _title(case: Case) -> str:
     return f"{case.protocol} on {case.workload}, seed {case.seed}"
 
 
-def _print_run(outcome: Outcome, failure: Failure | None, diagram: Path | None) -> None:
+def _print_run(outcome: Outcome, failure: BrokenPromise | None, diagram: Path | None) -> None:
     out = results()
     case = outcome.case
     out.print(
@@ -210,7 +218,9 @@ def _verdict(outcome: Outcome) -> str:
     return f"[bold green]kept[/]: {expected}"
 
 
-def _run_json(outcome: Outcome, failure: Failure | None, diagram: Path | None) -> dict[str, Any]:
+def _run_json(
+    outcome: Outcome, failure: BrokenPromise | None, diagram: Path | None
+) -> dict[str, Any]:
     broken = [] if failure is None else [{**failure.to_json(), "repeat": failure.command}]
     unknown = outcome.stopped is not None or outcome.vacuous is not None
     return {

@@ -192,7 +192,7 @@ def _followed(
 def _recorded(asked: Asked) -> Report:
     """Judge what another system took in and put out."""
     from snapline.systems.recorded.columns import naming
-    from snapline.systems.recorded.judge import ENGINES, PROCESS_VALUES_MAX, Span, engine_for
+    from snapline.systems.recorded.judge import ENGINES, PROCESS_VALUES_MAX, WindowSpan, engine_for
     from snapline.systems.recorded.judge import judge_recorded as judge
     from snapline.systems.recorded.tables import open_recorded
 
@@ -215,7 +215,7 @@ def _recorded(asked: Asked) -> Report:
         raise UsageError(f"--engine takes {AUTO}, {' or '.join(ENGINES)}, not {asked.engine!r}")
     lateness_ms = 0 if asked.lateness is None else millis(asked.lateness, "--lateness")
     until_ms, max_late = time_of(asked.until), share_of(asked.max_late)
-    span = Span(
+    span = WindowSpan(
         millis(asked.window, "--window", least_ms=1), lateness_ms, until_ms, asked.ignore_open
     )
     names = naming(asked.columns, asked.short)

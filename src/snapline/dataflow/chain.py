@@ -18,7 +18,7 @@ from snapline.batch import Batch
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext
 from snapline.dataflow.operators.guard import Guard
 from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator, Outputs
-from snapline.dataflow.partition import Forward
+from snapline.dataflow.partition import OneToOne
 from snapline.ids import Millis
 
 _SEPARATOR = "/"  # of operator and part; no operator has it in its name
@@ -44,7 +44,7 @@ def chain_operators(graph: Graph) -> Graph:
 def _needs_no_message(graph: Graph, edge: Edge) -> bool:
     outputs = [other for other in graph.edges if other.source == edge.source]
     alone = len(outputs) == len(graph.inputs(edge.target)) == 1
-    direct = isinstance(edge.routing, Forward) and edge.output == OUT and not edge.feedback
+    direct = isinstance(edge.routing, OneToOne) and edge.output == OUT and not edge.feedback
     alike = graph.nodes[edge.source].policy == graph.nodes[edge.target].policy
     return alone and direct and alike
 

@@ -11,7 +11,7 @@ from snapline.core.topology import Channel, Topology
 from snapline.dataflow.chain import chain_operators
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
 from snapline.dataflow.operators.operator import IN, OUT, Operator
-from snapline.dataflow.partition import ByKey, Forward, Route
+from snapline.dataflow.partition import ByKey, OneToOne, Route
 from snapline.errors import GraphError, OperatorFailed
 from snapline.ids import ChannelId, SlotId, TaskId, task_id
 from snapline.storage.api import Ingress
@@ -116,7 +116,7 @@ def _channels(edge: Edge, mark: str, slots: int) -> _Channels:
         name = ChannelId(f"{source}>{target}{mark}")
         return Channel(name, source, target, edge.port, edge.feedback)
 
-    if isinstance(edge.routing, Forward):
+    if isinstance(edge.routing, OneToOne):
         return tuple((channel(i, i),) for i in range(slots))
     return tuple(tuple(channel(i, j) for j in range(slots)) for i in range(slots))
 

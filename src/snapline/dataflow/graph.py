@@ -16,7 +16,7 @@ from snapline.dataflow.feed import Feed
 from snapline.dataflow.keyed import KeyedStream
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
 from snapline.dataflow.operators.operator import Operator
-from snapline.dataflow.partition import Broadcast, ByKey, Forward, Route, Routing
+from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Route, Routing
 from snapline.dataflow.stream import DEFAULT_POLICY, Loop, Stream, Upstream
 from snapline.errors import GraphError
 from snapline.ids import Millis
@@ -29,10 +29,10 @@ __all__ = [
     "Deployment",
     "Edge",
     "Factory",
-    "Forward",
     "KeyedStream",
     "Loop",
     "Node",
+    "OneToOne",
     "OperatorContext",
     "Route",
     "Routing",

@@ -7,7 +7,7 @@ from typing import Any
 
 from snapline.batch import Schema
 from snapline.core.policy import FaultTolerance
-from snapline.dataflow.operators.aggregate import Aggregate, Plan, WindowAggregate
+from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
 from snapline.dataflow.operators.cogroup import Pairing, Side, WindowCogroup
 from snapline.dataflow.operators.fold import Count, Fold, Step
 from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin
@@ -157,7 +157,7 @@ class WindowedStream:
         """
         keys = self.stream.keys
         _refuse(keys, ("window", "time"))
-        plan = Plan.of(keys, self.shape, aggregates)
+        plan = AggregatePlan.of(keys, self.shape, aggregates)
         factory = partial(WindowAggregate, plan, self.shape)
         detail = repr((self.shape, plan))
         return self.stream._add("aggregate", factory, name, policy, detail=detail)

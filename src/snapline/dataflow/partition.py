@@ -18,7 +18,7 @@ _HALF = np.uint64(32)
 
 
 @dataclass(frozen=True, slots=True)
-class Forward:
+class OneToOne:
     """From task i to task i."""
 
 
@@ -34,7 +34,7 @@ class Broadcast:
     """To every task of the target operator."""
 
 
-Routing: TypeAlias = Forward | ByKey | Broadcast
+Routing: TypeAlias = OneToOne | ByKey | Broadcast
 
 
 @dataclass(frozen=True, slots=True)

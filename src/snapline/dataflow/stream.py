@@ -14,7 +14,7 @@ from snapline.core.policy import FaultTolerance
 from snapline.dataflow.logical import Edge, Factory, Graph, Node
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.operators.stateless import Filter, Map, MapRecords, RecordFunction
-from snapline.dataflow.partition import Broadcast, ByKey, Forward, Routing
+from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Routing
 from snapline.errors import GraphError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Stream:
     ) -> None:
         self._graph: Final = graph
         self._upstreams: Final = upstreams
-        self._routing: Final[Routing] = routing if routing is not None else Forward()
+        self._routing: Final[Routing] = routing if routing is not None else OneToOne()
 
     @property
     def schema(self) -> Schema | None:
@@ -84,7 +84,7 @@ class Stream:
         """Merge streams, in no particular order: `a.union(b, c)`. Route the result, not the parts."""
         for stream in (self, *others):
             self._same_graph(stream)
-            if not isinstance(stream._routing, Forward):
+            if not isinstance(stream._routing, OneToOne):
                 raise GraphError("union comes before key_by and broadcast: route what it returns")
         upstreams = [upstream for stream in (self, *others) for upstream in stream._upstreams]
         return Stream(self._graph, tuple(upstreams))

@@ -19,16 +19,16 @@ from snapline.batch import Batch, concat
 from snapline.ids import Millis, TaskId
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.output_rows import POSITION_BITS, View
-from snapline.storage.files.rows import RowTail, Written
+from snapline.storage.files.rows import RowTail, WrittenRows
 from snapline.workload.lineage.oracle import LATE, SINK
 
 _SECOND_MS: Final = 1_000
 
-_Part: TypeAlias = tuple[Millis, TaskId, str, Written]  # when, whose, in which file, what
+_Part: TypeAlias = tuple[Millis, TaskId, str, WrittenRows]  # when, whose, in which file, what
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PublicStep:
     """Rows that have become public, with their `position`, as in `reader.read_sinks`."""
 
     outputs: Batch
@@ -56,11 +56,11 @@ class Following:
         self._tails: dict[str, RowTail] = {}
         self._stretches: dict[TaskId, list[_Stretch]] = {}
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[PublicStep]:
         """What has become public since the last call."""
         return self._steps()
 
-    def _manifests(self) -> Iterator[Step]:
+    def _manifests(self) -> Iterator[PublicStep]:
         while (extents := self._outlet.manifest(self._manifest + 1)) is not None:
             self._manifest += 1
             parts = [
@@ -72,7 +72,7 @@ class Following:
             if parts:
                 yield self._step(parts)
 
-    def _seconds(self) -> Iterator[Step]:
+    def _seconds(self) -> Iterator[PublicStep]:
         tasks = [
             self._parts(task, files)
             for task, files in self._outlet.files().items()
@@ -90,16 +90,16 @@ class Following:
     def _tail(self, file: str) -> RowTail:
         return self._tails.setdefault(file, self._outlet.tail(file))
 
-    def _step(self, parts: Iterable[_Part]) -> Step:
+    def _step(self, parts: Iterable[_Part]) -> PublicStep:
         rows: dict[str, list[Batch]] = {SINK: [], LATE: []}
         newest = 0
         for at_ms, task, file, written in parts:
             newest = max(newest, at_ms)
             rows[_sink(task)].append(self._placed(task, file, written))
         whole = {sink: concat(each) if each else Batch({}, 0) for sink, each in rows.items()}
-        return Step(whole[SINK], whole[LATE], newest)
+        return PublicStep(whole[SINK], whole[LATE], newest)
 
-    def _placed(self, task: TaskId, file: str, written: Written) -> Batch:
+    def _placed(self, task: TaskId, file: str, written: WrittenRows) -> Batch:
         """Number the rows of a task as they come."""
         count, stretches = len(written.rows), self._stretches.setdefault(task, [])
         first = int(task.rpartition("/")[2]) << POSITION_BITS

@@ -22,8 +22,8 @@ from snapline.validate.check import judge_each
 from snapline.validate.columns import Ints
 from snapline.validate.judged import Judged, Witness
 from snapline.validate.sentences import (
-    Event,
     TimedFault,
+    WitnessEvent,
     active_fault,
     event_of,
     life_of,
@@ -96,7 +96,7 @@ def judge_lineage(
 def sentence_of(
     witness: Witness,
     lineage: Lineage,
-    event: Event | None,
+    event: WitnessEvent | None,
     written: Iterable[Millis],
     faults: Sequence[TimedFault],
     position: Callable[[int], str],

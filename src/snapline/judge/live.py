@@ -41,7 +41,7 @@ from snapline.batch import Batch
 from snapline.dataflow.partition import targets_of
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.judge.following import Following, Step
+from snapline.judge.following import Following, PublicStep
 from snapline.judge.history import history_of
 from snapline.judge.lineage import LineageReport, named_rows, sentence_of
 from snapline.rundir.directory import RunDirectory
@@ -147,7 +147,7 @@ class LiveJudge:
 
     # What comes in.
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: PublicStep) -> None:
         outputs = as_outputs(step.outputs)
         claims = [outputs[name].compact().values for name in ("get_ids", "post_ids")]
         self._give_claimed(np.concatenate([*claims, step.late["id"] if len(step.late) else []]))

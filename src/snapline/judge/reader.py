@@ -41,7 +41,7 @@ class BrokenChain(StorageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """Rows start <= n < stop of a sink task, which one manifest made public."""
 
     task: TaskId
@@ -71,7 +71,7 @@ def read_sinks(
     if view == "committed":
         links = read_chain(output, known)
     else:
-        links = [Link(task, file, 0, -1) for task in known for file in _files(output, task)]
+        links = [ChainLink(task, file, 0, -1) for task in known for file in _files(output, task)]
     return {
         sink: _rows(output, [lk for task in tasks for lk in links if lk.task == task], origin_ms)
         for sink, tasks in sinks.items()
@@ -81,13 +81,13 @@ def read_sinks(
 # The chain of manifests.
 
 
-def read_chain(output: Path, known: Sequence[TaskId]) -> list[Link]:
+def read_chain(output: Path, known: Sequence[TaskId]) -> list[ChainLink]:
     """All that was published by the sink tasks that are `known`: one link per file, in order.
 
     Raises BrokenChain.
     """
     tasks = {task: _Task() for task in known}
-    links: dict[tuple[TaskId, str], Link] = {}  # one per file: its pieces are joined (R3, R4)
+    links: dict[tuple[TaskId, str], ChainLink] = {}  # one per file: its pieces are joined (R3, R4)
     for place in range(1, _count(output / "manifests") + 1):
         for link in _manifest(output / "manifests", place):
             if link.task not in tasks:
@@ -111,7 +111,7 @@ def _count(manifests: Path) -> int:
     return len(names)
 
 
-def _manifest(manifests: Path, place: int) -> Iterator[Link]:
+def _manifest(manifests: Path, place: int) -> Iterator[ChainLink]:
     """The links of one manifest. R2."""
     path = manifests / f"{place}.obj"
     try:
@@ -127,11 +127,11 @@ def _manifest(manifests: Path, place: int) -> Iterator[Link]:
     yield from extents
 
 
-def _parsed(data: bytes, path: Path) -> tuple[int, list[Link]]:
+def _parsed(data: bytes, path: Path) -> tuple[int, list[ChainLink]]:
     try:
         manifest = json.loads(data, object_pairs_hook=_once)
         links = [
-            Link(TaskId(task), _name(file), _whole(start), _whole(stop))
+            ChainLink(TaskId(task), _name(file), _whole(start), _whole(stop))
             for task, (file, start, stop) in manifest["extents"].items()
         ]
         return _whole(manifest["number"]), links
@@ -158,7 +158,7 @@ def _name(value: Any) -> str:
     return value
 
 
-def _join(task: _Task, link: Link, place: int) -> None:
+def _join(task: _Task, link: ChainLink, place: int) -> None:
     """Check that a link continues its task. R3 and R4."""
     said = f"manifest {place}: rows {link.start} to {link.stop} of {link.task}"
     if link.stop < link.start:
@@ -192,7 +192,7 @@ def _files(output: Path, task: TaskId) -> list[str]:
     return [match[1] for match in sorted(found, key=lambda match: (int(match[2]), int(match[3])))]
 
 
-def _rows(output: Path, links: Sequence[Link], origin_ms: int) -> Batch:
+def _rows(output: Path, links: Sequence[ChainLink], origin_ms: int) -> Batch:
     seen: dict[TaskId, int] = {}
     parts = []
     for link in links:
@@ -209,7 +209,7 @@ def _rows(output: Path, links: Sequence[Link], origin_ms: int) -> Batch:
     return concat(parts) if parts else Batch({}, 0)
 
 
-def _stretch(path: Path, link: Link) -> Iterator[tuple[int, Batch]]:
+def _stretch(path: Path, link: ChainLink) -> Iterator[tuple[int, Batch]]:
     """The rows of a link with the time at which they were written; a stop of -1 means all. R5."""
     if link.stop < 0 and scan(path, 0).damaged:
         raise ObjectDamaged(f"{path} is damaged before the place through which it was synced")

@@ -55,7 +55,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RunEnding:
     """How a run ended, as far as its files do not say it; later it stands in `result.json`."""
 
     problem: str | None = None  # why it did not come to its end
@@ -83,7 +83,7 @@ def judge(
     directory: RunDirectory,
     question: Question | None = None,
     *,
-    ending: Ending | None = None,
+    ending: RunEnding | None = None,
     flow: Dataflow | None = None,
     report: LineageReport | None = None,
 ) -> Judgement:
@@ -104,7 +104,7 @@ def judge(
     return judgement if doubt is None else _doubted(judgement, doubt)
 
 
-def _read_ending(directory: RunDirectory, spec: Spec) -> Ending:
+def _read_ending(directory: RunDirectory, spec: Spec) -> RunEnding:
     result = directory.result()
     if result is None:
         again = (
@@ -117,10 +117,10 @@ def _read_ending(directory: RunDirectory, spec: Spec) -> Ending:
             f"{directory.path / 'run.json'} was changed after the run: nobody knows any more what was run"
         )
     if spec.system == OWN:
-        return Ending(result.get("problem"))
+        return RunEnding(result.get("problem"))
     metrics = result["metrics"]
     end_ms = int(metrics.get("duration_s", 0) * 1000)
-    return Ending(result.get("problem"), metrics.get("events", ()), end_ms)
+    return RunEnding(result.get("problem"), metrics.get("events", ()), end_ms)
 
 
 # Whether it proved anything.
@@ -153,7 +153,7 @@ def _of_ours(
     directory: RunDirectory,
     spec: Spec,
     asked: Question,
-    ended: Ending,
+    ended: RunEnding,
     flow: Dataflow | None,
     report: LineageReport | None,
 ) -> tuple[Judgement, History]:
@@ -253,7 +253,7 @@ def _with_echoes(judgement: Judgement, wrong: Sequence[Problem]) -> Judgement:
 
 
 def _of_system(
-    directory: RunDirectory, spec: Spec, asked: Question, ended: Ending
+    directory: RunDirectory, spec: Spec, asked: Question, ended: RunEnding
 ) -> tuple[Judgement, History]:
     if asked.uncommitted or asked.reference:
         option = "--uncommitted" if asked.uncommitted else "--reference"
@@ -270,7 +270,7 @@ def _of_system(
 
 
 def _system_by_lineage(
-    directory: RunDirectory, spec: Spec, ended: Ending, promise: Guarantee, history: History
+    directory: RunDirectory, spec: Spec, ended: RunEnding, promise: Guarantee, history: History
 ) -> tuple[Judgement, Millis | None]:
     tables, workload = saved_tables(directory.path, SINK), WORKLOADS[spec.flow]
     inputs = tables.inputs
@@ -286,7 +286,7 @@ def _system_by_lineage(
 
 
 def _system_by_oracle(
-    directory: RunDirectory, spec: Spec, ended: Ending, promise: Guarantee, history: History
+    directory: RunDirectory, spec: Spec, ended: RunEnding, promise: Guarantee, history: History
 ) -> tuple[Judgement, Millis | None]:
     parts = [*saved_output(directory.path)[1]]
     output = stamped(concat(parts) if parts else Batch({}, 0), directory.path / "output")
@@ -305,7 +305,7 @@ def _system_by_oracle(
     return judgement, _first_written([output])
 
 
-def _remarks(verdict: Verdict, ended: Ending) -> list[str]:
+def _remarks(verdict: Verdict, ended: RunEnding) -> list[str]:
     """What led to it: the system's own account, and faults that found it down."""
     said = [*ended.remarks]
     if verdict.kept == "no" and ended.promise is not Guarantee.EXACTLY_ONCE:

@@ -19,7 +19,7 @@ from snapline.storage.parquet.arrow import from_arrow, kinds, to_spark
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class SystemTables:
     """Input, output and late output of a run."""
 
     inputs: Batch | None  # None: the workload's judge makes it itself
@@ -49,11 +49,13 @@ class Tables:
                         parquet.write_table(table, file)
 
 
-def saved_tables(directory: Path, sink: str) -> Tables:
-    """What `Tables.save` wrote of a workload with one sink. Raises UsageError."""
+def saved_tables(directory: Path, sink: str) -> SystemTables:
+    """What `SystemTables.save` wrote of a workload with one sink. Raises UsageError."""
     inputs, outputs, late = (_whole(directory / name) for name in ("input", "output", "late"))
     rows = stamped(outputs or Batch({}, 0), directory / "output")
-    return Tables(inputs, {sink: rows}, None if late is None else stamped(late, directory / "late"))
+    return SystemTables(
+        inputs, {sink: rows}, None if late is None else stamped(late, directory / "late")
+    )
 
 
 def _whole(directory: Path) -> Batch | None:
@@ -62,7 +64,7 @@ def _whole(directory: Path) -> Batch | None:
 
 
 def stamped(batch: Batch, directory: Path) -> Batch:
-    """The rows of a saved output, if they have the columns that `Tables.save` gave them."""
+    """The rows of a saved output, if they have the columns that `SystemTables.save` gave them."""
     for name in ("position", "written") if len(batch) else ():
         if name not in batch.columns:
             raise UsageError(f"{directory} has no column {name!r}: it was not written by a run")
@@ -70,7 +72,7 @@ def stamped(batch: Batch, directory: Path) -> Batch:
 
 
 def saved_output(directory: Path) -> tuple[Schema | None, Iterator[Batch]]:
-    """The output that `Tables.save` wrote: its schema, None if there are no rows, and batches."""
+    """The output that `SystemTables.save` wrote: its schema, None if there are no rows, and batches."""
     files = _files(directory / "output")
     schema = kinds(parquet.read_schema(files[0])) if files else None
     return schema, (from_arrow(part) for file in files for part in _pieces(file))

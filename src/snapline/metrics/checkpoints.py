@@ -20,7 +20,7 @@ from snapline.metrics.second import SECOND_US
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLine:
     """A line that was found for a rollback, and what it costs."""
 
     stored: int  # checkpoints since the last rollback, and earlier ones that are skipped now
@@ -46,7 +46,7 @@ class _Kept:
 
 
 @dataclass(slots=True)
-class Account:
+class CheckpointAccount:
     """All checkpoints of a run so far, from the coordinator's entries in the journal."""
 
     stored: int = 0
@@ -63,7 +63,7 @@ class Account:
     _fresh: int = 0  # stored since the last rollback
     _rounds: dict[CheckpointNo, Micros] = field(default_factory=dict)  # when they were ordered
 
-    def see(self, entry: Entry) -> Found | None:
+    def see(self, entry: Entry) -> FoundLine | None:
         """Take an entry; the line, if it found one."""
         if entry.actor != COORDINATOR:
             return None
@@ -95,7 +95,7 @@ class Account:
         """Whether lines are rounds; tasks on their own take one at most, at the end of the input."""
         return 2 * len(self.round_us) > self.lines
 
-    def _perform(self, effect: CoordinatorEffect, at_us: Micros) -> Found | None:
+    def _perform(self, effect: CoordinatorEffect, at_us: Micros) -> FoundLine | None:
         match effect:
             case Order(_, TriggerRound(checkpoint) | Pause(checkpoint)):
                 self._rounds.setdefault(checkpoint, at_us)
@@ -118,7 +118,7 @@ class Account:
         if newest in self._rounds and min(line.checkpoints.values()) == newest:
             self.round_us.append(at_us - self._rounds.pop(newest))
 
-    def _back(self, line: RecoveryLine, at_us: Micros) -> Found:
+    def _back(self, line: RecoveryLine, at_us: Micros) -> FoundLine:
         kept = self._line(line)
         skipped = [
             (task, number)
@@ -136,7 +136,7 @@ class Account:
         oldest_us = min((each.stored_us for each in kept.values()), default=0) if whole else 0
         back_s = max(0, at_us - oldest_us) / SECOND_US
         self._rounds.clear()
-        return Found(stored, len(skipped), back_s, back_records)
+        return FoundLine(stored, len(skipped), back_s, back_records)
 
     def _line(self, line: RecoveryLine) -> Mapping[TaskId, _Kept]:
         """What is known of the checkpoints of a line; of an initial one there is nothing to know."""

@@ -5,7 +5,7 @@ from statistics import median
 from typing import Any
 
 from snapline.journal.entry import Entry, Happened
-from snapline.metrics.checkpoints import Account
+from snapline.metrics.checkpoints import CheckpointAccount
 from snapline.metrics.failures import OVER, STRUCK, detections, failures, recoveries, restarts
 from snapline.metrics.histogram import Counts
 from snapline.metrics.latency import as_dict, committed, uncommitted
@@ -17,7 +17,7 @@ TOLD = {"lost", "running", "decided", "line", "published", "finished"} | STRUCK 
 
 def figures_of(entries: Iterable[Entry], times_ms: Mapping[str, Counts]) -> dict[str, Any]:
     """The figures of a run from its driver's journal, and the times of the rows that it published."""
-    account = Account()
+    account = CheckpointAccount()
     told = []
     seconds = []
     for entry in entries:
@@ -30,7 +30,7 @@ def figures_of(entries: Iterable[Entry], times_ms: Mapping[str, Counts]) -> dict
 
 def figures(
     told: Sequence[Happened],
-    account: Account,
+    account: CheckpointAccount,
     seconds: Sequence[Second],
     times_ms: Mapping[str, Counts],
 ) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def is_line(entry: Happened) -> bool:
 
 
 def records(
-    told: Sequence[Happened], account: Account, seconds: Sequence[Second]
+    told: Sequence[Happened], account: CheckpointAccount, seconds: Sequence[Second]
 ) -> dict[str, int]:
     """Records read and written, each once; and at least so many of them again, after rollbacks.
 
@@ -96,7 +96,7 @@ def rate(seconds: Sequence[Second]) -> dict[str, float]:
     return {"read": round(read / span_s, 1), "written": round(written / span_s, 1)}
 
 
-def checkpoints(account: Account, seconds: Sequence[Second]) -> dict[str, Any]:
+def checkpoints(account: CheckpointAccount, seconds: Sequence[Second]) -> dict[str, Any]:
     """Checkpoints by number, size and time. Times are of rounds, or where there are none, of tasks."""
     of_tasks_us = [us for second in seconds for us in second.checkpoint_us]
     times_us = account.round_us if account.in_rounds else of_tasks_us

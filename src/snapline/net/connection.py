@@ -19,10 +19,10 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from snapline.batch import Buffer, bytes_of
-from snapline.net.delay_queue import Late
+from snapline.net.delay_queue import DelayQueue
 from snapline.net.frame_buffer import BUFFER_BYTES, FrameBuffer
 from snapline.net.framing import BODY_BYTES_MAX, Body, Packet, WireError
-from snapline.net.loop import READ, WRITE, Action, Loop
+from snapline.net.loop import READ, WRITE, Action, EventLoop
 
 _BUFFERS_MAX: Final = min(os.sysconf("SC_IOV_MAX"), 1024)
 _SEND_BYTES: Final = 1 << 20  # offered to the kernel at once
@@ -51,7 +51,7 @@ class Connection:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         receiver: Receiver,
         *,
         buffer_bytes: int = BUFFER_BYTES,
@@ -74,8 +74,8 @@ class Connection:
         self._watched = 0  #: the events for which the loop watches
         self._stalled = False  #: nothing passes, on purpose
         self._ended = False  #: nothing more comes, and what came has not all been delivered
-        self._late_out: Late | None = None  #: what is slow on its way out, once something was
-        self._late_in: Late | None = None  #: ... and on its way in
+        self._late_out: DelayQueue | None = None  #: what is slow on its way out, once something was
+        self._late_in: DelayQueue | None = None  #: ... and on its way in
 
     # Life.
 
@@ -157,7 +157,7 @@ class Connection:
     def slow(self, delay_s: float) -> None:
         """From now on every frame takes so much longer, both ways and in order; 0: no longer."""
         if self._late_out is None or self._late_in is None:
-            self._late_out, self._late_in = Late(self._loop), Late(self._loop)
+            self._late_out, self._late_in = DelayQueue(self._loop), DelayQueue(self._loop)
         self._late_out.delay_s = self._late_in.delay_s = delay_s
 
     def stall(self, stalled: bool) -> None:

@@ -6,13 +6,13 @@ A slow network keeps the order, also while it becomes quicker: nothing that come
 import time
 from collections import deque
 
-from snapline.net.loop import Action, Loop
+from snapline.net.loop import Action, EventLoop
 
 
-class Late:
+class DelayQueue:
     """One direction of a connection that is slow."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: EventLoop) -> None:
         self.delay_s = 0.0  #: how much longer everything takes from now on
         self._loop = loop
         self._queue: deque[tuple[float, Action]] = deque()  #: (not before, what), in order

@@ -16,7 +16,7 @@ from snapline.errors import UsageError
 from snapline.net.connection import Connection, Receiver
 from snapline.net.framing import WireError
 from snapline.net.handshake import Acceptor, Dialer, Handshake
-from snapline.net.loop import READ, WRITE, Loop
+from snapline.net.loop import READ, WRITE, EventLoop
 
 LOOPBACK: Final = "127.0.0.1"
 _ACCEPT_MAX: Final = 16  # at a time, so that a flood of strangers leaves time for the others
@@ -28,7 +28,7 @@ class Stranger:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         sock: socket.socket,
         handshake: Handshake,
         known: Callable[[socket.socket], None],
@@ -111,7 +111,7 @@ class Stranger:
 
 
 def dial(
-    loop: Loop,
+    loop: EventLoop,
     address: tuple[str, int],
     secret: bytes,
     receiver: Receiver,
@@ -140,7 +140,7 @@ class Listener:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         secret: bytes,
         receiver: Receiver,
         *,

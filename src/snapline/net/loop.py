@@ -31,7 +31,7 @@ class Flushable(Protocol):
         ...
 
 
-class Loop:
+class EventLoop:
     """Watches sockets and the clock."""
 
     def __init__(self) -> None:

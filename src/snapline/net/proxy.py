@@ -21,9 +21,9 @@ from typing import Final
 
 from snapline.chaos.faults import Cut, Delay, Fault, Partition
 from snapline.errors import UsageError
-from snapline.net.delay_queue import Late
+from snapline.net.delay_queue import DelayQueue
 from snapline.net.listener import LOOPBACK
-from snapline.net.loop import READ, WRITE, Loop
+from snapline.net.loop import READ, WRITE, EventLoop
 
 _CHUNK_BYTES: Final = 1 << 16
 _HELD_BYTES_MAX: Final = 1 << 22  # of one direction of one connection
@@ -39,7 +39,7 @@ class Proxy:
 
     def __init__(self, target: tuple[str, int], *, host: str = LOOPBACK, port: int = 0) -> None:
         self.target = target
-        self._loop = Loop()
+        self._loop = EventLoop()
         try:
             self._listening = socket.create_server((host, port))
         except OSError as error:
@@ -179,7 +179,7 @@ class _Pair:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         client: socket.socket,
         server: socket.socket,
         gone: Callable[["_Pair"], None],
@@ -218,11 +218,11 @@ class _Pair:
 class _End:
     """One of the two sockets: what comes from it goes to the other."""
 
-    def __init__(self, loop: Loop, sock: socket.socket, pair: _Pair) -> None:
+    def __init__(self, loop: EventLoop, sock: socket.socket, pair: _Pair) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.other: _End
-        self.late = Late(loop)  #: what came from here, and is slow
+        self.late = DelayQueue(loop)  #: what came from here, and is slow
         self.said_end = False  #: nothing more leaves here
         self._loop = loop
         self._sock = sock

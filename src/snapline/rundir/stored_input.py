@@ -12,7 +12,7 @@ from snapline.storage.files.places import named_in
 from snapline.storage.parquet.ingress import ParquetIngress
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
-from snapline.workload.common.generated import Generated, Recorded
+from snapline.workload.common.generated import Generated, StoredAsGenerated
 
 VERSION = 2
 DESCRIPTION = "input.json"
@@ -62,5 +62,5 @@ def stored_input(directory: Path) -> StoredInput:
 def _as_made(stored: Ingress, made: Ingress | None) -> Ingress:
     """Stored records, with the watermarks of their generator if these may leave records behind."""
     if isinstance(made, Generated) and made.bound_ms is not None:
-        return Recorded(stored, made)
+        return StoredAsGenerated(stored, made)
     return stored

@@ -18,7 +18,7 @@ from snapline.engine.job import Job
 from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageError
 from snapline.ids import Millis
 from snapline.judge.history import history_of
-from snapline.judge.run_directory import Ending, judge
+from snapline.judge.run_directory import RunEnding, judge
 from snapline.rundir.directory import RUNS, RunDirectory
 from snapline.rundir.job import build_job
 from snapline.rundir.past import read_past
@@ -28,7 +28,7 @@ from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.runs.finished import Run, write_result
 from snapline.runs.interrupt import Interruption
 from snapline.runtime.driver.driver import Driver, Timeouts
-from snapline.runtime.driver.inject import Injector, check_executors, check_possible
+from snapline.runtime.driver.inject import RunInjector, check_executors, check_possible
 from snapline.runtime.driver.timeline import Timeline, Watcher, published_times
 from snapline.runtime.launch.spark import SparkSlots
 from snapline.spark.ready import check_ready, check_workers
@@ -130,7 +130,7 @@ def run(
                 session.stop()
     sinks = [task for tasks in job.deployment.sinks.values() for task in tasks]
     metrics = timeline.metrics(published_times(directory.outlet, sinks))
-    judgement = judge(directory, ending=Ending(problem), flow=flow)
+    judgement = judge(directory, ending=RunEnding(problem), flow=flow)
     if judgement.figures:
         metrics["lineage"] = dict(judgement.figures)
     write_result(directory, judgement, metrics, problem, author)
@@ -207,7 +207,7 @@ def _drive(
         journal=spec.journal,
         timeline=timeline,
     )
-    injector = Injector(driver, tuple(faults), spec.seed)
+    injector = RunInjector(driver, tuple(faults), spec.seed)
 
     def begin(origin_s: float) -> None:
         # All drivers of a run agree on it, so whoever writes this writes the same.

@@ -10,6 +10,7 @@ from functools import partial
 from typing import assert_never
 
 from snapline.chaos.faults import (
+    BeforeEffect,
     Cut,
     Damage,
     DamageRecord,
@@ -26,7 +27,6 @@ from snapline.chaos.faults import (
     Pause,
     PauseCoordinator,
     PauseDriver,
-    Step,
     StoreFailing,
     StoreOutage,
     StoreSlow,
@@ -37,14 +37,14 @@ from snapline.chaos.strikes import Strike
 from snapline.engine.slot.checkpoints import key_of
 from snapline.ids import Micros, Millis, SlotId
 from snapline.journal.entry import COORDINATOR
-from snapline.sim.world.process import SlotProcess
+from snapline.sim.world.process import SimSlotProcess
 from snapline.sim.world.world import Starting, World
 
 RESUME_MS: Millis = 50
 """How long it takes to start a driver again."""
 
 
-class Injector:
+class SimInjector:
     """Plans faults in a world."""
 
     def __init__(self, world: World, seed: int) -> None:
@@ -73,7 +73,7 @@ class Injector:
         at_ms = start_ms(fault)
         if at_ms is not None:
             self.world.at(at_ms * 1000, partial(self._strike, fault))
-        elif isinstance(fault, Kill) and isinstance(fault.when, Step):
+        elif isinstance(fault, Kill) and isinstance(fault.when, BeforeEffect):
             self.world.at(0, partial(self._arm, fault, fault.slots[0], fault.when.n))
         elif isinstance(fault, Kill | KillDriver):
             self.waiting.append(fault)
@@ -152,11 +152,11 @@ class Injector:
             moment = self.world.now_us + self.rng.randrange(1_000, 40_000)
             self.world.at(moment, partial(self._strike, fault))
 
-    def _living(self, slot: SlotId) -> SlotProcess | None:
+    def _living(self, slot: SlotId) -> SimSlotProcess | None:
         process = self.world.current(slot)
         return process if process is not None and process.alive else None
 
-    def _connected(self, slot: SlotId) -> SlotProcess | None:
+    def _connected(self, slot: SlotId) -> SimSlotProcess | None:
         """The process of a slot, if it has registered: before, it has no connection."""
         process = self._living(slot)
         return process if process is not None and process.registered else None
@@ -206,7 +206,7 @@ class Injector:
         if fault.for_ms:
             self._heal(f"slot/{slots[0]}", until, fault)
 
-    def _break(self, process: SlotProcess, others: list[SlotProcess], *, alone: bool) -> None:
+    def _break(self, process: SimSlotProcess, others: list[SimSlotProcess], *, alone: bool) -> None:
         """Connections are lost: noticed soon, and a slot without its coordinator leaves."""
         for other in others:
             self.world.disconnect(process.life, other.life)

@@ -31,7 +31,7 @@ from snapline.errors import (
 from snapline.ids import Millis
 from snapline.journal.entry import Entry
 from snapline.protocols import PROTOCOLS, refusal
-from snapline.sim.inject import Injector
+from snapline.sim.inject import SimInjector
 from snapline.sim.watch import fencing, invariants
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.world import World
@@ -189,7 +189,7 @@ def simulate(
         return Outcome(case, refused=reason)
     faults = faults_of(case)
     world = World(job, costs, keep_journal=journal)
-    injector = Injector(world, case.seed)
+    injector = SimInjector(world, case.seed)
     for fault in faults:
         injector.plan(fault)
     violation: Violation | None = None

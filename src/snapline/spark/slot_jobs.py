@@ -136,7 +136,7 @@ def available_slots(spark: SparkSession) -> int:
     return max(1, spark.sparkContext.defaultParallelism // cpus_per_task)
 
 
-class Ending(Enum):
+class JobEnding(Enum):
     """Why the job of a slot ended before its body had returned."""
 
     CANCELLED = "cancelled"
@@ -147,16 +147,16 @@ class Ending(Enum):
 
 #: How Spark words what happened, up to the end of the sentence; the first that fits is right.
 SIGNS = (
-    (Ending.CANCELLED, r"Job \d+ cancelled[^.\n]*?(?= SQLSTATE|\n|$)"),
-    (Ending.DIED, r"Python worker exited unexpectedly[^.\n]*"),
-    (Ending.DIED, r"ExecutorLostFailure[^.\n]*"),
+    (JobEnding.CANCELLED, r"Job \d+ cancelled[^.\n]*?(?= SQLSTATE|\n|$)"),
+    (JobEnding.DIED, r"Python worker exited unexpectedly[^.\n]*"),
+    (JobEnding.DIED, r"ExecutorLostFailure[^.\n]*"),
 )
 
 
 class SlotFailure(SnaplineError):
     """The job of a slot ended before its body had returned: why, and in whose words."""
 
-    def __init__(self, ending: Ending, story: str) -> None:
+    def __init__(self, ending: JobEnding, story: str) -> None:
         super().__init__(f"{ending.value}: {story}")
         self.ending = ending
         self.story = story
@@ -254,7 +254,7 @@ class SlotJobs:
         self._context.setJobGroup(job.tag, f"snapline {job.name}")
         self._context.addJobTag(job.tag)
         if job.cancelled.is_set():
-            raise SlotFailure(Ending.CANCELLED, "before it was submitted")
+            raise SlotFailure(JobEnding.CANCELLED, "before it was submitted")
         self._frame.collect()
 
     def _cancel(self, job: SlotJob) -> None:
@@ -288,11 +288,11 @@ def slot_failure(error: Exception) -> SlotFailure:
         return error
     text = str(error)
     if "Traceback (most recent call last)" in text:
-        return SlotFailure(Ending.RAISED, text[text.index("Traceback") :].strip())
+        return SlotFailure(JobEnding.RAISED, text[text.index("Traceback") :].strip())
     for ending, sign in SIGNS:
         if said := re.search(sign, text):
             return SlotFailure(ending, said[0].rstrip(". "))
-    return SlotFailure(Ending.REFUSED, text.strip() or type(error).__name__)
+    return SlotFailure(JobEnding.REFUSED, text.strip() or type(error).__name__)
 
 
 def _as_input(spark: SparkSession, context: SparkContext, secret: bytes) -> DataFrame:

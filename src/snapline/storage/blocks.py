@@ -27,7 +27,7 @@ BLOCKS_KEPT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class StoredBlock:
     """What is known of a block without reading it."""
 
     records: int
@@ -35,16 +35,16 @@ class Block:
     time_max: Millis
 
     @staticmethod
-    def of(batch: Batch) -> "Block":
+    def of(batch: Batch) -> "StoredBlock":
         """What is to be known of these records, of which there is at least one."""
         times = batch["time"]
-        return Block(len(batch), int(times.min()), int(times.max()))
+        return StoredBlock(len(batch), int(times.min()), int(times.max()))
 
 
 class _Partition:
     """Where the blocks of a partition begin, in numbers and in time."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[StoredBlock]) -> None:
         low = np.array([block.time_min for block in blocks], np.int64)
         high = np.array([block.time_max for block in blocks], np.int64)
         records = np.array([block.records for block in blocks], np.int64)
@@ -85,7 +85,7 @@ class BlockIngress:
     It can be pickled: what it opened or loaded stays behind, and is opened again where it is needed.
     """
 
-    def __init__(self, schema: Schema, partitions: Sequence[Sequence[Block]]) -> None:
+    def __init__(self, schema: Schema, partitions: Sequence[Sequence[StoredBlock]]) -> None:
         if not partitions:
             raise UsageError("an input needs a partition")
         if schema.get("time") != "int64":

@@ -12,7 +12,7 @@ from snapline.ids import TaskId
 from snapline.storage.api import Extent
 
 
-class Chain:
+class ManifestChain:
     """The manifests so far, in order."""
 
     def __init__(self) -> None:

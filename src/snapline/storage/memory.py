@@ -18,7 +18,7 @@ from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, UsageErr
 from snapline.ids import ChannelId, Epoch, Incarnation, Millis, Seq, TaskId
 from snapline.storage.api import Extent, Life, PendingSync
 from snapline.storage.codec import digest_of
-from snapline.storage.manifest import Chain
+from snapline.storage.manifest import ManifestChain
 
 
 class MemoryStore:
@@ -218,7 +218,7 @@ class MemoryOutlet:
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
-        self._chain = Chain()
+        self._chain = ManifestChain()
 
     def open(self, life: Life, position: int) -> "MemoryEgress":
         """The egress of one life, which goes on at `position`."""

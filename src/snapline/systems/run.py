@@ -16,7 +16,7 @@ from typing import Any
 from snapline.chaos.faults import Fault, describe, parse
 from snapline.chaos.strikes import Strike
 from snapline.errors import UsageError
-from snapline.judge.run_directory import Ending, judge
+from snapline.judge.run_directory import RunEnding, judge
 from snapline.judge.verdict import Verdict
 from snapline.rundir.directory import RUNS, VERSION, RunDirectory
 from snapline.rundir.spec import Spec
@@ -81,7 +81,7 @@ def run(
     finally:
         system.stop()
     tables.save(directory.path)
-    ending = Ending(problem, course.told(), course.now_ms(), [*system.account()], system.promise)
+    ending = RunEnding(problem, course.told(), course.now_ms(), [*system.account()], system.promise)
     judgement = judge(directory, ending=ending)
     metrics = {**course.figures(), **system.figures()}
     if judgement.figures:

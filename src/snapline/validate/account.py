@@ -15,7 +15,7 @@ from snapline.validate.causes import Cause
 from snapline.validate.facts import NUMBER
 from snapline.validate.findings import Findings, starts_of
 from snapline.validate.judged import Judged, Witness
-from snapline.validate.lineage import Lineage
+from snapline.validate.lineage import LineageColumns
 
 _NUMBERS: Final = (
     "inputs",
@@ -50,7 +50,7 @@ class Account:
     unsure_outputs: int = 0
     unsure_late: int = 0
 
-    def enter(self, found: Findings, tables: Lineage, last_output: Millis) -> None:
+    def enter(self, found: Findings, tables: LineageColumns, last_output: Millis) -> None:
         """Take in findings. No output has a later window than `last_output` so far."""
         missing, truncated = NUMBER[Cause.MISSING], NUMBER[Cause.TRUNCATED]
         silent = (found.cause == missing) | (found.cause == truncated)

@@ -13,7 +13,7 @@ import numpy as np
 from snapline.batch import Array
 from snapline.validate.causes import OF_AN_OUTPUT, Cause
 from snapline.validate.columns import Bools, Ints
-from snapline.validate.lineage import NOBODY, Lineage
+from snapline.validate.lineage import NOBODY, LineageColumns
 
 CAUSES: Final = tuple(Cause)
 NUMBER: Final[Mapping[Cause, int]] = {cause: number for number, cause in enumerate(CAUSES)}
@@ -45,7 +45,7 @@ class Facts:
         return once & ~self.split & ~(self.timely & (self.late > 0))
 
 
-def facts(tables: Lineage) -> Facts:
+def facts(tables: LineageColumns) -> Facts:
     """Hold every claim against the events."""
     events, outputs, claims = tables.events, tables.outputs, tables.claims
     known, everyone = claims.event != NOBODY, np.ones(len(claims.id), np.bool_)
@@ -92,12 +92,12 @@ def of_event(values: Array, event: Ints) -> Array:
     return np.append(values, values.dtype.type(0))[event]
 
 
-def any_claim(tables: Lineage, hit: Bools) -> Bools:
+def any_claim(tables: LineageColumns, hit: Bools) -> Bools:
     """Whether an output has a claim that is hit."""
     return np.bincount(tables.claims.output[hit], minlength=len(tables.outputs.group)) > 0
 
 
-def _one(tables: Lineage, among: Bools, value: Ints) -> tuple[Bools, Ints]:
+def _one(tables: LineageColumns, among: Bools, value: Ints) -> tuple[Bools, Ints]:
     """Whether these claims of an output all have one value, and which; never for one without claims."""
     rows, values = tables.claims.output[among], value[among]
     chosen = np.zeros(len(tables.outputs.group), np.int64)
@@ -106,7 +106,7 @@ def _one(tables: Lineage, among: Bools, value: Ints) -> tuple[Bools, Ints]:
     return any_claim(tables, among) & ~several, chosen
 
 
-def _wrong_window(tables: Lineage, sided: Bools) -> Bools:
+def _wrong_window(tables: LineageColumns, sided: Bools) -> Bools:
     events, outputs, claims = tables.events, tables.outputs, tables.claims
     resource = of_event(events.resource, claims.event)
     same = sided & (resource == outputs.resource[claims.output])
@@ -115,7 +115,7 @@ def _wrong_window(tables: Lineage, sided: Bools) -> Bools:
     return one & ~any_claim(tables, ~same) & elsewhere
 
 
-def _wrong_pair(tables: Lineage, sided: Bools, right: Bools) -> Bools:
+def _wrong_pair(tables: LineageColumns, sided: Bools, right: Bools) -> Bools:
     events, outputs, claims = tables.events, tables.outputs, tables.claims
     wrong = np.zeros(len(outputs.group), np.bool_)
     if not claims.post.any():
@@ -128,7 +128,7 @@ def _wrong_pair(tables: Lineage, sided: Bools, right: Bools) -> Bools:
     return wrong
 
 
-def _repeats(tables: Lineage) -> tuple[Bools, Bools, Ints]:
+def _repeats(tables: LineageColumns) -> tuple[Bools, Bools, Ints]:
     """Of every claim: twice in its output; in an earlier one of the (resource, window); in which first."""
     outputs, claims = tables.outputs, tables.claims
     twice, again = (np.zeros(len(claims.id), np.bool_) for _ in range(2))
@@ -154,7 +154,7 @@ def _repeats(tables: Lineage) -> tuple[Bools, Bools, Ints]:
     return twice, again, first
 
 
-def _split(tables: Lineage, part: Bools) -> Bools:
+def _split(tables: LineageColumns, part: Bools) -> Bools:
     """Of every event whether its place has several outputs, and none of them has all events."""
     outputs, claims, events = tables.outputs, tables.claims, tables.events
     places, place, rows = np.unique(outputs.group, return_inverse=True, return_counts=True)

@@ -12,7 +12,7 @@ from snapline.validate.causes import OF_A_LATE_EVENT, OF_A_WINDOW, Cause
 from snapline.validate.columns import Bools, Ints
 from snapline.validate.facts import CAUSES, FINE, NUMBER, Facts, of_event
 from snapline.validate.judged import Witness
-from snapline.validate.lineage import NOBODY, Lineage
+from snapline.validate.lineage import NOBODY, LineageColumns
 
 _MISPLACED: Final = (Cause.WRONG_WINDOW, Cause.WRONG_PAIR, Cause.MISPLACED)
 
@@ -35,7 +35,7 @@ class Findings:
     def __len__(self) -> int:
         return len(self.case)
 
-    def witness(self, row: int, tables: Lineage) -> Witness:
+    def witness(self, row: int, tables: LineageColumns) -> Witness:
         """A finding in the words of a judgement."""
         cause = CAUSES[self.cause[row]]
         placed = bool(self.placed[row])
@@ -54,7 +54,7 @@ class Findings:
         return np.lexsort((*keys, self.cause, self.case))
 
 
-def findings(tables: Lineage, known: Facts) -> Findings:
+def findings(tables: LineageColumns, known: Facts) -> Findings:
     """All that is wrong."""
     makers = (of_outputs, of_split, of_late, of_lost)
     parts = [make(tables, known) for make in makers]
@@ -63,7 +63,7 @@ def findings(tables: Lineage, known: Facts) -> Findings:
     )
 
 
-def of_outputs(tables: Lineage, known: Facts) -> Findings:
+def of_outputs(tables: LineageColumns, known: Facts) -> Findings:
     """One finding for each output that has a cause."""
     outputs, claims = tables.outputs, tables.claims
     rows = np.flatnonzero(known.cause != FINE)
@@ -95,7 +95,7 @@ def of_outputs(tables: Lineage, known: Facts) -> Findings:
     )
 
 
-def of_split(tables: Lineage, known: Facts) -> Findings:
+def of_split(tables: LineageColumns, known: Facts) -> Findings:
     """One finding for each (resource, window) whose events lie in several outputs, but not all in one."""
     outputs, claims = tables.outputs, tables.claims
     some = np.flatnonzero(known.right & of_event(known.split, claims.event))
@@ -128,7 +128,7 @@ def of_split(tables: Lineage, known: Facts) -> Findings:
     )
 
 
-def of_late(tables: Lineage, known: Facts) -> Findings:
+def of_late(tables: LineageColumns, known: Facts) -> Findings:
     """One finding for each late event that is also elsewhere, twice, or in time; and for each invented."""
     events, late = tables.events, tables.late
     order = np.lexsort((late.position, late.event))
@@ -171,7 +171,7 @@ def of_late(tables: Lineage, known: Facts) -> Findings:
     )
 
 
-def _right_positions(tables: Lineage, known: Facts, event: Ints) -> Ints:
+def _right_positions(tables: LineageColumns, known: Facts, event: Ints) -> Ints:
     """The lowest position of an output in which each of these events occurs rightly."""
     claims = tables.claims
     lowest = np.full(len(tables.events.id), np.iinfo(np.int64).max)
@@ -181,7 +181,7 @@ def _right_positions(tables: Lineage, known: Facts, event: Ints) -> Ints:
     return lowest[event]
 
 
-def of_lost(tables: Lineage, known: Facts) -> Findings:
+def of_lost(tables: LineageColumns, known: Facts) -> Findings:
     """One finding for each (resource, window) of which an event occurs nowhere."""
     events, outputs = tables.events, tables.outputs
     lost = np.flatnonzero((known.occurs == 0) & (known.late == 0))

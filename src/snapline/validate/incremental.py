@@ -43,8 +43,8 @@ from snapline.validate.columns import Bools, Ints, as_inputs, as_late, as_output
 from snapline.validate.facts import FINE, NUMBER, Facts, any_claim, facts, of_event
 from snapline.validate.findings import findings
 from snapline.validate.judged import Judged
-from snapline.validate.lineage import NOBODY, Lineage, lineage
-from snapline.validate.scope import Scope, take, within
+from snapline.validate.lineage import NOBODY, LineageColumns, lineage
+from snapline.validate.scope import JudgedRows, take, within
 
 BYTES_PER_EVENT: Final = (
     5 * 8 + 2 + 8
@@ -149,7 +149,7 @@ class Incremental:
         step = self._enter(
             replace(tables, late=replace(tables.late, event=of_row)),
             facts(tables),
-            Scope(~open_event & ~events["done"], ~open_output & ~outputs["done"], ~open_late),
+            JudgedRows(~open_event & ~events["done"], ~open_output & ~outputs["done"], ~open_late),
             outputs["after"],
         )
         wanted = np.zeros(len(events), np.bool_)  # by an output that is still open
@@ -160,7 +160,9 @@ class Incremental:
         self._late.keep(open_late, ~open_late, closed)
         return step
 
-    def _enter(self, tables: Lineage, known: Facts, scope: Scope, after: Bools) -> Judged:
+    def _enter(
+        self, tables: LineageColumns, known: Facts, scope: JudgedRows, after: Bools
+    ) -> Judged:
         """Account for the rows in scope; `after`: outputs that came when their window was closed."""
         occurs, events = known.occurs + known.late, scope.events
         lost = events & (occurs == 0)
@@ -189,7 +191,9 @@ class Incremental:
     def _note_lost(self, windows: Ints) -> None:
         self._lossy.update(windows[: max(0, _LOSSY_MAX - len(self._lossy))].tolist())
 
-    def _without_memory(self, tables: Lineage, known: Facts, after: Bools) -> tuple[Facts, int]:
+    def _without_memory(
+        self, tables: LineageColumns, known: Facts, after: Bools
+    ) -> tuple[Facts, int]:
         """What to say of outputs that came after their windows were closed; and of how many, nothing."""
         claims = tables.claims
         unknown = any_claim(tables, claims.event == NOBODY)

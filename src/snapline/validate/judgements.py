@@ -9,12 +9,12 @@ from snapline.validate.causes import Cause
 from snapline.validate.facts import FINE, Facts
 from snapline.validate.findings import findings, starts_of
 from snapline.validate.judged import Judged, Witness
-from snapline.validate.lineage import Lineage
-from snapline.validate.scope import Scope, everything, unjudged, until, within
+from snapline.validate.lineage import LineageColumns
+from snapline.validate.scope import JudgedRows, everything, unjudged, until, within
 
 
 def judgements(
-    tables: Lineage,
+    tables: LineageColumns,
     known: Facts,
     size_ms: Millis,
     *,
@@ -41,7 +41,7 @@ def judgements(
     ]
 
 
-def _sums(tables: Lineage, known: Facts, scope: Scope) -> Sequence[tuple[int, ...]]:
+def _sums(tables: LineageColumns, known: Facts, scope: JudgedRows) -> Sequence[tuple[int, ...]]:
     """The numbers of each case, in the order in which a judgement has them."""
     case, inside, occurs = tables.events.case, scope.events, known.occurs + known.late
     columns = [case[inside], tables.outputs.case[scope.outputs], tables.late.case[scope.late]]

@@ -24,7 +24,7 @@ _NUMBERS_MAX: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class EventColumns:
     """The inputs."""
 
     case: Ints
@@ -38,7 +38,7 @@ class Events:
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs:
+class OutputColumns:
     """What came out, without its lists."""
 
     case: Ints
@@ -60,7 +60,7 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateColumns:
     """What is in the late output."""
 
     case: Ints
@@ -70,13 +70,13 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
-class Lineage:
+class LineageColumns:
     """All that is to be judged."""
 
-    events: Events
-    outputs: Outputs
+    events: EventColumns
+    outputs: OutputColumns
     claims: Claims
-    late: Late
+    late: LateColumns
     cases: Ints  # the cases that exist; a column `case` above has their ranks
     words: Sequence[str] | None  # the resources behind their numbers, if they are strings
 
@@ -93,7 +93,7 @@ def lineage(
     *,
     lateness_ms: Millis = 0,
     cases: bool = False,
-) -> Lineage:
+) -> LineageColumns:
     """Read the three tables. Raises UsageError if their columns are not what they should be.
 
     `lateness_ms`: a window is closed so long after its end.
@@ -118,11 +118,13 @@ def lineage(
     event = _find(key[: len(ids)], key[len(ids) :], ids)
     group, output_group = group[: len(ids)], group[len(ids) :]
     watermark, timely = _watermarks(inputs, window + size_ms + lateness_ms)
-    return Lineage(
-        Events(of_event, ids, resource, window, inputs["post"], group, watermark, timely),
-        Outputs(of_output, claimed, outputs["window"], outputs["position"], honest, output_group),
+    return LineageColumns(
+        EventColumns(of_event, ids, resource, window, inputs["post"], group, watermark, timely),
+        OutputColumns(
+            of_output, claimed, outputs["window"], outputs["position"], honest, output_group
+        ),
         Claims(row, claim, post, event[: len(row)]),
-        Late(of_late, late["id"], late["position"], event[len(row) :]),
+        LateColumns(of_late, late["id"], late["position"], event[len(row) :]),
         known,
         words,
     )

@@ -13,11 +13,11 @@ from snapline.ids import Millis
 from snapline.validate.columns import Bools, Ints
 from snapline.validate.facts import FINE, Facts, of_event
 from snapline.validate.judged import Unjudged
-from snapline.validate.lineage import NOBODY, Late, Lineage
+from snapline.validate.lineage import NOBODY, LateColumns, LineageColumns
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class JudgedRows:
     """Of every row of the three tables whether it is judged."""
 
     events: Bools
@@ -25,21 +25,21 @@ class Scope:
     late: Bools
 
 
-def everything(tables: Lineage) -> Scope:
+def everything(tables: LineageColumns) -> JudgedRows:
     """All rows are judged."""
     sizes = (tables.events.id, tables.outputs.group, tables.late.id)
-    return Scope(*(np.ones(len(column), np.bool_) for column in sizes))
+    return JudgedRows(*(np.ones(len(column), np.bool_) for column in sizes))
 
 
-def until(tables: Lineage, size_ms: Millis, until_ms: Millis) -> Scope:
+def until(tables: LineageColumns, size_ms: Millis, until_ms: Millis) -> JudgedRows:
     """Windows that end then or before; of the late output all rows but those of other windows' events."""
     events = tables.events.window <= until_ms - size_ms
     of_row = tables.late.event
     late = (of_row == NOBODY) | of_event(events, of_row)
-    return Scope(events, tables.outputs.window <= until_ms - size_ms, late)
+    return JudgedRows(events, tables.outputs.window <= until_ms - size_ms, late)
 
 
-def within(tables: Lineage, known: Facts, scope: Scope) -> tuple[Lineage, Facts]:
+def within(tables: LineageColumns, known: Facts, scope: JudgedRows) -> tuple[LineageColumns, Facts]:
     """Tables and facts in which nothing is wrong with what is not judged."""
     known = replace(
         known,
@@ -51,12 +51,12 @@ def within(tables: Lineage, known: Facts, scope: Scope) -> tuple[Lineage, Facts]
     return replace(tables, late=take(tables.late, tables.late.event, scope.late)), known
 
 
-def take(late: Late, event: Ints, rows: Bools) -> Late:
+def take(late: LateColumns, event: Ints, rows: Bools) -> LateColumns:
     """Some rows of the late output, with the events that they name."""
-    return Late(late.case[rows], late.id[rows], late.position[rows], event[rows])
+    return LateColumns(late.case[rows], late.id[rows], late.position[rows], event[rows])
 
 
-def unjudged(tables: Lineage, scope: Scope) -> list[Unjudged]:
+def unjudged(tables: LineageColumns, scope: JudgedRows) -> list[Unjudged]:
     """What is left out of each case."""
     rest = ~scope.events
     case, window = tables.events.case[rest], tables.events.window[rest]

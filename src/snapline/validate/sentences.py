@@ -23,7 +23,7 @@ _DATES_MS: Final = range(100_000_000_000, 250_000_000_000_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class WitnessEvent:
     """The input behind a witness, as far as it is known."""
 
     id: int | str
@@ -48,7 +48,7 @@ class TimedFault(NamedTuple):
         return self.start_ms if self.end_ms is None else self.end_ms
 
 
-def event_of(inputs: Batch, id: int | str | None) -> Event | None:
+def event_of(inputs: Batch, id: int | str | None) -> WitnessEvent | None:
     """The event with this id, if there is one."""
     rows = np.flatnonzero(inputs["id"] == id) if isinstance(id, int) else np.zeros(0, np.int64)
     if not len(rows):
@@ -57,14 +57,14 @@ def event_of(inputs: Batch, id: int | str | None) -> Event | None:
     known = dict(zip(inputs.columns, values, strict=True))
     names = ("post", "partition", "offset", "arrival")
     optional = {name: known[name] for name in names if name in known}
-    return Event(known["id"], known["time"], known["resource"], **optional)
+    return WitnessEvent(known["id"], known["time"], known["resource"], **optional)
 
 
 def sentence(
     witness: Witness,
     size_ms: Millis,
     *,
-    event: Event | None = None,
+    event: WitnessEvent | None = None,
     label: Callable[[int], str] | None = None,
     position: Callable[[int], str] = str,
     fault: str | None = None,
@@ -82,7 +82,7 @@ class _Words:
 
     witness: Witness
     size_ms: Millis
-    event: Event | None
+    event: WitnessEvent | None
     label: Callable[[int], str] | None
     position: Callable[[int], str]
 
@@ -223,7 +223,7 @@ def life_of(
     size_ms: Millis,
     *,
     lateness_ms: Millis = 0,
-    event: Event | None = None,
+    event: WitnessEvent | None = None,
     written_ms: Millis | None = None,
 ) -> tuple[Millis, Millis]:
     """From when to when a fault may have had to do with this, in the time of the run.

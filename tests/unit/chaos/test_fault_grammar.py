@@ -12,6 +12,7 @@ from snapline.chaos.faults import (
     FORMS,
     KINDS,
     At,
+    BeforeEffect,
     Cut,
     Damage,
     DamageRecord,
@@ -27,7 +28,6 @@ from snapline.chaos.faults import (
     Pause,
     PauseCoordinator,
     PauseDriver,
-    Step,
     StoreFailing,
     StoreOutage,
     StoreSlow,
@@ -43,7 +43,7 @@ from snapline.errors import FaultSyntaxError
 MEANINGS = {
     "kill slot=1 at=800ms": Kill((1,), At(800)),
     "kill slot=0,2 at=1s": Kill((0, 2), At(1_000)),
-    "kill slot=1 step=137": Kill((1,), Step(137)),
+    "kill slot=1 step=137": Kill((1,), BeforeEffect(137)),
     "kill slot=1 on=recovery": Kill((1,), During("recovery")),
     "kill slot=1 on=round": Kill((1,), During("round")),
     "kill executor=1 at=1s": KillExecutor(1, 1_000),
@@ -78,7 +78,7 @@ FAULT = st.one_of(
     st.builds(
         Kill, SLOTS, st.builds(At, TIME) | st.sampled_from(["recovery", "round"]).map(During)
     ),
-    st.builds(Kill, SLOT.map(lambda slot: (slot,)), st.builds(Step, st.integers(1, 9_999))),
+    st.builds(Kill, SLOT.map(lambda slot: (slot,)), st.builds(BeforeEffect, st.integers(1, 9_999))),
     st.builds(Pause, SLOT, TIME, SPAN),
     st.builds(Cut, SLOT, st.none() | st.integers(21, 30), TIME, st.just(0) | SPAN),
     st.builds(cut, SLOTS, st.sampled_from([(None,), (21,), (None, 22), (23, 21)]), TIME, SPAN),

@@ -9,6 +9,7 @@ import pytest
 from snapline.chaos.faults import (
     KINDS,
     At,
+    BeforeEffect,
     Cut,
     DamageRecord,
     During,
@@ -16,7 +17,6 @@ from snapline.chaos.faults import (
     LaunchFailing,
     LaunchSlow,
     Partition,
-    Step,
     check,
     describe,
     parse,
@@ -82,7 +82,7 @@ def test_all_kinds_and_all_sorts_of_kills_are_drawn_and_most_are_kills():
     assert kinds["kill"] > len(faults) / 2
     assert kinds["damage"] + kinds["damage-record"] < len(faults) / 20  # it may end a run
     kills = [fault for fault in faults if isinstance(fault, Kill)]
-    assert {type(kill.when) for kill in kills} == {At, Step, During}
+    assert {type(kill.when) for kill in kills} == {At, BeforeEffect, During}
     assert {kill.when.what for kill in kills if isinstance(kill.when, During)} == {
         "recovery",
         "round",
@@ -121,7 +121,7 @@ def test_steps_lie_within_the_run():
         f.when.n
         for p in plans(steps=50)
         for f in p
-        if isinstance(f, Kill) and isinstance(f.when, Step)
+        if isinstance(f, Kill) and isinstance(f.when, BeforeEffect)
     ]
     assert (min(steps), max(steps)) == (1, 50)
 

@@ -13,7 +13,7 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
-from snapline.judge.tables import Tables
+from snapline.judge.tables import SystemTables
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.program import find_program
@@ -213,7 +213,7 @@ def of_system(tmp_path):
     def make(flow, rows, inputs=None, late=None, sink="counts", **result):
         spec = spec_of(flow, protocol="", system="structured-streaming")
         directory = RunDirectory.create(tmp_path / "runs", "x", "s", asdict(spec))
-        Tables(inputs, {sink: rows}, late).save(directory.path)
+        SystemTables(inputs, {sink: rows}, late).save(directory.path)
         directory.write("result.json", {**RESULT, "rows": {sink: len(rows)}, **result})
         return directory
 

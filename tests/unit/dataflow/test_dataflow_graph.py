@@ -11,8 +11,8 @@ from snapline.dataflow.graph import (
     ByKey,
     Dataflow,
     Edge,
-    Forward,
     Node,
+    OneToOne,
     OperatorContext,
     deploy,
 )
@@ -75,7 +75,7 @@ def test_the_route_is_what_stands_before_the_operator():
         ["in/1>out/1"],
     ]
     routings = [route.routing for route in deployment.plans["in/1"].routes]
-    assert routings == [Forward(), ByKey(("id",)), Broadcast(), Forward()]
+    assert routings == [OneToOne(), ByKey(("id",)), Broadcast(), OneToOne()]
 
 
 def test_a_loop_feeds_a_port_of_its_own_and_carries_no_time():
@@ -176,8 +176,8 @@ def test_tasks_stand_in_topological_order_without_feedback():
     for name in ("out", "b", "a", "in"):
         graph.add(Node(name, Operator, ingress=Records() if name == "in" else None))
     for source, target in (("in", "a"), ("a", "b"), ("b", "out")):
-        graph.connect(Edge(source, target, Forward()))
-    graph.connect(Edge("b", "a", Forward(), port="back", feedback=True))
+        graph.connect(Edge(source, target, OneToOne()))
+    graph.connect(Edge("b", "a", OneToOne(), port="back", feedback=True))
     assert graph.order() == ("in", "a", "b", "out")
 
 
@@ -218,7 +218,7 @@ def test_a_cycle_must_be_declared():
     for name in ("a", "b"):
         graph.add(Node(name, Operator, is_sink=True))
     for source, target in (("in", "a"), ("a", "b"), ("b", "a")):
-        graph.connect(Edge(source, target, Forward()))
+        graph.connect(Edge(source, target, OneToOne()))
     with pytest.raises(GraphError, match="cycle through a, b"):
         graph.validate()
 
@@ -227,7 +227,7 @@ def test_a_task_that_is_no_source_needs_a_regular_input():
     graph = Graph("g")
     graph.add(Node("in", Operator, ingress=Records()))
     graph.add(Node("a", Operator, is_sink=True))
-    graph.connect(Edge("a", "a", Forward(), feedback=True))
+    graph.connect(Edge("a", "a", OneToOne(), feedback=True))
     with pytest.raises(GraphError, match="'a' has no regular input"):
         graph.validate()
 
@@ -235,7 +235,7 @@ def test_a_task_that_is_no_source_needs_a_regular_input():
 def test_a_source_takes_no_input():
     graph = Graph("g")
     graph.add(Node("in", Operator, ingress=Records(), is_sink=True))
-    graph.connect(Edge("in", "in", Forward(), feedback=True))
+    graph.connect(Edge("in", "in", OneToOne(), feedback=True))
     with pytest.raises(GraphError, match="is a source"):
         graph.validate()
 
@@ -254,7 +254,7 @@ def test_an_edge_joins_operators_that_exist():
     graph = Graph("g")
     graph.add(Node("in", Operator, ingress=Records()))
     with pytest.raises(GraphError, match="names 'nobody'"):
-        graph.connect(Edge("in", "nobody", Forward()))
+        graph.connect(Edge("in", "nobody", OneToOne()))
 
 
 def test_keys_must_be_columns_where_the_columns_are_known():

@@ -13,7 +13,7 @@ from snapline.core.topology import Channel
 from snapline.dataflow.partition import (
     Broadcast,
     ByKey,
-    Forward,
+    OneToOne,
     Route,
     Routing,
     split,
@@ -53,7 +53,7 @@ def test_large_batches_keep_their_order_too(tasks):
 
 def test_a_batch_for_one_task_is_not_copied():
     batch = Batch.of(key=[4, 4, 4])
-    for target in (route(ByKey(("key",)), 3), route(ByKey(("key",)), 1), route(Forward(), 1)):
+    for target in (route(ByKey(("key",)), 3), route(ByKey(("key",)), 1), route(OneToOne(), 1)):
         ((_, part),) = split(target, batch)
         assert part is batch
 
@@ -65,7 +65,7 @@ def test_broadcast_gives_the_batch_to_every_task():
     assert all(part is batch for _, part in parts)
 
 
-@pytest.mark.parametrize("routing", [Forward(), Broadcast(), ByKey(("key",))])
+@pytest.mark.parametrize("routing", [OneToOne(), Broadcast(), ByKey(("key",))])
 def test_nothing_is_sent_of_nothing(routing):
     assert not split(route(routing, 2), Batch.of(key=[]))
 

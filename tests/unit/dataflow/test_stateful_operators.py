@@ -21,7 +21,7 @@ from operator_models import (
 )
 
 from snapline.batch import Batch, Words
-from snapline.dataflow.operators.aggregate import Plan, WindowAggregate
+from snapline.dataflow.operators.aggregate import AggregatePlan, WindowAggregate
 from snapline.dataflow.operators.fold import Count, Fold
 from snapline.dataflow.operators.join import Join, WindowJoin
 from snapline.dataflow.operators.window import Tumbling
@@ -104,7 +104,7 @@ def test_a_window_emits_its_aggregates_once_when_it_closes(kind, lateness):
         "most": ("max", "price"),
         "prices": ("collect", "price"),
     }
-    plan = Plan.of(("key",), shape, aggregates)
+    plan = AggregatePlan.of(("key",), shape, aggregates)
 
     @given(stories({"in": records(KEYS[kind])}))
     def holds(story):
@@ -143,7 +143,7 @@ def test_a_windowed_join_pairs_within_windows_that_are_open(story):
 
 def test_sums_of_narrow_integers_and_flags_do_not_overflow():
     shape = Tumbling(10)
-    plan = Plan.of(("key",), shape, {"total": ("sum", "small"), "hits": ("sum", "flag")})
+    plan = AggregatePlan.of(("key",), shape, {"total": ("sum", "small"), "hits": ("sum", "flag")})
     operator = WindowAggregate(plan, shape)
     columns = {"small": np.full(300, 100, np.int8), "flag": np.ones(300, np.bool_)}
     keys, times = np.zeros(300, np.int64), np.zeros(300, np.int64)
@@ -154,7 +154,7 @@ def test_sums_of_narrow_integers_and_flags_do_not_overflow():
 
 def test_the_least_of_infinities_is_infinite():
     shape = Tumbling(10)
-    operator = WindowAggregate(Plan.of(("key",), shape, {"least": ("min", "x")}), shape)
+    operator = WindowAggregate(AggregatePlan.of(("key",), shape, {"least": ("min", "x")}), shape)
     operator.process("in", Batch.of(key=[1], time=[0], x=[float("inf")]))
     ((_, closed),) = operator.on_watermark(10)
     assert closed["least"].tolist() == [float("inf")]
@@ -209,7 +209,9 @@ def test_a_delta_of_a_join_is_its_new_rows_without_a_copy():
     "operator",
     [
         WindowCount(("id",), Tumbling(10)),
-        WindowAggregate(Plan.of(("id",), Tumbling(10), {"ids": ("collect", "id")}), Tumbling(10)),
+        WindowAggregate(
+            AggregatePlan.of(("id",), Tumbling(10), {"ids": ("collect", "id")}), Tumbling(10)
+        ),
         WindowJoin(("id",), ("id",), Tumbling(10)),
     ],
     ids=lambda operator: type(operator).__name__,

@@ -11,7 +11,7 @@ from operator_models import WindowModel, check, pick, plain, stories
 
 from snapline.batch import Batch, Words
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.operators.aggregate import Plan, WindowAggregate
+from snapline.dataflow.operators.aggregate import AggregatePlan, WindowAggregate
 from snapline.dataflow.operators.cogroup import Pairing, Side, WindowCogroup
 from snapline.dataflow.operators.window import Tumbling
 from snapline.errors import GraphError, UsageError
@@ -119,13 +119,13 @@ LISTED = st.fixed_dictionaries({"page": KEYS["int"], "time": TIMES, "tags": LIST
 
 @given(stories({"in": LISTED}))
 def test_lists_are_collected_one_behind_the_other(story):
-    plan = Plan.of(("page",), Tumbling(10), {"all": ("collect", "tags")})
+    plan = AggregatePlan.of(("page",), Tumbling(10), {"all": ("collect", "tags")})
     check(partial(WindowAggregate, plan, Tumbling(10)), ListModel(), story, with_lists)
 
 
 def test_text_cannot_be_collected():
     for texts in (["a", "b"], Words(np.array([0, 1], np.int32), ("a", "b"))):
-        plan = Plan.of(("page",), Tumbling(10), {"all": ("collect", "text")})
+        plan = AggregatePlan.of(("page",), Tumbling(10), {"all": ("collect", "text")})
         aggregate = WindowAggregate(plan, Tumbling(10))
         aggregate.process("in", Batch.of(page=[1, 1], time=[3, 4], text=texts))
         with pytest.raises(UsageError, match="only numbers and lists of them can be collected"):

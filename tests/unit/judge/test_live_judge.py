@@ -12,7 +12,7 @@ from snapline.ids import TaskId
 from snapline.judge.following import Following
 from snapline.judge.live import PATIENCE_INTERVALS, LiveJudge, live_judge
 from snapline.judge.reader import read_sinks
-from snapline.judge.run_directory import Ending, Question, judge
+from snapline.judge.run_directory import Question, RunEnding, judge
 from snapline.rundir.output_rows import public_view
 from snapline.validate.causes import Cause
 from snapline.validate.incremental import Incremental
@@ -41,7 +41,7 @@ def judge_of(run) -> LiveJudge:
 
 
 def whole(run):
-    return judge(run.directory, Question(allow_vacuous=True), ending=Ending())
+    return judge(run.directory, Question(allow_vacuous=True), ending=RunEnding())
 
 
 def assert_ends_like_the_whole(run, judge, **end):

@@ -9,7 +9,7 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
-from snapline.judge.run_directory import Ending, Question, judge
+from snapline.judge.run_directory import Question, RunEnding, judge
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.program import find_program
@@ -46,7 +46,7 @@ def judged(tmp_path):
         for at_ms, what, detail in happened:
             journal.add(Happened(at_ms * 1000, COORDINATOR, Epoch(1), what, detail))
         journal.close()
-        return judge(directory, question, ending=Ending())
+        return judge(directory, question, ending=RunEnding())
 
     return make
 
@@ -140,10 +140,10 @@ def test_without_a_journal_nobody_knows_whether_a_fault_struck(judged, tmp_path)
     directory = RunDirectory.open(tmp_path, "last")
     path = directory.path / "journal" / "driver-1.jsonl"
     path.write_text(path.read_text().replace('"killed"', '"kil\x00ed"').replace("{", "[", 3))
-    judgement = judge(directory, ending=Ending())
+    judgement = judge(directory, ending=RunEnding())
     assert answer(judgement) == "unknown"
     path.unlink()
-    assert "no journal of a driver" in judge(directory, ending=Ending()).verdict.because
+    assert "no journal of a driver" in judge(directory, ending=RunEnding()).verdict.because
 
 
 @pytest.mark.parametrize(("promise", "kept"), [("exactly-once", "no"), ("at-most-once", "unknown")])
@@ -154,6 +154,6 @@ def test_a_broken_chain_breaks_exactly_once_and_leaves_the_rest_open(
     directory = RunDirectory.open(tmp_path, "last")
     manifests = directory.path / "output" / "manifests"
     (manifests / "2.obj").write_bytes((manifests / "1.obj").read_bytes())
-    judgement = judge(directory, Question(Guarantee(promise)), ending=Ending())
+    judgement = judge(directory, Question(Guarantee(promise)), ending=RunEnding())
     assert answer(judgement) == kept
     assert "in the place of manifest 2 lies number 1" in judgement.verdict.because

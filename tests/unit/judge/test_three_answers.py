@@ -4,14 +4,14 @@ import pytest
 
 from snapline.core.policy import Guarantee
 from snapline.judge.verdict import UNKNOWN, Verdict, verdict_of
-from snapline.workload.oracles.verdict import Findings
+from snapline.workload.oracles.verdict import Problems
 
 MOST, LEAST, EXACTLY = "at-most-once", "at-least-once", "exactly-once"
 
 
 def oracle(*, lack=False, excess=False, wrong=False):
     def judged(level):
-        findings = Findings(level)
+        findings = Problems(level)
         if lack:
             findings.lack("missing", "record 1", "it is not there")
         if excess:

@@ -12,7 +12,7 @@ from snapline.core.events import (
 from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.ids import TaskId
 from snapline.journal.entry import COORDINATOR, Built, Handled
-from snapline.metrics.checkpoints import Account
+from snapline.metrics.checkpoints import CheckpointAccount
 
 A, B = TaskId("a/0"), TaskId("b/0")
 MS = 1000
@@ -26,7 +26,7 @@ class Coordinator:
     """Writes down what a coordinator would have, and keeps the account."""
 
     def __init__(self) -> None:
-        self.account = Account()
+        self.account = CheckpointAccount()
         self.ms = 0
 
     def handled(self, ms, event, *effects):

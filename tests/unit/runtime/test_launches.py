@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from snapline.runtime.driver.launches import Launches
-from snapline.runtime.driver.restart import Failure, RestartPolicy, RestartStrategy
+from snapline.runtime.driver.restart import ProcessFailure, RestartPolicy, RestartStrategy
 from snapline.runtime.driver.roster import Roster, Timeouts
 
 
@@ -113,7 +113,7 @@ def test_a_launch_that_fails_is_tried_again():
     staff.run()
     staff.launcher.refusals = 3
     staff.roster.wanted.append((0, 2))
-    staff.launches.failed(Failure("job-0", "killed", 0.0))
+    staff.launches.failed(ProcessFailure("job-0", "killed", 0.0))
     staff.clock.pass_until(5)
     assert staff.launcher.launched == ["job-0", "job-1", "job-2"]
     assert staff.told == ["a process could not be launched: OSError: no more processes"] * 3
@@ -125,7 +125,7 @@ def test_who_does_not_register_in_time_is_cancelled_and_replaced_and_welcome_if_
     staff.clock.pass_until(100)
     staff.roster.members.popitem()
     staff.roster.wanted.append((0, 2))
-    staff.launches.failed(Failure("job-0", "killed", 0.0))
+    staff.launches.failed(ProcessFailure("job-0", "killed", 0.0))
     staff.clock.pass_until(159)
     assert (staff.launcher.launched[2:], staff.launcher.cancelled) == (["job-2"], [])
     staff.clock.pass_until(161)
@@ -148,7 +148,7 @@ def test_a_slot_that_is_missing_a_minute_after_the_start_ends_nothing():
     staff.run()
     staff.clock.pass_until(55)
     staff.roster.wanted.append((0, 2))
-    staff.launches.failed(Failure("job-0", "killed", 0.0))
+    staff.launches.failed(ProcessFailure("job-0", "killed", 0.0))
     staff.clock.pass_until(110)
     assert staff.ended is None
 
@@ -196,7 +196,7 @@ def test_why_a_registered_process_died_is_learned_from_who_launched_it():
     staff = Staff(failures=2)
     staff.run()
     staff.roster.wanted.append((0, 2))
-    staff.launches.failed(Failure("job-0", "its connection broke", 0.0))
+    staff.launches.failed(ProcessFailure("job-0", "its connection broke", 0.0))
     staff.launches.ended("job-0", "killed by signal 9")
     staff.clock.pass_until(1)
     staff.launches.ended("job-2", "another reason")

@@ -9,8 +9,8 @@ from transport_pairs import SECRET, Recorder, net, number_of, numbered
 from snapline.errors import UsageError
 from snapline.net.framing import WORD, packet
 from snapline.net.handshake import Dialer
-from snapline.net.listener import is_here
-from snapline.net.transport import Listener, Loop, dial
+from snapline.net.listener import Listener, dial, is_here
+from snapline.net.loop import EventLoop
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_crowd_of_silent_strangers_makes_room_for_those_who_know_the_secret():
 
 
 def test_a_dialer_is_told_when_nobody_listens():
-    loop, lonely = Loop(), Recorder()
+    loop, lonely = EventLoop(), Recorder()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # a port on which nobody listens
         connection = dial(loop, taken.getsockname(), SECRET, lonely)
@@ -149,7 +149,7 @@ def test_a_dialer_is_told_when_nobody_listens():
 
 @pytest.mark.parametrize("address", [("no.such.host.invalid", 80), ("127.0.0.1", 99_999)])
 def test_a_dialer_is_told_when_there_is_no_such_address(address):
-    loop, lonely = Loop(), Recorder()
+    loop, lonely = EventLoop(), Recorder()
     dial(loop, address, SECRET, lonely)
     assert lonely.losses == []
     while not lonely.losses:
@@ -159,7 +159,7 @@ def test_a_dialer_is_told_when_there_is_no_such_address(address):
 
 
 def test_a_dialer_gives_up_on_an_acceptor_that_never_speaks():
-    loop, lonely = Loop(), Recorder()
+    loop, lonely = EventLoop(), Recorder()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         dial(loop, silent.getsockname(), SECRET, lonely, limit_s=0.05)
         while not lonely.losses:
@@ -169,7 +169,7 @@ def test_a_dialer_gives_up_on_an_acceptor_that_never_speaks():
 
 
 def test_a_dialer_does_not_take_another_server_for_ours():
-    loop, lonely = Loop(), Recorder()
+    loop, lonely = EventLoop(), Recorder()
     with socket.create_server(("127.0.0.1", 0)) as server:
         connection = dial(loop, server.getsockname(), SECRET, lonely)
         loop.poll(0.01)

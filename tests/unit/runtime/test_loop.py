@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from snapline.net.loop import Loop
+from snapline.net.loop import EventLoop
 
 
 @pytest.fixture
 def loop():
-    made = Loop()
+    made = EventLoop()
     yield made
     made.close()
 
@@ -128,6 +128,6 @@ def test_what_stands_behind_an_action_that_raises_is_done_at_the_next_poll(loop)
 
 
 def test_posting_to_a_closed_loop_is_no_error():
-    loop = Loop()
+    loop = EventLoop()
     loop.close()
     loop.post(lambda: None)

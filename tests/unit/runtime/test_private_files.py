@@ -14,7 +14,7 @@ from snapline.engine.job import Job, Settings
 from snapline.errors import UsageError
 from snapline.ids import ChannelId, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
-from snapline.judge.tables import Tables
+from snapline.judge.tables import SystemTables
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
@@ -62,7 +62,7 @@ def written(runs, **options):
     journal.add(Happened(0, COORDINATOR, 1, "finished", {}))
     journal.close()
     directory.write("result.json", {})
-    Tables(ROWS, {"out": ROWS}, None).save(directory.path)
+    SystemTables(ROWS, {"out": ROWS}, None).save(directory.path)
     FileInput(directory.path / "system", ("bids",)).give("bids", ROWS)
     write_ingress(directory.path / "stored", [[ROWS]])
     program = Group(["sh", "-c", f"echo said; : > {directory.path}/by-it"], directory.path / "log")

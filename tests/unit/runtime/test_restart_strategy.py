@@ -3,7 +3,7 @@
 import pytest
 
 from snapline.errors import OperatorFailed
-from snapline.runtime.driver.restart import Failure, GivenUp, RestartPolicy, RestartStrategy
+from snapline.runtime.driver.restart import GivenUp, ProcessFailure, RestartPolicy, RestartStrategy
 
 KILLED = "killed by signal 9"
 
@@ -18,7 +18,7 @@ class Script:
     def fails(self, now_s, reason=KILLED, started_s=None, **more):
         """The newest process fails, unless another is meant; how long until the next, or the end."""
         started_s = self.started_s if started_s is None else started_s
-        answer = self.strategy.failed(now_s, Failure("tag", reason, started_s, **more))
+        answer = self.strategy.failed(now_s, ProcessFailure("tag", reason, started_s, **more))
         if isinstance(answer, GivenUp):
             return answer
         self.started_s = answer

@@ -20,7 +20,7 @@ from snapline.storage.files.ingress import FileIngress, write_ingress
 from snapline.storage.memory import ListIngress
 from snapline.storage.parquet.ingress import ParquetIngress, write_part
 from snapline.workload.common.base import Params
-from snapline.workload.common.generated import GeneratedFeed, Recorded
+from snapline.workload.common.generated import GeneratedFeed, StoredAsGenerated
 from snapline.workload.nexmark.model import bids
 from written_ledger import Coordinator
 
@@ -80,8 +80,8 @@ def test_a_stored_log_is_known_by_the_checksums_of_its_blocks(tmp_path):
     one, same, other = (FileIngress(tmp_path / name) for name in ("a", "same", "b"))
     assert identity_of(one) == identity_of(same) != identity_of(other)
     made = bids(Params(1, 2, 8))
-    assert identity_of(Recorded(one, made)) == identity_of(Recorded(same, made))
-    assert identity_of(Recorded(one, made)) != identity_of(Recorded(other, made))
+    assert identity_of(StoredAsGenerated(one, made)) == identity_of(StoredAsGenerated(same, made))
+    assert identity_of(StoredAsGenerated(one, made)) != identity_of(StoredAsGenerated(other, made))
 
 
 def test_a_stored_parquet_input_is_known_by_its_footers(tmp_path):

@@ -64,7 +64,7 @@ WORDS = [
     words.LinkLost(1, 3),
     words.Failed(3, "KeyError", "'colour'", "map", "flow.py, line 7", "message 3 of a/0>b/1"),
     words.Slow(500, 2_000),
-    words.Cut({1: 2, 3: 1}, True, 500, 2_000),
+    words.CutLink({1: 2, 3: 1}, True, 500, 2_000),
     RESTORE,
     control.Go(4),
     control.Replaced(4, 1, 2),

@@ -5,9 +5,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from snapline.net.connection import Connection
 from snapline.net.framing import WORD, Packet, packet
 from snapline.net.handshake import Dialer
-from snapline.net.transport import Connection, Listener, Loop, dial
+from snapline.net.listener import Listener, dial
+from snapline.net.loop import EventLoop
 
 SECRET = b"s" * 32
 PATIENCE_S = 60.0
@@ -37,7 +39,7 @@ class Net:
     """A loop with a listener, and all that was opened on it."""
 
     def __init__(self, **listener_options) -> None:
-        self.loop = Loop()
+        self.loop = EventLoop()
         self.accepted = Recorder()  #: the acceptor's side of all connections
         self.listener = Listener(self.loop, SECRET, self.accepted, **listener_options)
         self.dialled: list[Connection] = []

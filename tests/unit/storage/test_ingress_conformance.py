@@ -11,7 +11,7 @@ from ingress_conformance import check_ingress
 from snapline.batch import Batch, Words, concat
 from snapline.core.messages import END_OF_TIME
 from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
-from snapline.storage.blocks import Block, BlockIngress
+from snapline.storage.blocks import BlockIngress, StoredBlock
 from snapline.storage.files.ingress import FileIngress, write_ingress
 from snapline.storage.memory import ListIngress, Timetable
 from snapline.storage.parquet.ingress import ParquetIngress, write_part
@@ -127,7 +127,7 @@ class Sparse(BlockIngress):
     """Blocks in memory, of any times."""
 
     def __init__(self, partitions):
-        super().__init__({"time": "int64"}, [[Block.of(b) for b in bs] for bs in partitions])
+        super().__init__({"time": "int64"}, [[StoredBlock.of(b) for b in bs] for bs in partitions])
         self.blocks = partitions
 
     def load(self, partition, block):

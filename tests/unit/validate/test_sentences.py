@@ -6,8 +6,8 @@ from snapline.batch import Batch
 from snapline.validate.causes import Cause
 from snapline.validate.judged import Witness
 from snapline.validate.sentences import (
-    Event,
     TimedFault,
+    WitnessEvent,
     active_fault,
     event_of,
     life_of,
@@ -15,8 +15,8 @@ from snapline.validate.sentences import (
     sentence,
 )
 
-GET = Event(17, 12_300, 7, False, 0, 16)
-POST = Event(29, 21_000, "/a", True, 1, 28)
+GET = WitnessEvent(17, 12_300, 7, False, 0, 16)
+POST = WitnessEvent(29, 21_000, "/a", True, 1, 28)
 
 
 def told(cause, *values, event=None, resource=7, window=10_000, **options):
@@ -166,8 +166,8 @@ def test_an_event_is_found_with_all_that_is_known_of_it():
     inputs = Batch.of(
         id=[4, 5], time=[10, 20], resource=["a", "b"], post=[True, False], offset=[0, 1]
     )
-    assert event_of(inputs, 4) == Event(4, 10, "a", True, None, 0, None)
-    assert event_of(inputs.select("id", "time", "resource"), 5) == Event(5, 20, "b")
+    assert event_of(inputs, 4) == WitnessEvent(4, 10, "a", True, None, 0, None)
+    assert event_of(inputs.select("id", "time", "resource"), 5) == WitnessEvent(5, 20, "b")
     assert event_of(inputs, 6) is None
     assert event_of(inputs, None) is None
 
@@ -205,7 +205,7 @@ def test_a_witness_lives_from_its_arrival_until_its_window_waits_no_more():
     witness = Witness(Cause.MISSING, 7, 10_000, 17, None)
     assert life_of(witness, 10_000) == (10_000, 20_000)
     assert life_of(witness, 10_000, lateness_ms=500, event=GET) == (12_300, 20_500)
-    arrived = Event(17, 1_700_000_004_000, 7, arrival=3_000)
+    arrived = WitnessEvent(17, 1_700_000_004_000, 7, arrival=3_000)
     assert life_of(witness, 10_000, lateness_ms=500, event=arrived) == (3_000, 9_500)
     assert life_of(witness, 10_000, event=arrived, written_ms=30_000) == (3_000, 30_000)
     assert life_of(Witness(Cause.INVENTED, None, None, 5, 3), 1_000, written_ms=2_500) == (0, 2_500)

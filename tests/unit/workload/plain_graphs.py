@@ -10,7 +10,7 @@ from functools import partial
 from snapline.core.policy import Guarantee
 from snapline.workload.common.generated import label
 from snapline.workload.nhop import model as nhop
-from snapline.workload.oracles.verdict import Findings, judge_rows, rows_of
+from snapline.workload.oracles.verdict import Problems, judge_rows, rows_of
 from snapline.workload.reachability import model as reachability
 
 
@@ -59,7 +59,7 @@ def judge_reachability(params, output, state, level):
     found = {path: facts for path, facts in paths.items() if path[1]}
     must = {path: facts for path, facts in found.items() if world.alive(path)}
     may = {path: facts for path, facts in found.items() if path not in must}
-    findings = Findings(level)
+    findings = Problems(level)
     judge_rows(findings, must, paths_in(output.get("paths")), describe_path, optional=may)
     if state and level not in (Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE):
         parts = state.get("join", {})
@@ -120,7 +120,7 @@ def walks_of(params):
 def judge_nhop(params, output, state, level):
     columns = ("edges", "start", "end", "first", "time")
     rows = [(row[0], row[1:]) for row in rows_of(output.get("walks"), *columns)]
-    findings = Findings(level)
+    findings = Problems(level)
     judge_rows(findings, walks_of(params), rows, describe_walk)
     return findings.problems
 

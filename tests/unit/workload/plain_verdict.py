@@ -10,7 +10,7 @@ from snapline.workload.abs.model import unpacked
 from snapline.workload.common.generated import label
 from snapline.workload.counting.model import records
 from snapline.workload.nexmark import model, oracle
-from snapline.workload.oracles.verdict import Findings, judge_rows, rows_of
+from snapline.workload.oracles.verdict import Problems, judge_rows, rows_of
 
 
 def judge_counts(findings, inputs, rows, describe):
@@ -52,7 +52,7 @@ def counting(params, found, level):
     inputs = {}
     for key, time, record in rows_of(records(params).everything(), "key", "time", "id"):
         inputs.setdefault(key, []).append((time, label("record", record)))
-    findings = Findings(level)
+    findings = Problems(level)
     rows = rows_of(found, "key", "count", "time")
     judge_counts(findings, inputs, rows, lambda key: f"count of key {key}")
     return findings.problems
@@ -64,7 +64,7 @@ def q1(params, found, level):
         bid: (auction, bidder, price * oracle.EUROS_PER_1000_DOLLARS // 1000, time)
         for bid, auction, bidder, price, time in rows_of(model.bids(params).everything(), *columns)
     }
-    findings = Findings(level)
+    findings = Problems(level)
     rows = [(row[0], row[1:]) for row in rows_of(found, *columns)]
     judge_rows(findings, expected, rows, lambda bid: label("bid", bid))
     return findings.problems
@@ -122,7 +122,7 @@ def q8(params, found, level):
 
 
 def pairs(expected, rows, level):
-    findings = Findings(level)
+    findings = Problems(level)
     found = [((row[0], row[1]), row[2:]) for row in rows]
     judge_rows(findings, expected, found, lambda p: f"auction {p[0]} with person {p[1]}")
     return findings.problems
@@ -135,7 +135,7 @@ def q12(params, found, level):
         inputs.setdefault((bidder, time - time % length), []).append((time, label("bid", bid)))
     rows = rows_of(found, "bidder", "window", "count", "time")
     counts = [((bidder, window), count, time) for bidder, window, count, time in rows]
-    findings = Findings(level)
+    findings = Problems(level)
     judge_counts(findings, inputs, counts, lambda k: f"count of bidder {k[0]} in window {k[1]}")
     return findings.problems
 
@@ -143,7 +143,7 @@ def q12(params, found, level):
 def abs_(params, found, level):
     keys = ("first", "second", "third")
     records = rows_of(unpacked(params).everything(), "id", "time", *keys)
-    findings = Findings(level)
+    findings = Problems(level)
     rows = [(row[0], row[1:]) for row in rows_of(found, "id", "time", *keys)]
     judge_rows(findings, {row[0]: row[1:] for row in records}, rows, partial(label, "record"))
     for at, key in enumerate(keys, start=2):

@@ -38,7 +38,7 @@ class Reachability:
     ROWS_MAX = 9 * 200 * 5  # the more links, the more a path finds: some per record
 
     def __init__(self):
-        self.join = reachability.Join()
+        self.join = reachability.PathJoin()
         self.rng = np.random.default_rng(1)
 
     def step(self, first, count):
@@ -58,7 +58,7 @@ class NHop:
     ROWS_MAX = 9 * 200 * 2 * 12  # an edge or a route finds three buckets of four per node
 
     def __init__(self):
-        self.join = nhop.Join(TTL_MS)
+        self.join = nhop.HopJoin(TTL_MS)
         self.rng = np.random.default_rng(1)
 
     def step(self, first, count):
@@ -168,7 +168,7 @@ def known(join):
 
 
 def test_a_deletion_takes_the_paths_it_is_part_of_and_no_others():
-    join = reachability.Join()
+    join = reachability.PathJoin()
     for found in (path(1, [5, 6], 9), path(1, [7], 9), path(2, [6, 5], 8), path(6, [], 8)):
         join.process(reachability.FOUND, found)
     join.process(reachability.INSERTS, link(6, 3, 4))
@@ -180,7 +180,7 @@ def test_a_deletion_takes_the_paths_it_is_part_of_and_no_others():
 
 
 def test_a_link_finds_no_path_that_was_deleted():
-    join = reachability.Join()
+    join = reachability.PathJoin()
     join.process(reachability.FOUND, path(1, [5], 9))
     assert join.process(reachability.INSERTS, link(20, 9, 3))
     join.process(reachability.DELETIONS, Batch({"target": ints(5)}))
@@ -188,7 +188,7 @@ def test_a_link_finds_no_path_that_was_deleted():
 
 
 def test_a_path_of_full_length_is_kept_and_goes_nowhere():
-    join = reachability.Join()
+    join = reachability.PathJoin()
     join.process(reachability.INSERTS, link(20, 9, 3))
     assert not join.process(reachability.FOUND, path(1, [5, 6, 7, 8], 9))
     assert not join.process(reachability.INSERTS, link(21, 9, 3))
@@ -196,7 +196,7 @@ def test_a_path_of_full_length_is_kept_and_goes_nowhere():
 
 
 def test_what_was_removed_takes_no_room_for_long():
-    join = reachability.Join()
+    join = reachability.PathJoin()
     ids = np.arange(4_000)
     columns = {"id": ids, "time": ids, "start": ids % 9, "end": ids, "kind": np.full(4_000, LINK)}
     join.process(reachability.INSERTS, Batch(columns))
@@ -208,7 +208,7 @@ def test_what_was_removed_takes_no_room_for_long():
 
 def test_a_state_put_together_anew_captures_only_what_is_new(monkeypatch):
     monkeypatch.setattr(living, "REMOVED_MIN", 1)
-    join = reachability.Join()
+    join = reachability.PathJoin()
     for event in range(1, 7):
         join.process(reachability.INSERTS, link(event, 3, 4))
     captures = [join.capture(full=True)]
@@ -217,7 +217,7 @@ def test_a_state_put_together_anew_captures_only_what_is_new(monkeypatch):
     assert join._links.view().length == 3
     captures.append(join.capture(full=False))
     assert captures[1].parts["links"]["id"].tolist() == [7]
-    fresh = reachability.Join()
+    fresh = reachability.PathJoin()
     fresh.restore(captures)
     assert known(fresh) == known(join) == ([5, 6, 7], [])
     assert fresh.capture(full=False).parts["links"].length == 0
@@ -267,7 +267,7 @@ def route(event, time, start, end):
 @pytest.mark.parametrize(("time", "met"), [(99, 0), (100, 1), (250, 1), (400, 1), (401, 0)])
 @pytest.mark.parametrize("edge_first", [True, False])
 def test_an_edge_meets_the_routes_within_the_ttl_whoever_comes_first(time, met, edge_first):
-    join = nhop.Join(150)
+    join = nhop.HopJoin(150)
     steps = [(nhop.EDGES, edge(1, time, 7, 8)), (nhop.ROUTES, route(2, 250, 6, 7))]
     for port, batch in steps if edge_first else reversed(steps):
         outputs = join.process(port, batch)
@@ -279,7 +279,7 @@ def routes_in(join):
 
 
 def test_routes_are_freed_once_no_edge_can_meet_them():
-    join = nhop.Join(100)
+    join = nhop.HopJoin(100)
     join.process(nhop.ROUTES, route(1, 50, 6, 7))
     join.on_watermark(150)
     assert len(join.process(nhop.EDGES, edge(2, 150, 7, 8))) == 1
@@ -292,7 +292,7 @@ def test_routes_are_freed_once_no_edge_can_meet_them():
 
 
 def test_a_route_that_was_long_under_way_still_meets_old_edges():
-    join = nhop.Join(100)
+    join = nhop.HopJoin(100)
     join.process(nhop.EDGES, edge(1, 50, 7, 8))
     join.on_watermark(END_OF_TIME)
     ((_, pairs),) = join.process(nhop.LONGER, route(2, 60, 6, 7))
@@ -300,14 +300,14 @@ def test_a_route_that_was_long_under_way_still_meets_old_edges():
 
 
 def test_what_was_freed_stays_so_after_a_restore():
-    join = nhop.Join(100)
+    join = nhop.HopJoin(100)
     join.process(nhop.ROUTES, route(1, 50, 6, 7))
     captures = [join.capture(full=True)]
     join.process(nhop.ROUTES, route(2, 350, 6, 7))
     join.on_watermark(300)
     captures.append(join.capture(full=False))
     assert captures[1].parts["routes"]["edges"].to_list() == [[2]]
-    fresh = nhop.Join(100)
+    fresh = nhop.HopJoin(100)
     fresh.restore(captures)
     assert routes_in(fresh) == 1
     assert fresh.capture(full=True).parts["routes"]["edges"].to_list() == [[2]]
@@ -325,7 +325,7 @@ def test_a_ttl_of_nothing_pairs_what_is_due_at_the_same_time(rows):
 
 
 def test_captures_of_edges_are_views():
-    join = nhop.Join(100)
+    join = nhop.HopJoin(100)
     for event in range(200):
         join.process(nhop.EDGES, edge(event, event, 7, 8))
     captured = join.capture(full=True).parts["edges"]["id"]

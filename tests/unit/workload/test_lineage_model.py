@@ -127,8 +127,10 @@ def test_a_judge_gets_what_the_sources_read_and_when_it_was_due(monkeypatch):
 
 
 def test_what_is_not_given_is_as_the_size_says():
-    assert shape_of(FULL) == model.Shape(1_000, 4, 5, 1_000, 500, 200, 2_000)
-    assert shape_of(given(SMALL, window=70, bound=9)) == model.Shape(6, 3, 200, 300, 9, 20, 70)
+    assert shape_of(FULL) == model.LineageSettings(1_000, 4, 5, 1_000, 500, 200, 2_000)
+    assert shape_of(given(SMALL, window=70, bound=9)) == model.LineageSettings(
+        6, 3, 200, 300, 9, 20, 70
+    )
 
 
 @pytest.mark.parametrize("params", [FULL, SMALL, replace(SMALL, at_once=True)])

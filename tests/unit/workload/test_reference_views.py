@@ -6,7 +6,7 @@ import pytest
 from snapline.batch import Batch, Varlen
 from snapline.core.policy import Guarantee
 from snapline.workload.oracles.reference import ORDERS, Break, Comparer
-from snapline.workload.oracles.views import Table, steady_views
+from snapline.workload.oracles.views import SinkTable, steady_views
 
 EXACTLY, LEAST, MOST = (
     Guarantee.EXACTLY_ONCE,
@@ -255,7 +255,7 @@ def test_wide_rows_with_many_free_columns_are_judged_by_what_is_left():
         free = {f"free{n}": dice.integers(0, 1 << 40, 30) for n in range(5)}
         return {"out": Batch({"key": np.arange(30), **free}).take(dice.permutation(30))}
 
-    views = steady_views([Table(reference(order)["out"]) for order in range(3)], KEY)
+    views = steady_views([SinkTable(reference(order)["out"]) for order in range(3)], KEY)
     assert [view.words for view in views] == ["the rows of (key)"]
     assert at(reference(7), reference).kept == "yes"
 
@@ -267,5 +267,5 @@ def test_a_repeated_row_of_a_running_maximum_is_found_and_a_column_that_may_fall
     assert at(twice, highest).kept == "no"
 
     falling = [Batch.of(key=[1, 1, 1], value=[order + 5, order + 9, 3]) for order in range(3)]
-    kinds = [view.kind for view in steady_views([Table(batch) for batch in falling], KEY)]
+    kinds = [view.kind for view in steady_views([SinkTable(batch) for batch in falling], KEY)]
     assert kinds == ["rows", "last", "repetitions of", "least"]

@@ -7,7 +7,7 @@ from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.workload.oracles.count_verdict import judge_counts
 from snapline.workload.oracles.table_verdict import judge_table
-from snapline.workload.oracles.verdict import LIMIT, Findings, judge_rows, rows_of
+from snapline.workload.oracles.verdict import LIMIT, Problems, judge_rows, rows_of
 
 NOTHING, MOST, LEAST, EXACTLY = Guarantee
 ALL = [NOTHING, MOST, LEAST, EXACTLY]
@@ -18,7 +18,7 @@ EXPECTED = {1: "a", 2: "b"}
 def kinds(level, rows, optional=None):
     """Judged as a table, and the same in the plain form."""
     may = optional or {}
-    findings, plain = Findings(level), Findings(level)
+    findings, plain = Problems(level), Problems(level)
     judge_rows(plain, EXPECTED, rows, "row {}".format, may)
     right, found, allowed = map(table, (EXPECTED.items(), rows, may.items()))
     judge_table(findings, [right], found, ("key",), ("value",), "row {}".format, [allowed])
@@ -87,7 +87,7 @@ COUNTED = [("l", 1, 9), ("k", 1, 8), ("k", 3, 7), ("k", 2, 8)]
 
 def counted(level, rows):
     """Judged in columns, and the same in the plain form."""
-    plain, findings = Findings(level), Findings(level)
+    plain, findings = Problems(level), Problems(level)
     plain_verdict.judge_counts(plain, INPUTS, rows, "key {}".format)
     records = Batch.of(key=[0, 0, 0, 1], time=[7, 8, 8, 9], id=[0, 1, 2, 3])
     key, count, time = zip(*rows, strict=True)

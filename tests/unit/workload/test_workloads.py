@@ -251,7 +251,7 @@ def test_a_join_on_a_cycle_that_forgets_links_is_seen(monkeypatch):
         j, i = self._paths.find(links["start"])
         return reachability._pairs(self._paths.view(), i, links, j)
 
-    monkeypatch.setattr(reachability.Join, "_add_links", forgetful)
+    monkeypatch.setattr(reachability.PathJoin, "_add_links", forgetful)
     kinds = {p.kind for p in problems_of(WORKLOADS["reachability"])}
     assert kinds == {"missing"}
 
@@ -277,8 +277,8 @@ def test_the_one_sided_join_of_the_thesis_loses_walks(monkeypatch):
         outputs = process(self, port, batch)
         return () if port == nhop.EDGES else outputs
 
-    process = nhop.Join.process
-    monkeypatch.setattr(nhop.Join, "process", one_sided)
+    process = nhop.HopJoin.process
+    monkeypatch.setattr(nhop.HopJoin, "process", one_sided)
     assert {p.kind for p in problems_of(WORKLOADS["nhop"], seeds=1)} == {"missing"}
 
 

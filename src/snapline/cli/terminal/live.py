@@ -27,18 +27,18 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 @contextmanager
-def watching_run(console: Console | None = None) -> Iterator["Teller"]:
+def watching_run(console: Console | None = None) -> Iterator["EventTeller"]:
     """Who tells how a run goes on, for as long as it does."""
     console = console or messages()
     if not console.is_terminal:
-        yield Teller(console)
+        yield EventTeller(console)
         return
     # No thread of its own: it is drawn when there is something new, and never flickers.
     with Live(console=console, auto_refresh=False, transient=True) as live:
         yield LiveTeller(live)
 
 
-class Teller:
+class EventTeller:
     """Says what happens while a run goes on, in plain lines."""
 
     def __init__(self, console: Console) -> None:
@@ -69,7 +69,7 @@ class Teller:
         self.console.print(f"{at_s:8.2f} s  {escape(text)}", soft_wrap=True)
 
 
-class LiveTeller(Teller):
+class LiveTeller(EventTeller):
     """Keeps the numbers of the last second in a table below the events."""
 
     def __init__(self, live: Live) -> None:

@@ -36,7 +36,7 @@ _UFUNCS: Final[Mapping[str, np.ufunc]] = {"sum": np.add, "min": np.minimum, "max
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AggregatePlan:
     """What is aggregated, by name of the result."""
 
     keys: tuple[str, ...]
@@ -44,7 +44,9 @@ class Plan:
     collected: Mapping[str, str]  # kept as rows: the column behind each list
 
     @staticmethod
-    def of(keys: Sequence[str], shape: Tumbling, aggregates: Mapping[str, Aggregate]) -> "Plan":
+    def of(
+        keys: Sequence[str], shape: Tumbling, aggregates: Mapping[str, Aggregate]
+    ) -> "AggregatePlan":
         """Check what the user wrote."""
         reduced: dict[str, tuple[Combine, str]] = {TIME: ("max", shape.time)}
         collected: dict[str, str] = {}
@@ -60,13 +62,13 @@ class Plan:
                 reduced[name] = (combine, column)
             else:
                 raise GraphError(f"'{combine}' is no aggregate: count, sum, min, max, collect are")
-        return Plan(tuple(keys), reduced, collected)
+        return AggregatePlan(tuple(keys), reduced, collected)
 
 
 class _Window:
     """The aggregates of one window."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: AggregatePlan) -> None:
         self._plan: Final = plan
         self._state: KeyedState | None = None  # made with the first records, whose dtypes decide
         self._collected: Final = Rows()
@@ -161,7 +163,7 @@ class WindowAggregate(Operator):
 
     uses_time = True
 
-    def __init__(self, plan: Plan, shape: Tumbling) -> None:
+    def __init__(self, plan: AggregatePlan, shape: Tumbling) -> None:
         self._windows: Final = Windows(shape, partial(_Window, plan))
 
     def process(self, port: str, batch: Batch) -> Outputs:

@@ -7,8 +7,9 @@ step, as a multiset. So whatever `capture` forgets, `restore` ignores or the sto
 itself at the operator that is to blame, whatever the operators behind it make of it.
 
 Captures take the way of real ones (`checkpoints.py` and `restore.py` in `engine/slot`): the first one of
-an instance is full, deltas follow it, and each is encoded when it is taken and decoded when it is needed. It is encoded
-once more when it is done with: what was captured must never change, since real runs encode it later.
+an instance is full, deltas follow it, and each is encoded when it is taken and decoded when it is needed.
+It is encoded once more when it is done with: what was captured must never change, since real runs encode
+it later.
 
 An operator that does not do the same twice even without a restore cannot be judged in this way. It depends
 on a clock or on dice, or keeps state outside its instances, where nothing captures it.

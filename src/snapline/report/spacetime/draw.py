@@ -15,7 +15,7 @@ from snapline.core.topology import Topology
 from snapline.ids import CheckpointNo, Micros
 from snapline.journal.entry import COORDINATOR, Entry, Handled, Stamped
 from snapline.report.spacetime import marks, svg
-from snapline.report.spacetime.layout import AXIS, MARGIN, Frame, Labels
+from snapline.report.spacetime.layout import AXIS, MARGIN, Labels, PictureFrame
 from snapline.report.spacetime.legend import caption, legend
 from snapline.report.spacetime.story import Story, Travel
 from snapline.report.spacetime.teller import tell
@@ -35,7 +35,7 @@ def draw(
     until = story.end_us if until_us is None else until_us
     story = _within(story, since, until)
     messages = sum(arrow.travel is not Travel.MARKER for arrow in story.arrows)
-    frame = Frame(topology, since, until, messages)
+    frame = PictureFrame(topology, since, until, messages)
     drawing = f"spacetime-{crc32(f'{title}|{since}|{until}|{len(entries)}'.encode()):08x}"
     keys, bottom = legend(story, frame, drawing, frame.bottom + AXIS + 18)
     width, height = svg.number(frame.width), svg.number(bottom + 4)
@@ -56,7 +56,7 @@ def draw(
     )
 
 
-def _picture(story: Story, frame: Frame, drawing: str) -> list[str]:
+def _picture(story: Story, frame: PictureFrame, drawing: str) -> list[str]:
     labels = Labels()
     checkpoints = list(marks.checkpoints(story, frame, labels))
     return [
@@ -75,7 +75,7 @@ def _picture(story: Story, frame: Frame, drawing: str) -> list[str]:
     ]
 
 
-def _window(frame: Frame) -> tuple[float, float, float, float]:
+def _window(frame: PictureFrame) -> tuple[float, float, float, float]:
     """What is clipped; a little wider than the axis, so that marks at its ends stay whole."""
     left, top = frame.left - 10, frame.top - 4
     return left, top, frame.right + 12 - left, frame.bottom + 4 - top

@@ -36,7 +36,7 @@ class Band:
     height: float
 
 
-class Frame:
+class PictureFrame:
     """The coordinates of one diagram."""
 
     def __init__(

@@ -5,15 +5,15 @@ from functools import partial
 from typing import TypeAlias
 
 from snapline.report.spacetime import svg
-from snapline.report.spacetime.layout import MARGIN, Frame
-from snapline.report.spacetime.story import Instant, LocalCheckpoint, Story, Stretch, Travel
+from snapline.report.spacetime.layout import MARGIN, PictureFrame
+from snapline.report.spacetime.story import DrawnCheckpoint, Instant, Story, Stretch, Travel
 
 Sample: TypeAlias = Callable[[float, float], str]
 LONG, SHORT = 30.0, 15.0  # the room for a sample
 LEGEND_ROW = 22.0
 
 
-def caption(story: Story, frame: Frame) -> str:
+def caption(story: Story, frame: PictureFrame) -> str:
     """The counts of what is drawn, and the time that it took."""
     travels = [arrow.travel for arrow in story.arrows]
     shown = _shown(story, frame)
@@ -32,11 +32,11 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _shown(story: Story, frame: Frame) -> list[LocalCheckpoint]:
+def _shown(story: Story, frame: PictureFrame) -> list[DrawnCheckpoint]:
     return [each for each in story.checkpoints.values() if frame.shows(each.at_us)]
 
 
-def legend(story: Story, frame: Frame, drawing: str, top: float) -> tuple[list[str], float]:
+def legend(story: Story, frame: PictureFrame, drawing: str, top: float) -> tuple[list[str], float]:
     """The explained samples in rows, and where they end."""
     drawn: list[str] = []
     x, y = MARGIN, top
@@ -50,7 +50,9 @@ def legend(story: Story, frame: Frame, drawing: str, top: float) -> tuple[list[s
     return drawn, y + LEGEND_ROW
 
 
-def _entries(story: Story, frame: Frame, drawing: str) -> Iterator[tuple[Sample, float, str]]:
+def _entries(
+    story: Story, frame: PictureFrame, drawing: str
+) -> Iterator[tuple[Sample, float, str]]:
     travels = [arrow.travel for arrow in story.arrows]
     for travel, words in _TRAVELS:
         if travel in travels:
@@ -72,7 +74,7 @@ def _entries(story: Story, frame: Frame, drawing: str) -> Iterator[tuple[Sample,
             yield _centred(glyph), SHORT, words
 
 
-def _looks(each: LocalCheckpoint, states: tuple[str, ...]) -> bool:
+def _looks(each: DrawnCheckpoint, states: tuple[str, ...]) -> bool:
     wanted = ("skipped" in states, "unsaved" in states)
     if "skipped" in states or "unsaved" in states:
         return (each.skipped, each.stored_us is None) == wanted

@@ -16,14 +16,14 @@ from snapline.report.spacetime.layout import (
     MARGIN,
     ROW,
     SLOT_LABEL,
-    Frame,
     Labels,
+    PictureFrame,
 )
 from snapline.report.spacetime.story import (
     Arrow,
-    Event,
+    DrawnCheckpoint,
     Instant,
-    LocalCheckpoint,
+    Moment,
     Return,
     Span,
     Story,
@@ -33,7 +33,7 @@ from snapline.report.spacetime.story import (
 from snapline.report.spacetime.svg import number
 
 
-def paper(frame: Frame) -> Iterator[str]:
+def paper(frame: PictureFrame) -> Iterator[str]:
     """Bands, names and the axis of time."""
     for band in frame.bands:
         width = frame.right - MARGIN + 14
@@ -50,7 +50,7 @@ def paper(frame: Frame) -> Iterator[str]:
     yield from _axis(frame)
 
 
-def _axis(frame: Frame) -> Iterator[str]:
+def _axis(frame: PictureFrame) -> Iterator[str]:
     y = frame.bottom + 6
     for x, label in frame.ticks():
         yield svg.segment("grid", x, frame.top, x, y)
@@ -60,7 +60,7 @@ def _axis(frame: Frame) -> Iterator[str]:
     yield svg.text(frame.left - 24, y + 17, "axis", "ms")
 
 
-def lives(story: Story, frame: Frame) -> Iterator[str]:
+def lives(story: Story, frame: PictureFrame) -> Iterator[str]:
     """The timelines, broken where nobody lives, with what blocks or stops them."""
     for lane, y in frame.lanes.items():
         gaps = [s for s in story.spans if s.stretch is Stretch.DOWN and s.lane == lane]
@@ -73,7 +73,7 @@ def lives(story: Story, frame: Frame) -> Iterator[str]:
         yield svg.segment("life", at, y, frame.right, y)
 
 
-def stretches(story: Story, frame: Frame, drawing: str) -> Iterator[str]:
+def stretches(story: Story, frame: PictureFrame, drawing: str) -> Iterator[str]:
     """Blocked channels as a light bar, pauses as a hatched one."""
     for span in story.spans:
         if span.stretch is Stretch.DOWN:
@@ -94,7 +94,7 @@ def _told(span: Span) -> str:
 _DEPTH = (Travel.MESSAGE, Travel.LOST, Travel.MARKER, Travel.REPLAYED, Travel.ORPHAN)
 
 
-def arrows(story: Story, frame: Frame) -> Iterator[str]:
+def arrows(story: Story, frame: PictureFrame) -> Iterator[str]:
     """Messages and markers, the remarkable ones on top."""
     for travel in _DEPTH:
         for each in story.arrows:
@@ -110,7 +110,7 @@ def _tip(each: Arrow) -> str:
     return f"{what}{each.label}: {sent}, handled {each.received_us / 1000:,.1f} ms"
 
 
-def _shaft(each: Arrow, frame: Frame) -> str:
+def _shaft(each: Arrow, frame: PictureFrame) -> str:
     x1, y1 = frame.x(each.sent_us), frame.lanes[each.channel.source]
     y2 = frame.lanes[each.channel.target]
     if each.received_us is None:  # it goes some way, and nowhere
@@ -123,7 +123,7 @@ def _shaft(each: Arrow, frame: Frame) -> str:
     return f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}"
 
 
-def regions(story: Story, frame: Frame) -> Iterator[str]:
+def regions(story: Story, frame: PictureFrame) -> Iterator[str]:
     """What a rollback undoes: all between its recovery line and its own moment."""
     for back in story.returns:
         corners = _corners(back, story, frame)
@@ -133,7 +133,7 @@ def regions(story: Story, frame: Frame) -> Iterator[str]:
         yield svg.segment("moment", now, frame.lanes[COORDINATOR] + 9, now, bottom)
 
 
-def lines(story: Story, frame: Frame) -> Iterator[str]:
+def lines(story: Story, frame: PictureFrame) -> Iterator[str]:
     """Every recovery line, with a ring around each checkpoint that it chose."""
     for back in story.returns:
         corners = _corners(back, story, frame)
@@ -146,7 +146,7 @@ def lines(story: Story, frame: Frame) -> Iterator[str]:
                 yield svg.ring(frame.x(chosen.at_us), frame.lanes[chosen.task])
 
 
-def _corners(back: Return, story: Story, frame: Frame) -> list[tuple[float, float]]:
+def _corners(back: Return, story: Story, frame: PictureFrame) -> list[tuple[float, float]]:
     """One per task, and one half a row above the first and below the last."""
     corners = []
     for lane in frame.tasks:
@@ -159,7 +159,7 @@ def _corners(back: Return, story: Story, frame: Frame) -> list[tuple[float, floa
     return [(x1, y1 - ROW / 2 - 4), *corners, (x2, y2 + ROW / 2)]
 
 
-def checkpoints(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
+def checkpoints(story: Story, frame: PictureFrame, labels: Labels) -> Iterator[str]:
     """Local checkpoints, and then their numbers where there is room."""
     shown = [c for c in story.checkpoints.values() if frame.shows(c.at_us)]
     shown.sort(key=lambda each: not each.skipped)  # what still counts lies on top
@@ -189,12 +189,12 @@ def _around(x: float, y: float, name: str) -> list[tuple[float, float]]:
     return [*near, (x + 10, y - 6.6), (x + 10, y + 13.6)]
 
 
-def _states(each: LocalCheckpoint) -> list[str]:
+def _states(each: DrawnCheckpoint) -> list[str]:
     states = ["saved" if each.stored_us is not None else "unsaved"]
     return states + ["forced"] * each.forced + ["skipped"] * each.skipped
 
 
-def _explain(each: LocalCheckpoint) -> str:
+def _explain(each: DrawnCheckpoint) -> str:
     kind = "forced checkpoint" if each.forced else "checkpoint"
     told = (
         f"{kind} {checkpoint_label(each.checkpoint)} of {each.task} at {each.at_us / 1000:,.1f} ms"
@@ -213,7 +213,7 @@ _GLYPHS = {
 }
 
 
-def events(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
+def events(story: Story, frame: PictureFrame, labels: Labels) -> Iterator[str]:
     """Crashes, commits and the like."""
     for each in story.events:
         x, y = frame.x(each.at_us), frame.lanes[each.lane]
@@ -228,11 +228,11 @@ def events(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
                 yield svg.text(*place, "count halo", f"+{each.count:,}")
 
 
-def _event_text(each: Event) -> str:
+def _event_text(each: Moment) -> str:
     return each.label if not each.count else f"{each.label}, {each.count:,} rows of output"
 
 
-def flags(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
+def flags(story: Story, frame: PictureFrame, labels: Labels) -> Iterator[str]:
     """The names of recovery lines, and the rollbacks in the coordinator's lane."""
     y = frame.top + COORDINATOR_ROW + FLAGS / 2 + 2
     for back in story.returns:
@@ -249,7 +249,7 @@ def flags(story: Story, frame: Frame, labels: Labels) -> Iterator[str]:
             yield svg.text(*place, "flag halo", name)
 
 
-def origins(story: Story, frame: Frame) -> Iterator[str]:
+def origins(story: Story, frame: PictureFrame) -> Iterator[str]:
     """Where a line goes back beyond the window: to the initial state, or to what is not shown."""
     for back in story.returns:
         for task, chosen_no in back.line.checkpoints.items():

@@ -54,7 +54,7 @@ class Arrow:
 
 
 @dataclass(slots=True)
-class LocalCheckpoint:
+class DrawnCheckpoint:
     """A snapshot of one task."""
 
     task: TaskId
@@ -77,7 +77,7 @@ class Span:
 
 
 @dataclass(slots=True)
-class Event:
+class Moment:
     """Something without duration."""
 
     instant: Instant
@@ -106,7 +106,7 @@ class Story:
     begin_us: Micros = 0
     end_us: Micros = 0
     arrows: list[Arrow] = field(default_factory=list)
-    checkpoints: dict[tuple[TaskId, CheckpointNo], LocalCheckpoint] = field(default_factory=dict)
+    checkpoints: dict[tuple[TaskId, CheckpointNo], DrawnCheckpoint] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[Moment] = field(default_factory=list)
     returns: list[Return] = field(default_factory=list)

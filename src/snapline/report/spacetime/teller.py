@@ -41,10 +41,10 @@ from snapline.ids import (
 from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened, Stamped
 from snapline.report.spacetime.story import (
     Arrow,
-    Event,
+    DrawnCheckpoint,
     Instant,
     Lane,
-    LocalCheckpoint,
+    Moment,
     Return,
     Span,
     Story,
@@ -130,7 +130,7 @@ class _Teller:
     ) -> None:
         match effect:
             case Snapshot(checkpoint, _, forced):
-                self.story.checkpoints[task, checkpoint] = LocalCheckpoint(
+                self.story.checkpoints[task, checkpoint] = DrawnCheckpoint(
                     task, checkpoint, at, forced
                 )
             case Forward(marker):
@@ -184,7 +184,7 @@ class _Teller:
     def _commit(self, line: RecoveryLine, at: Micros) -> None:
         metas = [self.metas[item] for item in line.checkpoints.items() if item in self.metas]
         rows = sum(meta.position for meta in metas)
-        event = Event(Instant.COMMIT, COORDINATOR, at, "line committed", rows - self.committed)
+        event = Moment(Instant.COMMIT, COORDINATOR, at, "line committed", rows - self.committed)
         self.story.events.append(event)
         self.committed = rows
 
@@ -249,11 +249,11 @@ class _Teller:
                 details = ", ".join(f"{key} {value}" for key, value in entry.detail.items())
                 told = entry.detail.get("fault", details)
                 label = f"{entry.actor} {what}{': ' + told if told else ''}"
-                self.story.events += [Event(Instant.FAULT, lane, at, label) for lane in lanes[:1]]
+                self.story.events += [Moment(Instant.FAULT, lane, at, label) for lane in lanes[:1]]
 
     def _kill(self, lanes: Sequence[Lane], at: Micros, label: str) -> None:
         for lane in lanes:
-            self.story.events.append(Event(Instant.CRASH, lane, at, label))
+            self.story.events.append(Moment(Instant.CRASH, lane, at, label))
             self._close(Stretch.PAUSED, lane, at)
             self._close(Stretch.DOWN, lane, at)
             self._open(Stretch.DOWN, lane, at, label)
@@ -263,7 +263,7 @@ class _Teller:
 
     def _revive(self, lanes: Sequence[Lane], at: Micros, what: str) -> None:
         if what == "coordinator-resumed":
-            self.story.events.append(Event(Instant.RESUMED, COORDINATOR, at, "resumed"))
+            self.story.events.append(Moment(Instant.RESUMED, COORDINATOR, at, "resumed"))
         elif lanes == (COORDINATOR,):  # the whole job runs
             lanes = self.topology.tasks
         for lane in lanes:

@@ -29,7 +29,7 @@ SIGHT_SECONDS = 5.0
 """For how long an object may be missing: what another machine wrote may come into sight late."""
 
 
-class Asker(Protocol):
+class DecisionAsker(Protocol):
     """Who is answered: the engine's coordinator."""
 
     def done(self, ticket: Ticket) -> None:
@@ -65,7 +65,7 @@ class Decisions:
         self._quiet_until_s = 0.0
         self._thread = ThreadPoolExecutor(1, "snapline-decisions")
 
-    def decide(self, asker: Asker, ticket: Ticket, key: str, data: bytes) -> None:
+    def decide(self, asker: DecisionAsker, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision, unless its number is taken."""
 
         def work() -> None:
@@ -80,7 +80,7 @@ class Decisions:
 
     def publish(
         self,
-        asker: Asker,
+        asker: DecisionAsker,
         ticket: Ticket,
         number: int,
         extents: Mapping[TaskId, Extent],
@@ -111,7 +111,7 @@ class Decisions:
 
         self._thread.submit(work)
 
-    def _do(self, work: Callable[[], None], asker: Asker, ticket: Ticket) -> None:
+    def _do(self, work: Callable[[], None], asker: DecisionAsker, ticket: Ticket) -> None:
         def guarded() -> None:
             try:
                 work()
@@ -124,7 +124,7 @@ class Decisions:
 
         self._thread.submit(guarded)
 
-    def _failed(self, asker: Asker, ticket: Ticket, error: StorageError) -> None:
+    def _failed(self, asker: DecisionAsker, ticket: Ticket, error: StorageError) -> None:
         if self._is_definite(ticket, error):
             self._give_up(error)
             return

@@ -22,9 +22,11 @@ from snapline.engine.shell import Alarm, Ticket
 from snapline.errors import OperatorFailed
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
+from snapline.net.connection import Connection
 from snapline.net.framing import Body, WireError
-from snapline.net.listener import is_here
-from snapline.net.transport import LOOPBACK, Connection, Listener, Loop, new_secret
+from snapline.net.handshake import new_secret
+from snapline.net.listener import LOOPBACK, Listener, is_here
+from snapline.net.loop import EventLoop
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import Detail, JournalFile
 from snapline.runtime.driver.decisions import Decisions
@@ -76,7 +78,7 @@ class Driver:
         self.timeline.attach(self)
         self.on_begin: Callable[[float], None] = lambda origin_s: None  #: all slots run
         self.watch: Callable[[Entry], None] = lambda entry: None  #: sees all that is written down
-        self.loop = Loop()
+        self.loop = EventLoop()
         self.wire = Wire([channel.id for channel in job.topology.channels])
         self.secret = new_secret()
         self.listener = Listener(self.loop, self.secret, self, host=listen)

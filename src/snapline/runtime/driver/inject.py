@@ -20,6 +20,7 @@ from typing import assert_never
 from pyspark.sql import SparkSession
 
 from snapline.chaos.faults import (
+    BeforeEffect,
     Cut,
     Damage,
     DamageRecord,
@@ -35,7 +36,6 @@ from snapline.chaos.faults import (
     Pause,
     PauseCoordinator,
     PauseDriver,
-    Step,
     StoreFailing,
     StoreOutage,
     StoreSlow,
@@ -60,7 +60,7 @@ NO_EXECUTOR = (
 def check_possible(faults: tuple[Fault, ...]) -> None:
     """Refuse what only the simulator can do."""
     for fault in faults:
-        if isinstance(fault, Kill) and isinstance(fault.when, Step):
+        if isinstance(fault, Kill) and isinstance(fault.when, BeforeEffect):
             raise UsageError(
                 "in a real run a slot dies at a time (at=), or while a recovery or a round is under way "
                 f"(on=), but not before a certain effect: '{fault}'; 'snapline simulate' can do it"
@@ -81,7 +81,7 @@ def check_executors(faults: tuple[Fault, ...], spark: SparkSession | None) -> No
             raise UsageError(f"'{fault}' cannot be done: {NO_EXECUTOR}")
 
 
-class Injector:
+class RunInjector:
     """Plans faults in a driver's loop."""
 
     def __init__(self, driver: Driver, faults: tuple[Fault, ...], seed: int) -> None:
@@ -206,7 +206,7 @@ class Injector:
         lives = dict(member.life for member in known if member is not None and member.life)
         patience_ms = int(self.driver.timeouts.silence_s * 1000)
         self.driver.strike(*slots, *lives)
-        cut = words.Cut(lives, None in others, fault.for_ms, patience_ms)
+        cut = words.CutLink(lives, None in others, fault.for_ms, patience_ms)
         other = others[0] if len(others) == 1 and others[0] is not None else peers(others)
         for slot in slots:
             if self._tell(slot, cut, fault):
@@ -214,7 +214,7 @@ class Injector:
         if fault.for_ms:
             self._heal(f"slot/{slots[0]}", fault.for_ms, fault)
 
-    def _tell(self, slot: SlotId, word: words.Slow | words.Cut, fault: Fault) -> bool:
+    def _tell(self, slot: SlotId, word: words.Slow | words.CutLink, fault: Fault) -> bool:
         member = self.driver.member(slot)
         if member is None:
             self._note(f"slot/{slot}", "missed", fault=str(fault))

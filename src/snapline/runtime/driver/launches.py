@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from snapline.runtime.driver.restart import Failure, GivenUp, RestartStrategy
+from snapline.runtime.driver.restart import GivenUp, ProcessFailure, RestartStrategy
 from snapline.runtime.driver.roster import Roster, Timeouts
 from snapline.runtime.launch.launcher import Launcher
 
@@ -78,7 +78,7 @@ class Launches:
             tag = self.launcher.launch()
         except Exception as error:  # whatever it is: another launch may succeed
             reason = f"a process could not be launched: {type(error).__name__}: {error}"
-            self._absent(Failure("", reason, now_s))
+            self._absent(ProcessFailure("", reason, now_s))
             return
         self._known.add(tag)
         self.awaited[tag] = now_s
@@ -96,7 +96,7 @@ class Launches:
         """A process is gone. If it had registered, its connection has said so, but not why."""
         if tag in self.awaited:
             why = f"{reason or 'a process ended'} before it registered"
-            self._absent(Failure(tag, why, self.awaited.pop(tag)))
+            self._absent(ProcessFailure(tag, why, self.awaited.pop(tag)))
         elif reason is not None:
             self.strategy.explain(tag, reason)
 
@@ -110,9 +110,9 @@ class Launches:
             return
         started_s = self.awaited.pop(tag)
         self.launcher.cancel(tag)  # if it registers all the same, it is welcome, or sent away
-        self._absent(Failure(tag, f"a process did not register {waited}", started_s))
+        self._absent(ProcessFailure(tag, f"a process did not register {waited}", started_s))
 
-    def _absent(self, failure: Failure) -> None:
+    def _absent(self, failure: ProcessFailure) -> None:
         if self.staff.finished:
             return
         self.staff.tell(failure.reason)
@@ -123,7 +123,7 @@ class Launches:
 
     # Processes that have registered.
 
-    def failed(self, failure: Failure) -> None:
+    def failed(self, failure: ProcessFailure) -> None:
         """Somebody is missing: launch the next when it is time."""
         now_s = self.now_s()
         answer = self.strategy.failed(now_s, failure)

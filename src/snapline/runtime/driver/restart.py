@@ -39,7 +39,7 @@ class RestartPolicy:
 
 
 @dataclass(slots=True)
-class Failure:
+class ProcessFailure:
     """A process that is gone, or that never came."""
 
     tag: str  # of the process
@@ -68,7 +68,7 @@ class GivenUp:
 
 @dataclass(slots=True)
 class _Counted:
-    failure: Failure
+    failure: ProcessFailure
     at_s: float
     ran_s: float  # for how many seconds of the whole run all slots had been running until then
 
@@ -105,7 +105,7 @@ class RestartStrategy:
         self._lasting.clear()
         self._next_s = 0.0
 
-    def failed(self, now_s: float, failure: Failure) -> float | GivenUp:
+    def failed(self, now_s: float, failure: ProcessFailure) -> float | GivenUp:
         """A process failed: when the next may be started, or why none will be."""
         self.stands(now_s)
         if failure.lasting is not None and self._came_again(failure.lasting, now_s, failure):
@@ -125,7 +125,7 @@ class RestartStrategy:
             if counted.failure.tag == tag:
                 counted.failure.reason = reason
 
-    def _is_news(self, failure: Failure) -> bool:
+    def _is_news(self, failure: ProcessFailure) -> bool:
         return not self._counted or failure.started_s >= self._counted[-1].at_s
 
     def _forget_old(self) -> None:
@@ -137,7 +137,7 @@ class RestartStrategy:
         before = len(self._counted) - 1
         return min(DELAY_MIN_S * 2.0 ** min(before - 1, 30), DELAY_MAX_S) if before else 0.0
 
-    def _came_again(self, key: tuple[str, str], now_s: float, failure: Failure) -> bool:
+    def _came_again(self, key: tuple[str, str], now_s: float, failure: ProcessFailure) -> bool:
         first = self._lasting.get(key)
         if first is None:
             self._lasting[key] = _Counted(failure, now_s, self._ran_s)

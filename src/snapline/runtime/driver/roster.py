@@ -7,7 +7,7 @@ from typing import Final
 from snapline.errors import ObjectDamaged, ObjectMissing, OperatorFailed
 from snapline.ids import Incarnation, SlotId
 from snapline.net.connection import Connection
-from snapline.runtime.driver.restart import Failure, RestartPolicy
+from snapline.runtime.driver.restart import ProcessFailure, RestartPolicy
 from snapline.runtime.wire.control_messages import Failed, Hello, Peer, Peers
 
 DEFINITE: Final = {ObjectDamaged.__name__, ObjectMissing.__name__}
@@ -47,20 +47,20 @@ class Member:
         patience_s = timeouts.restore_s if self.restoring else timeouts.silence_s
         return now_s - self.heard_s > patience_s
 
-    def failure(self, reason: str) -> Failure:
+    def failure(self, reason: str) -> ProcessFailure:
         """What its end means to the restart strategy; it may have said itself why."""
         if self.last_words is None:
-            return Failure(self.tag, reason, self.started_s, self.struck)
+            return ProcessFailure(self.tag, reason, self.started_s, self.struck)
         return failure_of(self.last_words, self.tag, self.started_s, planned=self.struck)
 
 
-def failure_of(word: Failed, tag: str, started_s: float, *, planned: bool) -> Failure:
+def failure_of(word: Failed, tag: str, started_s: float, *, planned: bool) -> ProcessFailure:
     """What the end of this slot means to the restart strategy."""
     told = OperatorFailed(word.operator, word.kind, word.text, word.code, word.where)
     raised = told if word.operator else None
     reason = str(told) if word.operator else f"a slot ended with {told.cause}"
     damage = not word.operator and word.kind in DEFINITE
-    return Failure(tag, reason, started_s, planned, word.epoch, raised, damage)
+    return ProcessFailure(tag, reason, started_s, planned, word.epoch, raised, damage)
 
 
 class Roster:

@@ -12,7 +12,7 @@ import numpy as np
 
 from snapline.ids import Epoch, Micros, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
-from snapline.metrics.checkpoints import Account, Found
+from snapline.metrics.checkpoints import CheckpointAccount, FoundLine
 from snapline.metrics.failures import failures, recoveries
 from snapline.metrics.figures import TOLD, figures, lines
 from snapline.metrics.histogram import Counts, Histogram
@@ -62,7 +62,7 @@ class Timeline:
         self.watcher = watcher or Unwatched()
         self.seconds: list[Second] = []
         self._recorder: Recorder
-        self._account = Account()
+        self._account = CheckpointAccount()
         self._told: list[Happened] = []  #: all that figures need
         self._trouble: list[Happened] = []  #: losses and restarts from which it has not recovered
         self._now: Second | None = None  #: the second under way
@@ -110,7 +110,7 @@ class Timeline:
         if self._now is None:
             self._now = Second(max(0, happened.at_us) // SECOND_US)
 
-    def _back(self, epoch: Epoch, found: Found) -> None:
+    def _back(self, epoch: Epoch, found: FoundLine) -> None:
         """A line was found. Another loss on the way there finds it again, and that is no news."""
         if found.stored or not self._restoring:
             self._restoring = True

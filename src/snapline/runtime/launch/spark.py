@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from snapline.runtime.launch.launcher import OnExit
 from snapline.runtime.slot.process import SlotProcess, SlotSpec
-from snapline.spark.slot_jobs import Ending, SlotFailure, SlotJob, SlotJobs
+from snapline.spark.slot_jobs import JobEnding, SlotFailure, SlotJob, SlotJobs
 
 _TAGS = "spark.job.tags"
 
@@ -61,7 +61,7 @@ class SparkSlots:
 
 def in_short(failure: SlotFailure) -> str:
     """Why the job of a slot ended, in one line; what we raised on purpose says itself what is wrong."""
-    if failure.ending is not Ending.RAISED:
+    if failure.ending is not JobEnding.RAISED:
         first = failure.story.strip().partition("\n")[0]
         return f"a process is gone: {failure.ending.value} ({first})"
     last = failure.story.rpartition("\n")[2]

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 _File: TypeAlias = MessageLog | Egress
 
 
-class Asker(Protocol):
+class StorageAsker(Protocol):
     """Who is answered: the engine of a slot."""
 
     def done(self, ticket: Ticket) -> None:
@@ -53,9 +53,11 @@ class Background:
             set()
         )  #: those of them that are to be deleted as soon as they are
         #: files whose sync is under way, and who waits for the next one
-        self._syncing: dict[_File, list[tuple[Asker, Ticket]]] = {}
+        self._syncing: dict[_File, list[tuple[StorageAsker, Ticket]]] = {}
 
-    def store(self, asker: Asker, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+    def store(
+        self, asker: StorageAsker, ticket: Ticket, key: str, data: Callable[[], bytes]
+    ) -> None:
         """Make an object and store it."""
 
         def answer(tell: Callable[[Ticket], None]) -> None:
@@ -72,7 +74,7 @@ class Background:
             lambda _: answer(asker.failed),
         )
 
-    def fetch(self, asker: Asker, ticket: Ticket, key: str, digest: str) -> None:
+    def fetch(self, asker: StorageAsker, ticket: Ticket, key: str, digest: str) -> None:
         """Load an object."""
 
         def load() -> bytes | None:
@@ -97,19 +99,21 @@ class Background:
 
         self._do(delete, lambda _: None, _raise)
 
-    def sync(self, asker: Asker, ticket: Ticket, file: _File) -> None:
+    def sync(self, asker: StorageAsker, ticket: Ticket, file: _File) -> None:
         """Make everything that was appended to a file durable; if it cannot be, the process ends."""
         if file in self._syncing:
             self._syncing[file].append((asker, ticket))
         else:
             self._start_sync(file, [(asker, ticket)])
 
-    def _start_sync(self, file: _File, asked: list[tuple[Asker, Ticket]]) -> None:
+    def _start_sync(self, file: _File, asked: list[tuple[StorageAsker, Ticket]]) -> None:
         self._syncing[file] = []
         sync = file.start_sync()
         self._do(sync.wait, lambda _: self._finish(file, sync, asked), _raise)
 
-    def _finish(self, file: _File, sync: PendingSync, asked: list[tuple[Asker, Ticket]]) -> None:
+    def _finish(
+        self, file: _File, sync: PendingSync, asked: list[tuple[StorageAsker, Ticket]]
+    ) -> None:
         sync.finish()
         waiting = self._syncing.pop(file)
         if waiting:

@@ -13,17 +13,17 @@ from typing import TypeAlias
 
 from snapline.ids import Incarnation, SlotId
 from snapline.net.connection import Connection
-from snapline.net.loop import Loop
+from snapline.net.loop import EventLoop
 
 Who: TypeAlias = tuple[SlotId, Incarnation] | None
 """Who is at the other end: a life of a slot, or None, the driver."""
 
 
-class Weather:
+class NetworkFaults:
     """The network of one process. `connections` gives all that there are, each with its other end."""
 
     def __init__(
-        self, loop: Loop, connections: Callable[[], Iterable[tuple[Connection, Who]]]
+        self, loop: EventLoop, connections: Callable[[], Iterable[tuple[Connection, Who]]]
     ) -> None:
         self._loop = loop
         self._connections = connections

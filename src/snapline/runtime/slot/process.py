@@ -27,15 +27,17 @@ from snapline.engine.slot.slot import Slot
 from snapline.errors import OperatorFailed
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.journal.entry import Entry, Happened
+from snapline.net.connection import Connection
 from snapline.net.framing import Body, WireError
-from snapline.net.transport import Connection, Listener, Loop, dial
+from snapline.net.listener import Listener, dial
+from snapline.net.loop import EventLoop
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import Detail, JournalFile
 from snapline.runtime.slot.allocator import give_memory_back
 from snapline.runtime.slot.background import Background
 from snapline.runtime.slot.last_words import last_word
 from snapline.runtime.slot.meter import Meter
-from snapline.runtime.slot.network_faults import Weather, Who
+from snapline.runtime.slot.network_faults import NetworkFaults, Who
 from snapline.runtime.wire import control_messages as words
 from snapline.runtime.wire.codec import Wire
 from snapline.storage.api import Egress, Life, MessageLog
@@ -68,14 +70,14 @@ class SlotProcess:
         self.directory = RunDirectory(Path(spec.run))
         self.directory.check_usable()
         self.tag = tag  #: of the Spark job, so that the driver can cancel it
-        self.loop = Loop()
+        self.loop = EventLoop()
         self.wire = Wire([channel.id for channel in spec.job.topology.channels])
         self.background = Background(self.directory.store, self.loop.post)
         self.listener: Listener | None = None  #: once the driver is reached
         self.visitors = _Peer(self)  #: the slots that have connected to this one
         self.boss = dial(self.loop, spec.driver, secret, _Boss(self))
         self.links: dict[tuple[SlotId, Incarnation], Connection] = {}
-        self.weather = Weather(self.loop, self._connections)
+        self.weather = NetworkFaults(self.loop, self._connections)
         self.peers: Mapping[SlotId, words.Peer] = {}
         self.engine: Slot | None = None
         self.journal_file: JournalFile | None = None
@@ -191,7 +193,7 @@ class SlotProcess:
                 self.origin_s = origin_ms / 1000
             case words.Slow(delay_ms, for_ms):
                 self.weather.delay(delay_ms / 1000, for_ms / 1000)
-            case words.Cut(lives, coordinator, for_ms, patience_ms):
+            case words.CutLink(lives, coordinator, for_ms, patience_ms):
                 cut: list[Who] = [*lives.items(), *([None] if coordinator else [])]
                 self.weather.cut(cut, for_ms / 1000, patience_ms / 1000)
             case _:

@@ -154,7 +154,7 @@ class Slow:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutLink:
     """For so long, let nothing pass between you and these; 0: break the connections. A fault, too."""
 
     lives: Mapping[SlotId, Incarnation]
@@ -177,7 +177,7 @@ Greeting: TypeAlias = (
     | LinkLost
     | Failed
     | Slow
-    | Cut
+    | CutLink
 )
 Word: TypeAlias = Greeting | control.Order | control.Report
 
@@ -242,7 +242,7 @@ _WORD: Final[Form] = tagged(
     record(LinkLost, slot=INT, incarnation=INT),
     record(Failed, epoch=INT, kind=TEXT, text=TEXT, operator=TEXT, code=TEXT, where=TEXT),
     record(Slow, delay_ms=INT, for_ms=INT),
-    record(Cut, lives=by_number(INT), coordinator=FLAG, for_ms=INT, patience_ms=INT),
+    record(CutLink, lives=by_number(INT), coordinator=FLAG, for_ms=INT, patience_ms=INT),
     # Orders.
     record(
         control.Restore,

@@ -94,13 +94,13 @@ def choice(kind: type[Enum]) -> Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Record(Form):
+class RecordForm(Form):
     """A dataclass, field by field."""
 
     kind: type
 
 
-def record(kind: type, /, **forms: Form) -> Record:
+def record(kind: type, /, **forms: Form) -> RecordForm:
     """The form of a dataclass. Every field of it is declared, or nothing starts."""
     declared = [field.name for field in dataclasses.fields(kind)]
     if sorted(declared) != sorted(forms):
@@ -114,12 +114,12 @@ def record(kind: type, /, **forms: Form) -> Record:
             raise ValueError(f"{kind.__name__} with the fields {list(written)!r:.100}")
         return kind(**{name: form.read(written[name]) for name, form in forms.items()})
 
-    return Record(write, read, kind)
+    return RecordForm(write, read, kind)
 
 
-def tagged(*records: Record) -> Form:
+def tagged(*records: RecordForm) -> Form:
     """One of several dataclasses: its name, then its fields."""
-    by_name: Mapping[str, Record] = {each.kind.__name__: each for each in records}
+    by_name: Mapping[str, RecordForm] = {each.kind.__name__: each for each in records}
 
     def write(value: Value) -> Json:
         name = type(value).__name__

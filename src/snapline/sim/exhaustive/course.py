@@ -24,7 +24,7 @@ STEPS_MAX = 600
 
 
 @dataclass(slots=True)
-class Course:
+class SteppedRun:
     """A world on its way, with what was chosen so far."""
 
     small: Small
@@ -34,10 +34,10 @@ class Course:
     violation: Violation | None = None
 
     @staticmethod
-    def begin(small: Small, job: Job, *, keep_journal: bool = False) -> "Course":
+    def begin(small: Small, job: Job, *, keep_journal: bool = False) -> "SteppedRun":
         """A world in which all slots have just begun to run."""
         world = SteppedWorld(job, keep_journal=keep_journal)
-        course = Course(small, world)
+        course = SteppedRun(small, world)
         while not (world.living() and all(process.engine.running for process in world.living())):
             usual = choices(world, ()).usual
             if usual is None:

@@ -17,7 +17,7 @@ from snapline.ids import Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR
 from snapline.sim.exhaustive.lanes import Item, Lane
 from snapline.sim.exhaustive.small import NOW_MS
-from snapline.sim.world.process import CoordinatorProcess, SlotProcess, void
+from snapline.sim.world.process import CoordinatorProcess, SimSlotProcess, void
 from snapline.storage.api import Egress, Extent, MessageLog
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _timer(alarm: Alarm) -> str:
     return type(alarm).__name__
 
 
-class SteppedSlot(SlotProcess):
+class SteppedSlot(SimSlotProcess):
     """One life of a slot."""
 
     world: "SteppedWorld"

@@ -6,7 +6,7 @@ from typing import Any
 
 from snapline.core.protocol import CheckpointProtocol
 from snapline.errors import UsageError
-from snapline.sim.exhaustive.course import Course
+from snapline.sim.exhaustive.course import SteppedRun
 from snapline.sim.exhaustive.lanes import Lane
 from snapline.sim.exhaustive.order import Deviation
 from snapline.sim.exhaustive.search import Counterexample
@@ -16,7 +16,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedCounterexample:
     """What the file of a counterexample says."""
 
     protocol: str
@@ -38,7 +38,7 @@ class Recorded:
         }
 
     @staticmethod
-    def from_json(text: str) -> "Recorded":
+    def from_json(text: str) -> "RecordedCounterexample":
         """What a file says. Raises UsageError."""
         try:
             fields = json.loads(text)
@@ -49,13 +49,13 @@ class Recorded:
                 raise UsageError("this file names a graph that cannot be searched")
             unusual = [Deviation(str(kind), Lane.parse(lane)) for kind, lane in fields["unusual"]]
             steps = tuple(Lane.parse(step) for step in fields["steps"])
-            return Recorded(str(fields["protocol"]), small, steps, tuple(unusual))
+            return RecordedCounterexample(str(fields["protocol"]), small, steps, tuple(unusual))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"this is not a file of `snapline explore`: {error!r}") from error
 
     def again(self, protocol: CheckpointProtocol) -> Counterexample | None:
         """Take the steps once more; None if nothing breaks."""
-        course = Course.begin(self.small, self.small.job(protocol))
+        course = SteppedRun.begin(self.small, self.small.job(protocol))
         course.follow(self.steps)
         taken = tuple(course.taken)
         course.conclude()

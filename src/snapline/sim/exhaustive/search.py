@@ -17,7 +17,7 @@ from math import gcd
 from typing import NamedTuple
 
 from snapline.core.protocol import CheckpointProtocol
-from snapline.sim.exhaustive.course import STEPS_MAX, Course
+from snapline.sim.exhaustive.course import STEPS_MAX, SteppedRun
 from snapline.sim.exhaustive.lanes import Lane
 from snapline.sim.exhaustive.order import Deviation
 from snapline.sim.exhaustive.small import Small
@@ -186,7 +186,7 @@ class Search:
     def _execute(self, plan: _Plan) -> _Run:
         if len(plan.steps) > self._steps_max():
             return _Run(plan.steps, plan.deviations)
-        course = Course.begin(self.small, self.job)
+        course = SteppedRun.begin(self.small, self.job)
         for lane in plan.steps:
             course.take(lane)
         course.held = plan.held
@@ -202,7 +202,7 @@ class Search:
             self._note(course, plan.deviations)
         return run
 
-    def _go(self, course: Course, run: _Run) -> bool:
+    def _go(self, course: SteppedRun, run: _Run) -> bool:
         """Go on in the usual order; False if what follows is known."""
         while not course.over and len(course.taken) <= self._steps_max():
             state = course.state
@@ -222,7 +222,7 @@ class Search:
         found = self.coverage.counterexample
         return STEPS_MAX if found is None else len(found.steps)
 
-    def _note(self, course: Course, deviations: tuple[Deviation, ...]) -> None:
+    def _note(self, course: SteppedRun, deviations: tuple[Deviation, ...]) -> None:
         """Of the counterexamples of a level the one with the fewest steps counts."""
         assert course.violation is not None
         known, steps = self.coverage.counterexample, tuple(course.taken)
@@ -244,7 +244,7 @@ def shortened(small: Small, protocol: CheckpointProtocol, found: Counterexample)
     while k > 0:
         k -= 1
         fewer = best.steps[:k] + best.steps[k + 1 :]
-        course = Course.begin(small, job)
+        course = SteppedRun.begin(small, job)
         course.follow(fewer)
         steps = tuple(course.taken)
         course.conclude()

@@ -28,7 +28,7 @@ from snapline.engine.job import Job, Settings
 from snapline.ids import Millis
 from snapline.storage.memory import ListIngress
 from snapline.workload.oracles.count_verdict import judge_counts, judge_numbers
-from snapline.workload.oracles.verdict import Findings
+from snapline.workload.oracles.verdict import Problems
 
 SLOTS = 2
 NOW_MS: Millis = 1_000  # all input is due by then
@@ -78,7 +78,7 @@ class Small:
         level: Guarantee,
     ) -> list[str]:
         """What is wrong with what came out, in sentences."""
-        findings = Findings(level)
+        findings = Problems(level)
         records = self.inputs()
         if self.graph == CHAIN:
             judge_counts(findings, records, output.get("counts"), ("key",), _count_of, _record)
@@ -174,7 +174,7 @@ def _told(state: Mapping[str, Mapping[str, Batch]]) -> Batch:
     return Batch({"key": columns[:, 0].copy(), "count": columns[:, 1].copy()})
 
 
-def _judge_finished(findings: Findings, records: Sequence[Batch], found: Batch | None) -> None:
+def _judge_finished(findings: Problems, records: Sequence[Batch], found: Batch | None) -> None:
     came = [] if found is None or not len(found) else found["id"].tolist()
     for number in (number for batch in records for number in batch["id"].tolist()):
         times = came.count(number)

@@ -14,7 +14,7 @@ from snapline.engine import control
 from snapline.engine.shell import Ticket, TimerAlarm
 from snapline.ids import ChannelId, checkpoint_label
 from snapline.journal.entry import Entry, Handled, Happened, Stamped
-from snapline.sim.exhaustive.course import Course
+from snapline.sim.exhaustive.course import SteppedRun
 from snapline.sim.exhaustive.lanes import Lane
 from snapline.sim.exhaustive.order import Deviation
 from snapline.sim.exhaustive.search import Counterexample
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 def tell(small: Small, protocol: CheckpointProtocol, found: Counterexample) -> list[Line]:
     """Run a counterexample again and tell it."""
-    course = Course.begin(small, small.job(protocol), keep_journal=True)
+    course = SteppedRun.begin(small, small.job(protocol), keep_journal=True)
     entries = course.world.entries
     assert entries is not None
     told: list[tuple[int, bool, str]] = []
@@ -111,7 +111,7 @@ def _written(name: str) -> str:
     return f"{what} {checkpoint_label(known) if ' ' in what else known}"
 
 
-def _head(course: Course, lane: Lane) -> str:
+def _head(course: SteppedRun, lane: Lane) -> str:
     first = course.world.first(lane)
     match first:
         case control.Frame(channel, _, payload):

@@ -31,7 +31,7 @@ from snapline.storage.codec import decode_snapshot
 
 if TYPE_CHECKING:
     from snapline.engine.slot.task import Task
-    from snapline.sim.watch.monitor import Account, Line, Monitor
+    from snapline.sim.watch.monitor import Line, Monitor, TaskAccount
 
 OBSERVER = Life(TaskId("observer"), 0, 0)
 """A life that never existed: through its log one sees what is durable of all others."""
@@ -55,7 +55,7 @@ def message_is_of_this_epoch(entry: Handled, message: Message) -> None:
         )
 
 
-def blocked_channel_is_not_read(entry: Handled, account: "Account", message: Message) -> None:
+def blocked_channel_is_not_read(entry: Handled, account: "TaskAccount", message: Message) -> None:
     """A blocked channel is not read."""
     if message.channel in account.blocked:
         broken(
@@ -65,7 +65,7 @@ def blocked_channel_is_not_read(entry: Handled, account: "Account", message: Mes
 
 
 def messages_come_in_order(
-    monitor: "Monitor", entry: Handled, account: "Account", message: Message
+    monitor: "Monitor", entry: Handled, account: "TaskAccount", message: Message
 ) -> None:
     """On each channel, in each life, the messages come one after the other."""
     last = account.delivered.get(message.channel)

@@ -53,7 +53,7 @@ Line: TypeAlias = Mapping[TaskId, CheckpointNo]
 
 
 @dataclass(slots=True)
-class Account:
+class TaskAccount:
     """What one life of a task did, by the journal."""
 
     epoch: Epoch
@@ -71,7 +71,7 @@ class Monitor:
         self.world = world
         self.thorough = thorough  #: check whole lines; off for jobs of hundreds of tasks
         self.stats: Counter[str] = Counter()
-        self.accounts: dict[TaskId, Account] = {}  #: of the present life of each task
+        self.accounts: dict[TaskId, TaskAccount] = {}  #: of the present life of each task
         #: per checkpoint what was delivered before it was taken, and which one was taken before it
         self.taken: dict[tuple[TaskId, CheckpointNo], Mapping[ChannelId, Seq]] = {}
         self.before: dict[tuple[TaskId, CheckpointNo], CheckpointNo | None] = {}
@@ -117,16 +117,16 @@ class Monitor:
         elif entry.actor == COORDINATOR:
             self.kept = None  # a resumed coordinator knows no line but the last
 
-    def _account(self, entry: Handled | Stamped) -> Account:
+    def _account(self, entry: Handled | Stamped) -> TaskAccount:
         task = TaskId(entry.actor)
         account = self.accounts.get(task)
         if account is None or (account.epoch, account.incarnation) < (
             entry.epoch,
             entry.incarnation,
         ):
-            account = self.accounts[task] = Account(entry.epoch, entry.incarnation)
+            account = self.accounts[task] = TaskAccount(entry.epoch, entry.incarnation)
         elif (account.epoch, account.incarnation) != (entry.epoch, entry.incarnation):
-            return Account(entry.epoch, entry.incarnation)  # a zombie: not our timeline
+            return TaskAccount(entry.epoch, entry.incarnation)  # a zombie: not our timeline
         return account
 
     def _task(self, entry: Handled) -> None:
@@ -138,7 +138,9 @@ class Monitor:
         for effect in entry.effects:
             self._effect(task, account, entry, effect)  # type: ignore[arg-type]
 
-    def _effect(self, task: TaskId, account: Account, entry: Handled, effect: TaskEffect) -> None:
+    def _effect(
+        self, task: TaskId, account: TaskAccount, entry: Handled, effect: TaskEffect
+    ) -> None:
         match effect:
             case Deliver(message):
                 invariants.messages_come_in_order(self, entry, account, message)

@@ -10,7 +10,7 @@ it is sent away. A job whose processes keep failing, while it commits nothing, e
 from typing import TYPE_CHECKING
 
 from snapline.ids import Incarnation, Micros, SlotId
-from snapline.sim.world.process import SlotProcess
+from snapline.sim.world.process import SimSlotProcess
 
 if TYPE_CHECKING:
     from snapline.sim.world.process import CoordinatorProcess
@@ -20,7 +20,7 @@ FAILURES_MAX = 10
 """So many processes may fail to start while no new line is committed."""
 
 
-class Launches:
+class SimLaunches:
     """The processes that one coordinator starts."""
 
     def __init__(self, world: "World", boss: "CoordinatorProcess") -> None:
@@ -34,7 +34,7 @@ class Launches:
         world = self.world
         if self._taken((slot, incarnation)):
             return
-        process = SlotProcess(world, slot, incarnation, self.boss)
+        process = SimSlotProcess(world, slot, incarnation, self.boss)
         world.processes[process.life] = process
         world.note(f"slot/{slot}", "launched", incarnation=incarnation)
         delay = int(world.costs.launch_us * (0.5 + world.network_rng.random()))
@@ -53,7 +53,7 @@ class Launches:
         known = self.world.processes.get(life)
         return known is not None and known.registered
 
-    def _die(self, process: SlotProcess) -> None:
+    def _die(self, process: SimSlotProcess) -> None:
         """End a process before it registers. The coordinator sees that it ended in half of the cases."""
         if not process.alive:
             return
@@ -66,11 +66,11 @@ class Launches:
                 lambda: self.boss.call(lambda: self.failed(process, "it ended")),
             )
 
-    def _arrive(self, process: SlotProcess) -> None:
+    def _arrive(self, process: SimSlotProcess) -> None:
         """Let a process that is up register: at once, or when it goes on if it is paused."""
         process.call(lambda: self.boss.call(lambda: self._register(process)))
 
-    def _register(self, process: SlotProcess) -> None:
+    def _register(self, process: SimSlotProcess) -> None:
         if not process.alive:
             return
         if self._taken(process.life):  # another one was quicker
@@ -83,7 +83,7 @@ class Launches:
         self.world.processes[process.life] = process
         self.boss.engine.registered_slot(*process.life)
 
-    def failed(self, process: SlotProcess, why: str) -> None:
+    def failed(self, process: SimSlotProcess, why: str) -> None:
         """A process will not register, or not in time: start another one, a little later."""
         if process.failed or self._taken(process.life):
             return

@@ -14,7 +14,7 @@ from snapline.ids import Micros
 T = TypeVar("T")
 
 
-class Clock(Protocol):
+class NetworkClock(Protocol):
     """What a link asks of the world."""
 
     now_us: Micros
@@ -29,7 +29,7 @@ class Link(Generic[T]):
 
     def __init__(
         self,
-        clock: Clock,
+        clock: NetworkClock,
         rng: random.Random,
         latency_us: Micros,
         deliver: Callable[[T], None],

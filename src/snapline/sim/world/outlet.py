@@ -12,12 +12,12 @@ from snapline.batch import Batch
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import TaskId
 from snapline.storage.api import Extent
-from snapline.storage.manifest import Chain
+from snapline.storage.manifest import ManifestChain
 from snapline.storage.memory import MemoryOutlet
 
 
 @dataclass(slots=True)
-class Written:
+class StoredManifest:
     """One manifest as it was written, and what became of it."""
 
     number: int
@@ -31,17 +31,17 @@ class SimOutlet(MemoryOutlet):
 
     def __init__(self) -> None:
         super().__init__()
-        self.manifests: list[Written] = []  #: in the order in which they were written
+        self.manifests: list[StoredManifest] = []  #: in the order in which they were written
 
     def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
         """Make manifest `number` public; idempotent."""
         known = len(self._chain)
         accepted = super().publish(number, extents)
         if len(self._chain) > known:
-            self._write(Written(number, dict(extents)))
+            self._write(StoredManifest(number, dict(extents)))
         return accepted
 
-    def _write(self, manifest: Written) -> None:
+    def _write(self, manifest: StoredManifest) -> None:
         self.manifests.append(manifest)
 
     @property
@@ -81,9 +81,9 @@ class SimOutlet(MemoryOutlet):
                 f"manifest {published} was decided, but the last that is there is manifest {self.last}"
             )
 
-    def _read(self) -> Chain:
+    def _read(self) -> ManifestChain:
         """All manifests, each checked against those before it."""
-        chain = Chain()
+        chain = ManifestChain()
         for place, manifest in enumerate(self.manifests, start=1):
             if manifest.lost:
                 raise ObjectMissing(f"manifest {place} of the public output is gone")

@@ -22,7 +22,7 @@ from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.storage.api import Egress, Extent, Life, MessageLog
 
 if TYPE_CHECKING:
-    from snapline.sim.world.launching import Launches
+    from snapline.sim.world.launching import SimLaunches
     from snapline.sim.world.world import World
 
 
@@ -97,7 +97,7 @@ class Process:
         self.world.at(self.world.now_us + 1_000, lambda: self.call(act))
 
 
-class SlotProcess(Process):
+class SimSlotProcess(Process):
     """One life of a slot, with its shell."""
 
     journals_messages = True  #: the monitor makes its own account of them
@@ -266,7 +266,7 @@ class CoordinatorProcess(Process):
     def __init__(self, world: "World", life: int) -> None:
         super().__init__(world)
         self.life = life
-        self.launches: Launches  # set by the world
+        self.launches: SimLaunches  # set by the world
         self.engine: Coordinator  # set by the world, which knows the past
 
     def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:

@@ -11,7 +11,7 @@ from snapline.sim.world.outlet import SimOutlet
 from snapline.storage.memory import MemoryLogs, MemoryStore
 
 
-class Clock(Protocol):
+class StorageClock(Protocol):
     """What the storage asks of the world."""
 
     now_us: Micros
@@ -35,7 +35,7 @@ class Caller(Protocol):
 class SimStorage:
     """All that survives a process."""
 
-    def __init__(self, clock: Clock, costs: Costs, rng: random.Random) -> None:
+    def __init__(self, clock: StorageClock, costs: Costs, rng: random.Random) -> None:
         self.clock = clock
         self.costs = costs
         self.rng = rng

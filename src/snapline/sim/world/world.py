@@ -19,9 +19,9 @@ from snapline.ids import Incarnation, Micros, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.sim.watch.monitor import Monitor
 from snapline.sim.world.costs import Costs
-from snapline.sim.world.launching import Launches
+from snapline.sim.world.launching import SimLaunches
 from snapline.sim.world.network import Link
-from snapline.sim.world.process import CoordinatorProcess, SlotLife, SlotProcess
+from snapline.sim.world.process import CoordinatorProcess, SimSlotProcess, SlotLife
 from snapline.sim.world.storage import SimStorage
 from snapline.storage.api import Extent
 
@@ -44,7 +44,7 @@ class Starting:
 
 
 @dataclass(slots=True)
-class Weather:
+class FaultsUnderWay:
     """What faults do at present to the network, by the lives of slots that they struck, and to starts."""
 
     delay_us: dict[SlotLife, tuple[Micros, Micros]] = field(default_factory=dict)  # (extra, until)
@@ -79,10 +79,10 @@ class World:
         self.planned = 0  #: breaks ties
         self.network_rng = random.Random(f"{job.seed}:network")
         self.storage = SimStorage(self, costs, random.Random(f"{job.seed}:storage"))
-        self.processes: dict[tuple[SlotId, Incarnation], SlotProcess] = {}
+        self.processes: dict[tuple[SlotId, Incarnation], SimSlotProcess] = {}
         self.links: dict[tuple[SlotId, Incarnation, SlotId, Incarnation], Link[Frame]] = {}
         self.controls: dict[tuple[SlotId, Incarnation], Control] = {}
-        self.weather = Weather()
+        self.weather = FaultsUnderWay()
         self.entries: list[Entry] | None = [] if keep_journal else None
         self.finished = False
         self.problem: str | None = None
@@ -127,7 +127,7 @@ class World:
     def _new_coordinator(self, past: Decision | None) -> CoordinatorProcess:
         self.coordinators += 1
         process = CoordinatorProcess(self, self.coordinators)
-        process.launches = Launches(self, process)
+        process.launches = SimLaunches(self, process)
         process.engine = Coordinator(self.job, process, f"life {self.coordinators}", past)
         self.at(self.now_us, lambda: process.call(process.engine.start))
         return process
@@ -167,7 +167,7 @@ class World:
                 self.exit(process)
                 self._notice(process)
 
-    def _notice(self, process: SlotProcess) -> None:
+    def _notice(self, process: SimSlotProcess) -> None:
         """The connection of a process breaks, and its coordinator notices soon."""
         self.at(self.now_us + self.costs.detect_us, lambda: self.report_lost(process))
 
@@ -180,12 +180,12 @@ class World:
 
     # Slots.
 
-    def current(self, slot: SlotId) -> SlotProcess | None:
+    def current(self, slot: SlotId) -> SimSlotProcess | None:
         """The newest life of a slot: a zombie coordinator may have launched others meanwhile."""
         lives = [p for (s, _), p in self.processes.items() if s == slot]
         return max(lives, key=lambda process: process.incarnation, default=None)
 
-    def kill(self, process: SlotProcess, how: str, fault: str) -> None:
+    def kill(self, process: SimSlotProcess, how: str, fault: str) -> None:
         """SIGKILL: what was not durable is gone; the connection breaks, so it is noticed soon."""
         if not process.alive:
             return
@@ -194,7 +194,7 @@ class World:
         self.exit(process)
         self._notice(process)
 
-    def exit(self, process: SlotProcess) -> None:
+    def exit(self, process: SimSlotProcess) -> None:
         """The process is gone, and with it what it had not made durable."""
         process.alive = False
         process.paused = False
@@ -208,7 +208,7 @@ class World:
             self.storage.logs.crash(life)
             self.storage.outlet.crash(life)
 
-    def report_lost(self, process: SlotProcess) -> None:
+    def report_lost(self, process: SimSlotProcess) -> None:
         """The coordinator of a slot finds out that it is gone, or that what it has started is."""
         boss = process.boss
         if process.registered:
@@ -216,7 +216,7 @@ class World:
         elif not process.alive:
             boss.call(lambda: boss.launches.failed(process, "it ended"))
 
-    def suspect(self, process: SlotProcess, silent: Callable[[], bool]) -> None:
+    def suspect(self, process: SimSlotProcess, silent: Callable[[], bool]) -> None:
         """Give a slot up if it is still silent after the time-out."""
 
         def judge() -> None:
@@ -235,14 +235,16 @@ class World:
         size = payload.batch.nbytes + len(payload.header)
         return self.costs.link_busy_us + int(self.costs.link_byte_us * size) + 1
 
-    def link(self, source: SlotProcess, slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
+    def link(self, source: SimSlotProcess, slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
         """The connection from one life of a slot to another's."""
         key = (source.slot, source.incarnation, slot, incarnation)
         if key not in self.links:
             self.links[key] = self._connect(source, slot, incarnation)
         return self.links[key]
 
-    def _connect(self, source: SlotProcess, slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
+    def _connect(
+        self, source: SimSlotProcess, slot: SlotId, incarnation: Incarnation
+    ) -> Link[Frame]:
         ends = (source.life, (slot, incarnation))
 
         def deliver(frame: Frame) -> None:
@@ -264,7 +266,7 @@ class World:
         for source, target in ((one, other), (other, one)):
             self.link(self.processes[source], *target).disconnect()
 
-    def control(self, process: SlotProcess) -> Control:
+    def control(self, process: SimSlotProcess) -> Control:
         """The connection between a slot and its coordinator."""
         key = process.life
         if key not in self.controls:

@@ -17,7 +17,7 @@ from typing import Any
 
 from snapline.batch import Batch, Schema, decode, encode
 from snapline.errors import ObjectDamaged, UsageError
-from snapline.storage.blocks import Block, BlockIngress
+from snapline.storage.blocks import BlockIngress, StoredBlock
 from snapline.storage.codec import FRAME_OVERHEAD, frame, unframe
 from snapline.storage.files.frames import unavailable_on_os_error
 from snapline.storage.files.places import make_directory, make_draft, named_in, sync_directory
@@ -31,7 +31,7 @@ class Segment:
     """A file of blocks that belong to one partition."""
 
     file: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[StoredBlock, ...]
     places: tuple[int, ...]  # where each block begins, and where the last ends
 
     @property
@@ -52,7 +52,7 @@ class Segment:
     @staticmethod
     def from_json(fields: dict[str, Any]) -> "Segment":
         """The segment that `to_json` made these fields of."""
-        blocks = tuple(Block(*span) for span in fields["blocks"])
+        blocks = tuple(StoredBlock(*span) for span in fields["blocks"])
         return Segment(fields["file"], blocks, tuple(fields["places"]))
 
 
@@ -62,7 +62,7 @@ def write_segment(directory: Path, partition: int, number: int, blocks: Iterable
     The directory must be there: a late writer of an input that was given up brings nothing back.
     """
     file = f"partition-{partition}-{number:06d}.rows"
-    spans: list[Block] = []
+    spans: list[StoredBlock] = []
     places = [0]
     with unavailable_on_os_error(f"write {directory / file}"):
         fd, draft = make_draft(directory / file)
@@ -71,7 +71,7 @@ def write_segment(directory: Path, partition: int, number: int, blocks: Iterable
                 for batch in blocks:
                     if len(batch):
                         places.append(places[-1] + out.write(frame(encode(batch))))
-                        spans.append(Block.of(batch))
+                        spans.append(StoredBlock.of(batch))
                 out.flush()
                 os.fsync(out.fileno())
             os.replace(draft, directory / file)

@@ -24,12 +24,12 @@ from snapline.storage.files.rows import (
     RowReader,
     RowTail,
     RowWriter,
-    Written,
+    WrittenRows,
     walk_rows,
     walk_written,
 )
 from snapline.storage.files.store import FileStore
-from snapline.storage.manifest import Chain
+from snapline.storage.manifest import ManifestChain
 
 WINDOW = 64
 """So many places behind the apparent end are looked at: a shorter gap is never taken for the end."""
@@ -43,7 +43,7 @@ class FileOutlet:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._manifests = FileStore(directory / "manifests")
-        self._chain = Chain()
+        self._chain = ManifestChain()
         self._looked_beyond = False  #: whether the end of the chain is known to be its end
         self._readers: dict[str, RowReader] = {}
 
@@ -134,7 +134,9 @@ class FileOutlet:
         """Rows of an egress file, a few at a time; see `walk_rows`."""
         return walk_rows(self._path(file), start, stop)
 
-    def walk_written(self, file: str, start: int = 0, stop: int | None = None) -> Iterator[Written]:
+    def walk_written(
+        self, file: str, start: int = 0, stop: int | None = None
+    ) -> Iterator[WrittenRows]:
         """The same, with the number of the first of them, and when they were written."""
         return walk_written(self._path(file), start, stop)
 
@@ -169,7 +171,7 @@ class FileOutlet:
         through: int,
         rows: Mapping[TaskId, int],
     ) -> None:
-        """Hold what is public against what was decided: see `Chain.hold_against`."""
+        """Hold what is public against what was decided: see `ManifestChain.hold_against`."""
         self._refresh()
         try:
             self._chain.hold_against(decided, through, rows)

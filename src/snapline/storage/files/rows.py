@@ -23,7 +23,7 @@ from snapline.storage.files.frames import (
 _FIRST = struct.Struct("<QIQ")  # number of the first row, number of rows, when: Unix time in ms
 
 
-class Written(NamedTuple):
+class WrittenRows(NamedTuple):
     """Rows that follow each other, and were written at once."""
 
     first: int  # the number of the first of them
@@ -146,7 +146,7 @@ def walk_rows(path: Path, start: int = 0, stop: int | None = None) -> Iterator[B
     return (written.rows for written in walk_written(path, start, stop))
 
 
-def walk_written(path: Path, start: int = 0, stop: int | None = None) -> Iterator[Written]:
+def walk_written(path: Path, start: int = 0, stop: int | None = None) -> Iterator[WrittenRows]:
     """The same, with the number of the first row of each frame, and when it was written."""
     at = start
     for payload in walk(path):
@@ -156,7 +156,7 @@ def walk_written(path: Path, start: int = 0, stop: int | None = None) -> Iterato
         if first + count > start:
             batch = decode(payload[_FIRST.size :])
             part = batch.slice(max(0, start - first), len(batch) if stop is None else stop - first)
-            yield Written(max(start, first), at_ms, part)
+            yield WrittenRows(max(start, first), at_ms, part)
             at = max(start, first) + len(part)
     if stop is not None and at < stop:
         raise ObjectDamaged(f"{path} has no whole rows behind row {at}, and {stop} were written")
@@ -170,7 +170,7 @@ class RowTail:
         self._place = 0  #: of the first frame that was not wholly read
         self._next = 0  #: the first row that was not read
 
-    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Written]:
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[WrittenRows]:
         """The rows from `start` on that were not read before, up to `stop`, or all that are whole by now.
 
         Raises ObjectDamaged at the end if rows before `stop` are not there.
@@ -182,7 +182,7 @@ class RowTail:
             if until > self._next:
                 begin, self._next = max(self._next, first), until
                 rows = decode(payload[_FIRST.size :]).slice(begin - first, until - first)
-                yield Written(begin, at_ms, rows)
+                yield WrittenRows(begin, at_ms, rows)
             if until < first + count:
                 break
             self._place = behind

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from snapline.batch import Batch, Schema
 from snapline.errors import ObjectDamaged, UsageError
-from snapline.storage.blocks import Block, BlockIngress
+from snapline.storage.blocks import BlockIngress, StoredBlock
 from snapline.storage.files.frames import unavailable_on_os_error
 from snapline.storage.files.places import make_draft, sync_directory
 from snapline.storage.parquet.arrow import arrow_schema, from_arrow, kinds, to_arrow
@@ -57,7 +57,7 @@ class ParquetIngress(BlockIngress):
         self._files: dict[int, tuple[Path, Any]] = {}  #: the open file of a partition
         partitions = _find(directory)
         self._places: list[list[tuple[Path, int]]] = []
-        blocks: list[list[Block]] = []
+        blocks: list[list[StoredBlock]] = []
         schema: Schema | None = None
         for paths in partitions:
             self._places.append([])
@@ -128,7 +128,7 @@ def _open(path: Path) -> Any:
             raise ObjectDamaged(f"{path} is no Parquet file: {error}") from error
 
 
-def _row_groups(path: Path, footer: Any) -> Mapping[int, Block]:
+def _row_groups(path: Path, footer: Any) -> Mapping[int, StoredBlock]:
     """The blocks of a file by the number of their row group; one without rows is none."""
     names = [footer.schema.column(i).path for i in range(footer.num_columns)]
     if "time" not in names:
@@ -141,5 +141,5 @@ def _row_groups(path: Path, footer: Any) -> Mapping[int, Block]:
             span = group.column(time).statistics
             if span is None or not span.has_min_max:
                 raise UsageError(f"{path} has no statistics of `time`: write it with statistics")
-            found[number] = Block(group.num_rows, int(span.min), int(span.max))
+            found[number] = StoredBlock(group.num_rows, int(span.min), int(span.max))
     return found

@@ -54,7 +54,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class VisibleRows:
     """Rows of output that became visible at one time."""
 
     rows: Batch
@@ -128,11 +128,11 @@ class System(Protocol):
         """Whether it has written output of a round (a checkpoint, a micro-batch) and not committed it."""
         ...
 
-    def output(self) -> Mapping[str, list[Written]]:
+    def output(self) -> Mapping[str, list[VisibleRows]]:
         """The output of each sink as a reader of it sees it now, in the order in which it was written."""
         ...
 
-    def late_output(self) -> list[Written] | None:
+    def late_output(self) -> list[VisibleRows] | None:
         """The events that it set aside as late; None if it has no such output."""
         ...
 

@@ -17,7 +17,7 @@ from snapline.rundir.spec import Spec
 from snapline.storage.api import Ingress
 from snapline.systems.harness.base import State, System
 from snapline.systems.harness.feeder import Feeder
-from snapline.systems.harness.inject import Injector
+from snapline.systems.harness.inject import SystemInjector
 
 POLL_S = 0.05
 WATCHFUL_POLL_S = 0.004
@@ -43,7 +43,7 @@ class Course:
         self._system = system
         self._name = spec.system
         self._feeder = Feeder(sources, system.input)
-        self._injector = Injector(system, faults, self._note)
+        self._injector = SystemInjector(system, faults, self._note)
         self._tell = tell
         self._began = 0.0
         self._state = State.RUNNING

@@ -34,7 +34,7 @@ def check(system: System, faults: Sequence[Fault]) -> None:
             raise UsageError(f"{system.name} cannot take '{fault}': {why}")
 
 
-class Injector:
+class SystemInjector:
     """Strikes when it is time."""
 
     def __init__(self, system: System, faults: Sequence[Fault], note: Note) -> None:

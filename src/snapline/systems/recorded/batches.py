@@ -19,16 +19,16 @@ from snapline.batch import Batch, Column, Varlen, concat
 from snapline.errors import UsageError
 from snapline.storage.parquet.arrow import from_arrow
 from snapline.systems.recorded.columns import is_list, is_string, is_text
-from snapline.systems.recorded.tables import Recorded, Table, unreadable
+from snapline.systems.recorded.tables import RecordedTable, RecordedTables, unreadable
 from snapline.validate.columns import Ints
 from snapline.validate.judged import Judged
-from snapline.validate.sentences import Event
+from snapline.validate.sentences import WitnessEvent
 
 ID_COLUMNS: Final = ("id", "ids", "get_ids", "post_ids")
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class RecordedBatches:
     """All that was recorded, in memory."""
 
     inputs: Batch
@@ -50,7 +50,7 @@ class Batches:
         }
         return replace(judged, witnesses=witnesses)
 
-    def event(self, event: Event) -> Event:
+    def event(self, event: WitnessEvent) -> WitnessEvent:
         """The same event, with the id that was recorded."""
         return replace(event, id=self.id(event.id)) if isinstance(event.id, int) else event
 
@@ -69,7 +69,7 @@ class _Loaded:
                 yield array.flatten() if is_list(array.type) else array
 
 
-def batches_of(recorded: Recorded) -> Batches:
+def batches_of(recorded: RecordedTables) -> RecordedBatches:
     """All tables. Raises UsageError for what cannot be read, with the file."""
     tables = [recorded.inputs, recorded.outputs, *([recorded.late] if recorded.late else [])]
     loaded = [_load(table) for table in tables]
@@ -80,7 +80,7 @@ def batches_of(recorded: Recorded) -> Batches:
     batches = [_whole(table, each, codes) for table, each in zip(tables, loaded, strict=True)]
     if words is not None:
         _check_unique(batches[0]["id"], words)
-    return Batches(batches[0], batches[1], batches[2] if recorded.late else None, words)
+    return RecordedBatches(batches[0], batches[1], batches[2] if recorded.late else None, words)
 
 
 def _coded(strings: Sequence[pa.Array]) -> tuple[pa.Array, Iterator[Ints]]:
@@ -104,7 +104,7 @@ def _check_unique(ids: Ints, words: pa.Array) -> None:
         )
 
 
-def _whole(table: Table, loaded: _Loaded, codes: Iterator[Ints]) -> Batch:
+def _whole(table: RecordedTable, loaded: _Loaded, codes: Iterator[Ints]) -> Batch:
     columns: dict[str, Column] = {}
     for name, arrays in loaded.texts.items():
         values = np.concatenate([next(codes) for _ in arrays])
@@ -118,7 +118,7 @@ def _whole(table: Table, loaded: _Loaded, codes: Iterator[Ints]) -> Batch:
     return Batch({**rest.columns, **columns}, sum(table.rows))
 
 
-def _load(table: Table) -> _Loaded:
+def _load(table: RecordedTable) -> _Loaded:
     loaded = _Loaded()
     for file in table.files:
         columns = _columns(table, file)
@@ -145,7 +145,7 @@ def _checked(name: str, array: pa.Array) -> pa.Array:
     return array
 
 
-def _columns(table: Table, file: Path) -> dict[str, pa.ChunkedArray]:
+def _columns(table: RecordedTable, file: Path) -> dict[str, pa.ChunkedArray]:
     try:
         with parquet.ParquetFile(file) as opened:
             read = opened.read([*table.called.values()])
@@ -170,6 +170,8 @@ def _plain(type: pa.DataType) -> pa.DataType:
     return pa.int64() if whole else type
 
 
-def named_events(batches: Batches, found: Mapping[int, Event]) -> dict[int | str, Event]:
+def named_events(
+    batches: RecordedBatches, found: Mapping[int, WitnessEvent]
+) -> dict[int | str, WitnessEvent]:
     """Events by the ids that were recorded."""
     return {batches.id(number): batches.event(event) for number, event in found.items()}

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from snapline.errors import UsageError
 from snapline.spark.slot_jobs import batch_session
-from snapline.systems.recorded.tables import Recorded, Table
+from snapline.systems.recorded.tables import RecordedTable, RecordedTables
 from snapline.validate.on_spark.tables import ROW
 
 MEMORY_MB_MIN = 1_024
@@ -26,7 +26,7 @@ PARTITION_MB = 32
 _SCHEME = "^file:/+"  # Spark writes one slash or three
 
 
-def session_for(recorded: Recorded, memory_mb: int | None = None) -> SparkSession:
+def session_for(recorded: RecordedTables, memory_mb: int | None = None) -> SparkSession:
     """A session that judges as much as was recorded: beyond its memory, on local disk."""
     if memory_mb is None:
         memory_mb = max(MEMORY_MB_MIN, _available_mb() // 2)
@@ -54,7 +54,7 @@ def _available_mb() -> int:
 
 
 def frames_of(
-    recorded: Recorded, spark: SparkSession
+    recorded: RecordedTables, spark: SparkSession
 ) -> tuple[DataFrame, DataFrame, DataFrame | None]:
     """The tables as DataFrames. `told` turns what Spark says about damaged files into a word."""
     return (
@@ -64,11 +64,11 @@ def frames_of(
     )
 
 
-def _read(table: Table, spark: SparkSession) -> DataFrame:
+def _read(table: RecordedTable, spark: SparkSession) -> DataFrame:
     return spark.read.parquet(*(str(file) for file in table.files))
 
 
-def _columns(table: Table) -> list[Column]:
+def _columns(table: RecordedTable) -> list[Column]:
     return [_column(table.called[name], type).alias(name) for name, type in table.types.items()]
 
 
@@ -81,7 +81,7 @@ def _column(called: str, type: pa.DataType) -> Column:
     return F.unix_millis(F.col(quoted).cast("timestamp"))
 
 
-def _numbered(table: Table, spark: SparkSession) -> DataFrame:
+def _numbered(table: RecordedTable, spark: SparkSession) -> DataFrame:
     frame = _read(table, spark)
     firsts = dict(zip(table.files, accumulate(table.rows, initial=0), strict=False))
     known = [
@@ -114,7 +114,7 @@ def events_with(inputs: DataFrame, ids: Collection[int | str]) -> list[dict[str,
     return [row.asDict() for row in inputs.where(F.col("id").isin(*ids)).collect()]
 
 
-def told(error: Exception, recorded: Recorded) -> UsageError | None:
+def told(error: Exception, recorded: RecordedTables) -> UsageError | None:
     """What an error of Spark says about a file that was recorded, if it is about one."""
     text = str(error)
     tables = [recorded.inputs, recorded.outputs, *([recorded.late] if recorded.late else [])]

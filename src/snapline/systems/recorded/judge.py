@@ -7,11 +7,11 @@ from typing import Any, Final, Literal, TypeAlias
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.systems.recorded.batches import batches_of, named_events
-from snapline.systems.recorded.tables import Recorded
+from snapline.systems.recorded.tables import RecordedTables
 from snapline.validate.causes import Cause
 from snapline.validate.check import judge
 from snapline.validate.judged import Judged
-from snapline.validate.sentences import Event, event_of, sentence
+from snapline.validate.sentences import WitnessEvent, event_of, sentence
 
 Engine: TypeAlias = Literal["process", "spark"]
 ENGINES: Final[tuple[Engine, ...]] = ("process", "spark")
@@ -20,11 +20,11 @@ PROCESS_VALUES_MAX: Final = 20_000_000
 """Up to so many events and claims together are judged in process: some 1.6 GB."""
 
 Tell: TypeAlias = Callable[[str], None]
-Events: TypeAlias = Mapping[int | str, Event]
+Events: TypeAlias = Mapping[int | str, WitnessEvent]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class WindowSpan:
     """The windows: how long they are, when they are closed, and which of them are judged."""
 
     size_ms: Millis
@@ -51,13 +51,13 @@ class RecordedReport:
     engine: Engine
 
 
-def engine_for(recorded: Recorded) -> Engine:
+def engine_for(recorded: RecordedTables) -> Engine:
     """Where so much is judged, if nobody says."""
     return "process" if recorded.values <= PROCESS_VALUES_MAX else "spark"
 
 
 def judge_recorded(
-    recorded: Recorded, span: Span, engine: Engine, tell: Tell = lambda text: None
+    recorded: RecordedTables, span: WindowSpan, engine: Engine, tell: Tell = lambda text: None
 ) -> RecordedReport:
     """Judge what was recorded. `tell` hears how far it is. Raises UsageError."""
     if span.size_ms <= 0:
@@ -73,7 +73,7 @@ def judge_recorded(
     return RecordedReport(judged, sentences, engine)
 
 
-def _event(events: Events, id: int | str | None) -> Event | None:
+def _event(events: Events, id: int | str | None) -> WitnessEvent | None:
     return None if id is None else events.get(id)
 
 
@@ -88,12 +88,12 @@ def _check_related(judged: Judged) -> None:
         )
 
 
-def _clock(recorded: Recorded) -> str:
+def _clock(recorded: RecordedTables) -> str:
     """The column of the input that shows how far the watermark has come."""
     return "watermark" if "watermark" in recorded.inputs.types else "time"
 
 
-def _in_process(recorded: Recorded, span: Span, tell: Tell) -> tuple[Judged, Events]:
+def _in_process(recorded: RecordedTables, span: WindowSpan, tell: Tell) -> tuple[Judged, Events]:
     tell("reading")
     tables = batches_of(recorded)
     tell("judging")
@@ -108,7 +108,7 @@ def _in_process(recorded: Recorded, span: Span, tell: Tell) -> tuple[Judged, Eve
     return tables.named(judged), named_events(tables, events)
 
 
-def _on_spark(recorded: Recorded, span: Span, tell: Tell) -> tuple[Judged, Events]:
+def _on_spark(recorded: RecordedTables, span: WindowSpan, tell: Tell) -> tuple[Judged, Events]:
     from snapline.spark.starting import Aside, stop_session
     from snapline.systems.recorded.frames import events_with, frames_of, latest, session_for, told
     from snapline.validate.on_spark.judge import judge_frames
@@ -141,7 +141,7 @@ def _on_spark(recorded: Recorded, span: Span, tell: Tell) -> tuple[Judged, Event
         stop_session(spark)
 
 
-def _as_event(row: Mapping[str, Any]) -> Event:
+def _as_event(row: Mapping[str, Any]) -> WitnessEvent:
     names = ("post", "partition", "offset")
     optional = {name: row[name] for name in names if row.get(name) is not None}
-    return Event(row["id"], row["time"], row["resource"], **optional)
+    return WitnessEvent(row["id"], row["time"], row["resource"], **optional)

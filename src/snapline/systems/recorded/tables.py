@@ -30,7 +30,7 @@ from snapline.systems.structured_streaming.files import LOG, logged_files
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RecordedTable:
     """One table: its files in order, and the Arrow types of the columns that are read."""
 
     name: str  # input, output or late
@@ -47,12 +47,12 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedTables:
     """All that is to be judged."""
 
-    inputs: Table
-    outputs: Table
-    late: Table | None
+    inputs: RecordedTable
+    outputs: RecordedTable
+    late: RecordedTable | None
 
     @property
     def values(self) -> int:
@@ -62,10 +62,10 @@ class Recorded:
 
 def open_recorded(
     inputs: Path, outputs: Path, late: Path | None, naming: Naming | None = None
-) -> Recorded:
+) -> RecordedTables:
     """Look at what was recorded. Raises UsageError, with file and column."""
     naming = naming or Naming()
-    found = Recorded(
+    found = RecordedTables(
         _open("input", inputs, naming),
         _open("output", outputs, naming),
         _open("late", late, naming) if late is not None else None,
@@ -80,7 +80,7 @@ def open_recorded(
     return found
 
 
-def _check_alike(one: Table, column: str, other: Table, beside: str) -> None:
+def _check_alike(one: RecordedTable, column: str, other: RecordedTable, beside: str) -> None:
     """What is compared is strings in both tables, or numbers in both. Raises UsageError."""
     first, second = one.types[column], other.types[beside]
     if is_text(first) != is_text(second):
@@ -90,7 +90,7 @@ def _check_alike(one: Table, column: str, other: Table, beside: str) -> None:
         )
 
 
-def _open(name: str, path: Path, naming: Naming) -> Table:
+def _open(name: str, path: Path, naming: Naming) -> RecordedTable:
     files = _files(name, path)
     types: dict[str, pa.DataType] = {}
     called: dict[str, str] = {}
@@ -115,7 +115,7 @@ def _open(name: str, path: Path, naming: Naming) -> Table:
         rows.append(counted)
         lists = tuple(f"{theirs}." for column, theirs in called.items() if is_list(own[column]))
         values += max(counted, sum(count for path, count in listed if path.startswith(lists)))
-    return Table(name, files, tuple(rows), types, called, values)
+    return RecordedTable(name, files, tuple(rows), types, called, values)
 
 
 def _files(name: str, path: Path) -> tuple[Path, ...]:

@@ -40,14 +40,21 @@ from snapline.core.policy import Guarantee
 from snapline.errors import SnaplineError, UsageError
 from snapline.storage.files.places import make_directory, write_whole
 from snapline.storage.parquet.arrow import spark_schema
-from snapline.systems.harness.base import Network, State, Target, Work, Written
+from snapline.systems.harness.base import Network, State, Target, VisibleRows, Work
 from snapline.systems.harness.file_input import FileInput
 from snapline.systems.harness.processes import Group, python
 from snapline.systems.harness.supervisor import Supervisor
 from snapline.systems.structured_streaming.cluster import LocalCluster
-from snapline.systems.structured_streaming.driver import DRIVER, END, FAILED, PROGRESS, Plan, Sink
+from snapline.systems.structured_streaming.driver import (
+    DRIVER,
+    END,
+    FAILED,
+    PROGRESS,
+    DriverPlan,
+    Sink,
+)
 from snapline.systems.structured_streaming.files import (
-    Batches,
+    MicroBatches,
     logged_files,
     present_files,
     read_files,
@@ -118,8 +125,8 @@ class StructuredStreaming:
                 raise SnaplineError(f"{self.name} does not start: {self.problem or 'no answer'}")
             time.sleep(POLL_S)
 
-    def _plan(self, work: Work) -> Plan:
-        return Plan(
+    def _plan(self, work: Work) -> DriverPlan:
+        return DriverPlan(
             work.workload,
             {
                 name: (self._fed.pattern(name), spark_schema(schema))
@@ -247,7 +254,7 @@ class StructuredStreaming:
 
     # Output.
 
-    def output(self) -> Mapping[str, list[Written]]:
+    def output(self) -> Mapping[str, list[VisibleRows]]:
         """What a reader of the sink sees."""
         exact = self.sink == "exactly-once"
         files = logged_files(self._sink) if exact else present_files(self._sink)
@@ -307,5 +314,5 @@ class StructuredStreaming:
         return self._directory / "sink"
 
     @property
-    def _batches(self) -> Batches:
-        return Batches(self._directory / "checkpoint")
+    def _batches(self) -> MicroBatches:
+        return MicroBatches(self._directory / "checkpoint")

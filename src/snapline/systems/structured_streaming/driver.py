@@ -32,7 +32,7 @@ from snapline.spark.slot_jobs import own_session
 from snapline.storage.files.places import make_file, write_whole
 from snapline.systems.harness.processes import die_with_parent
 from snapline.systems.structured_streaming.queries import QUERIES
-from snapline.systems.structured_streaming.shapes import Shape
+from snapline.systems.structured_streaming.shapes import QueryShape
 
 DRIVER, PROGRESS, FAILED, END = "driver.json", "progress.jsonl", "failed.txt", "end"
 POLL_S = 0.1
@@ -42,12 +42,12 @@ Sink = Literal["exactly-once", "at-least-once"]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DriverPlan:
     """All that a life of the driver needs to know."""
 
     workload: str
     streams: dict[str, tuple[str, str]]  # name -> (the files of it, its schema as Spark writes it)
-    shape: Shape
+    shape: QueryShape
     sink: Sink
     cores: int
     executors: int  # 0: the driver works itself
@@ -65,13 +65,13 @@ class Plan:
         write_whole(path, json.dumps(asdict(self), indent=2))
 
     @staticmethod
-    def load(path: Path) -> "Plan":
+    def load(path: Path) -> "DriverPlan":
         """Read what `save` wrote."""
         fields = json.loads(path.read_text())
-        return Plan(**{**fields, "shape": Shape(**fields["shape"])})
+        return DriverPlan(**{**fields, "shape": QueryShape(**fields["shape"])})
 
 
-def main(plan: Plan) -> int:
+def main(plan: DriverPlan) -> int:
     """Run the query until all input is processed."""
     words = Path(plan.words)
     parallel = {"spark.sql.shuffle.partitions": str(plan.cores)}
@@ -98,7 +98,7 @@ def _await_executors(spark: SparkSession, count: int) -> None:
         time.sleep(POLL_S)  # the driver counts as one of them
 
 
-def start_query(spark: SparkSession, plan: Plan) -> StreamingQuery:
+def start_query(spark: SparkSession, plan: DriverPlan) -> StreamingQuery:
     """The query of a plan, running."""
     streams = {
         name: spark.readStream.schema(schema)
@@ -157,4 +157,4 @@ def _processes(spark: SparkSession) -> dict[str, Any]:
 
 if __name__ == "__main__":
     threading.Thread(target=die_with_parent, daemon=True).start()
-    sys.exit(main(Plan.load(Path(sys.argv[1]))))
+    sys.exit(main(DriverPlan.load(Path(sys.argv[1]))))

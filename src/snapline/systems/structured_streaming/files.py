@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from snapline.errors import SnaplineError
 from snapline.storage.parquet.arrow import from_arrow
-from snapline.systems.harness.base import Written
+from snapline.systems.harness.base import VisibleRows
 
 LOG = "_spark_metadata"
 COMPACT = ".compact"
@@ -27,7 +27,7 @@ PARTS = "[!._]*.parquet"
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class MicroBatches:
     """The micro-batches of a checkpoint."""
 
     checkpoint: Path
@@ -87,10 +87,10 @@ def present_files(sink: Path) -> list[Path]:
     return sorted(sink.glob(PARTS), key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 
-def read_files(files: list[Path]) -> list[Written]:
+def read_files(files: list[Path]) -> list[VisibleRows]:
     """The rows of these files."""
     return [
-        Written(from_arrow(parquet.read_table(file)), file.stat().st_mtime)
+        VisibleRows(from_arrow(parquet.read_table(file)), file.stat().st_mtime)
         for file in files
         if parquet.read_metadata(file).num_rows
     ]

@@ -15,8 +15,8 @@ workload's judge expects. Output mode is always append: a row that came out stay
   windows, which the watermark frees; **q12** emits a row for every record, which no SQL aggregate does:
   it keeps its counts in `applyInPandasWithState`.
 
-The watermark stands back by `Shape.delay_ms`, which covers the disorder of the input. What came later than
-that, Spark would drop: it has no late output, but it counts what it drops, and that figure is reported.
+The watermark stands back by `QueryShape.delay_ms`, which covers the disorder of the input. What came later
+than that, Spark would drop: it has no late output, but it counts what it drops, and that is reported.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,21 +28,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from snapline.systems.structured_streaming.shapes import Shape
+from snapline.systems.structured_streaming.shapes import QueryShape
 
 Streams: TypeAlias = Mapping[str, DataFrame]
 
 
-Query: TypeAlias = Callable[[Streams, Shape], DataFrame]
+Query: TypeAlias = Callable[[Streams, QueryShape], DataFrame]
 
 
-def _timed(stream: DataFrame, shape: Shape) -> DataFrame:
+def _timed(stream: DataFrame, shape: QueryShape) -> DataFrame:
     """The stream with `at`, its event time as Spark knows it, and a watermark."""
     timed = stream.withColumn("at", f.timestamp_millis("time"))
     return timed.withWatermark("at", f"{shape.delay_ms} milliseconds")
 
 
-def _window(shape: Shape) -> Column:
+def _window(shape: QueryShape) -> Column:
     return f.window("at", f"{shape.window_ms} milliseconds")
 
 
@@ -50,7 +50,7 @@ def _start() -> Column:
     return f.unix_millis("span.start").alias("window")
 
 
-def sst(streams: Streams, shape: Shape) -> DataFrame:
+def sst(streams: Streams, shape: QueryShape) -> DataFrame:
     """Events per resource and window, with their ids."""
     (events,) = streams.values()
     grouped = _timed(events, shape).groupBy(_window(shape).alias("span"), "resource")
@@ -58,7 +58,7 @@ def sst(streams: Streams, shape: Shape) -> DataFrame:
     return counted.select("resource", _start(), "count", "ids")
 
 
-def mst(streams: Streams, shape: Shape) -> DataFrame:
+def mst(streams: Streams, shape: QueryShape) -> DataFrame:
     """GETs and POSTs per resource and window, with their ids."""
     gets, posts = (
         _timed(streams[name], shape).select("id", "at", "resource", f.lit(name).alias("kind"))
@@ -75,14 +75,14 @@ def mst(streams: Streams, shape: Shape) -> DataFrame:
     return counted.select("resource", _start(), "gets", "posts", "get_ids", "post_ids")
 
 
-def q1(streams: Streams, shape: Shape) -> DataFrame:
+def q1(streams: Streams, shape: QueryShape) -> DataFrame:
     """Bids with their price in euros."""
     bids, rate = streams["bids"], shape.euros_per_1000_dollars
     price = f.expr(f"price * {rate} div 1000").alias("price")
     return bids.select("id", "auction", "bidder", price, "time")
 
 
-def q3(streams: Streams, shape: Shape) -> DataFrame:
+def q3(streams: Streams, shape: QueryShape) -> DataFrame:
     """Auctions of a category with their sellers, if these live in one of the states."""
     people = streams["persons"].where(f.col("state").isin(list(shape.states)))
     lots = streams["auctions"].where(f.col("category") == shape.category)
@@ -90,7 +90,7 @@ def q3(streams: Streams, shape: Shape) -> DataFrame:
     return sold.select("auction", "person", "name", "city", "state")
 
 
-def q8(streams: Streams, shape: Shape) -> DataFrame:
+def q8(streams: Streams, shape: QueryShape) -> DataFrame:
     """Auctions with their sellers, if both came in the same window."""
     people = _timed(streams["persons"], shape).select("person", "name", _window(shape).alias("in"))
     lots = _timed(streams["auctions"], shape)
@@ -99,7 +99,7 @@ def q8(streams: Streams, shape: Shape) -> DataFrame:
     return opened.join(people, same).select("auction", "person", "name", "reserve", _start())
 
 
-def q12(streams: Streams, shape: Shape) -> DataFrame:
+def q12(streams: Streams, shape: QueryShape) -> DataFrame:
     """For every bid, which one of its bidder's in its window it is."""
     time, length = f.col("time"), f.lit(shape.window_ms)
     bids = streams["bids"].select("bidder", (time - time % length).alias("window"), "time")

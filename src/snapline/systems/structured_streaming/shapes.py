@@ -14,7 +14,7 @@ from snapline.workload.nexmark import oracle as nexmark
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class QueryShape:
     """A workload, as far as a query depends on it."""
 
     sink: str  # what the judge calls the output
@@ -25,12 +25,12 @@ class Shape:
     category: int = nexmark.CATEGORY
 
 
-def shape_of(workload: str, params: Params) -> Shape:
+def shape_of(workload: str, params: Params) -> QueryShape:
     """The shape of a workload of this size."""
     if WORKLOADS[workload].lineage is not None:
         shape = lineage.shape_of(params)
-        return Shape(SINK, shape.window_ms, shape.disorder_ms)
-    return Shape(nexmark.SINK, nexmark.window_ms(params), nexmark.DISORDER_MS)
+        return QueryShape(SINK, shape.window_ms, shape.disorder_ms)
+    return QueryShape(nexmark.SINK, nexmark.window_ms(params), nexmark.DISORDER_MS)
 
 
 def flush_ms(workload: str, params: Params) -> Millis | None:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from snapline.validate.causes import Cause
 from snapline.validate.on_spark.split import parts, split_of, with_split
 from snapline.validate.on_spark.suspects import BROADCAST_ROWS_MAX, Suspects, honest
-from snapline.validate.on_spark.tables import CLAIMED, EXPECTED, LATE, ROW, THERE, Tables
+from snapline.validate.on_spark.tables import CLAIMED, EXPECTED, LATE, ROW, THERE, LineageFrames
 
 SUMS: Final = (
     *("lost", "repeated", "reliable", "counted"),
@@ -32,7 +32,7 @@ Rule: TypeAlias = tuple[Cause, Column, Column, Column]
 """A cause, when it is met, the id that shows it, and the other number of its witness."""
 
 
-def causes_of(tables: Tables, suspects: Suspects, late_rows: int) -> DataFrame:
+def causes_of(tables: LineageFrames, suspects: Suspects, late_rows: int) -> DataFrame:
     """One row for each cause (null: what is fine), with how often, the witness, and the sums."""
     told = _told(tables, _about_ids(tables, suspects, late_rows))
     judged = _with_causes(tables, with_split(tables, _added_up(tables, told)))
@@ -47,7 +47,7 @@ def causes_of(tables: Tables, suspects: Suspects, late_rows: int) -> DataFrame:
     )
 
 
-def _without_ids(tables: Tables, suspects: Suspects) -> DataFrame:
+def _without_ids(tables: LineageFrames, suspects: Suspects) -> DataFrame:
     """The outputs that claim nothing: there is no id under which they could be found."""
     silent = (F.size("get_ids") + F.size("post_ids") == 0) & tables.judged(F.col("window"))
     nobody = F.lit(None).cast(tables.id_type)
@@ -66,7 +66,7 @@ def _none() -> Column:
 # What is said of ids, each a row.
 
 
-def _about_ids(tables: Tables, suspects: Suspects, late_rows: int) -> DataFrame:
+def _about_ids(tables: LineageFrames, suspects: Suspects, late_rows: int) -> DataFrame:
     frame = suspects.frame
     place = [F.col(name) for name in tables.place]
     own = [F.col("position"), F.col(ROW), honest().alias("honest")]
@@ -92,7 +92,7 @@ def _sided(exploded: DataFrame) -> DataFrame:
     return exploded.withColumn("post", F.col("place") >= F.col("gets"))
 
 
-def _row(tables: Tables, frame: DataFrame, kind: int) -> DataFrame:
+def _row(tables: LineageFrames, frame: DataFrame, kind: int) -> DataFrame:
     """The columns that all rows about ids have; null where they mean nothing."""
     resource = tables.inputs.schema["resource"].dataType.simpleString()
     types = {"resource": resource, "window": "bigint", "position": "bigint", ROW: "bigint"}
@@ -111,7 +111,7 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 # What follows from them.
 
 
-def _told(tables: Tables, rows: DataFrame) -> DataFrame:
+def _told(tables: LineageFrames, rows: DataFrame) -> DataFrame:
     """Of every row what all rows about its id tell together.
 
     All windows go along one order, so that Spark sorts once.
@@ -150,12 +150,12 @@ def _told(tables: Tables, rows: DataFrame) -> DataFrame:
     return _in_order(tables, rows)
 
 
-def _closing(tables: Tables) -> Column:
+def _closing(tables: LineageFrames) -> Column:
     """When the window of an event is closed."""
     return F.col("true_window") + (tables.size_ms + tables.lateness_ms)
 
 
-def _in_order(tables: Tables, rows: DataFrame) -> DataFrame:
+def _in_order(tables: LineageFrames, rows: DataFrame) -> DataFrame:
     """What follows from the order of the rows about an id; of one output what is right comes first."""
     names, order = [*tables.by, "id"], [F.col("position"), F.col(ROW), F.col("right").desc()]
     alike = Window.partitionBy(*names, "kind", "resource", "window").orderBy(*order)
@@ -171,7 +171,7 @@ def _in_order(tables: Tables, rows: DataFrame) -> DataFrame:
     return rows.select("*", (F.row_number().over(in_order) == 1).alias("leads"))
 
 
-def _added_up(tables: Tables, told: DataFrame) -> DataFrame:
+def _added_up(tables: LineageFrames, told: DataFrame) -> DataFrame:
     """One row for each output, late row and suspect place."""
     id, right, kind = F.col("id"), F.col("right"), F.col("kind")
     twice = F.col("row_before") == F.col(ROW)
@@ -237,7 +237,7 @@ def _sums() -> list[Column]:
 # The rules.
 
 
-def _with_causes(tables: Tables, added_up: DataFrame) -> DataFrame:
+def _with_causes(tables: LineageFrames, added_up: DataFrame) -> DataFrame:
     last = tables.outputs.groupBy(*tables.by).agg(F.max("window").alias("last"))
     if tables.by:
         added_up = added_up.join(F.broadcast(last), list(tables.by), "left")

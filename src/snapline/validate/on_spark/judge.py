@@ -22,7 +22,7 @@ from snapline.validate.causes import Cause
 from snapline.validate.judged import Judged, Unjudged, Witness
 from snapline.validate.on_spark.causes import SUMS, causes_of
 from snapline.validate.on_spark.suspects import expected_of, find_suspects
-from snapline.validate.on_spark.tables import CASE, Tables, inputs_of, late_of, tables_of
+from snapline.validate.on_spark.tables import CASE, LineageFrames, inputs_of, late_of, tables_of
 
 _ALL: Final = 0
 """The case of tables that have none."""
@@ -49,7 +49,7 @@ def expected(inputs: DataFrame, late: DataFrame | None, size_ms: Millis) -> Data
     """
     by = (CASE,) if CASE in inputs.columns else ()
     events = inputs_of(inputs, by, size_ms)
-    tables = Tables(events, events, None if late is None else late_of(late, by), by, size_ms)
+    tables = LineageFrames(events, events, None if late is None else late_of(late, by), by, size_ms)
     return expected_of(tables, 0 if late is None else late.count())
 
 
@@ -85,7 +85,7 @@ def judge_cases(
     return _judge(tables)
 
 
-def _judge(tables: Tables) -> dict[int, Judged]:
+def _judge(tables: LineageFrames) -> dict[int, Judged]:
     counts = _counted(tables)
     late_rows = sum(count.late for count in counts.values())
     suspects = find_suspects(tables, late_rows)
@@ -137,7 +137,7 @@ def _judged(count: _Counts, rows: Iterable[Row]) -> Judged:
 # How much there is; and no id twice.
 
 
-def _counted(tables: Tables) -> dict[int, _Counts]:
+def _counted(tables: LineageFrames) -> dict[int, _Counts]:
     """The rows of each table and case. Raises UsageError for nulls, and for ids that are not unique."""
     frames = {"inputs": tables.inputs, "outputs": tables.outputs}
     if tables.late is not None:
@@ -158,7 +158,7 @@ def _counted(tables: Tables) -> dict[int, _Counts]:
     return counts
 
 
-def _left_out(tables: Tables) -> list[Row]:
+def _left_out(tables: LineageFrames) -> list[Row]:
     """The events of each case whose windows are not judged, and how many windows these are."""
     rest = tables.inputs.where(~tables.judged(F.col("window")))
     by_window = rest.groupBy(*tables.by, "window").agg(F.count("*").alias("events"))
@@ -167,7 +167,7 @@ def _left_out(tables: Tables) -> list[Row]:
     return found.where(F.col("windows") > 0).collect()
 
 
-def _totals(tables: Tables, name: str, frame: DataFrame, *, distinct: bool) -> DataFrame:
+def _totals(tables: LineageFrames, name: str, frame: DataFrame, *, distinct: bool) -> DataFrame:
     """How many rows a table has, in how many something is null, and how many ids there are."""
     null = reduce(Column.__or__, (F.col(column).isNull() for column in frame.columns))
     inside = tables.judged(F.col("window")) if "window" in frame.columns else F.lit(True)
@@ -191,7 +191,7 @@ def _totals(tables: Tables, name: str, frame: DataFrame, *, distinct: bool) -> D
     )
 
 
-def _distinct(tables: Tables) -> tuple[Column, Column]:
+def _distinct(tables: LineageFrames) -> tuple[Column, Column]:
     """By what events are grouped to count their ids, and how many ids there are in a group."""
     if tables.id_type == "string":
         return F.col("id").alias("group"), F.lit(1)
@@ -210,7 +210,7 @@ def _tell_nulls(table: str, frame: DataFrame) -> NoReturn:
     raise UsageError(f"the {_NAMES[table]} has nulls in {told}: fill them, or leave those rows out")
 
 
-def _tell_twice(tables: Tables) -> NoReturn:
+def _tell_twice(tables: LineageFrames) -> NoReturn:
     often = tables.inputs.groupBy(*tables.by, "id").count().where("count > 1")
     (found,) = often.agg(F.min("id")).collect()
     raise UsageError(

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from snapline.validate.causes import Cause
-from snapline.validate.on_spark.tables import CLAIMED, EXPECTED, LATE, ROW, Tables
+from snapline.validate.on_spark.tables import CLAIMED, EXPECTED, LATE, ROW, LineageFrames
 
 
 def parts() -> list[Column]:
@@ -27,7 +27,7 @@ def parts() -> list[Column]:
     ]
 
 
-def with_split(tables: Tables, added_up: DataFrame) -> DataFrame:
+def with_split(tables: LineageFrames, added_up: DataFrame) -> DataFrame:
     """With `is_split` at a place, `begins` and `lacks`; no event of it is reliable then."""
     late, claimed = F.col("kind") == LATE, F.col("kind") == CLAIMED
     # A late row has no place: its number keeps it apart from the others.

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from snapline.errors import UsageError
-from snapline.validate.on_spark.tables import ROW, Tables
+from snapline.validate.on_spark.tables import ROW, LineageFrames
 
 BROADCAST_ROWS_MAX = 2_000_000
 """Up to so many ids are sent to every executor; more of them are joined by sorting."""
@@ -39,7 +39,7 @@ class Suspects:
         self.frame.unpersist()
 
 
-def expected_of(tables: Tables, late_rows: int) -> DataFrame:
+def expected_of(tables: LineageFrames, late_rows: int) -> DataFrame:
     """For every (resource, window) the counts and sorted ids of both sides: input without late events."""
     inputs = tables.inputs
     if late_rows and tables.late is not None:
@@ -58,7 +58,7 @@ def few(frame: DataFrame, rows: int) -> DataFrame:
     return F.broadcast(frame) if rows <= BROADCAST_ROWS_MAX else frame
 
 
-def find_suspects(tables: Tables, late_rows: int) -> Suspects:
+def find_suspects(tables: LineageFrames, late_rows: int) -> Suspects:
     """Compare every output with what is expected. The result is kept in memory and on disk."""
     wanted = expected_of(tables, late_rows).select(
         *tables.place,

@@ -39,7 +39,7 @@ _PARTITION_BITS: Final = 33  # of `monotonically_increasing_id`: row numbers bel
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class LineageFrames:
     """What is judged: every event with its window, every output with both sides, every late row."""
 
     inputs: DataFrame  # by, id, resource, window, post; watermark, if it is known
@@ -74,7 +74,7 @@ def tables_of(
     size_ms: Millis,
     lateness_ms: Millis = 0,
     until_ms: Millis | None = None,
-) -> Tables:
+) -> LineageFrames:
     """The tables in one form. Raises UsageError for columns that lack or have another type."""
     if size_ms <= 0:
         raise UsageError(f"a window is longer than nothing, not {size_ms} ms")
@@ -91,7 +91,7 @@ def tables_of(
         )
     rows = None if late is None else late_of(late, by)
     _check_ids(events, results, rows)
-    return Tables(events, results, rows, by, size_ms, lateness_ms, until_ms)
+    return LineageFrames(events, results, rows, by, size_ms, lateness_ms, until_ms)
 
 
 def _check_ids(events: DataFrame, results: DataFrame, late: DataFrame | None) -> None:

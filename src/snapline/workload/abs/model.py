@@ -12,7 +12,7 @@ from snapline.workload.common.generated import Generated, Ints, draw, heated, ne
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class AbsStage:
     """One of the aggregates: the column of its key, and how many keys there are."""
 
     key: str
@@ -29,7 +29,11 @@ class Stage:
         return self.full if params.full else self.small
 
 
-STAGES: Final = (Stage("first", 12, 10_000), Stage("second", 7, 1_000), Stage("third", 4, 100))
+STAGES: Final = (
+    AbsStage("first", 12, 10_000),
+    AbsStage("second", 7, 1_000),
+    AbsStage("third", 4, 100),
+)
 """Drawn independently of each other, so that every exchange moves records to any other task."""
 
 

@@ -15,7 +15,7 @@ from snapline.workload.common.generated import label
 from snapline.workload.oracles.codes import pieces
 from snapline.workload.oracles.count_verdict import judge_numbers
 from snapline.workload.oracles.table_verdict import judge_table
-from snapline.workload.oracles.verdict import Findings
+from snapline.workload.oracles.verdict import Problems
 
 SINK = "results"
 
@@ -29,7 +29,7 @@ def judge(
     """Hold the records that came out against those that went in, then the counts of each stage."""
     keys = tuple(stage.key for stage in STAGES)
     records = list(pieces(unpacked(params), "id", "time", *keys))
-    findings, found = Findings(level), output.get(SINK)
+    findings, found = Problems(level), output.get(SINK)
     judge_table(findings, records, found, ("id",), ("time", *keys), partial(label, "record"))
     for stage in STAGES:
         counted = concat([piece.select(stage.key) for piece in records])

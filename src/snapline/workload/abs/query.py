@@ -8,7 +8,7 @@ from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.operators.fold import Count, count_up
 from snapline.dataflow.operators.operator import OUT, Outputs
 from snapline.dataflow.stream import Stream
-from snapline.workload.abs.model import STAGES, Stage, records
+from snapline.workload.abs.model import STAGES, AbsStage, records
 from snapline.workload.abs.oracle import SINK, judge
 from snapline.workload.common.base import Params, Workload
 
@@ -16,7 +16,7 @@ from snapline.workload.common.base import Params, Workload
 class Tally(Count):
     """A running count per key that lets its records go on, each with its count."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: AbsStage) -> None:
         super().__init__((stage.key,))
         self._stage: Final = stage
         self.reads = None  # it lets all of a record go on

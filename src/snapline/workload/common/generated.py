@@ -226,7 +226,7 @@ class Generated:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class StoredAsGenerated:
     """An `Ingress` of generated records that were stored: due, and with watermarks, as they were made.
 
     The stored times tell neither when records were due that lag behind, nor how far the watermark stays.

@@ -10,7 +10,7 @@ from snapline.workload.common.generated import label
 from snapline.workload.counting.model import records
 from snapline.workload.oracles.codes import pieces
 from snapline.workload.oracles.count_verdict import judge_counts
-from snapline.workload.oracles.verdict import Findings
+from snapline.workload.oracles.verdict import Problems
 
 SINK = "counts"
 
@@ -22,7 +22,7 @@ def judge(
     level: Guarantee,
 ) -> Sequence[Problem]:
     """Hold the counts that came out against the records that went in."""
-    findings = Findings(level)
+    findings = Problems(level)
     judge_counts(
         findings,
         pieces(records(params), "key", "time", "id"),

@@ -55,7 +55,7 @@ MST_SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LineageSettings:
     """The settings of a run, by what they mean."""
 
     resources: int
@@ -68,10 +68,10 @@ class Shape:
 
 
 @lru_cache(maxsize=64)
-def shape_of(params: Params) -> Shape:
+def shape_of(params: Params) -> LineageSettings:
     """The settings of a run: as given, or as its size says."""
     values = values_of(MST_SETTINGS, params.settings, full=params.full)
-    return Shape(
+    return LineageSettings(
         values["resources"],
         values["producers"],
         values["posts"],

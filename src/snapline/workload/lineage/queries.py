@@ -23,7 +23,7 @@ import numpy as np
 
 from snapline.batch import Batch
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.operators.aggregate import Aggregate, Plan, WindowAggregate
+from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
 from snapline.dataflow.operators.operator import Outputs
 from snapline.dataflow.operators.window import Tumbling
 from snapline.dataflow.stream import Stream
@@ -104,7 +104,7 @@ def build_mst(params: Params) -> Dataflow:
         name="join",
     )
     windows = Tumbling(shape.window_ms, lateness_ms=shape.lateness_ms)
-    recount = partial(Recount, Plan.of(("resource",), windows, COUNTED), windows)
+    recount = partial(Recount, AggregatePlan.of(("resource",), windows, COUNTED), windows)
     counts = joined.key_by("resource").apply(recount, name="count")
     counts.sink(SINK)
     late = (joined.output("late-left"), joined.output("late-right"), counts.output("late"))

@@ -29,7 +29,7 @@ from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import Generated, Ints
-from snapline.workload.nexmark.rows import Rows
+from snapline.workload.nexmark.rows import NexmarkRows
 from snapline.workload.nexmark.texts import Texts, texts_of
 
 AUCTIONS_PER_PERSON = 3
@@ -59,13 +59,13 @@ _CHANNELS = ("Apple", "Baidu", "Facebook", "Google", *(f"channel-{n}" for n in r
 _OCTAVES, _STEPS = 20, 64
 _PRICES = np.array([(100 * (64 + n % 64) << n // 64) // 64 for n in range(_OCTAVES * _STEPS)])
 
-Maker: TypeAlias = Callable[[Rows], Column]
+Maker: TypeAlias = Callable[[NexmarkRows], Column]
 
 
 def _text(field: str) -> Maker:
     """A field of random text."""
 
-    def make(rows: Rows) -> Column:
+    def make(rows: NexmarkRows) -> Column:
         table = texts_of(f"{rows.stream}.{field}")
         return table.take(rows.pick(field, len(table)))
 
@@ -76,25 +76,25 @@ def _words(codes: Ints, values: tuple[str, ...]) -> Words:
     return Words(codes.astype(np.int32), values)
 
 
-def _price(rows: Rows, first: int, width: int) -> Ints:
+def _price(rows: NexmarkRows, first: int, width: int) -> Ints:
     return _PRICES.take(rows.part(first, width, len(_PRICES)))
 
 
 # Of persons.
 
 
-def _name(rows: Rows) -> Column:
+def _name(rows: NexmarkRows) -> Column:
     if rows.params.full:
         return _words(rows.part(0, 21, len(_NAMES)), _NAMES)
     return _NAME_TEXTS.take(rows.pick("name", len(_NAMES)))
 
 
-def _city(rows: Rows) -> Column:
+def _city(rows: NexmarkRows) -> Column:
     full, count = rows.params.full, len(CITIES)
     return _words(rows.part(21, 21, count) if full else rows.pick("city", count), CITIES)
 
 
-def _state(rows: Rows) -> Column:
+def _state(rows: NexmarkRows) -> Column:
     full, count = rows.params.full, len(STATES)
     return _words(rows.part(42, 21, count) if full else rows.pick("state", count), STATES)
 
@@ -102,7 +102,7 @@ def _state(rows: Rows) -> Column:
 # Of auctions.
 
 
-def _seller(rows: Rows) -> Column:
+def _seller(rows: NexmarkRows) -> Column:
     params, people = rows.params, persons_per_partition(rows.params)
     if params.full:
         there = rows.there(people)
@@ -115,25 +115,25 @@ def _seller(rows: Rows) -> Column:
     return rows.heated("seller", sellers, rows.latest_of(people))
 
 
-def _category(rows: Rows) -> Column:
+def _category(rows: NexmarkRows) -> Column:
     if rows.params.full:
         return FIRST_CATEGORY + rows.part(21, 11, CATEGORIES_FULL)
     return FIRST_CATEGORY + rows.pick("category", CATEGORIES)
 
 
-def _initial_bid(rows: Rows) -> Column:
+def _initial_bid(rows: NexmarkRows) -> Column:
     if rows.params.full:
         return _price(rows, 32, 16)
     return 1 + rows.pick("initial_bid", _reserve(rows))
 
 
-def _reserve(rows: Rows) -> Ints:
+def _reserve(rows: NexmarkRows) -> Ints:
     if rows.params.full:
         return _price(rows, 32, 16) + _price(rows, 48, 16)
     return 100 + rows.pick("reserve", 9_900)
 
 
-def _expires(rows: Rows) -> Column:
+def _expires(rows: NexmarkRows) -> Column:
     """An auction is open for as long as it takes until `IN_FLIGHT` others have opened, on average."""
     params = rows.params
     open_ms = max(IN_FLIGHT * params.duration_ms // (params.records * params.partitions), 1)
@@ -144,7 +144,7 @@ def _expires(rows: Rows) -> Column:
 # Of bids.
 
 
-def _lot(rows: Rows) -> Column:
+def _lot(rows: NexmarkRows) -> Column:
     params = rows.params
     if not params.full:
         below = params.partitions * params.records
@@ -155,7 +155,7 @@ def _lot(rows: Rows) -> Column:
     return rows.heated("auction", latest, rows.latest_of(lots))
 
 
-def _bidder(rows: Rows) -> Column:
+def _bidder(rows: NexmarkRows) -> Column:
     if not rows.params.full or rows.bidders is not None:
         below = rows.bidders or BIDDERS
         return rows.heated("bidder", rows.pick("bidder", below), rows.any_of(below))
@@ -165,13 +165,13 @@ def _bidder(rows: Rows) -> Column:
     return rows.heated("bidder", latest, rows.latest_of(people))
 
 
-def _bid_price(rows: Rows) -> Column:
+def _bid_price(rows: NexmarkRows) -> Column:
     if rows.params.full:
         return _price(rows, 40, 24)
     return 100 + rows.pick("price", 99_900)  # in cents of a dollar
 
 
-def _channel(rows: Rows) -> Column:
+def _channel(rows: NexmarkRows) -> Column:
     return _words(rows.pick("channel", len(_CHANNELS)), _CHANNELS)
 
 
@@ -220,7 +220,7 @@ class Projection:
 
     def __call__(self, params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
         """These columns at these offsets."""
-        rows = Rows(self.stream, params, partition, offsets, self.bidders)
+        rows = NexmarkRows(self.stream, params, partition, offsets, self.bidders)
         makers = STREAMS[self.stream]
         return {column: makers[column](rows) for column in self.columns}
 

@@ -15,7 +15,7 @@ from snapline.workload.nexmark import model
 from snapline.workload.oracles.codes import Codes, pieces
 from snapline.workload.oracles.count_verdict import judge_counts
 from snapline.workload.oracles.table_verdict import judge_table
-from snapline.workload.oracles.verdict import Findings
+from snapline.workload.oracles.verdict import Problems
 
 #: the questions that the queries answer
 EUROS_PER_1000_DOLLARS = 908
@@ -50,7 +50,7 @@ def judge_q1(
         bids.with_columns(price=bids["price"] * EUROS_PER_1000_DOLLARS // 1000)
         for bids in pieces(model.bids(params), "id", *values)
     )
-    findings = Findings(level)
+    findings = Problems(level)
     judge_table(findings, expected, output.get(SINK), ("id",), values, partial(label, "bid"))
     return findings.problems
 
@@ -129,7 +129,7 @@ def _sold(lots: Iterable[Batch], people: Batch, shared: Sequence[str]) -> Iterat
 def _judge_pairs(
     expected: Iterable[Batch], found: Batch | None, values: Sequence[str], level: Guarantee
 ) -> Sequence[Problem]:
-    findings = Findings(level)
+    findings = Problems(level)
     judge_table(
         findings,
         expected,
@@ -152,7 +152,7 @@ def judge_q12(
     bids = (
         _in_window(piece, length) for piece in pieces(model.bids(params), "id", "bidder", "time")
     )
-    findings = Findings(level)
+    findings = Problems(level)
     judge_counts(
         findings,
         bids,

@@ -22,7 +22,7 @@ from snapline.workload.common.generated import (
 )
 
 
-class Rows:
+class NexmarkRows:
     """Some records of a partition of a stream."""
 
     def __init__(

@@ -17,7 +17,7 @@ from snapline.workload.common.generated import Ints, label
 from snapline.workload.common.lists import gathered, longest, pairs, step_names, with_steps
 from snapline.workload.nhop.model import HOPS, edges, ttl_ms
 from snapline.workload.oracles.table_verdict import judge_table
-from snapline.workload.oracles.verdict import Findings
+from snapline.workload.oracles.verdict import Problems
 
 SINK = "walks"
 
@@ -67,7 +67,7 @@ def judge(
         width = max(width, longest(found["edges"]))
         found = with_steps(found, "edges", width)
     right = with_steps(walks_of(params), "edges", width)
-    findings = Findings(level)
+    findings = Problems(level)
     judge_table(findings, [right], found, step_names(width), _VALUES, _describe)
     return findings.problems
 

@@ -48,7 +48,7 @@ def as_routes(batch: Batch) -> Batch:
     )
 
 
-class Join(Operator):
+class HopJoin(Operator):
     """Pairs routes with the edges that leave the node in which they end, within the TTL."""
 
     uses_time = True
@@ -132,7 +132,7 @@ def build(params: Params) -> Dataflow:
     routes = stream.map(as_routes, name="routes")
     loop = flow.feedback(LONGER)
     joined = stream.key_by("start").apply(
-        partial(Join, ttl_ms(params)),
+        partial(HopJoin, ttl_ms(params)),
         name="join",
         port=EDGES,
         ports={ROUTES: routes.key_by("end"), LONGER: loop},

@@ -17,11 +17,11 @@ import numpy as np
 from snapline.batch import Array, Batch, concat
 from snapline.workload.common.generated import Ints
 from snapline.workload.oracles.codes import UNKNOWN, Bools, Codes
-from snapline.workload.oracles.verdict import LIMIT, Findings, rows_of
+from snapline.workload.oracles.verdict import LIMIT, Problems, rows_of
 
 
 def judge_counts(
-    findings: Findings,
+    findings: Problems,
     inputs: Iterable[Batch],
     found: Batch | None,
     key: Sequence[str],
@@ -58,7 +58,7 @@ def judge_counts(
 
 
 def judge_numbers(
-    findings: Findings,
+    findings: Problems,
     records: Batch,
     found: Batch | None,
     key: str,
@@ -115,7 +115,7 @@ class _Numbers:
         """The first record that has the key of each of these."""
         return self.first[np.searchsorted(self._distinct, self._keys[records])]
 
-    def judge(self, findings: Findings, spoken: Callable[[int], str]) -> None:
+    def judge(self, findings: Problems, spoken: Callable[[int], str]) -> None:
         """Put into words what is wrong; `spoken` names the key of a record."""
         codes = Codes([self._at, self._counts]).own
         _, rows, copies = np.unique(codes, return_index=True, return_counts=True)
@@ -140,7 +140,7 @@ class _Numbers:
 
 
 def _judge_key(
-    findings: Findings, key: str, true: int, highest: int, excess: Mapping[int, int]
+    findings: Problems, key: str, true: int, highest: int, excess: Mapping[int, int]
 ) -> None:
     if highest < true:
         findings.lack("missing", key, f"it ends at {highest}; {true} records came")
@@ -179,7 +179,7 @@ class _Cells:
 
 
 def _judge_invented(
-    findings: Findings, rows: Batch, key: Sequence[str], describe: Callable[..., str]
+    findings: Problems, rows: Batch, key: Sequence[str], describe: Callable[..., str]
 ) -> None:
     columns = (*key, "time")
     codes = Codes([rows[column] for column in columns]).own

@@ -25,13 +25,21 @@ from snapline.core.policy import Guarantee
 from snapline.dataflow.state.hashing import Hashes
 from snapline.validate.judged import Answer
 from snapline.workload.common.base import Problem
-from snapline.workload.oracles.verdict import LIMIT, Findings, rows_of
-from snapline.workload.oracles.views import Names, Rows, Table, View, hashes_of, steady_views, whole
+from snapline.workload.oracles.verdict import LIMIT, Problems, rows_of
+from snapline.workload.oracles.views import (
+    Names,
+    RowMultiset,
+    SinkTable,
+    View,
+    hashes_of,
+    steady_views,
+    whole,
+)
 
 Output: TypeAlias = Mapping[str, Batch]
 """The rows of each sink."""
 
-_Tables: TypeAlias = Mapping[str, Table]
+_Tables: TypeAlias = Mapping[str, SinkTable]
 
 ORDERS = (3, 6, 11)
 """So many orders of input are tried; more than the first few only if the output differs from them."""
@@ -81,7 +89,7 @@ class Comparer:
         self._breaks = breaks
         self._keys = keys
         first = self._reference(0)
-        self._found = {sink: Table(found.get(sink, _EMPTY)) for sink in first}
+        self._found = {sink: SinkTable(found.get(sink, _EMPTY)) for sink in first}
         self._views = self._choose()
         self._broken = cache(self._break)
 
@@ -109,7 +117,7 @@ class Comparer:
 
     def at(self, level: Guarantee) -> Comparison:
         """Compare the outputs as far as a guarantee level demands."""
-        findings = Findings(level)
+        findings = Problems(level)
         for sink, view in self._used(level):
             right, found = self._reference(0)[sink].seen(view), self._found[sink].seen(view)
             if not right.same(found):
@@ -161,7 +169,7 @@ class Comparer:
     def _shows(self, level: Guarantee, plain: _Tables, broken: _Tables | None) -> bool:
         if broken is None:
             return True
-        findings = Findings(level)
+        findings = Problems(level)
         for sink, view in self._used(level):
             right, wrong = plain[sink].seen(view), broken[sink].seen(view)
             if not right.same(wrong):
@@ -176,7 +184,7 @@ class Comparer:
 
 
 def _tables(output: Output) -> _Tables:
-    return {sink: Table(batch) for sink, batch in output.items()}
+    return {sink: SinkTable(batch) for sink, batch in output.items()}
 
 
 def _changed(plain: _Tables, broken: _Tables | None) -> bool:
@@ -197,7 +205,7 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "") if shown else "nothing"
 
 
-def _hold(findings: Findings, sink: str, here: Rows, right: Rows, view: View) -> None:
+def _hold(findings: Problems, sink: str, here: RowMultiset, right: RowMultiset, view: View) -> None:
     """Hold what a view shows of a sink against what it should show; the two differ."""
     before = len(findings.problems)
     expected, found = right.hashes(), here.hashes()

@@ -15,11 +15,11 @@ import numpy as np
 from snapline.batch import Batch
 from snapline.workload.common.generated import Ints
 from snapline.workload.oracles.codes import Codes, ranges, same_rows
-from snapline.workload.oracles.verdict import LIMIT, Findings, judge_rows, rows_of
+from snapline.workload.oracles.verdict import LIMIT, Problems, judge_rows, rows_of
 
 
 def judge_table(
-    findings: Findings,
+    findings: Problems,
     expected: Iterable[Batch],
     found: Batch | None,
     identity: Sequence[str],

@@ -27,7 +27,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value", bound=Hashable)
 
 
-class Findings:
+class Problems:
     """The problems of one verdict, filtered by what the level forbids."""
 
     def __init__(self, level: Guarantee) -> None:
@@ -68,7 +68,7 @@ def _values(column: Column) -> Sequence[Any]:
 
 
 def judge_rows(
-    findings: Findings,
+    findings: Problems,
     expected: Mapping[Key, Value],
     rows: Iterable[tuple[Key, Value]],
     describe: Callable[[Key], str],
@@ -98,7 +98,7 @@ def judge_rows(
 
 
 def _judge_excess(
-    findings: Findings,
+    findings: Problems,
     record: str,
     right: Value,
     values: "Counter[Value]",

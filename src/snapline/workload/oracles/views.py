@@ -53,7 +53,7 @@ def hashes_of(batch: Batch, columns: Sequence[str]) -> Hashes:
     return hash_columns([batch.columns[name] for name in columns])
 
 
-class Rows:
+class RowMultiset:
     """A table whose rows are compared as a multiset, fractions up to rounding.
 
     It keeps what a comparison needs and makes the rows again for whoever wants to see them: there are many.
@@ -81,18 +81,18 @@ class Rows:
         """One hash per row, over all but the fractions."""
         return hashes_of(self.batch, self.exact)
 
-    def same(self, other: "Rows") -> bool:
+    def same(self, other: "RowMultiset") -> bool:
         """Whether these are the same rows as those."""
         if not self.length and not other.length:
             return True
         return self.same_exact(other) and all(self.same_fraction(other, n) for n in self.fractions)
 
-    def same_exact(self, other: "Rows") -> bool:
+    def same_exact(self, other: "RowMultiset") -> bool:
         """Whether the rows are the same in all but the fractions."""
         names = self.exact == other.exact and self.fractions == other.fractions
         return names and self.length == other.length and self._print == other._print
 
-    def same_fraction(self, other: "Rows", name: str) -> bool:
+    def same_fraction(self, other: "RowMultiset", name: str) -> bool:
         """Whether the rows, which are the same but for the fractions, are so with this one, too.
 
         Rounding by a little moves the sorted values of equal rows by as little.
@@ -104,22 +104,22 @@ class Rows:
         return bool(np.isclose(these, those, rtol=0, atol=most, equal_nan=True).all())
 
 
-class Table:
+class SinkTable:
     """The rows of one sink in one run, with what is known of views of them."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        self._rows: dict[View, Rows] = {}
+        self._rows: dict[View, RowMultiset] = {}
         self._grouped: tuple[Names, _Ints, _Ints] | None = None  # by the key asked for last
 
-    def seen(self, view: "View") -> Rows:
+    def seen(self, view: "View") -> RowMultiset:
         """What a view shows of them."""
         if view not in self._rows:
             known = set(view.key + view.columns) <= set(self.batch.columns)
             if known and self.batch.length:
-                self._rows[view] = Rows(lambda: view.show(self), view.scale(self.batch))
+                self._rows[view] = RowMultiset(lambda: view.show(self), view.scale(self.batch))
             else:
-                self._rows[view] = Rows(lambda: Batch({}, 0))
+                self._rows[view] = RowMultiset(lambda: Batch({}, 0))
         return self._rows[view]
 
     def grouped(self, key: Names) -> tuple[_Ints, _Ints]:
@@ -179,7 +179,7 @@ class View:
         values = [batch[name] for name in self.columns if is_fraction(batch[name])]
         return max((float(np.abs(v[np.isfinite(v)]).max(initial=0.0)) for v in values), default=0.0)
 
-    def show(self, table: Table) -> Batch:
+    def show(self, table: SinkTable) -> Batch:
         """The table that it makes."""
         if self.kind == "rows":
             return table.batch.select(*self.columns)
@@ -247,7 +247,7 @@ def whole(columns: Sequence[str]) -> View:
     return View("rows", (), tuple(columns))
 
 
-def steady_views(references: Sequence[Table], keys: Sequence[Names]) -> list[View]:
+def steady_views(references: Sequence[SinkTable], keys: Sequence[Names]) -> list[View]:
     """The views in which runs without failures agree, the best ones first.
 
     `keys` are the columns by which the dataflow brings records together: the likely keys of its output.
@@ -267,14 +267,14 @@ def steady_views(references: Sequence[Table], keys: Sequence[Names]) -> list[Vie
     return rows + derived
 
 
-def _agree(references: Sequence[Table], view: View) -> bool:
+def _agree(references: Sequence[SinkTable], view: View) -> bool:
     first, *others = (table.seen(view) for table in references)
     if view.kind in _NEVER and first.batch[view.label].any():
         return False
     return all(first.same(other) for other in others)
 
 
-def _row_choices(references: Sequence[Table], exact: Sequence[str]) -> list[Names]:
+def _row_choices(references: Sequence[SinkTable], exact: Sequence[str]) -> list[Names]:
     """The largest choices of exact columns in which the references agree."""
     if len({table.batch.length for table in references}) > 1:
         return []
@@ -291,7 +291,7 @@ def _row_choices(references: Sequence[Table], exact: Sequence[str]) -> list[Name
 
 
 def _with_fractions(
-    references: Sequence[Table], columns: Mapping[str, Column], choice: Names
+    references: Sequence[SinkTable], columns: Mapping[str, Column], choice: Names
 ) -> Names:
     """The choice, and those fractions that are the same beside it."""
     fractions = [n for n, c in columns.items() if is_fraction(c)]
@@ -300,7 +300,7 @@ def _with_fractions(
 
 
 def _keys(
-    references: Sequence[Table], likely: Sequence[Names], exact: Sequence[str]
+    references: Sequence[SinkTable], likely: Sequence[Names], exact: Sequence[str]
 ) -> Sequence[Names]:
     """What may be the key of a sink, since its values are the same in all references.
 
@@ -314,7 +314,7 @@ def _keys(
 
 
 def _of_values(
-    references: Sequence[Table], key: Names, free: Sequence[str], columns: Mapping[str, Column]
+    references: Sequence[SinkTable], key: Names, free: Sequence[str], columns: Mapping[str, Column]
 ) -> list[View]:
     """The steady views of the values of each key.
 

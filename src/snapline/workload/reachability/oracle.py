@@ -19,7 +19,7 @@ from snapline.workload.common.base import Params, Problem
 from snapline.workload.common.generated import Ints, label
 from snapline.workload.common.lists import gathered, longest, pairs, step_names, with_steps
 from snapline.workload.oracles.table_verdict import judge_table
-from snapline.workload.oracles.verdict import LIMIT, Findings
+from snapline.workload.oracles.verdict import LIMIT, Problems
 from snapline.workload.reachability.model import HOPS_MAX, LINK, SOURCE, events
 
 SINK = "paths"
@@ -29,7 +29,7 @@ _VALUES = ("nodes", "time")
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Inserted:
     """All that was inserted, with a column `alive` for what was not deleted; and what was."""
 
     links: Batch
@@ -37,17 +37,17 @@ class World:
     deleted: Ints  # events, in order
 
 
-def world_of(params: Params) -> World:
+def world_of(params: Params) -> Inserted:
     """Everything that the events say, whatever the order in which they arrive."""
     everything = events(params).everything()
     kind, target = everything["kind"], everything["target"]
     deleted = np.unique(target[target >= 0])
     inserted = everything.select("id", "start", "end", "time")
     inserted = inserted.with_columns(alive=~np.isin(inserted["id"], deleted))
-    return World(inserted.take(kind == LINK), inserted.take(kind == SOURCE), deleted)
+    return Inserted(inserted.take(kind == LINK), inserted.take(kind == SOURCE), deleted)
 
 
-def simple_paths(world: World) -> Iterator[Batch]:
+def simple_paths(world: Inserted) -> Iterator[Batch]:
     """The simple paths over all that was ever inserted, by length, and whether each is `alive`.
 
     A path is told by the event of its source and those of its links; without links it is a bare source.
@@ -81,7 +81,7 @@ def judge(
     bare, *found = simple_paths(world)
     must = [paths.take(paths["alive"]) for paths in found]
     may = [paths.take(~paths["alive"]) for paths in found]
-    findings = Findings(level)
+    findings = Problems(level)
     _judge_paths(findings, must, may, output.get(SINK))
     strict = level not in (Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE)
     if strict and not findings.problems:
@@ -93,7 +93,7 @@ def judge(
 
 
 def _judge_paths(
-    findings: Findings,
+    findings: Problems,
     must: Sequence[Batch],
     may: Sequence[Batch],
     found: Batch | None,
@@ -111,7 +111,7 @@ def _judge_paths(
     judge_table(findings, expected, found, identity, _VALUES, describe, optional)
 
 
-def _judge_ends(findings: Findings, found: Batch | None) -> None:
+def _judge_ends(findings: Problems, found: Batch | None) -> None:
     """Where a path says its end, that is the last of its nodes."""
     if found is None or not len(found) or "end" not in found.columns:
         return
@@ -124,7 +124,7 @@ def _judge_ends(findings: Findings, found: Batch | None) -> None:
 
 
 def _judge_state(
-    findings: Findings, world: World, alive: Sequence[Batch], parts: Mapping[str, Batch]
+    findings: Problems, world: Inserted, alive: Sequence[Batch], parts: Mapping[str, Batch]
 ) -> None:
     links = world.links.take(world.links["alive"])
     values = ("start", "end", "time")
@@ -134,7 +134,7 @@ def _judge_state(
     _judge_tombstones(findings, world, parts.get("tombstones"))
 
 
-def _judge_tombstones(findings: Findings, world: World, found: Batch | None) -> None:
+def _judge_tombstones(findings: Problems, world: Inserted, found: Batch | None) -> None:
     """Every task has every tombstone; how many tasks there are is not known here."""
     ids = found["id"] if found is not None and len(found) else np.zeros(0, np.int64)
     known, counts = np.unique(ids, return_counts=True)

@@ -37,7 +37,7 @@ _LINK = ("id", "time", "start", "end")
 _NOWHERE = -1
 
 
-class Join(Operator):
+class PathJoin(Operator):
     """Pairs paths with the links that leave the node in which they end."""
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ def build(params: Params) -> Dataflow:
     deletions = stream.filter(lambda b: b["kind"] > SOURCE, name=DELETIONS)
     loop = flow.feedback(FOUND)
     joined = inserts.key_by("start").apply(
-        Join,
+        PathJoin,
         name=OPERATOR,
         port=INSERTS,
         ports={DELETIONS: deletions.broadcast(), FOUND: loop},
