@@ -1,9 +1,8 @@
 """The coordinator as a real process: the driver's loop, behind the engine's `Coordinator`.
 
 Slots register here, are made lives of slots or spares, and say by heartbeats that they live. A connection
-that breaks is a slot lost at once; one that is silent for too long is given up, and its job cancelled. So
-is one that lives, but has lost its connection with another: what was on its way between them is gone.
-Decisions and manifests are written by a thread; everything else happens in the one loop.
+that breaks is a slot lost at once; a silent one is given up, and its job cancelled. So is one that lives,
+but has lost its connection with another: what was on its way between them is gone.
 """
 
 import contextlib
