@@ -17,7 +17,7 @@ NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", ON_A
 
 
 def run_on_a_small_disk(place: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    helpers = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    helpers = {"PYTHONPATH": str(Path(__file__).parents[1] / "support")}
     return subprocess.run(
         [*NAMESPACE, str(place), *command],
         env={**os.environ, **helpers},

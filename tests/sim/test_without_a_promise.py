@@ -2,21 +2,16 @@
 
 import random
 import re
-import sys
-from pathlib import Path
 
 import pytest
 from sim_runs import TROUBLE, happened, kept
 
 from journal_feeder import Feeder
+from policy_protocol import POLICY
 from snapline.core.effects import Rollback, Scope
 from snapline.journal.entry import COORDINATOR, Built, Handled
 from snapline.sim.run import Case, build_job
 from snapline.sim.world.costs import Costs
-
-sys.path.append(str(Path(__file__).parent.parent / "protocols"))
-
-from policy_protocol import POLICY
 
 KILLS = "kill slot=1 at=900ms; kill slot=0,2 at=1500ms; kill slot=1 on=recovery"
 

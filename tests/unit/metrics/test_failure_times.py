@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from metric_runs import SECOND, happened, second, seconds
 
+from metric_runs import SECOND, happened, second, seconds
 from snapline.metrics.failures import Failure, detections, failures, recoveries, restarts
 
 BACK = Failure(12_300_000, 13_000_000)

@@ -1,8 +1,8 @@
 """When which fault was active, by a journal."""
 
 import pytest
-from metric_runs import happened
 
+from metric_runs import happened
 from snapline.metrics.fault_spans import fault_spans
 
 DELAY = "delay slot=2 500ms at=1s for=2s"

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from metric_runs import SECOND, happened, second, seconds
 
+from metric_runs import SECOND, happened, second, seconds
 from snapline.core.effects import Commit
 from snapline.core.events import SnapshotStored
 from snapline.core.messages import CheckpointMeta, RecoveryLine

@@ -1,13 +1,13 @@
 """Every port in every form."""
 
 import pytest
-from storage_harness import FileHarness, MemoryHarness
 
 from snapline.storage.files.log import FileLogs
 from snapline.storage.files.outlet import FileOutlet
 from snapline.storage.files.store import FileStore
 from snapline.storage.files.trouble import Trouble, TroubledStore
 from snapline.storage.memory import MemoryLogs, MemoryOutlet, MemoryStore
+from storage_harness import FileHarness, MemoryHarness
 
 FORMS = ("memory", "files", "tiny-segments")
 

@@ -4,10 +4,10 @@ import random
 from dataclasses import replace
 
 import pytest
-from storage_harness import CHANNEL, OTHER, life, message, seqs
 
 from snapline.errors import ObjectMissing
 from snapline.storage.memory import MemoryLogs
+from storage_harness import CHANNEL, OTHER, life, message, seqs
 
 
 def fill(log, first, last, epoch=1, channel=CHANNEL):

@@ -1,7 +1,6 @@
 """What every egress and every outlet promises."""
 
 import pytest
-from storage_harness import life, race, spy_on_fsync
 
 from snapline.batch import Batch
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
@@ -9,6 +8,7 @@ from snapline.ids import task_id
 from snapline.storage.api import Extent
 from snapline.storage.files.outlet import FileOutlet
 from snapline.storage.memory import MemoryOutlet
+from storage_harness import life, race, spy_on_fsync
 
 SINK = task_id("out", 0)
 OTHER = task_id("out", 1)

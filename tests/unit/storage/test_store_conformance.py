@@ -1,11 +1,11 @@
 """What every store promises."""
 
 import pytest
-from storage_harness import race
 
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.storage.files.store import FileStore
 from snapline.storage.memory import MemoryStore
+from storage_harness import race
 
 
 def test_what_was_put_is_got_with_its_digest(store):

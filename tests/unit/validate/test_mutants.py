@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from mutants import MUTANTS, UNTOUCHED, cases
 
+from mutants import MUTANTS, UNTOUCHED, cases
 from snapline.validate.causes import Cause
 from snapline.validate.check import judge, judge_cases
 

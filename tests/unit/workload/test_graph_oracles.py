@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import plain_graphs
 import pytest
-from interleaver import run
 
+import plain_graphs
+from interleaver import run
 from snapline.batch import Batch, Varlen, concat
 from snapline.core.policy import Guarantee
 from snapline.workload import WORKLOADS

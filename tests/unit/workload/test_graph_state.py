@@ -6,8 +6,8 @@ from statistics import median
 
 import numpy as np
 import pytest
-from interleaver import run
 
+from interleaver import run
 from snapline.batch import Batch
 from snapline.core.messages import END_OF_TIME
 from snapline.core.policy import Guarantee

@@ -3,10 +3,10 @@
 from functools import cache
 
 import numpy as np
-import plain_graphs
 import pytest
-from interleaver import run
 
+import plain_graphs
+from interleaver import run
 from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
 from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin

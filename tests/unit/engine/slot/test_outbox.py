@@ -1,8 +1,8 @@
 """What waits on an output: in order, and read no earlier than it is sent."""
 
 import pytest
-from engine_fakes import message
 
+from engine_fakes import message
 from snapline.core.messages import Marker
 from snapline.engine.slot.outbox import Outbox
 

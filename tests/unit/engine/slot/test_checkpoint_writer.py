@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from engine_fakes import AB, A, ShellSpy, meta
 from engine_fakes import message as sent
-
 from snapline.batch import Batch
 from snapline.core.effects import Record, Snapshot
 from snapline.core.messages import Marker

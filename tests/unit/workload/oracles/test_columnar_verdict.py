@@ -6,9 +6,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from interleaver import run
 from plain_verdict import PLAIN
 
+from interleaver import run
 from snapline.batch import Batch, Varlen, Words, concat
 from snapline.core.policy import Guarantee
 from snapline.workload import WORKLOADS

@@ -1,8 +1,8 @@
 """Inboxes and credit: a blocked channel never blocks its neighbours, and nothing comes out of order."""
 
 import pytest
-from engine_fakes import message
 
+from engine_fakes import message
 from snapline.batch import Batch
 from snapline.core.messages import Marker, Message
 from snapline.core.topology import Channel

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from policy_protocol import POLICY
 from scenes import CoordinatorScene, TaskScene, edge, line, message, meta
 
+from policy_protocol import POLICY
 from snapline.core.effects import Deliver, Persist, Rollback, Scope, SetTimer, Snapshot
 from snapline.core.events import (
     LocalCheckpoint,

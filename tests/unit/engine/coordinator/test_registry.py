@@ -1,8 +1,8 @@
 """The checkpoints that exist, the chains that they form, and when they cease to exist."""
 
 import pytest
-from engine_fakes import AB, TOPOLOGY, line, meta
 
+from engine_fakes import AB, TOPOLOGY, line, meta
 from snapline.engine.coordinator.registry import Registry
 from snapline.errors import ProtocolViolation
 from snapline.ids import first_checkpoint

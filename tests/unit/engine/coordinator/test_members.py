@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from engine_fakes import job
 
+from engine_fakes import job
 from snapline.engine.control import Replaced, Restore
 from snapline.engine.coordinator.members import Members
 

@@ -1,7 +1,6 @@
 """Which two lines are kept whole while a line moves, task by task or all at once."""
 
 from engine_fakes import line
-
 from snapline.recovery.kept_lines import KeptLines, is_ahead, is_behind
 
 NOWHERE = line(a=0, b=0)

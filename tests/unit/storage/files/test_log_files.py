@@ -4,12 +4,12 @@ The indexes are taken away where segments are damaged: what they change is in te
 """
 
 import pytest
-from storage_harness import CHANNEL, OTHER, life, message, seqs, spy_on_fsync
 
 from snapline.batch import Batch
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUnavailable
 from snapline.storage.files.log import FileLogs
+from storage_harness import CHANNEL, OTHER, life, message, seqs, spy_on_fsync
 
 
 def write(directory, lives, segment_bytes=64 << 20):

@@ -1,8 +1,8 @@
 """When a job is done: two equal waves, nothing unread, as many received as sent."""
 
 import pytest
-from engine_fakes import AB, TOPOLOGY, A, B, meta
 
+from engine_fakes import AB, TOPOLOGY, A, B, meta
 from snapline.engine.control import Counters
 from snapline.engine.coordinator.quiet import QuietDetector, covers
 

@@ -1,8 +1,8 @@
 """What a line means for its channels, at each guarantee level."""
 
 import pytest
-from engine_fakes import AB, TOPOLOGY, A, B, meta
 
+from engine_fakes import AB, TOPOLOGY, A, B, meta
 from snapline.core.policy import Guarantee
 from snapline.engine.coordinator.levels import keeper, settle
 from snapline.recovery.replay import Origin, ReplayPart, replay_plan

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from interleaver import run
 
+from interleaver import run
 from snapline.batch import concat
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError

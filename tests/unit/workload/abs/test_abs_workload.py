@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from interleaver import run
 
+from interleaver import run
 from snapline.core.policy import Guarantee
 from snapline.dataflow.partition import ByKey, targets_of
 from snapline.workload import WORKLOADS

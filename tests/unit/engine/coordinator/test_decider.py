@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from engine_fakes import A, B, ShellSpy, job, line, meta
 
+from engine_fakes import A, B, ShellSpy, job, line, meta
 from snapline.engine.coordinator.decider import Decider, Intent
 from snapline.engine.coordinator.ledger import WHOLE_EVERY, Held, Manifest, decision_key, decode
 from snapline.engine.shell import RetryAlarm, Ticket

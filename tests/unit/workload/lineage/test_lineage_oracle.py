@@ -4,8 +4,8 @@ from collections import defaultdict
 from functools import cache
 
 import pytest
-from interleaver import run
 
+from interleaver import run
 from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
 from snapline.validate.causes import BREAKS, Cause

@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from storage_harness import CHANNEL, OTHER, life, message, seqs
 
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.storage.files import log
 from snapline.storage.files.log import FileLogs
 from snapline.storage.files.log_index import read_index
+from storage_harness import CHANNEL, OTHER, life, message, seqs
 
 STEPS = st.lists(
     st.sampled_from(["append", "append", "other", "sync", "begin", "finish", "flush", "next life"]),

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from engine_fakes import AB, A, B, line, meta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine_fakes import AB, A, B, line, meta
 from snapline.engine.coordinator.ledger import (
     WINDOW,
     Decision,

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from metric_runs import happened, second
 from rich.console import Console
 
+from metric_runs import happened, second
 from snapline.cli.terminal.live import describe, latency, size, sparkline, watching_run
 from snapline.cli.terminal.summary import print_phases, print_summary, summary
 from snapline.journal.entry import COORDINATOR, Happened
