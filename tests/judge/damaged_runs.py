@@ -64,12 +64,16 @@ def finished_run(runs, seed=1):
 
 
 def unfinished_run(runs, seed=1, lines=4):
-    """A run that was interrupted after some lines, with much input still to come."""
-    try:
-        spec = replace(SPEC, seed=seed, duration_ms=6_000)
-        run_module.run(spec, runs=runs, watcher=Interrupter(lines))
-    except Interrupted as interrupted:
-        return runs / interrupted.run
+    """A run that was interrupted after some lines, with much input still to come.
+
+    A busy machine may take longer for its lines than the input lasts; then longer input is tried.
+    """
+    for duration_ms in (6_000, 20_000, 60_000, 180_000):
+        try:
+            spec = replace(SPEC, seed=seed, duration_ms=duration_ms)
+            run_module.run(spec, runs=runs, watcher=Interrupter(lines))
+        except Interrupted as interrupted:
+            return runs / interrupted.run
     raise AssertionError("it came to its end before it was interrupted")
 
 
