@@ -1,12 +1,12 @@
 """Snapline beside Flink on the same cores: records per second, and latency at a fixed rate.
 
-    python benchmarks/compare.py --queries q1,q12 --repeats 5 --seconds 4 --rates 1000,100000 --readme
+    python benchmarks/compare.py --queries q1,q12 --repeats 5 --seconds 4 --rates 1000,100000 --docs
 
 Both make the same records in process, take exactly-once checkpoints every second, and have as many slots
 (parallelism) as there are cores for them. They run in turns, never at the same time; every run is judged:
 its number of rows and their checksum must be those of `checks.py`. A first run of each tells how much input
 it needs for the time asked for, and does not count. Flink runs with object reuse and without; ratios are to
-the better one. The tables go to `results/compare.md`, and with `--readme` into the README, too.
+the better one. The tables go to `results/compare.md`, and with `--docs` into `docs/performance.md`, too.
 """
 
 import argparse
@@ -29,7 +29,7 @@ LATENCY_WARM_MS = 5_000
 BUFFERS_MS = (1, 100)  # after which Flink sends a buffer that is not full; 100 is its default
 EGRESS = ", egress log"
 REUSE, COPY = "Flink, objects reused", "Flink, objects copied"
-README = RESULTS.parents[1] / "README.md"
+DOCS_PAGE = RESULTS.parents[1] / "docs" / "performance.md"
 MARKS = ("<!-- compare -->", "<!-- /compare -->")
 HOW = (
     "Sinks count rows and add up a checksum; with *egress log* Snapline writes all rows to files and",
@@ -176,17 +176,17 @@ def tables_of(page: str) -> str:
     return "\n".join(kept).strip("\n")
 
 
-def shown_in(readme: str) -> str:
-    """The tables between the marks of a README."""
-    return readme.partition(MARKS[0])[2].partition(MARKS[1])[0].strip("\n")
+def shown_in(text: str) -> str:
+    """The tables that a page of the documentation shows between its marks."""
+    return text.partition(MARKS[0])[2].partition(MARKS[1])[0].strip("\n")
 
 
-def rewritten(readme: str, page: str) -> str:
-    """A README with the tables of this page between its marks."""
-    before, mark, rest = readme.partition(MARKS[0])
+def rewritten(text: str, page: str) -> str:
+    """A page of the documentation with the tables of a results page between its marks."""
+    before, mark, rest = text.partition(MARKS[0])
     _, end, after = rest.partition(MARKS[1])
     if not mark or not end:
-        raise SystemExit(f"README.md has no place for the tables: {MARKS[0]} ... {MARKS[1]}")
+        raise SystemExit(f"{DOCS_PAGE.name} has no place for the tables: {MARKS[0]} ... {MARKS[1]}")
     return f"{before}{mark}\n{tables_of(page)}\n{end}{after}"
 
 
@@ -201,7 +201,9 @@ def main() -> None:
     parser.add_argument("--latency-protocols", type=names, default=["aligned", "uncoordinated"])
     parser.add_argument("--interval-ms", type=int, default=1_000, help="between checkpoints")
     parser.add_argument("--heap", default="4g", help="of Flink's JVM")
-    parser.add_argument("--readme", action="store_true", help="put the tables into README.md, too")
+    parser.add_argument(
+        "--docs", action="store_true", help="put the tables into docs/performance.md, too"
+    )
     asked = parser.parse_args()
     unknown = {*asked.protocols, *asked.latency_protocols} - set(PROTOCOLS)
     if unknown or not asked.protocols:
@@ -214,8 +216,8 @@ def main() -> None:
     if asked.rates:
         tables.append(latency_table(latency(session, asked)))
     page = session.write(asked.to, "Snapline beside Flink", [setting(asked), *HOW], tables)
-    if asked.readme:
-        README.write_text(rewritten(README.read_text(), page))
+    if asked.docs:
+        DOCS_PAGE.write_text(rewritten(DOCS_PAGE.read_text(), page))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pages of documentation are run: what a reader copies works."""
+"""The pages of documentation are run: what a reader copies works, and what a link names is there."""
 
 import re
 from pathlib import Path
@@ -10,6 +10,12 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.reference.reference import reference_output
 
 ROOT = Path(__file__).parent.parent
+
+
+PAGES = [
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +61,38 @@ def test_a_cycle_ends_where_it_should(flows):
     steps = dict(zip(lengths["start"].tolist(), lengths["steps"].tolist(), strict=True))
     assert sorted(steps) == list(range(1, 401))
     assert (steps[1], steps[6], steps[27]) == (0, 8, 111)
+
+
+def anchors(page):
+    """The names by which links reach the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#\s]*)(#[^)\s]*)?\)", page.read_text())
+    own = [(target, anchor) for target, anchor in links if not target.startswith("http")]
+    targets = [(page.parent / target if target else page, anchor) for target, anchor in own]
+    assert not [str(target) for target, _ in targets if not target.exists()]
+    assert not [
+        anchor for target, anchor in targets if anchor and anchor[1:] not in anchors(target)
+    ]
+
+
+def test_the_index_names_every_page():
+    index = (ROOT / "docs" / "README.md").read_text()
+    assert not [
+        page.name
+        for page in PAGES[:-3]
+        if f"({page.name})" not in index and page.name != "README.md"
+    ]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_a_dataflow_that_a_page_shows_can_be_built_and_run(page):
+    text = (ROOT / page).read_text()
+    built = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0].partition("\nrun = ")[0]
+    names: dict[str, object] = {}
+    exec(built, names)
+    assert list(output(names["flow"], seconds=1)) == ["counts"]
