@@ -30,10 +30,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """The in-band cut of round `checkpoint`."""
+    """A marker: it separates, on a channel, what belongs to round `checkpoint` from what comes after it."""
 
     checkpoint: CheckpointNo
-    overtaking: bool = False  # it passed queued output on its way; whoever sights it need not wait
+    overtaking: bool = False  # it has passed queued output, so a task that sights it need not align
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointMeta:
-    """Everything about a checkpoint but the state itself. A counter that is absent is 0."""
+    """All that is known about a checkpoint, except the state itself. A counter that is absent is 0."""
 
     task: TaskId
     checkpoint: CheckpointNo

@@ -7,7 +7,7 @@ from snapline.ids import Millis
 
 
 class Guarantee(Enum):
-    """How often a record counts, whatever fails."""
+    """How often each record counts in the published output, whatever fails."""
 
     NOTHING = "nothing"
     AT_MOST_ONCE = "at-most-once"

@@ -55,7 +55,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What a task's protocol knows about its place."""
+    """What the protocol of a task knows about its surroundings: the task, its channels, the job."""
 
     task: TaskId
     inputs: tuple[Channel, ...]
@@ -84,7 +84,7 @@ class JobContext:
 
 
 class TaskProtocol:
-    """The task side. As it stands: deliver everything, save nothing."""
+    """The task side of a protocol. This base class delivers every message and saves nothing."""
 
     def __init__(self, context: TaskContext) -> None:
         self.context: Final = context
@@ -112,7 +112,7 @@ class TaskProtocol:
                 assert_never(event)
 
     def only_delivers(self, message: Message) -> bool:
-        """Whether, were this message taken now, nothing would follow but its `Deliver`."""
+        """Whether `on_message` would answer with the `Deliver` of this message and nothing else."""
         return type(self).on_message is TaskProtocol.on_message
 
     def stamp(self, channel: Channel) -> Stamp:
@@ -151,7 +151,7 @@ class TaskProtocol:
 
 
 class CoordinatorProtocol:
-    """The coordinator side. As it stands: no checkpoints; what is lost restarts empty, alone."""
+    """The coordinator side of a protocol. This base class restarts lost tasks empty, and those alone."""
 
     def __init__(self, context: JobContext) -> None:
         self.context: Final = context

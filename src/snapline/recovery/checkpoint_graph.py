@@ -1,4 +1,4 @@
-"""The checkpoint graph of CheckMate, section III-B: who must not stand on a line with whom.
+"""The checkpoint graph of CheckMate, section III-B: which checkpoints cannot be on one line.
 
 Nodes are checkpoints. There is an edge from c(i,x) to c(j,y) when
 
@@ -40,7 +40,10 @@ class CheckpointGraph:
         self._reachable: dict[Node, frozenset[Node]] = {}
 
     def reachable(self, node: Node) -> frozenset[Node]:
-        """The nodes that a path of at least one edge leads to. To be asked, not iterated."""
+        """The nodes that a path of at least one edge leads to.
+
+        Ask whether a node is in it, but do not iterate over it: the order of a set is not deterministic.
+        """
         known = self._reachable.get(node)
         if known is None:
             known = self._reachable[node] = self._search(node)

@@ -1,6 +1,7 @@
 """Strongly connected components, after Tarjan, without recursion.
 
-Nodes are numbers. The walk keeps its own stack: along the histories of tasks it gets deep.
+Nodes are numbers. The walk keeps a stack of its own, because it follows the histories of tasks, which may
+be longer than the recursion that Python allows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,14 +10,14 @@ _UNSEEN = -1
 
 
 class _Walk:
-    """A depth-first walk that closes each component when it leaves the node it entered it by."""
+    """A depth-first walk that completes a component when it leaves the first node that it met of it."""
 
     def __init__(self, successors: Sequence[Sequence[int]]) -> None:
         self.successors = successors
         self.component = [_UNSEEN] * len(successors)
-        self.low = [_UNSEEN] * len(successors)  #: the earliest node, by entry, known to be led to
+        self.low = [_UNSEEN] * len(successors)  #: the earliest entered node that each one leads to
         self.entry = [_UNSEEN] * len(successors)
-        self.open: list[int] = []  #: entered, in this order, and without a component yet
+        self.open: list[int] = []  #: the nodes entered so far, in order, that have no component yet
         self.path: list[tuple[int, Iterator[int]]] = []
         self.entered = 0
         self.closed = 0

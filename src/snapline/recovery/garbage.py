@@ -1,4 +1,4 @@
-"""What no recovery will ever read again.
+"""Which snapshots and logged messages may be deleted, because no recovery will ever read them again.
 
 The last lines are kept whole: if the newest turns out to be damaged, the one before it still works. So the
 oldest kept line decides. Nothing older than it is needed, with one exception: a snapshot may be a delta,

@@ -1,4 +1,4 @@
-"""The checkpoints of each task in order, as every computation of this package begins with them.
+"""The checkpoints of each task in order: what every computation of this package starts from.
 
 Every task has an initial checkpoint that nobody stored: number INITIAL, all counters 0. Checkpoint
 numbers of a task grow but have gaps, so neighbours are found by position, never by adding one. Along

@@ -10,31 +10,31 @@ from snapline.ids import INITIAL
 
 
 def is_ahead(line: RecoveryLine, of: RecoveryLine) -> bool:
-    """Whether every task has moved from one line to the other."""
+    """Whether every task is at a newer checkpoint on `line` than on the line `of`."""
     return all(n > of.checkpoints.get(task, INITIAL) for task, n in line.checkpoints.items())
 
 
 def is_behind(line: RecoveryLine, of: RecoveryLine) -> bool:
-    """Whether some task would go back from one line to the other."""
+    """Whether some task is at an older checkpoint on `line` than on the line `of`."""
     return any(n < of.checkpoints.get(task, INITIAL) for task, n in line.checkpoints.items())
 
 
 class KeptLines:
-    """The last two disjoint lines of a line that moves."""
+    """The last two committed lines that share no checkpoint, `newer` and `older`."""
 
     def __init__(self, line: RecoveryLine) -> None:
         self.older = line
         self.newer = line
 
     def advance(self, line: RecoveryLine) -> bool:
-        """The line has moved; True if another line became the older of the two."""
+        """Take note that the committed line has moved. True if this changed which line is the older one."""
         if not is_ahead(line, self.newer):
             return False
         self.older, self.newer = self.newer, line
         return True
 
     def go_back(self, line: RecoveryLine) -> None:
-        """The line was damaged, and this one is used instead."""
+        """Take note that the job goes back to `line`, because a newer one turned out to be damaged."""
         if is_behind(line, self.newer):
             self.newer = self.older
         if is_behind(line, self.older):

@@ -45,7 +45,7 @@ class TaskHistory:
         return len(self.metas) - 1 - self.at
 
     def position(self, checkpoint: CheckpointNo) -> int:
-        """Where a checkpoint with this number is, or would be."""
+        """The position in the history at which a checkpoint with this number is, or would be inserted."""
         return bisect_left(self.metas, checkpoint, key=lambda meta: meta.checkpoint)
 
     def first_that_sent(self, channel: ChannelId, seq: Seq) -> CheckpointMeta | None:
@@ -57,7 +57,7 @@ class TaskHistory:
 
 @dataclass(slots=True)
 class _Check:
-    """The requirements of one checkpoint; those of the inputs before `next_input` are met."""
+    """How far the requirements of one checkpoint were checked: those before `next_input` are met."""
 
     meta: CheckpointMeta
     next_input: int = 0
@@ -68,9 +68,9 @@ class _Claim:
     """Checkpoints that join the line together."""
 
     members: list[CheckpointMeta]
-    checks: list[_Check]  #: not finished; the last one is under way
+    checks: list[_Check]  #: the checks that are not finished; the last one is being made
     waits_for: "_Claim | None" = None
-    waiters: "list[_Claim]" = field(default_factory=list)  #: these wait for this claim
+    waiters: "list[_Claim]" = field(default_factory=list)  #: the claims that wait for this one
     absorbed_by: "_Claim | None" = None
 
     def final(self) -> "_Claim":
@@ -81,7 +81,7 @@ class _Claim:
         return claim
 
     def absorb(self, other: "_Claim") -> None:
-        """Take over all that another claim has and wants."""
+        """Take over the checkpoints, the open checks and the waiters of another claim."""
         other.absorbed_by = self
         self.members += other.members
         self.checks += other.checks
@@ -98,7 +98,7 @@ class LineGrowth:
         self._inputs = topology.inputs
         self._histories = histories
         self._claims: dict[TaskId, dict[CheckpointNo, _Claim]] = {t: {} for t in topology.tasks}
-        #: per sender, who waits for it to add a checkpoint that has sent that message
+        #: per sender, the claims that wait until it has a checkpoint that has sent a certain message
         self._unsent: dict[TaskId, list[tuple[ChannelId, Seq, _Claim]]] = {
             task: [] for task in topology.tasks
         }
@@ -106,7 +106,7 @@ class LineGrowth:
         self._moved = False
 
     def begin(self) -> bool:
-        """Look at every task once. True if the line moved."""
+        """Try to move the line for every task once. True if it moved."""
         for task in self._histories:
             self._claim_next(task)
         return self._run()
@@ -160,7 +160,7 @@ class LineGrowth:
                 claim.waits_for = other
                 other.waiters.append(claim)
                 return
-            check.next_input += 1  # they will join together
+            check.next_input += 1  # that claim is part of this one now, so both will join together
         self._join(claim)
 
     def _next_unmet(self, check: _Check) -> tuple[Channel, Seq] | None:

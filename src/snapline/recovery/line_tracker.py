@@ -36,7 +36,7 @@ class LineTracker:
         return max((history.ahead for history in self._histories.values()), default=0)
 
     def newest(self) -> RecoveryLine:
-        """Every task's own newest checkpoint: consistent only by luck."""
+        """The newest checkpoint of every task. Together they are usually not consistent."""
         return RecoveryLine({t: h.metas[-1].checkpoint for t, h in self._histories.items()})
 
     def metas_on_line(self) -> dict[TaskId, CheckpointMeta]:
@@ -83,7 +83,7 @@ class LineTracker:
         return self._grow_anew()
 
     def drop_beyond(self, line: RecoveryLine) -> tuple[CheckpointMeta, ...]:
-        """Roll back: kill what is newer than this line. Returns that: the skipped checkpoints."""
+        """Forget all checkpoints newer than this line, for a rollback. Returns them: they are skipped."""
         kept = {task: history.metas for task, history in self._histories.items()}
         for task, checkpoint in line.checkpoints.items():
             kept[task] = [meta for meta in kept[task] if meta.checkpoint <= checkpoint]
@@ -93,7 +93,7 @@ class LineTracker:
         return self._keep(kept, positions)
 
     def remove(self, task: TaskId, checkpoint: CheckpointNo) -> tuple[CheckpointMeta, ...]:
-        """A checkpoint is damaged: go on as if it, and all deltas that build on it, never were.
+        """Remove a damaged checkpoint and all deltas that build on it, as if they had never been stored.
 
         Returns what was removed: nothing if the checkpoint is not known, or no longer. The line may
         go back; if no line remains, ObjectDamaged is raised and nothing was changed.
@@ -144,7 +144,7 @@ class LineTracker:
     def _keep(
         self, kept: dict[TaskId, list[CheckpointMeta]], positions: dict[TaskId, int]
     ) -> tuple[CheckpointMeta, ...]:
-        """Go on with these checkpoints alone, at this line. Returns the others."""
+        """Keep only these checkpoints, with the line at these positions. Returns the removed ones."""
         numbers = {task: {meta.checkpoint: None for meta in metas} for task, metas in kept.items()}
         gone = tuple(meta for meta in self if meta.checkpoint not in numbers[meta.task])
         self._histories = {

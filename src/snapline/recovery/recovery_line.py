@@ -1,4 +1,4 @@
-"""The largest consistent recovery line, found twice.
+"""The largest consistent recovery line, found by two algorithms that the tests hold equal.
 
 A line is consistent when no message on it is an orphan: on every channel i->j the checkpoint of j has
 received no more than the checkpoint of i has sent. If two lines are consistent, so is the line of the
@@ -7,7 +7,7 @@ added. Because no checkpoint of any line is newer, it also loses the least work.
 
 - `rollback_propagation` is CheckMate's Algorithm 1, on the checkpoint graph, as published;
 - `largest_line` walks down on the counters alone: begin with the newest checkpoint of every task, and
-  wherever a receiver knows too much, move it back. It never builds the graph's many edges.
+  wherever a receiver has received more than was sent, move it back. It never builds the graph's edges.
 """
 
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ def is_consistent(topology: Topology, line: LineMetas) -> bool:
 
 
 def rollback_propagation(graph: CheckpointGraph) -> RecoveryLine:
-    """Algorithm 1 of CheckMate: replace what is reachable from the rest of the root set."""
+    """Algorithm 1 of CheckMate: move every checkpoint back that others of the root set lead to."""
     freshest_first = {task: list(reversed(graph.checkpoints[task])) for task in graph.checkpoints}
     root_set: dict[TaskId, Node] = {
         task: (task, numbers[0]) for task, numbers in freshest_first.items()

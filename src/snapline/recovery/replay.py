@@ -71,7 +71,7 @@ def replay_plan(topology: Topology, line: LineMetas) -> tuple[ReplayPart, ...]:
 def _parts(
     channel: Channel, wanted: tuple[Seq, Seq], stored: tuple[tuple[Origin, tuple[Seq, Seq]], ...]
 ) -> list[ReplayPart]:
-    """Cut a range where what is stored begins and ends; each piece is taken from its first origin."""
+    """Cut a range of messages into pieces, each of which is read from the first place that has it."""
     present = [(origin, after, through) for origin, (after, through) in stored if after < through]
     for origin, after, through in present:
         if after < wanted[0] or through > wanted[1]:
@@ -101,7 +101,7 @@ def rollback_distance(newest: LineMetas, line: LineMetas) -> RollbackDistance:
 
 
 def skipped(metas: Iterable[CheckpointMeta], line: RecoveryLine) -> tuple[CheckpointMeta, ...]:
-    """The checkpoints that a rollback to this line makes void: those newer than it."""
+    """The checkpoints that are newer than a line: a rollback to it makes them void."""
     checkpoints = line.checkpoints
     return tuple(
         meta

@@ -29,7 +29,7 @@ ZPath: TypeAlias = tuple[tuple[ChannelId, Seq], ...]
 
 
 class IntervalGraph:
-    """The checkpoint intervals of a live timeline and the messages between them."""
+    """The intervals between the checkpoints of a job, and the messages between these intervals."""
 
     def __init__(self, topology: Topology, metas: Iterable[CheckpointMeta]) -> None:
         self._topology = topology
@@ -65,7 +65,7 @@ class IntervalGraph:
         while wave:
             following: list[tuple[TaskId, int, ZPath]] = []
             for sender, interval, path in wave:
-                # Intervals from `unreached` on were gone through with no longer a path.
+                # Intervals from `unreached` on were reached before, by a path that is at least as short.
                 for channel, seq, received_in in self._sent(sender, interval, unreached[sender]):
                     reached = (*path, (channel.id, seq))
                     if channel.target == task and received_in < goal:
