@@ -1,1 +1,1 @@
-"""Faults as data: one grammar, one plan per seed."""
+"""Faults as values: a grammar to write them, plans drawn from a seed, and the rule for what they proved."""

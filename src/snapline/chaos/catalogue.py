@@ -1,4 +1,4 @@
-"""Every form of fault as people are shown it: an example, what it means, and where it can be done."""
+"""What `snapline list faults` shows: of every form of fault an example, its meaning, and where it works."""
 
 from snapline.chaos.faults import (
     BeforeEffect,
@@ -57,8 +57,8 @@ def where(fault: Fault) -> str:
         case DamageRecord() | LaunchFailing() | LaunchSlow():
             return "simulator"
         case KillExecutor():
-            return "simulator, clusters"  # on a local master there is no executor of its own
+            return "simulator, clusters"  # a local master has no executor that could be killed
         case KillDriver() | PauseDriver():
-            return "everywhere"  # also in systems that are not ours
+            return "everywhere"  # in the simulator, in real runs, and in other systems under test
         case _:
             return "simulator, real runs"

@@ -5,7 +5,7 @@ and given back. `FORMS` is what is parsed; `catalogue.py` shows every form to pe
 statement means the same in the simulator and in a real run.
 
 A fault that names a slot strikes the process that is the slot at that moment, and the one that takes its
-place is sound: what is noticed is noticed once. What happens to the store happens to all processes.
+place is sound, so a fault is noticed at most once. What happens to the store happens to all processes.
 """
 
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class KillExecutor:
-    """The Java process dies that hosts a slot, and with it all slots that it hosts."""
+    """The Java process that hosts a slot dies, and with it all slots that it hosts."""
 
     kind: ClassVar[str] = "kill-executor"
     slot: SlotId
@@ -241,7 +241,7 @@ class Damage:
 class DamageRecord:
     """The newest decision that published output, or the newest manifest, is changed, or is gone.
 
-    Whoever reads it, to resume the run or to read its output, must stop with a word.
+    Whoever reads it, to resume the run or to read its output, must stop with a message that names it.
     """
 
     kind: ClassVar[str] = "damage-record"
@@ -255,7 +255,7 @@ class DamageRecord:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFailing:
-    """Whatever process is started for a slot meanwhile dies before it registers."""
+    """Every process that is started for a slot in this time dies before it registers."""
 
     kind: ClassVar[str] = "launch-failing"
     slot: SlotId
@@ -268,7 +268,7 @@ class LaunchFailing:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSlow:
-    """Whatever process is started for a slot meanwhile registers so much later, and perhaps too late."""
+    """Every process that is started for a slot in this time registers late, perhaps too late."""
 
     kind: ClassVar[str] = "launch-slow"
     slot: SlotId

@@ -5,8 +5,8 @@ which everything breaks all the time look alike; runs in which only two things b
 again, find what the others hide. Wherever kills are allowed, one of them comes late enough that something
 has probably been committed before it: a run that never goes back to a checkpoint proves little.
 
-A process that is started for a slot fails only if one is started: so such faults are drawn around the late
-kill, for a slot that dies in it.
+Faults that concern the start of a process strike only if a process is started. So they are drawn for a slot
+that dies in the late kill, around that time.
 """
 
 import random
@@ -42,19 +42,22 @@ from snapline.errors import UsageError
 from snapline.ids import Millis, SlotId
 
 FAULTS_MAX = 4
-OFF_PERCENT = 40  # the chance of a kind to be switched off; kills never are
-LATE_PERCENT = (35, 85)  # when, in the run, the late kill comes
-ANY_PERCENT = (5, 90)  # when everything else comes
-SPAN_PERCENT = (2, 30)  # how long, of the run, what lasts a while does last
-SLOW_PERCENT = (1, 5)  # how much slower, of the run, a network or a store becomes
-SEVERAL_PERCENT = 20  # the chance of a kill to take several slots
-FAILING_PERCENT = (5, 60)  # the chance of a call to a failing store to fail
+OFF_PERCENT = 40  # the chance that a kind of fault is switched off; kills never are
+LATE_PERCENT = (35, 85)  # the part of the run in which the late kill comes
+ANY_PERCENT = (5, 90)  # the part of the run in which everything else comes
+SPAN_PERCENT = (2, 30)  # how long a fault with a duration lasts, as a part of the run
+SLOW_PERCENT = (1, 5)  # the delay of a slow network or store, as a part of the run
+SEVERAL_PERCENT = 20  # the chance that a kill takes several slots
+FAILING_PERCENT = (5, 60)  # the chance that a call to a failing store fails
 LATE_START_PERCENT = (
     5,
     60,
-)  # how much later, of the run, a process registers that is slow to start
-LEAD_PERCENT = (0, 5)  # how long, of the run, before the late kill trouble with starting begins
-BREAK_PERCENT = 30  # the chance of a partition to break connections instead of holding them up
+)  # by how much a process that is slow to start registers late, as a part of the run
+LEAD_PERCENT = (
+    0,
+    5,
+)  # how long before the late kill faults of starting begin, as a part of the run
+BREAK_PERCENT = 30  # the chance that a partition breaks connections instead of holding them up
 
 #: how often each kind is drawn, in proportion
 WEIGHTS: Mapping[str, int] = {
@@ -76,7 +79,7 @@ WEIGHTS: Mapping[str, int] = {
     "launch-failing": 4,
     "launch-slow": 3,
 }
-#: the same, for what decides when a kill comes
+#: how often each kind of moment of a kill is drawn, in proportion
 KILL_WEIGHTS: Mapping[str, int] = {"at": 4, "step": 4, "recovery": 3, "round": 3}
 
 
@@ -90,8 +93,8 @@ def draw(
 ) -> tuple[Fault, ...]:
     """One to four faults, the same for the same arguments.
 
-    `steps` is about how many effects a slot performs in the run. `kinds` are those allowed, see `KINDS`;
-    their order does not matter.
+    `steps` is roughly how many effects a slot performs in the run. `kinds` are the kinds of faults that are
+    allowed (see `KINDS`); their order does not matter.
     """
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown or not kinds:

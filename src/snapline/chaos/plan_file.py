@@ -10,7 +10,7 @@ from snapline.errors import FaultSyntaxError, UsageError
 
 
 def read_plan(text: str) -> str:
-    """The statements that a text means, in one line: its own, or those of the file that it names."""
+    """The statements of a text in one line; of a text that begins with `@`, those of the file it names."""
     named = text.strip()
     if not named.startswith("@"):
         if named and " " not in named and Path(named).is_file():

@@ -1,4 +1,4 @@
-"""Making a failing case smaller, so that a person can understand it.
+"""Makes a failing case smaller, so that a person can understand it.
 
 Greedy delta debugging: of the candidates that are a little smaller, the first that still fails becomes the
 case, until none of them fails or the budget is used up. What "smaller" means is the caller's business; for
@@ -57,7 +57,7 @@ def shrink(
 
 
 def smaller_faults(faults: tuple[Fault, ...]) -> Iterator[tuple[Fault, ...]]:
-    """Plans with one fault less, then with one fault simpler; the boldest first."""
+    """Plans with one fault less, then plans with one simpler fault; the largest steps come first."""
     for i in range(len(faults)):
         yield faults[:i] + faults[i + 1 :]
     for i, fault in enumerate(faults):

@@ -1,10 +1,10 @@
-"""A long run in which things keep breaking: faults for the whole of it, drawn from a seed.
+"""Faults for the whole of a long run, in which things keep breaking (`--chaos`), drawn from a seed.
 
 `seed=7 intensity=high` is all that has to be said. Moments come one after the other at random intervals,
 and at each something breaks. Three intensities differ in how often, and in what:
 
-- *low*: what a good day brings: networks and stores that are slow, pauses, all shorter than a slot may be
-  silent, so that nobody is given up; and one kill.
+- *low*: slow networks, slow stores and pauses, all shorter than the time for which a slot may be silent, so
+  that nobody is given up; and one kill.
 - *medium*: processes. Mostly one slot is killed, sometimes several at once, sometimes another one while
   the job recovers, and sometimes a slot stands still for so long that it is given up, and comes back as a
   zombie.
@@ -14,8 +14,8 @@ and at each something breaks. Three intensities differ in how often, and in what
 The beginning is left in peace, so that something is committed, and the end, so that the run can be seen to
 recover. Nothing is drawn that ends a run: no damage, and nothing that kills the driver.
 
-A kill in a recovery has a time here, shortly after the kill before it. `on=recovery` would not do: those
-that wait all take the first recovery that comes, and then the recoveries of each other.
+A kill during a recovery is drawn as a time shortly after the kill before it. `on=recovery` cannot be used
+here: all faults that wait for a recovery would strike in the first one, and then in those they cause.
 """
 
 import random
@@ -40,18 +40,18 @@ from snapline.ids import Millis, SlotId
 
 #: the mean time between two moments
 INTERVALS_MS: Mapping[str, Millis] = {"low": 20_000, "medium": 12_000, "high": 6_000}
-PEACE_MS = 3_000  # at the beginning
-PEACE_PERCENT = 10  # at the end
+PEACE_MS = 3_000  # no fault strikes in the first part of the run ...
+PEACE_PERCENT = 10  # ... nor in the last
 SHORT_RUN_PARTS = 5
-AT_ONCE_MAX = 3  # so much breaks at one moment of a run with a high intensity
-TIMEOUT_MS = 2_000  # a slot may be silent for so long in a real run
-PAUSE_MS = (3_000, 6_000)  # longer than that
-SHORT_MS = (100, 1_200)  # shorter than that
-RECOVERY_MS = (10, 800)  # after a loss: real slots need about so long to run again
+AT_ONCE_MAX = 3  # how many faults begin at one moment, at most, with a high intensity
+TIMEOUT_MS = 2_000  # for how long a slot of a real run may be silent
+PAUSE_MS = (3_000, 6_000)  # pauses that are longer than that: the slot is given up
+SHORT_MS = (100, 1_200)  # pauses that are shorter than that: nobody is given up
+RECOVERY_MS = (10, 800)  # how long after a kill the job is probably still recovering
 FOR_MS = (1_000, 4_000)  # how long a slow network or a slow store lasts
 STORE_MS = (10, 200)  # how much slower a store becomes
 FAILING_PERCENT = (5, 40)
-#: what happens at a moment, in proportion
+#: how often each thing happens at a moment, in proportion, for each intensity
 MILD: Mapping[str, int] = {"slow network": 4, "short pause": 2, "slow store": 2}
 PROCESSES: Mapping[str, int] = {"one": 6, "several": 2, "recovery": 2, "pause": 1}
 EVERYTHING: Mapping[str, int] = {
@@ -72,7 +72,7 @@ def soak(text: str, slots: int, duration_ms: Millis) -> tuple[Fault, ...]:
     """The faults that a text such as `seed=7 intensity=high` means for a run of this size."""
     seed, intensity = _read(text)
     mean_ms = INTERVALS_MS[intensity]
-    if intensity == "low":  # also a short run has something of it
+    if intensity == "low":  # even a short run gets a kill and some slowness
         mean_ms = min(mean_ms, duration_ms // SHORT_RUN_PARTS)
     rng = random.Random(f"{seed}:soak")
     end_ms = duration_ms * (100 - PEACE_PERCENT) // 100
@@ -118,7 +118,9 @@ class _Dice:
         return [Kill((self.slot,), At(self.at_ms))]
 
     def _kill_twice(self) -> list[Fault]:
-        other = self._other()  # the same one is not there to be killed
+        other = (
+            self._other()
+        )  # the slot that was just killed has no process that could be killed again
         then_ms = min(self.at_ms + self.rng.randint(*RECOVERY_MS), self.end_ms - 1)
         return [Kill((self.slot,), At(self.at_ms)), Kill((other,), At(then_ms))]
 
@@ -141,7 +143,7 @@ class _Dice:
         return None if alone else self._other()
 
     def span(self, between: tuple[Millis, Millis]) -> tuple[Millis, Millis]:
-        """When something begins, and how long it lasts; it is over before the end is left in peace."""
+        """When a fault begins and how long it lasts; it is over before the quiet end of the run begins."""
         return self.at_ms, max(1, min(self.rng.randint(*between), self.end_ms - self.at_ms - 1))
 
     def delay(self, between: tuple[Millis, Millis]) -> Fault:

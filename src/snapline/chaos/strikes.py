@@ -1,4 +1,4 @@
-"""Whether the faults of a run proved anything: which of them struck, and whether something was at stake.
+"""Whether the faults of a run proved anything: which of them struck, and was there something to lose?
 
 A fault *struck* if it took effect, or found its target already down. It *never struck* if its moment did
 not come: its time lies behind the end of the run, it waits for a recovery that never began, or for a step
@@ -34,7 +34,7 @@ def vacuous(
     `drawn` faults come from a seed: some may miss, but one process must be lost after the first committed
     line. Faults that somebody named must all strike and, if processes were lost, one of them after that
     line. `first_line_ms` is the time of that line or, where a protocol has no lines, of the first output;
-    None if it never came. A run without faults promised nothing about them, but it must put something out.
+    None if it never came. A run without faults proves nothing about faults, but it must have some output.
     """
     if rows == 0:
         return "the run put out nothing"

@@ -19,13 +19,13 @@ Pairs: TypeAlias = tuple[tuple[int, int], ...]
 _BITS: Final = 5
 _EXPONENT_MAX: Final = 40
 LARGEST_US: Final = (1 << _EXPONENT_MAX + 1) - 1
-"""Twenty-five days; what is larger counts as this."""
+"""The largest duration that has a bucket, about 25 days; longer ones are counted as this."""
 
 BUCKETS: Final = (_EXPONENT_MAX - _BITS + 2) << _BITS
 
 
 def buckets_of(values_us: npt.NDArray[Any]) -> Counts:
-    """The bucket of each value; what is below zero counts as zero."""
+    """The number of the bucket of each value; a negative value is counted as zero."""
     values = np.clip(values_us, 0, LARGEST_US).astype(np.int64)
     shift = np.maximum(np.frexp(values.astype(np.float64))[1] - _BITS - 1, 0).astype(np.int64)
     buckets: Counts = (shift << _BITS) + (values >> shift)
@@ -40,7 +40,7 @@ def middle_of(bucket: int) -> float:
 
 
 class Histogram:
-    """Counts per bucket."""
+    """How many durations fell into each bucket."""
 
     __slots__ = ("counts",)
 
@@ -49,7 +49,7 @@ class Histogram:
 
     @staticmethod
     def of_pairs(pairs: Iterable[tuple[int, int]]) -> "Histogram":
-        """The histogram behind its sparse form. Raises ValueError for what is none."""
+        """Read a histogram from its sparse form. Raises ValueError if the form is wrong."""
         histogram = Histogram()
         for bucket, count in pairs:
             if not 0 <= bucket < BUCKETS or count < 1:
@@ -67,21 +67,21 @@ class Histogram:
         return f"Histogram({len(self)} values)"
 
     def add(self, values_us: npt.NDArray[Any], times: Counts | None = None) -> None:
-        """Count the values of a batch, each as many times as it occurs."""
+        """Count values in microseconds, each `times` as often, or once."""
         counted = np.bincount(buckets_of(values_us), times, minlength=BUCKETS)
         self.counts += counted.astype(np.int64, copy=False)
 
     def merge(self, other: "Histogram") -> None:
-        """Count what another has counted, too."""
+        """Add the counts of another histogram."""
         self.counts += other.counts
 
     def pairs(self) -> Pairs:
-        """The sparse form."""
+        """The sparse form: the buckets that are not empty, with their counts."""
         used = np.flatnonzero(self.counts)
         return tuple(zip(used.tolist(), self.counts[used].tolist(), strict=True))
 
     def percentile(self, q: float) -> float | None:
-        """The smallest value that is not below `q` percent of all, in microseconds; None of nothing."""
+        """The value in microseconds that `q` percent of all do not exceed; None if there are no values."""
         total = len(self)
         if not total:
             return None
@@ -95,7 +95,7 @@ class Histogram:
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:
-    """All of them in one."""
+    """The sum of several histograms."""
     total = Histogram()
     for histogram in histograms:
         total.merge(histogram)
