@@ -49,14 +49,10 @@ SPAN_PERCENT = (2, 30)  # how long a fault with a duration lasts, as a part of t
 SLOW_PERCENT = (1, 5)  # the delay of a slow network or store, as a part of the run
 SEVERAL_PERCENT = 20  # the chance that a kill takes several slots
 FAILING_PERCENT = (5, 60)  # the chance that a call to a failing store fails
-LATE_START_PERCENT = (
-    5,
-    60,
-)  # by how much a process that is slow to start registers late, as a part of the run
-LEAD_PERCENT = (
-    0,
-    5,
-)  # how long before the late kill faults of starting begin, as a part of the run
+#: by how much a process that is slow to start registers late, as a part of the run
+LATE_START_PERCENT = (5, 60)
+#: how long before the late kill faults of starting begin, as a part of the run
+LEAD_PERCENT = (0, 5)
 BREAK_PERCENT = 30  # the chance that a partition breaks connections instead of holding them up
 
 #: how often each kind is drawn, in proportion

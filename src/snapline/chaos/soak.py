@@ -118,9 +118,7 @@ class _Dice:
         return [Kill((self.slot,), At(self.at_ms))]
 
     def _kill_twice(self) -> list[Fault]:
-        other = (
-            self._other()
-        )  # the slot that was just killed has no process that could be killed again
+        other = self._other()  # the slot that was just killed has no process to be killed again
         then_ms = min(self.at_ms + self.rng.randint(*RECOVERY_MS), self.end_ms - 1)
         return [Kill((self.slot,), At(self.at_ms)), Kill((other,), At(then_ms))]
 

@@ -1,4 +1,4 @@
-"""A connection to one other process: frames in, frames out, and one last word when it is lost.
+"""A connection to one other process: it carries frames both ways, and reports once when it is lost.
 
 What is sent waits in a queue until the loop polls, or until there is much of it; then as many frames as
 possible leave with one call of the kernel. A frame of which not a byte has left can still be overtaken.
@@ -8,7 +8,7 @@ After a loss, and after a `close`, sending does nothing: frames arrive in order,
 other side or the network did. Frames that came before the loss are delivered before it.
 
 A connection can be made worse on purpose: `slow` lets all that passes take longer, both ways, and `stall`
-lets nothing pass. Neither loses anything, and the other side knows nothing of it.
+lets nothing pass. Neither loses anything, and the other side is not told.
 """
 
 import os
@@ -25,16 +25,16 @@ from snapline.net.framing import BODY_BYTES_MAX, Body, Packet, WireError
 from snapline.net.loop import READ, WRITE, Action, EventLoop
 
 _BUFFERS_MAX: Final = min(os.sysconf("SC_IOV_MAX"), 1024)
-_SEND_BYTES: Final = 1 << 20  # offered to the kernel at once
-_LAST_WORDS_S: Final = 1.0  # for reading what was said before a connection broke
-_FLUSH_BYTES: Final = 1 << 18  # with so much waiting, the other side should have something to do
+_SEND_BYTES: Final = 1 << 20  # how much is offered to the kernel in one call
+_LAST_WORDS_S: Final = 1.0  # how long to read what the other side sent before the connection broke
+_FLUSH_BYTES: Final = 1 << 18  # when so much is queued it is sent at once, not at the next poll
 
 
 class Receiver(Protocol):
-    """Who takes what comes from a connection."""
+    """The owner of a connection: it is told when the connection opens, brings a frame, or is lost."""
 
     def opened(self, connection: "Connection") -> None:
-        """The other side is known: it has the secret, and it knows that we have it."""
+        """The connection is open: each side has proved to the other that it knows the secret."""
         ...
 
     def received(self, connection: "Connection", kind: int, body: Body) -> None:
@@ -57,34 +57,34 @@ class Connection:
         buffer_bytes: int = BUFFER_BYTES,
         body_bytes_max: int = BODY_BYTES_MAX,
     ) -> None:
-        self.receiver = receiver  #: may be replaced once it is known who speaks
+        self.receiver = receiver  #: may be replaced once it is known who is at the other end
         self.closed = False
         self._loop = loop
         self._sock: socket.socket | None = None  #: None: not yet open, or closed
-        self._give_up: Action | None = None  #: while it is being opened: how to stop that
+        self._give_up: Action | None = None  #: stops the opening, while that is under way
         self._frames = FrameBuffer(buffer_bytes, body_bytes_max)
         self._queue: deque[tuple[Packet, Any]] = deque()  #: frames of which not a byte has left
         self._leaving: list[Buffer] = []  #: the rest of a frame that has begun to leave
         self._leaving_bytes = 0
         self._waiting_bytes = 0
-        self._unflushed = False  #: the loop will flush
-        self._blocked = False  #: the kernel takes no more for now
-        self._deaf = False  #: the other side takes no more, ever
+        self._unflushed = False  #: the loop was asked to flush
+        self._blocked = False  #: the kernel's buffer is full, so wait until it can be written to
+        self._deaf = False  #: the other side has stopped reading for good
         self._finishing = False
         self._watched = 0  #: the events for which the loop watches
-        self._stalled = False  #: nothing passes, on purpose
+        self._stalled = False  #: nothing passes, because a fault asked for it
         self._ended = False  #: nothing more comes, and what came has not all been delivered
-        self._late_out: DelayQueue | None = None  #: what is slow on its way out, once something was
-        self._late_in: DelayQueue | None = None  #: ... and on its way in
+        self._late_out: DelayQueue | None = None  #: delays outgoing frames, once it is needed
+        self._late_in: DelayQueue | None = None  #: delays incoming frames, once it is needed
 
-    # Life.
+    # Opening and closing.
 
     def opening(self, give_up: Action) -> None:
-        """Somebody is about to open it, and can be told to stop."""
+        """The connection is being opened; `give_up` stops that if it is closed before."""
         self._give_up = give_up
 
     def open(self, sock: socket.socket) -> None:
-        """Go on with this socket, whose other side is known."""
+        """Use this socket, whose other side has passed the handshake."""
         self._give_up = None
         self._sock = sock
         self._watch()
@@ -93,13 +93,13 @@ class Connection:
 
     @property
     def local_host(self) -> str:
-        """The address of this end, while the connection is open: there the other side's host reaches us."""
+        """The address of this end of an open connection, at which the other side's machine reaches us."""
         assert self._sock is not None, "it is not open"
         host: str = self._sock.getsockname()[0]
         return host
 
     def close(self) -> None:
-        """End it here and now; what is queued is dropped, and `lost` is not called."""
+        """Close at once: what is queued is dropped, and `lost` is not called."""
         if self.closed:
             return
         self.closed = True
@@ -116,7 +116,7 @@ class Connection:
                 late.drop()
 
     def _watch(self) -> None:
-        """Let the loop watch for what can be used now."""
+        """Tell the loop which events of the socket are of interest in the present state."""
         assert self._sock is not None
         events = READ | WRITE if self._blocked else READ
         if self.closed or self._stalled or self._ended:
@@ -130,9 +130,10 @@ class Connection:
         self._watched = events
 
     def finish(self, limit_s: float) -> None:
-        """Say what is queued, take nothing more, and close when the other side has; or at the limit.
+        """Send what is queued, take nothing more, and close when the other side has, or at the limit.
 
-        Closing at once could destroy the last words: a kernel that closes with unread input resets.
+        Closing at once could destroy what was sent last: the kernel resets a connection that is closed
+        with unread input.
         """
         if self._sock is None:
             self.close()
@@ -144,7 +145,7 @@ class Connection:
             self.flush()
 
     def fail(self, reason: str) -> None:
-        """It is lost; say so, once."""
+        """Close a connection that is lost, and tell the receiver why, unless it was finishing anyway."""
         if self.closed:
             return
         silent = self._finishing
@@ -152,30 +153,29 @@ class Connection:
         if not silent:
             self.receiver.lost(self, reason)
 
-    # On purpose.
+    # Faults.
 
     def slow(self, delay_s: float) -> None:
-        """From now on every frame takes so much longer, both ways and in order; 0: no longer."""
+        """Delay every frame from now on by so much, both ways and in order; 0 ends the delay."""
         if self._late_out is None or self._late_in is None:
             self._late_out, self._late_in = DelayQueue(self._loop), DelayQueue(self._loop)
         self._late_out.delay_s = self._late_in.delay_s = delay_s
 
     def stall(self, stalled: bool) -> None:
-        """Let nothing pass, or everything again; what is sent meanwhile, from either side, waits."""
+        """Let nothing pass (True), or everything again (False); what either side sends meanwhile waits."""
         self._stalled = stalled
         if self._sock is not None:
             self._watch()
             self.flush()
 
-    # Out.
+    # Sending.
 
     def send(self, packet: Packet, item: Any = None) -> None:
         """Queue a frame. `item` is what `queued` and `overtake` call it."""
         if self.closed or self._deaf or self._finishing:
             return
-        if (
-            self._late_out is not None and self._late_out.slow
-        ):  # it has left, and is long on its way
+        if self._late_out is not None and self._late_out.slow:
+            # It has left as far as the sender is concerned: it is not queued, and cannot be overtaken.
             self._late_out.hold(partial(self._enqueue, packet, item))
         else:
             self._enqueue(packet, item)
@@ -218,11 +218,11 @@ class Connection:
 
     @property
     def waiting_bytes(self) -> int:
-        """What was sent and has not left yet."""
+        """How many bytes were queued and have not been taken by the kernel yet."""
         return self._waiting_bytes
 
     def flush(self) -> None:
-        """Give the kernel what it takes."""
+        """Hand queued frames to the kernel, as many as it takes."""
         self._unflushed = False
         if self._sock is None or self._blocked or self._stalled:
             return
@@ -252,7 +252,7 @@ class Connection:
         return buffers[:_BUFFERS_MAX]
 
     def _left(self, count: int) -> None:
-        """So many bytes were taken: forget the frames that are gone, keep the rest of the one cut."""
+        """Take note that the kernel took so many bytes: drop whole frames, keep the rest of a cut one."""
         self._waiting_bytes -= count
         if self._leaving:
             if count < self._leaving_bytes:
@@ -286,7 +286,7 @@ class Connection:
         self._waiting_bytes = 0
 
     def _go_deaf(self, reason: str) -> None:
-        """Sending is over; what the other side said before it went is read first, if it comes soon."""
+        """Stop sending, because the other side is gone; first read, for a moment, what it sent before."""
         self._deaf = True
         self._drop_queue()
         self._loop.after(_LAST_WORDS_S, lambda: self.fail(reason))
@@ -296,13 +296,13 @@ class Connection:
         try:
             self._sock.shutdown(socket.SHUT_WR)
         except OSError:
-            self.close()  # the other side was faster
+            self.close()  # the other side has closed it already
 
-    # In.
+    # Receiving.
 
     def _ready(self, events: int) -> None:
         if not self._watched:
-            return  # it was stalled or closed since the loop looked
+            return  # it was stalled or closed after the loop had seen the event
         if events & READ:
             self._read()
         if events & WRITE and self._blocked and not self.closed:
@@ -326,7 +326,7 @@ class Connection:
             self._deliver()
 
     def _end(self, reason: str) -> None:
-        """Nothing more comes; where things are slow, this is noticed as late as all that came before."""
+        """Report the end of the connection; on a slow one only after the frames that came before it."""
         if self._late_in is not None and self._late_in.slow:
             self._ended = True
             self._watch()
@@ -347,7 +347,7 @@ class Connection:
             self.fail(str(error))
 
     def _receive(self, kind: int, body: Body) -> None:
-        """Take a frame that was late."""
+        """Give a frame that was delayed to the receiver."""
         if self.closed or self._finishing:
             return
         try:

@@ -1,6 +1,6 @@
-"""What is on its way for longer than it should be: a queue of things that happen later, each in its turn.
+"""A queue that delays things on purpose, and keeps their order: it makes a network slow.
 
-A slow network keeps the order, also while it becomes quicker: nothing that comes after is done before.
+The order is kept also when the delay becomes shorter: nothing overtakes what was held before it.
 """
 
 import time
@@ -10,21 +10,21 @@ from snapline.net.loop import Action, EventLoop
 
 
 class DelayQueue:
-    """One direction of a connection that is slow."""
+    """Delays what passes in one direction of a connection."""
 
     def __init__(self, loop: EventLoop) -> None:
         self.delay_s = 0.0  #: how much longer everything takes from now on
         self._loop = loop
         self._queue: deque[tuple[float, Action]] = deque()  #: (not before, what), in order
-        self._waiting = False  #: an alarm is set
+        self._waiting = False  #: whether an alarm is set for the first of the queue
 
     @property
     def slow(self) -> bool:
-        """Whether what comes now has to wait: for its time, or for what came before it."""
+        """Whether what comes now has to wait: for its delay, or for what is held before it."""
         return self.delay_s > 0 or bool(self._queue)
 
     def hold(self, action: Action) -> None:
-        """Do something when its time has come, behind all that was held before."""
+        """Do an action after the delay, and after all actions that are held already."""
         self._queue.append((time.monotonic() + self.delay_s, action))
         self._wait()
 

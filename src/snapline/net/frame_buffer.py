@@ -1,4 +1,4 @@
-"""Bytes as they come in, frames as they go out.
+"""The buffer of a connection: bytes are received into it, and whole frames are cut out of it.
 
 A large body is a view of the buffer into which it was received; the buffer then belongs to whoever holds
 the view, and the connection goes on in a new one. A small body is copied: otherwise a message of one
@@ -16,7 +16,7 @@ BUFFER_BYTES: Final = 1 << 18
 
 
 class FrameBuffer:
-    """Where a connection receives, and where frames are cut out."""
+    """Takes the bytes that a connection receives, and gives out the frames in them."""
 
     def __init__(self, size: int = BUFFER_BYTES, body_bytes_max: int = BODY_BYTES_MAX) -> None:
         self._size = size
@@ -30,18 +30,18 @@ class FrameBuffer:
     def _replace(self, capacity: int) -> None:
         self._writable = np.empty(capacity, np.uint8).data  # not zeroed, unlike a bytearray
         self._readable = self._writable.toreadonly()
-        self._shared = False  #: a view of the present buffer was given out
+        self._shared = False  #: a view of this buffer was given out: do not reuse it
 
     def space(self) -> memoryview:
-        """Where to receive; never empty, and large enough for the rest of the frame under way."""
+        """The part to receive into; never empty, and large enough for the rest of a half-received frame."""
         capacity = len(self._writable)
-        between = self._start == self._end  # no frame is under way: moving on costs no copy
+        between = self._start == self._end  # no frame is half received: nothing to copy
         if self._start + self._wanted > capacity or (between and self._end * 4 > capacity * 3):
             self._make_room()
         return self._writable[self._end :]
 
     def _make_room(self) -> None:
-        """Move the frame under way to the front: of this buffer, unless somebody looks at it."""
+        """Move a half-received frame to the front of this buffer, or of a new one if this one is shared."""
         begun = self._readable[self._start : self._end]
         capacity = max(self._size, self._wanted)
         if self._shared or capacity != len(self._writable):
@@ -50,7 +50,7 @@ class FrameBuffer:
         self._start, self._end = 0, len(begun)
 
     def filled(self, count: int) -> None:
-        """So many bytes were received into the space."""
+        """Take note that so many bytes were received into the space."""
         self._end += count
 
     def next(self) -> tuple[int, Body] | None:
@@ -72,5 +72,5 @@ class FrameBuffer:
 
     @property
     def midway(self) -> bool:
-        """Whether a frame has begun to arrive and is not whole."""
+        """Whether a frame is half received."""
         return self._start != self._end

@@ -1,4 +1,4 @@
-"""How bytes on a connection are cut into frames, and the one error for bytes that are none of ours.
+"""How bytes on a connection are cut into frames, and the error for bytes that cannot be such frames.
 
 A frame is a head of eight bytes and a body. The head names magic, version, kind and the size of the body;
 the size is a multiple of eight, so every body, and every column in it, begins at a multiple of eight: a
@@ -14,7 +14,7 @@ from snapline.errors import SnaplineError
 MAGIC: Final = 0x4C53
 VERSION: Final = 1
 BODY_BYTES_MAX: Final = 1 << 30
-"""A size above this is garbage, or a batch that somebody should have cut."""
+"""The largest body of a frame; a larger size is garbage, or a batch that should have been cut."""
 
 HEAD: Final = struct.Struct("<HBBI")  # magic, version, kind, size of the body
 
@@ -27,7 +27,7 @@ Body: TypeAlias = bytes | memoryview
 
 
 class WireError(SnaplineError):
-    """What came from a connection is not what our side of it would have sent; or cannot be sent."""
+    """Bytes from a connection that break the rules of the wire format, or something too large to send."""
 
 
 class Packet(NamedTuple):
@@ -38,7 +38,7 @@ class Packet(NamedTuple):
 
 
 def padding(size: int) -> bytes:
-    """What fills up to the next multiple of eight."""
+    """The bytes that fill a size up to the next multiple of eight."""
     return b"\0" * (-size % 8)
 
 

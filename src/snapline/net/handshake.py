@@ -1,4 +1,4 @@
-"""Who may speak: both ends of a connection prove that they know the secret of the run.
+"""The handshake: both ends of a connection prove to each other that they know the secret of the run.
 
     acceptor -> dialer    preface, nonce A
     dialer -> acceptor    nonce D, HMAC-SHA256(secret, "dialer" + A + D)
@@ -9,8 +9,8 @@ cannot be sent back to where it came from. All sizes are fixed, and nobody reads
 waits for. What follows is neither encrypted nor signed: it is for networks in which nobody can write
 into somebody else's connection.
 
-Both sides are without input or output: `begin` and `take` return what to send, `wants` says how many bytes
-to take next, and 0 means that the other side is known.
+Both sides do no input or output themselves: `begin` and `take` return what to send, `wants` says how many
+bytes to take next, and 0 means that the other side has proved itself.
 """
 
 import hmac
@@ -26,7 +26,7 @@ _PREFACE: Final = MAGIC.to_bytes(2, "little") + b"hello" + bytes([VERSION])
 
 
 def new_secret() -> bytes:
-    """The secret of a run."""
+    """Draw the secret of a new run."""
     return secrets.token_bytes(SECRET_BYTES)
 
 
@@ -53,11 +53,11 @@ class Acceptor:
         self.wants = _NONCE_BYTES + _PROOF_BYTES
 
     def begin(self) -> bytes:
-        """The challenge."""
+        """The challenge: who we are, and our nonce."""
         return _PREFACE + self._nonce
 
     def take(self, data: bytes) -> bytes:
-        """The dialer's answer; our own proof."""
+        """Check the dialer's answer; return our own proof."""
         nonces = self._nonce + data[:_NONCE_BYTES]
         if not hmac.compare_digest(data[_NONCE_BYTES:], _proof(self._secret, b"dialer", nonces)):
             raise WireError("the other side does not know the secret of this run")
@@ -79,7 +79,7 @@ class Dialer:
         return b""
 
     def take(self, data: bytes) -> bytes:
-        """The challenge, then the acceptor's proof."""
+        """Take the challenge and return the answer to it; then check the acceptor's proof."""
         if not self._nonces:
             return self._answer(data)
         if not hmac.compare_digest(data, _proof(self._secret, b"acceptor", self._nonces)):

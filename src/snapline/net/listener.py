@@ -1,8 +1,9 @@
 """Before a connection: listening, dialling, and the handshake that comes first on both sides.
 
-A stranger is a socket and an alarm, nothing more. It is dropped as soon as it says something wrong, when
-it takes too long, or when too many strangers wait: then the one that has waited longest goes, because
-whoever knows the secret needs no time. Nobody else notices any of this.
+A *stranger* is a socket whose other side has not proved yet that it knows the secret. It costs a socket and
+an alarm, nothing more. It is dropped as soon as it says something wrong, when it takes too long, or when
+too many strangers wait: then the one that has waited longest goes, because whoever knows the secret is
+quick. The receiver hears nothing of strangers that are dropped.
 """
 
 import errno
@@ -19,7 +20,7 @@ from snapline.net.handshake import Acceptor, Dialer, Handshake
 from snapline.net.loop import READ, WRITE, EventLoop
 
 LOOPBACK: Final = "127.0.0.1"
-_ACCEPT_MAX: Final = 16  # at a time, so that a flood of strangers leaves time for the others
+_ACCEPT_MAX: Final = 16  # connections accepted per poll, so that a flood leaves time for the others
 _EXHAUSTED_S: Final = 0.1  # how long to accept nobody when the process has no file descriptor left
 
 
@@ -43,18 +44,18 @@ class Stranger:
         self._heard = b""
         self._over = False
         loop.after(limit_s, lambda: self.refuse(f"no handshake within {limit_s:g} s"))
-        # A socket that can be written to is connected.
+        # Wait until the socket can be written to: then it is connected.
         loop.watch(sock, WRITE, self._connected)
 
     def drop(self) -> None:
-        """Forget it, without a word to anybody."""
+        """Close the socket and tell nobody."""
         if not self._over:
             self._over = True
             self._loop.unwatch(self._sock)
             self._sock.close()
 
     def refuse(self, reason: str) -> None:
-        """Drop it, and say why."""
+        """Close the socket and report why."""
         if not self._over:
             self.drop()
             self._refused(reason)
@@ -99,7 +100,7 @@ class Stranger:
             self._known(self._sock)
 
     def _say(self, words: bytes) -> None:
-        """A handshake is smaller than any send buffer: what does not fit is no fault of ours."""
+        """Send a part of the handshake. It is smaller than any send buffer: if it does not fit, refuse."""
         if not words:
             return
         try:
@@ -222,7 +223,7 @@ class Listener:
         self.refused[reason] = self.refused.get(reason, 0) + 1
 
     def _rest(self) -> None:
-        """No file descriptors: those who wait would wake us again and again, so look away for a while."""
+        """Stop accepting for a moment: without free file descriptors, those who wait keep waking us."""
         self._loop.unwatch(self._sock)
 
         def look_again() -> None:

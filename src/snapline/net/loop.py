@@ -1,7 +1,8 @@
-"""One loop per process: sockets, alarms, and what other threads ask for; it has no thread of its own.
+"""The event loop of a process: it waits for sockets, alarms and calls from other threads.
 
-Whoever owns the process calls `poll` again and again. One call sends what was queued, waits for something
-to happen, and lets everybody take what came. Everything but `post` belongs to the thread that polls.
+It has no thread of its own: whoever owns the process calls `poll` again and again. One call sends what was
+queued, waits for something to happen, and calls whoever is concerned. All methods but `post` must be called
+from the thread that polls.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ Action: TypeAlias = Callable[[], None]
 READ: Final = selectors.EVENT_READ
 WRITE: Final = selectors.EVENT_WRITE
 
-_SELECTABLE: Final = 1024  # the descriptors below this are known to select()
+_SELECTABLE: Final = 1024  # select() only works with file descriptors below this number
 
 
 class Flushable(Protocol):
@@ -40,7 +41,7 @@ class EventLoop:
         self._numbers = itertools.count()
         self._unflushed: list[Flushable] = []
         self._posted: deque[Action] = deque()
-        self._woken = False  #: a byte is in the waker, or on its way there
+        self._woken = False  #: whether the loop was woken and has not looked yet
         self._waker, self._bed = socket.socketpair()
         self._waker.setblocking(False)
         self._bed.setblocking(False)
@@ -53,37 +54,37 @@ class EventLoop:
         self._selector.register(sock, events, ready)
 
     def rewatch(self, sock: socket.socket, events: int, ready: Callable[[int], None]) -> None:
-        """Watch for other events, or for somebody else."""
+        """Change the events of a watched socket, or who is called for them."""
         self._selector.modify(sock, events, ready)
 
     def unwatch(self, sock: socket.socket) -> None:
-        """Watch no longer. Whoever was about to be called may still be, once."""
+        """Stop watching a socket. If an event of it was just found, `ready` may be called once more."""
         self._selector.unregister(sock)
 
     def flush_soon(self, output: Flushable) -> None:
-        """Something was queued: send it when the next poll begins, with all that follows until then."""
+        """Flush `output` when the next poll begins: all that is queued until then leaves together."""
         self._unflushed.append(output)
 
     # Time.
 
     def after(self, delay_s: float, action: Action) -> None:
-        """Do something after a delay. An alarm is never cancelled: whoever set it judges it."""
+        """Call `action` after a delay. Alarms cannot be cancelled: the action checks if it still applies."""
         heapq.heappush(self._alarms, (time.monotonic() + delay_s, next(self._numbers), action))
 
     # Other threads.
 
     def post(self, action: Action) -> None:
-        """Do something in the thread that polls, soon. Any thread may call this, at any time."""
-        self._posted.append(action)  # BEFORE the waker: who is woken must find it
+        """Call `action` soon, in the thread that polls. Any thread may ask for this at any time."""
+        self._posted.append(action)  # BEFORE waking the loop, which must find it
         if not self._woken:
             self._woken = True
-            # Full: it wakes anyway. Closed: nobody is left to be woken.
+            # A full socket wakes the loop anyway; a closed one means that the loop is over.
             with contextlib.suppress(OSError):
                 self._waker.send(b"\0")
 
     def _wake_up(self, _events: int) -> None:
         self._bed.recv(64)
-        self._woken = False  # BEFORE the actions are taken: who posts from here on wakes again
+        self._woken = False  # BEFORE the actions are taken: a later post wakes the loop again
 
     # Running.
 
@@ -98,7 +99,7 @@ class EventLoop:
             self._posted.popleft()()
 
     def _select(self, patience_s: float | None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait to the microsecond: the selector alone wakes at whole milliseconds, and late."""
+        """Wait with microsecond precision; the selector alone rounds waits up to whole milliseconds."""
         if patience_s and self._selector.fileno() < _SELECTABLE:
             select.select((self._selector.fileno(),), (), (), patience_s)
             patience_s = 0
@@ -118,14 +119,14 @@ class EventLoop:
         return timeout_s
 
     def _ring(self) -> None:
-        """Let all alarms go off that are due; those that they set for at once wait for the next poll."""
+        """Call the actions of all alarms that are due; new alarms that these set wait for the next poll."""
         now, last = time.monotonic(), next(self._numbers)
         alarms = self._alarms
         while alarms and alarms[0][0] <= now and alarms[0][1] < last:
             heapq.heappop(alarms)[2]()
 
     def close(self) -> None:
-        """Stop watching. The sockets belong to others; only the loop's own are closed."""
+        """Stop watching, and close the loop's own sockets; all others belong to somebody else."""
         self._selector.close()
         self._waker.close()
         self._bed.close()

@@ -1,12 +1,12 @@
-"""A small TCP proxy that makes the network of a system worse which we do not control.
+"""A small TCP proxy that makes the network slow or broken for a system that is not Snapline's own.
 
 It listens on this machine and passes everything on to a target, in one thread. It can be slow, let nothing
-pass for a while, or break all connections: by calls, or as faults say it. Faults are those of the grammar:
-`delay` is slow, `cut` with a duration is a network that is gone and comes back, and without one connections
-that break. Which slot a fault names does not matter: whoever places the proxy knows whose network it is.
+pass for a while, or break all connections: by calls, or by faults of the grammar. `delay` makes it slow;
+`cut` with a duration lets nothing pass until it is over, and without one breaks all connections. Which slot
+a fault names does not matter: whoever places the proxy decides whose network it is.
 
-Nothing is lost or reordered on a connection, unless it breaks. While nothing passes nobody is accepted
-either: whoever connects waits. What is read and not yet passed on is bounded, as it is with any socket.
+Nothing is lost or reordered on a connection, unless it breaks. While nothing passes, new clients are not
+accepted either: they wait. What is read and not yet passed on is bounded, as it is with any socket.
 """
 
 import errno
@@ -26,12 +26,11 @@ from snapline.net.listener import LOOPBACK
 from snapline.net.loop import READ, WRITE, EventLoop
 
 _CHUNK_BYTES: Final = 1 << 16
-_HELD_BYTES_MAX: Final = 1 << 22  # of one direction of one connection
+_HELD_BYTES_MAX: Final = 1 << 22  # read and not passed on, per direction of a connection
 _CONNECT_S: Final = 5.0
 _ANSWER_S: Final = 10.0
-_RESET: Final = struct.pack(
-    "ii", 1, 0
-)  # close without a word: the other side sees a broken connection
+#: a setting by which a socket is closed with a reset: the other side sees a broken connection
+_RESET: Final = struct.pack("ii", 1, 0)
 
 
 class Proxy:
@@ -69,11 +68,11 @@ class Proxy:
         return len(self._pairs)
 
     def slow(self, delay_s: float) -> None:
-        """From now on everything takes so much longer, both ways; 0: no longer."""
+        """Delay everything from now on by so much, both ways; 0 ends the delay."""
         self._ask(partial(self._slow, delay_s))
 
     def stall(self, stalled: bool) -> None:
-        """Let nothing pass and accept nobody, or go on."""
+        """Let nothing pass and accept nobody (True), or go on (False)."""
         self._ask(partial(self._stall, stalled))
 
     def break_all(self) -> None:
@@ -81,7 +80,7 @@ class Proxy:
         self._ask(self._break)
 
     def plan(self, faults: Iterable[Fault]) -> None:
-        """Do faults at their times, counted from now; UsageError for what is not done by a network."""
+        """Do faults at their times, counted from now; UsageError for others than delays and cuts."""
         planned = tuple(faults)
         for fault in planned:
             if not isinstance(fault, Delay | Cut | Partition):
@@ -167,7 +166,7 @@ class Proxy:
         try:
             server = socket.create_connection(self.target, timeout=_CONNECT_S)
         except OSError:
-            _reset(client)  # as if it had reached the target itself
+            _reset(client)  # as the target itself would have done
             return
         pair = _Pair(self._loop, client, server, self._pairs.remove)
         self._pairs.append(pair)
@@ -210,26 +209,26 @@ class _Pair:
                 end.close(broken)
 
     def finished(self) -> None:
-        """One direction is over; with both of them the pair is."""
+        """Close the pair if both directions have ended."""
         if all(end.said_end for end in self.ends):
             self.close(broken=False)
 
 
 class _End:
-    """One of the two sockets: what comes from it goes to the other."""
+    """One of the two sockets of a pair: what is read from it is written to the other."""
 
     def __init__(self, loop: EventLoop, sock: socket.socket, pair: _Pair) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.other: _End
-        self.late = DelayQueue(loop)  #: what came from here, and is slow
-        self.said_end = False  #: nothing more leaves here
+        self.late = DelayQueue(loop)  #: delays what was read from this socket
+        self.said_end = False  #: whether the end was passed on to this socket
         self._loop = loop
         self._sock = sock
         self._pair = pair
-        self._leaving: deque[bytes | None] = deque()  #: what leaves here; None: the end of it
-        self._waiting = 0  #: bytes for here that were read and have not left
-        self._ended = False  #: nothing more comes from here
+        self._leaving: deque[bytes | None] = deque()  #: to be written here; None: the end
+        self._waiting = 0  #: bytes that are to be written to this socket
+        self._ended = False  #: whether this socket has come to its end
         self._watched = 0
 
     def watch(self) -> None:
@@ -278,7 +277,7 @@ class _End:
             self.write()
 
     def write(self) -> None:
-        """Let leave what can."""
+        """Write what the kernel takes."""
         while self._leaving and not self._pair.stalled and not self._pair.closed:
             data = self._leaving[0]
             try:
@@ -303,7 +302,7 @@ class _End:
         self.other.watch()
 
     def close(self, broken: bool) -> None:
-        """Break it, or let the kernel say the rest."""
+        """Close the socket: by a reset if `broken`, otherwise after the kernel has sent the rest."""
         self.late.drop()
         self.watch()
         if broken:
