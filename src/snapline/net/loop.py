@@ -68,7 +68,7 @@ class EventLoop:
     # Time.
 
     def after(self, delay_s: float, action: Action) -> None:
-        """Call `action` after a delay. Alarms cannot be cancelled: the action checks if it still applies."""
+        """Call `action` after a delay. It cannot be cancelled: the action checks if it still applies."""
         heapq.heappush(self._alarms, (time.monotonic() + delay_s, next(self._numbers), action))
 
     # Other threads.

@@ -1,1 +1,1 @@
-"""All that needs a Spark session or a Java: sessions, jobs that become slots, stored input, the doctor."""
+"""All that needs a Spark session or a Java: sessions, the jobs of slots, making input, and `doctor`."""

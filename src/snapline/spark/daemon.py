@@ -2,8 +2,8 @@
 
 Spark starts one such daemon per executor. A slot that is lost is started again by a fork, which is a matter
 of milliseconds; what takes time is that each new process imports numpy, Arrow and Snapline again. Here that
-is done once, before the first fork. It is for our own local sessions only: in a user's session, Spark's own
-daemon works as well, and slower.
+is done once, before the first fork. It is used only in sessions that Snapline starts itself: a session of
+the user's keeps Spark's own daemon, with which slots take longer to start.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
 """Is this machine fit for a run? One check per thing that a run needs, each with what to do if not.
 
-A check looks and reports; it never raises and changes nothing. The last one is optional because it starts
-Spark and takes seconds: it proves what the others only make likely.
+A check looks and reports; it never raises and changes nothing. The last one, which starts Spark and takes
+seconds, is optional: it proves what the others only make likely.
 """
 
 import os
@@ -36,7 +36,7 @@ class Check:
 
 
 def checks(runs: Path, try_spark: bool = False) -> list[Check]:
-    """Looks at everything; `runs` is where run directories go."""
+    """Make all checks; `runs` is where run directories go."""
     looks: list[Callable[[], Check]] = [
         check_python,
         check_java,
@@ -50,7 +50,7 @@ def checks(runs: Path, try_spark: bool = False) -> list[Check]:
 
 
 def check_python() -> Check:
-    """The interpreter that runs this also runs the slots."""
+    """Check the version of Python: the interpreter that runs this also runs the slots."""
     return judged(
         "python",
         sys.version_info >= PYTHON_MIN,
@@ -60,7 +60,7 @@ def check_python() -> Check:
 
 
 def check_java() -> Check:
-    """Spark is a Java program."""
+    """Check that there is a Java for Spark."""
     try:
         java = find_java()
     except NoJava as error:
@@ -69,7 +69,7 @@ def check_java() -> Check:
 
 
 def check_pyspark() -> Check:
-    """The Spark that own sessions use comes with the Python package."""
+    """Check the Python package of Spark, which brings the Spark of our own sessions."""
     try:
         found = version("pyspark")
     except PackageNotFoundError:
@@ -80,7 +80,7 @@ def check_pyspark() -> Check:
 
 
 def check_cores() -> Check:
-    """Every slot and spare takes a core, and the rest of Spark one more."""
+    """Check the number of cores: every slot and spare takes one, and the rest of Spark one more."""
     usable = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -89,7 +89,7 @@ def check_cores() -> Check:
 
 
 def check_memory() -> Check:
-    """Spark itself takes about a gigabyte; slots take what their state needs."""
+    """Check the free memory: Spark takes about a gigabyte, and slots what their state needs."""
     available = memory_available()
     if available is None:
         return Check("memory", True, "unknown: this system does not tell")
@@ -99,7 +99,7 @@ def check_memory() -> Check:
 
 
 def check_disk(runs: Path) -> Check:
-    """Checkpoints, logs and journals go to the run directory, which must be writable."""
+    """Check that checkpoints, logs and journals can be written to the run directory, and find space."""
     try:
         place = check_place(runs)
     except UsageError as error:
@@ -112,7 +112,7 @@ def check_disk(runs: Path) -> Check:
 
 
 def check_loopback() -> Check:
-    """Slots and coordinator talk over sockets of this machine."""
+    """Check that sockets of this machine can be connected: slots and coordinator talk over them."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             address = server.getsockname()
@@ -124,7 +124,7 @@ def check_loopback() -> Check:
 
 
 def check_spark() -> Check:
-    """A slot that starts, returns and is gone, on a Spark of our own."""
+    """Start a Spark of our own and a slot in it that returns at once."""
     from snapline.spark.slot_jobs import SlotFailure, SlotJob, SlotJobs, own_session
     from snapline.spark.starting import stop_session
 
@@ -151,14 +151,14 @@ def check_spark() -> Check:
 
 
 def trial(_secret: bytes) -> None:
-    """The body of the trial slot: what its process needs, seen from inside."""
+    """The body of the trial slot: it checks from inside a worker what a slot needs."""
     looked = check_loopback()
     if not looked.ok:
         raise OSError(looked.found)
 
 
 def judged(name: str, ok: bool, found: str, advice: str) -> Check:
-    """A check that gives its advice only when it is needed."""
+    """The result of a check, with advice only if it failed."""
     return Check(name, ok, found, "" if ok else advice)
 
 
@@ -173,5 +173,5 @@ def memory_available() -> int | None:
 
 
 def gigabytes(size: int) -> str:
-    """A size as people say it."""
+    """A number of bytes as text, in gigabytes."""
     return f"{size / 2**30:.1f} GB"

@@ -46,7 +46,7 @@ PIECE_RECORDS = 1 << 20
 """What one Spark task makes: about a second of work."""
 
 BLOCK_RECORDS: Mapping[Format, int] = {"log": 1 << 14, "parquet": 1 << 16}
-"""What a source later holds in memory: row groups are larger, because Parquet packs many rows better."""
+"""Records per block, which a source later holds in memory; Parquet's row groups pack better if larger."""
 
 PROGRESS_SECONDS = 0.5
 Progress: TypeAlias = Callable[[int, int], None]
@@ -133,7 +133,7 @@ def cut(name: str, source: Ingress) -> list[Piece]:
 
 @contextmanager
 def _draft(target: Path) -> Iterator[Path]:
-    """A directory that becomes `target` when all went well, and is gone when not."""
+    """A directory that is renamed to `target` when all went well, and removed when not."""
     try:
         draft = target.with_name(f".{target.name}-{uuid4().hex}")
         make_directory(draft)
@@ -155,7 +155,7 @@ def _blocks(source: Ingress, piece: Piece, size: int) -> Iterator[Batch]:
 
 
 def write_piece(source: Ingress, piece: Piece, directory: Path, format: Format) -> str:
-    """Make the records of a piece and write them; what the driver must know of it, as JSON."""
+    """Make the records of a piece and write them. Returns what the driver must know of it, as JSON."""
     blocks = _blocks(source, piece, BLOCK_RECORDS[format])
     folder = directory / piece.source
     if format == "log":
@@ -215,7 +215,7 @@ def _write_pieces(
 
 
 def _reason(error: Exception) -> str:
-    """The last word of the Python code that failed, or of Spark."""
+    """Why a Spark job failed, in one line: the last line of a Python traceback, or Spark's message."""
     story = slot_failure(error).story
     python = story.partition("\n\n")[0].strip().splitlines()
     return python[-1] if python else story
@@ -223,7 +223,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _watched(context: SparkContext, pieces: int, on_progress: Progress) -> Iterator[None]:
-    """Tell how many tasks are done while the job runs."""
+    """Report how many tasks are done while the job runs."""
     group = f"snapline-generate-{uuid4().hex[:8]}"
     context.setJobGroup(group, "snapline generate", interruptOnCancel=True)
     over = threading.Event()

@@ -49,7 +49,7 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Java:
-    """The first Java that answers and is new enough."""
+    """The first Java that runs and is new enough. Raises NoJava if there is none."""
     tried = []
     for origin, executable in _candidates(environment):
         version = java_version(executable)
@@ -83,7 +83,7 @@ def java_version(executable: Path) -> int | None:
 def java_home(java: Java) -> Path:
     """A `JAVA_HOME` for Spark whose `bin/java` hands over to `java`."""
     dropped = "--add-modules=jdk.incubator.vector"
-    if java.version >= 25:  # it warns of a package that Spark opens and that it no longer has
+    if java.version >= 25:  # it warns that Spark opens a package which this Java no longer has
         dropped += "|--add-opens=java.base/sun.security.action=*"
     text = LAUNCHER.format(dropped=dropped, executable=shlex.quote(str(java.executable)))
     name = f"java-{sha256(text.encode()).hexdigest()[:12]}"
@@ -96,7 +96,7 @@ def keep(name: str, text: str, mode: int = 0o600) -> Path:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists() or path.read_text() != text or path.stat().st_mode & 0o777 != mode:
-            # Another run may be reading it, or writing it too: never a half-written file.
+            # Another run may read or write it at the same time: it must never be seen half-written.
             with NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
                 file.write(text)
             os.chmod(file.name, mode)
@@ -110,13 +110,13 @@ def keep(name: str, text: str, mode: int = 0o600) -> Path:
 
 
 def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where a user's programs keep what they can make again."""
+    """The user's cache directory: files in it can always be made again."""
     base = environment.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "snapline"
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Every Java there might be, the user's own choice first."""
+    """The places at which a Java may be found, in order of preference: the user's own choice first."""
     if home := environment.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if found := shutil.which("java", path=environment.get("PATH", "")):

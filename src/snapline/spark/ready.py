@@ -1,7 +1,7 @@
 """Checks before slots are launched that a run is possible, so that a user hears at once if it is not.
 
-What a user gave and cannot be is a UsageError; what this machine, or the user's Spark, lacks is NotStarted.
-Each is one sentence that says what to do.
+A wrong argument is a UsageError; something that this machine or the user's Spark lacks is a NotStarted.
+Both carry one sentence that says what to do.
 """
 
 import os
@@ -23,23 +23,23 @@ from snapline.spark.starting import Aside
 
 SPARK_MAJOR = 4
 SLOTS_PER_CORE_MAX = 16
-"""With more processes on a core they miss their heartbeats while they start, and nothing begins."""
+"""The most slots per core: with more of them, slots miss their heartbeats while they all start."""
 
 NEEDED = ("snapline", "numpy", "xxhash", "pyarrow")
 """What the Python of Spark's workers must be able to import."""
 
 ANSWER_S_MAX = 60.0
 
-#: An expression, because it travels as a text: a function of ours could not be read where we are missing.
+#: The question to a worker is an expression in a text: a worker without Snapline cannot load its functions.
 _QUESTION = (
     "(__import__('sys').executable, [name for name in {needed!r} "
     "if __import__('importlib.util', fromlist=['util']).find_spec(name) is None])"
 )
-_asked: set[str] = set()  #: the applications whose workers have answered well
+_asked: set[str] = set()  #: the Spark applications whose workers were found to be complete
 
 
 def check_session(value: Any, name: str) -> SparkSession:
-    """A session in which slots can run, or one sentence."""
+    """Return a session in which slots can run. Raises UsageError that says why they cannot."""
     if type(value).__module__.startswith("pyspark.sql.connect"):
         raise UsageError(
             f"{name} is a Spark Connect session, and slots need a classic one: make it with "
@@ -60,7 +60,7 @@ def check_version(version: str) -> None:
 
 
 def check_listen(address: str) -> None:
-    """Raise UsageError if this machine does not have an address."""
+    """Raise UsageError if this machine cannot listen on an address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.create_server((address, 0), family=family) as server:
@@ -133,7 +133,7 @@ def check_workers(spark: SparkSession) -> None:
     question = _QUESTION.format(needed=NEEDED)
     asked = Aside(lambda: spark.sparkContext.parallelize([question], 1).map(eval).collect())
     if not asked.wait(ANSWER_S_MAX):
-        return  # no core is free; the run itself will say so if that stays
+        return  # no core is free now; if that stays so, the run itself will say it
     how = (
         f"set PYSPARK_PYTHON={sys.executable} before the session is made, or ship Snapline with it "
         "(docs/clusters.md)"
@@ -148,7 +148,7 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def reason(error: Exception) -> str:
-    """The one line of a long error of Spark's that says what is wrong."""
+    """Of a long error of Spark's the one line that says what is wrong."""
     story = str(error).strip().splitlines() or [type(error).__name__]
     signs = ("Cannot run program", "PYTHON_VERSION_MISMATCH", "ModuleNotFoundError", "Error:")
     found = (line for sign in signs for line in story if sign in line)

@@ -17,8 +17,8 @@ What Spark does with such a job, and what follows from it:
   is short. So the secret of a run is in no closure: it is the one record of the task's input, which travels
   with the task itself, from memory to memory, and is in no plan, page or event log.
 
-The session is the user's, taken and never stopped; its workers must be able to import `snapline` (installed
-there, or shipped with `--py-files` or `addPyFile`). Without one, `own_session` makes a local one.
+The session is the user's: it is used and never stopped. Its workers must be able to import `snapline`, which
+is installed there, or shipped with `--py-files` or `addPyFile`. Without one, `own_session` makes a local one.
 """
 
 import os
@@ -49,11 +49,12 @@ CANCEL_AGAIN_SECONDS = 0.2
 RELEASE_POLL_SECONDS = 0.1
 RELEASE_SECONDS_MAX = 60.0
 
-#: Half the start-up time on few cores. Slots are Python: Java only starts them, and judges small runs.
+#: Compiling less halves the start-up time on few cores. It costs nothing here: slots are Python, and Java
+#: only starts them, and judges small runs.
 QUICK_START = "-XX:TieredStopAtLevel=1"
 
-#: What Spark says about a task that failed is told through `SlotFailure`; only its own troubles are logged.
-#: Spark makes the level of its gateway that of the root, and says so, unless they are the same.
+#: Failures of tasks are reported as `SlotFailure`, so only Spark's own errors are logged. The level of the
+#: gateway must be that of the root, or Spark changes it and prints a line about that.
 QUIET_LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -83,14 +84,14 @@ def own_session(
     master: str | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
-    """A quiet local session with a core for every slot and spare, and one more for everything else."""
+    """Start a local session that logs little, with a core for every slot and spare and one more."""
     cores = slots + spares + 1
     more = {"spark.sql.shuffle.partitions": str(cores), **settings}
     return _session(master or f"local[{cores}]", QUICK_START, more)
 
 
 def batch_session(memory_mb: int, settings: Mapping[str, str]) -> SparkSession:
-    """A quiet local session for a job over much data: all cores, so much memory, Java at full speed."""
+    """Start a local session for a job over much data: all cores, this much memory, Java's full compiler."""
     memory = {"spark.driver.memory": f"{memory_mb}m"}
     return _session(f"local[{len(os.sched_getaffinity(0))}]", "", {**memory, **settings})
 
@@ -124,7 +125,7 @@ def _session(master: str, java_options: str, more: Mapping[str, str]) -> SparkSe
 
 
 def submitted_session() -> SparkSession | None:
-    """The session of `spark-submit`, if that has started this program: it says where slots run."""
+    """The session of `spark-submit`, if that has started this program; None if not."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return None
     return Aside(SparkSession.builder.getOrCreate).result()
@@ -145,7 +146,7 @@ class JobEnding(Enum):
     REFUSED = "Spark could not run it"
 
 
-#: How Spark words what happened, up to the end of the sentence; the first that fits is right.
+#: Patterns of Spark's error messages and what each means; the first one that is found decides.
 SIGNS = (
     (JobEnding.CANCELLED, r"Job \d+ cancelled[^.\n]*?(?= SQLSTATE|\n|$)"),
     (JobEnding.DIED, r"Python worker exited unexpectedly[^.\n]*"),
@@ -154,7 +155,7 @@ SIGNS = (
 
 
 class SlotFailure(SnaplineError):
-    """The job of a slot ended before its body had returned: why, and in whose words."""
+    """The job of a slot ended before its body had returned: how it ended, and with which message."""
 
     def __init__(self, ending: JobEnding, story: str) -> None:
         super().__init__(f"{ending.value}: {story}")
@@ -194,7 +195,7 @@ class SlotJobs:
         tag_prefix: str = "snapline",
     ) -> None:
         self._context = _classic_context(spark)
-        # One frame for all launches: Spark plans and compiles it once, half of what a restart costs.
+        # One DataFrame serves all launches, so Spark plans and compiles it once: that halves a restart.
         one_task = _as_input(spark, self._context, secret)
         self._frame = one_task.mapInArrow(_map_function(body), "nothing long")
         self._on_exit = on_exit
@@ -210,7 +211,7 @@ class SlotJobs:
             if self._stopped:
                 raise SnaplineError(f"cannot launch {name}: these jobs were stopped")
             self._launched += 1
-            # A tag of its own per launch: cancelling a lost slot never hits its replacement.
+            # Every launch has a tag of its own, so cancelling a lost slot never hits its replacement.
             job = SlotJob(name, f"{self._tag_prefix}-{self._launched}")
             self._jobs = [*(old for old in self._jobs if not old.released.is_set()), job]
         threading.Thread(target=self._live, args=(job,), name=job.tag, daemon=True).start()
@@ -235,7 +236,7 @@ class SlotJobs:
         return [job for job in jobs if not job.released.wait(max(0.0, deadline - time.monotonic()))]
 
     def _live(self, job: SlotJob) -> None:
-        """The life of a job, in a driver thread that Spark pairs with one of the JVM."""
+        """Submit a job and wait for its end, in a driver thread that Spark pairs with one of the JVM."""
         failure = None
         try:
             self._submit(job)
@@ -250,7 +251,7 @@ class SlotJobs:
             job.released.set()
 
     def _submit(self, job: SlotJob) -> None:
-        # The group names the job where Spark shows it, and lets us find its stages.
+        # The group gives the job its name in Spark's pages, and lets us find its stages.
         self._context.setJobGroup(job.tag, f"snapline {job.name}")
         self._context.addJobTag(job.tag)
         if job.cancelled.is_set():
@@ -258,14 +259,14 @@ class SlotJobs:
         self._frame.collect()
 
     def _cancel(self, job: SlotJob) -> None:
-        # Spark cancels the jobs that it knows; ours may be on its way. So: again, until it has ended.
+        # Spark only cancels jobs that have been submitted, and this one may just be: so ask until it ended.
         with suppress(Exception):  # a stopped or lost Spark has ended the job itself
             self._context.cancelJobsWithTag(job.tag)
             while not job.ended.wait(CANCEL_AGAIN_SECONDS):
                 self._context.cancelJobsWithTag(job.tag)
 
     def _await_release(self, job: SlotJob) -> None:
-        # What Spark tells of its tasks lags behind by up to 0.1 s: it must say twice that none is left.
+        # What Spark says about its tasks may be 0.1 s old, so it must say twice that none is left.
         deadline = time.monotonic() + RELEASE_SECONDS_MAX
         quiet = 0
         with suppress(Exception):  # a stopped or lost Spark has no tasks
@@ -296,7 +297,7 @@ def slot_failure(error: Exception) -> SlotFailure:
 
 
 def _as_input(spark: SparkSession, context: SparkContext, secret: bytes) -> DataFrame:
-    """One record with the secret, in one partition, which is made in Java.
+    """A DataFrame of one partition with one record, the secret, which is made inside Java.
 
     Whatever Python gives to Spark as data goes through a file, and a constant of a query is shown wherever
     its plan is. A collection of Java's is a part of the task that Spark sends to an executor.
@@ -347,10 +348,10 @@ def _launch_environment() -> Mapping[str, str | None]:
         "JAVA_HOME": str(java_home(find_java())),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        # What this process can import, a file beside a flow, say, the slots can import, too.
+        # Slots can import whatever this process can, such as a file beside a flow.
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        # Another Spark, its settings or its server, chosen for something else, would be a surprise here.
+        # Variables that choose another Spark, its settings or its server were meant for other programs.
         "SPARK_HOME": None,
         "SPARK_CONF_DIR": None,
         "SPARK_REMOTE": None,

@@ -1,4 +1,4 @@
-"""Starting a Spark of our own so that a signal at any moment ends it and leaves nothing behind.
+"""Starts a Spark of our own so that a signal at any moment ends it and leaves nothing behind.
 
 A signal handler of Python raises in the main thread, between any two of its steps. While Spark is being
 started that would be fatal in three ways: a Java that nobody knows yet is left behind; a half-read answer
@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 POLL_S = 0.05
 END_S_MAX = 20.0
-"""So long Java may take to end when it is told to; then it is killed."""
+"""How long Java may take to end when it is told to; after that it is killed."""
 
 
 def start_session(make: Callable[[], SparkSession]) -> SparkSession:
-    """Make a session of our own. Whatever interrupts this, no Java that it has launched is left."""
+    """Make a session of our own. If this is interrupted, the Java that it has launched is ended."""
     children: list[Popen[Any]] = []
     with _noting_children(children):
         call = Aside(make)
@@ -43,13 +43,13 @@ def start_session(make: Callable[[], SparkSession]) -> SparkSession:
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop a session of our own, whatever asks for an end meanwhile."""
+    """Stop a session of our own; signals that come meanwhile wait until it has stopped."""
     with held():
         session.stop()
 
 
 class Aside(Generic[T]):
-    """A call that a thread of its own makes, so that no signal ends it in the middle."""
+    """A call made in a thread of its own, so that no signal interrupts it."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -67,11 +67,11 @@ class Aside(Generic[T]):
             self._done.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of the call; whether it has come."""
+        """Wait for the end of the call. Returns whether it has ended."""
         return self._done.wait(seconds)
 
     def result(self) -> T:
-        """What the call returns, or raises; a signal may end the wait."""
+        """Return what the call returned, or raise what it raised; a signal may interrupt the wait."""
         self._done.wait()
         if self._error is not None:
             raise self._error
@@ -80,7 +80,7 @@ class Aside(Generic[T]):
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Signals that ask for an end are kept until this is done, and come then."""
+    """Hold back SIGINT and SIGTERM inside this block; they are delivered at its end."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -101,7 +101,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def _noting_children(children: list[Popen[Any]]) -> Iterator[None]:
-    """Note the Java that Spark launches: Spark tells of it only when it has come up."""
+    """Collect the Java processes that Spark launches: Spark itself reports one only when it is ready."""
     gateway: Any = java_gateway  # PySpark does not type this module
     launch = gateway.Popen
 
@@ -134,13 +134,13 @@ def _end(children: list[Popen[Any]], call: Aside[Any]) -> None:
 
 
 def _activate(session: SparkSession) -> None:
-    """Make it the session of this thread, too: Spark knows only that it was made in another one."""
+    """Make a session the active one of this thread, too: it was made in another thread."""
     java: Any = session._jvm
     java.SparkSession.setActiveSession(session._jsparkSession)
 
 
 def _forget() -> None:
-    """Let PySpark start anew: it would go on talking to the Java that has ended."""
+    """Make PySpark forget the Java that has ended: it would go on talking to it otherwise."""
     SparkContext._gateway = None
     SparkContext._jvm = None
     SparkContext._active_spark_context = None
