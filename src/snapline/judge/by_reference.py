@@ -1,7 +1,7 @@
-"""The output of a run, held against the same dataflow without failures: what can be said at each guarantee.
+"""Judges the output of a run by the same dataflow run without failures, for each guarantee.
 
 First every operator is captured and restored while it works (`engine/reference`): one that forgets
-something is named, whatever this run has made of it. Then the output is compared (`workload/oracles`).
+something is named, even if it did no harm in this run. Then the output is compared (`workload/oracles`).
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _BROKEN_ORDER = 1  # the order of input in which the dataflow is broken on purpo
 def held_against(
     flow: Dataflow, slots: int, found: Mapping[str, Batch], *, checkpoints: bool
 ) -> Callable[[Guarantee], Comparison]:
-    """What a comparison of the output with runs of the flow without failures says at a level.
+    """Compare the output with runs of the flow without failures, at one guarantee level.
 
     `checkpoints`: whether the run ever restored anything, so that operators have to survive that.
     """
@@ -43,7 +43,7 @@ def _held_against(
 ) -> Callable[[Guarantee], Comparison]:
     complaint = None
     if checkpoints:
-        # Apart, an operator shows what it does wrong; in the chains of a real run, what those do to it.
+        # Alone, an operator shows its own mistakes; in the chains of a real run, those that chains add.
         first, complaint = rehearse(plain, 0)
         complaint = complaint or rehearse(lean, 0)[1]
     else:

@@ -1,9 +1,9 @@
-"""The public output of a run as it becomes public: every row once, in steps that do not grow with the run.
+"""Reads the output of a run while it becomes public: every row once, in steps of bounded size.
 
 Where lines are committed, a step is what one manifest has published. Rows that a rollback took back are in
 no manifest, and are never seen. Where nothing is ever committed, output is public as it is written, and a
-step is what was written within a second. Both are the same whether the run goes on or was over long ago, so
-whoever takes steps needs no more memory for a run that is over.
+step is what was written within a second. The steps are the same whether the run goes on or was over long
+ago, so reading a finished run needs no more memory.
 """
 
 import heapq
@@ -24,12 +24,12 @@ from snapline.workload.lineage.oracle import LATE, SINK
 
 _SECOND_MS: Final = 1_000
 
-_Part: TypeAlias = tuple[Millis, TaskId, str, WrittenRows]  # when, whose, in which file, what
+_Part: TypeAlias = tuple[Millis, TaskId, str, WrittenRows]  # time of writing, task, file, rows
 
 
 @dataclass(frozen=True, slots=True)
 class PublicStep:
-    """Rows that have become public, with their `position`, as in `reader.read_sinks`."""
+    """Rows that became public together, with their `position`, as in `reader.read_sinks`."""
 
     outputs: Batch
     late: Batch
@@ -38,11 +38,11 @@ class PublicStep:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Rows of one file that follow each other in the output of their task."""
+    """Consecutive rows of one file, and where they stand in the output of their task."""
 
     file: str
-    row: int  # the number of the first in the file
-    position: int  # and in the output
+    row: int  # the number of the first row in the file
+    position: int  # the position of that row in the output
     count: int
 
 
@@ -52,12 +52,12 @@ class Following:
     def __init__(self, directory: RunDirectory, view: View) -> None:
         self._outlet: Final = directory.outlet
         self._steps: Final = self._manifests if view == "committed" else self._seconds
-        self._manifest = 0  #: how many were read
+        self._manifest = 0  #: how many manifests were read
         self._tails: dict[str, RowTail] = {}
         self._stretches: dict[TaskId, list[_Stretch]] = {}
 
     def steps(self) -> Iterator[PublicStep]:
-        """What has become public since the last call."""
+        """The steps that have become public since the last call."""
         return self._steps()
 
     def _manifests(self) -> Iterator[PublicStep]:
@@ -100,7 +100,7 @@ class Following:
         return PublicStep(whole[SINK], whole[LATE], newest)
 
     def _placed(self, task: TaskId, file: str, written: WrittenRows) -> Batch:
-        """Number the rows of a task as they come."""
+        """Give the rows of a task their positions, in the order in which they come."""
         count, stretches = len(written.rows), self._stretches.setdefault(task, [])
         first = int(task.rpartition("/")[2]) << POSITION_BITS
         if stretches:

@@ -23,10 +23,10 @@ from snapline.rundir.directory import RunDirectory
 from snapline.validate.sentences import TimedFault
 
 LOSSES = frozenset({"lost", "coordinator-killed", "coordinator-resumed"})
-"""What the journal of a driver calls the loss of a process on which the job depends."""
+"""The entries of a driver's journal that mean that a process was lost on which the job depends."""
 
 _NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What reading a damaged journal may raise: a flipped byte can make a sound line of another meaning."""
+"""What reading a damaged journal may raise: a line with a flipped byte may parse, and mean nonsense."""
 
 Told: TypeAlias = Mapping[str, Any]
 """Something that happened to a system, as `result.json` has it: `at_ms`, `what`, and details."""
@@ -36,14 +36,14 @@ Told: TypeAlias = Mapping[str, Any]
 class History:
     """What happened to a run; times are in milliseconds since input began to be due."""
 
-    strikes: tuple[Strike, ...]  # every fault of the plan, in its order
+    strikes: tuple[Strike, ...]  # what became of every fault of the plan, in the order of the plan
     faults: tuple[
         TimedFault, ...
     ]  # those that took effect, with the time in which they were active
     losses_ms: tuple[Millis, ...]
     first_line_ms: Millis | None  # None: no line was ever committed
     end_ms: Millis
-    gap: str | None = None  # why a part of what happened cannot be known
+    gap: str | None = None  # why a part of the history is unknown, if it is
 
 
 def history_of(directory: RunDirectory, plan: str) -> History:
@@ -74,14 +74,14 @@ def history_of_system(events: Sequence[Told], end_ms: Millis, plan: str) -> Hist
     struck = ("killed", "missed", "paused", "disturbed")
     seen = ((event["fault"], event["at_ms"]) for event in events if event["what"] in struck)
     losses = tuple(event["at_ms"] for event in events if event["what"] == "killed")
-    # A kill that waited for a round found rows that were written and not committed: there was output.
+    # A kill that waited for a round struck while rows were written and not committed: there was output.
     rounds = (e["at_ms"] for e in events if e["what"] == "killed" and "on=round" in e["fault"])
     first_ms = min((at_ms - 1 for at_ms in rounds), default=None)
     return History(_matched(parse(plan), seen), tuple(_timed(events)), losses, first_ms, end_ms)
 
 
 def driver_entries(directory: RunDirectory) -> tuple[list[Entry], str | None]:
-    """What all drivers of a run wrote down, in the order of time; and why some of it may be missing."""
+    """The journal entries of all drivers of a run, in the order of time, and why some may be missing."""
     found: list[Entry] = []
     gap = None
     for path in sorted((directory.path / "journal").glob("driver-*.jsonl")):
@@ -142,7 +142,7 @@ def _targets(fault: Fault) -> int:
 
 
 def _timed(events: Sequence[Told]) -> Iterator[TimedFault]:
-    """The faults as they happened. A kill is over when the system runs again, if it ever was down."""
+    """The faults with their times. A kill lasts until the system runs again, if it was down at all."""
     for number, event in enumerate(events):
         later = events[number + 1 :]
         end_ms: Millis | None = None

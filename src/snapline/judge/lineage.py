@@ -37,14 +37,14 @@ LISTS = ("ids", "get_ids", "post_ids")
 
 @dataclass(frozen=True, slots=True)
 class LineageReport:
-    """What there is to say about one view of a run's output."""
+    """The judgement on a run's output, committed or uncommitted, with a sentence for each cause."""
 
     judged: Judged
     sentences: Mapping[Cause, str]  # one for each cause that was found
     figures: Mapping[str, Any]
 
     def verdict(self, promised: Guarantee) -> Verdict:
-        """Whether the promise was kept, and what of the other guarantees."""
+        """The verdict on the promised guarantee, with the answers for the others."""
         told = report_of("", self.judged, self.sentences, promised)
         problems = tuple(
             Problem(KINDS[cause], cause.value, text)
@@ -65,7 +65,7 @@ def judge_lineage(
 ) -> LineageReport:
     """Judge outputs that have `position` and `written`; `faults` is what happened until `end_ms`.
 
-    `position` puts a position into words.
+    `position` turns the position of a row into text.
     """
     events = lineage.events()
     judged, reliable = judge_each(
@@ -101,7 +101,7 @@ def sentence_of(
     faults: Sequence[TimedFault],
     position: Callable[[int], str],
 ) -> str:
-    """What a witness shows, and the fault behind it; `written` is when its rows were (`named_rows`)."""
+    """The sentence of a witness, with the fault behind it; `written` has the times of its `named_rows`."""
     life = life_of(
         witness,
         lineage.window_ms,
@@ -121,7 +121,7 @@ def sentence_of(
 
 
 def named_rows(witness: Witness) -> Iterator[tuple[str, int]]:
-    """The rows that a witness names, by sink and position: it is their coming together that is wrong."""
+    """The rows that a witness names, by sink and position: together they show what is wrong."""
     named_late = witness.cause in OF_A_LATE_EVENT or witness.window is None
     if witness.position is not None:
         yield LATE if named_late else SINK, witness.position
@@ -138,7 +138,7 @@ def _written(witness: Witness, tables: Mapping[str, Batch]) -> Iterator[Millis]:
 
 
 def _results(outputs: Batch, late: Batch) -> Results:
-    """The outputs, and every claim of them and of the late output with its time."""
+    """The outputs as metrics need them: each event that any output names, with the time of that output."""
     ids: list[Ints] = []
     times: list[Ints] = []
     for name in LISTS if len(outputs) else ():

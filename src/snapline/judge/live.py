@@ -4,12 +4,12 @@ The rows of the sinks `counts` and `late` are taken as they become public (`foll
 them are made by the workload's generator, only as far as rows claim them or windows need them. Each
 window is judged once, by `validate.incremental`, and forgotten.
 
-*When a window is judged.* Not by the clock: output is public only when a line is committed, which takes a
-checkpoint interval, or a recovery. What was published shows how far it has come. The events of a window
-that belong to one task of `counts` are a *cell*, which is
+*When a window is judged.* No clock decides this: output is public only when a line is committed, which may
+take a checkpoint interval or a recovery. What was published shows how far the run has come. The events of a
+window that belong to one task of `counts` are a *cell*, which is
 
 - *complete* when outputs and late rows have as many events as went in. A task without events in a window
-  has nothing to say, and nobody waits for it.
+  puts nothing out, and nobody waits for it.
 - *passed* when its task has published a window so much later that none of its events can still be on its
   way: a task puts out its windows in order, and by then it has read all events of the earlier ones. What it
   had put out may still become public with a later line than its counts did, so the judge has patience
@@ -57,7 +57,7 @@ from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Lineage, Ranges
 
 PATIENCE_INTERVALS: Final = 3
-"""For so many checkpoint intervals what is public may lag behind what is public of other sinks."""
+"""For how many checkpoint intervals one sink's public output may lag behind that of the others."""
 
 _EVER: Final = -(1 << 62)
 _PIECE: Final = 1 << 18
@@ -67,7 +67,7 @@ _PIECE: Final = 1 << 18
 class Progress:
     """How far the judge has come."""
 
-    judged: Judged  # in all windows that were judged
+    judged: Judged  # the judgement on all windows that were judged so far
     through_ms: Millis | None  # the end of the last of them
     held_events: int
     held_bytes: int
@@ -105,7 +105,7 @@ class LiveJudge:
     def poll(self, tell: Callable[[Progress], None] = lambda progress: None) -> Progress:
         """Take in what was published since, judge what can be judged, and say how far it has come.
 
-        That may be much: `tell` hears of every step on the way.
+        This may take long, so `tell` is called after every step.
         """
         for step in self._following.steps():
             self._take(step)
@@ -118,11 +118,11 @@ class LiveJudge:
         ends = np.array([self._ranges.end(stream) for stream in range(self._ranges.streams)])
         size_ms = self._lineage.window_ms
         window = max(self._cells.closed, -size_ms)
-        while (self._given < ends).any():  # what never came out, window by window
+        while (self._given < ends).any():  # the events that never came out, window by window
             window += size_ms
             self._give_through(window)
             self._judge.advance(window + self._hold_ms)
-        self._told.clear()  # all faults are known now, and when they were over
+        self._told.clear()  # now all faults are known with their ends, so sentences are made again
         return self.report(self._judge.finish())
 
     @property
@@ -135,7 +135,7 @@ class LiveJudge:
         )
 
     def report(self, judged: Judged) -> LineageReport:
-        """What there is to say, with a sentence for each cause. Figures need the whole run."""
+        """The report so far, with a sentence for each cause, but no figures: these need the whole run."""
         new = {c for c, w in judged.witnesses.items() if self._told.get(c, (None,))[0] != w}
         if new:
             faults = history_of(self.directory, "").faults
@@ -151,7 +151,7 @@ class LiveJudge:
         outputs = as_outputs(step.outputs)
         claims = [outputs[name].compact().values for name in ("get_ids", "post_ids")]
         self._give_claimed(np.concatenate([*claims, step.late["id"] if len(step.late) else []]))
-        # Later than all events that are known: what is wrong with such a row is no progress.
+        # A row of a window later than all known events is wrong, and must not count as progress.
         windows = outputs["window"]
         known = windows <= self._newest
         self._give_through(int(windows.max(initial=_EVER, where=known)))
@@ -189,7 +189,7 @@ class LiveJudge:
                 self._newest = int(events["time"].max(initial=self._newest))
             self._given[stream] = max(stop, self._given[stream])
 
-    # What is said.
+    # Sentences.
 
     def _sentence(self, witness: Witness, faults: Sequence[TimedFault]) -> str:
         origin_ms = int((self.directory.spec().get("origin_s") or 0) * 1000)
@@ -198,7 +198,7 @@ class LiveJudge:
         return sentence_of(witness, self._lineage, event, written, faults, position_label)
 
     def _event(self, id: int | str | None) -> Batch:
-        """The event with this id, or none."""
+        """A batch with the event of this id, or an empty one."""
         number = id if isinstance(id, int) else -1
         streams, offsets = self._ranges.places(np.array([number], np.int64))
         if streams[0] < 0:
@@ -212,12 +212,12 @@ class _Cells:
     def __init__(self, slots: int, size_ms: Millis, settle_ms: Millis, interval_ms: Millis) -> None:
         self._slots: Final = slots
         self._size_ms: Final = size_ms
-        self._settle_ms: Final = settle_ms  # so much later is passed
+        self._settle_ms: Final = settle_ms  # a cell is passed by a window that is this much later
         self._interval_ms: Final = interval_ms
         self._now_ms = 0  #: when the newest row was written
-        self._clock_ms = 0  #: the same, without long pauses
-        self._missing: dict[Millis, Ints] = {}  #: per task
-        self._passed_at: dict[Millis, Millis] = {}  #: when those that are not complete were passed
+        self._clock_ms = 0  #: the same, but a long pause counts as one interval
+        self._missing: dict[Millis, Ints] = {}  #: events missing, by window and task
+        self._passed_at: dict[Millis, Millis] = {}  #: when a window's cells were all passed
         self._newest: Final = np.full(slots, _EVER)  #: the latest window of each task
         self.closed = _EVER
 
@@ -228,7 +228,7 @@ class _Cells:
         self.add(events, windows, np.ones(len(windows), np.int64))
 
     def add(self, rows: Batch, windows: Ints, events: Ints) -> None:
-        """So many events more are missing, or fewer, for each row with a resource."""
+        """Change the number of missing events by `events`, for the task of each row and its window."""
         if not len(rows):
             return
         owners = targets_of(rows, ["resource"], self._slots).astype(np.int64)
@@ -242,7 +242,7 @@ class _Cells:
                 cells[code % self._slots] += total
 
     def step(self, tasks: Ints, windows: Ints, now_ms: Millis) -> Millis:
-        """Tasks have published these windows by now: the window up to which all can be judged."""
+        """Note the windows that tasks have published; return up to which window all can be judged."""
         np.maximum.at(self._newest, tasks, windows)
         self._clock_ms += min(max(now_ms - self._now_ms, 0), self._interval_ms)
         self._now_ms = max(self._now_ms, now_ms)

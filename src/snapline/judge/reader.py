@@ -1,4 +1,4 @@
-"""Reads the output of a run as a stranger would, and believes nothing that it has not checked.
+"""Reads the output of a run as a stranger would, from the files alone, and checks everything itself.
 
 Whoever publishes output follows rules (`storage.manifest`). A judge that read through the same code would
 trust the rules that it has to judge, so this reader has rules of its own, for the files as they lie there:
@@ -6,11 +6,12 @@ trust the rules that it has to judge, so this reader has rules of its own, for t
 R1  The manifests are the files 1, 2, 3 and so on without a gap, and nothing else lies beside them.
 R2  The manifest at place n has the number n, and its bytes are those that were stored.
 R3  The extent of a sink task continues exactly where its last one ended.
-R4  An extent lies in an egress file of that task, and a file that was left for another is left for good.
+R4  An extent lies in an egress file of that task, and once a task has gone on to another file it never
+    goes back to an earlier one.
 R5  The rows of a file are numbered without gaps, and all that an extent names are there, undamaged.
 
-`BrokenChain` says which link is broken: a reader would see rows twice, or not at all. Damage to single
-files, of which nobody can say what they held, raises the errors of the storage.
+`BrokenChain` says which link is broken: a reader would see rows twice, or not at all. A damaged file, of
+which nobody can say what it held, raises the errors of the storage.
 """
 
 import json
@@ -33,7 +34,7 @@ from snapline.storage.files.frames import scan, walk
 
 _HEAD: Final = struct.Struct("<QIQ")  # of a frame: number of the first row, rows, Unix time in ms
 _DIGEST_BYTES: Final = len(digest_of(b"")) // 2
-_DRAFT: Final = ".new-"  # a writer that was killed leaves its draft behind
+_DRAFT: Final = ".new-"  # begins the name of a draft, which a killed writer leaves behind
 
 
 class BrokenChain(StorageError):
@@ -54,8 +55,8 @@ class ChainLink:
 class _Task:
     """What is known of a sink task after the manifests so far."""
 
-    stop: int = 0  #: how many of its rows are public
-    files: list[str] = field(default_factory=list)  #: in the order in which they were used
+    stop: int = 0  #: how many of its rows are public so far
+    files: list[str] = field(default_factory=list)  #: in the order in which it used them
 
 
 def read_sinks(
@@ -112,7 +113,7 @@ def _count(manifests: Path) -> int:
 
 
 def _manifest(manifests: Path, place: int) -> Iterator[ChainLink]:
-    """The links of one manifest. R2."""
+    """The links of one manifest (rule R2)."""
     path = manifests / f"{place}.obj"
     try:
         content = path.read_bytes()
@@ -140,7 +141,7 @@ def _parsed(data: bytes, path: Path) -> tuple[int, list[ChainLink]]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; of a name that stands there twice nobody knows which value was meant."""
+    """An object of JSON. Raises ValueError if a name stands there twice: one value would be ignored."""
     if len(found := dict(pairs)) != len(pairs):
         raise ValueError("a name stands there twice")
     return found
@@ -159,7 +160,7 @@ def _name(value: Any) -> str:
 
 
 def _join(task: _Task, link: ChainLink, place: int) -> None:
-    """Check that a link continues its task. R3 and R4."""
+    """Check that a link continues the output of its task (rules R3 and R4)."""
     said = f"manifest {place}: rows {link.start} to {link.stop} of {link.task}"
     if link.stop < link.start:
         raise BrokenChain(f"{said} end before they begin")
@@ -210,7 +211,7 @@ def _rows(output: Path, links: Sequence[ChainLink], origin_ms: int) -> Batch:
 
 
 def _stretch(path: Path, link: ChainLink) -> Iterator[tuple[int, Batch]]:
-    """The rows of a link with the time at which they were written; a stop of -1 means all. R5."""
+    """The rows of a link with the times at which they were written (rule R5); a stop of -1 means all."""
     if link.stop < 0 and scan(path, 0).damaged:
         raise ObjectDamaged(f"{path} is damaged before the place through which it was synced")
     at = None

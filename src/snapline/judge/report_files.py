@@ -43,7 +43,7 @@ _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What there is to say about one output. Who promises nothing is held to exactly once."""
+    """The verdict on one output and all that belongs to it. Without a promise, exactly once decides."""
 
     name: str  # the run, or the output
     promised: Guarantee
@@ -64,7 +64,7 @@ class Report:
 
 
 def held_to(promised: Guarantee) -> Guarantee:
-    """The guarantee that decides."""
+    """The guarantee that decides: the promised one, or exactly once if nothing was promised."""
     return Guarantee.EXACTLY_ONCE if promised is Guarantee.NOTHING else promised
 
 
@@ -108,7 +108,7 @@ def _why(judged: Judged, broken: Sequence[Cause], sentences: Mapping[Cause, str]
 
 
 def late_share(judged: Judged) -> str:
-    """Which share of the events is late: `0.25 %`; what is shown as none, or all, is none, or all."""
+    """The share of late events as text, such as `0.25 %`; rounding never makes it 0 % or 100 %."""
     percent = 100 * judged.late_share
     if judged.late_events in (0, judged.inputs):
         return f"{percent:.0f} %"
@@ -155,7 +155,7 @@ def _cause(report: Report, cause: Cause) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON knows: what is not a number is null."""
+    """A value as JSON can have it; a NaN becomes null."""
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -225,7 +225,7 @@ def _properties(report: Report) -> dict[str, Any]:
 
 
 def _story(report: Report, level: Guarantee) -> str:
-    """All that speaks against a guarantee, a line each."""
+    """All causes that break a guarantee, a line each."""
     if report.judged is None:
         return "\n".join(report.problems)
     found = [cause for cause in Cause if cause in report.judged.causes and level in BREAKS[cause]]

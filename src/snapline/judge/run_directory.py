@@ -56,26 +56,26 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class RunEnding:
-    """How a run ended, as far as its files do not say it; later it stands in `result.json`."""
+    """How a run ended, as far as its other files do not show it; `result.json` keeps it for later."""
 
     problem: str | None = None  # why it did not come to its end
     events: Sequence[Told] = ()  # of another system: what happened to it
     end_ms: Millis = 0  # of another system: when it was over
-    remarks: Sequence[str] = ()  # of another system: how it came to its output, in its own words
-    promise: Guarantee = Guarantee.EXACTLY_ONCE  # of another system: its highest
+    remarks: Sequence[str] = ()  # of another system: its own account of what it repeated or dropped
+    promise: Guarantee = Guarantee.EXACTLY_ONCE  # of another system: what it promises
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What there is to say about a run."""
+    """The verdict on a run and all that belongs to it."""
 
     verdict: Verdict
-    promise: Guarantee  # what decides
+    promise: Guarantee  # the guarantee that decides
     view: View
-    rows: Mapping[str, int] = field(default_factory=dict)  # that were judged, per sink
+    rows: Mapping[str, int] = field(default_factory=dict)  # how many rows were judged, per sink
     judged: Judged | None = None  # where outputs name the inputs behind them
     sentences: Mapping[Cause, str] = field(default_factory=dict)
-    figures: Mapping[str, Any] = field(default_factory=dict)  # PGVal's, likewise
+    figures: Mapping[str, Any] = field(default_factory=dict)  # PGVal's, with lineage
     strikes: tuple[Strike, ...] = ()  # what became of the faults
 
 
@@ -212,7 +212,7 @@ def _unreadable(error: StorageError, promise: Guarantee) -> Verdict:
 
 
 def _with_output(history: History, spec: Spec, outputs: Mapping[str, Batch]) -> History:
-    """The history; a protocol without lines has something to lose from its first output on."""
+    """The history of a run; without lines, the time of the first output stands for that of a line."""
     if PROTOCOLS[spec.protocol].checkpoints:
         return history
     return replace(history, first_line_ms=_first_written(outputs.values()))
@@ -233,7 +233,7 @@ def _by_lineage(
     view: View,
     rows: Mapping[str, int],
 ) -> Judgement:
-    if problem is not None:  # what is missing might have come
+    if problem is not None:  # the run was cut short, so what is missing might still have come
         report = replace(report, judged=replace(report.judged, undecided=problem))
     verdict = report.verdict(promise)
     return Judgement(verdict, promise, view, rows, report.judged, report.sentences, report.figures)
@@ -306,7 +306,7 @@ def _system_by_oracle(
 
 
 def _remarks(verdict: Verdict, ended: RunEnding) -> list[str]:
-    """What led to it: the system's own account, and faults that found it down."""
+    """Remarks that explain a verdict: the system's own account, and faults that found it down."""
     said = [*ended.remarks]
     if verdict.kept == "no" and ended.promise is not Guarantee.EXACTLY_ONCE:
         said.append(f"it promises no more than {ended.promise.value}")

@@ -1,4 +1,4 @@
-"""What goes into another system and what came out, as the tables that a judge reads: in memory, as Parquet.
+"""The input and output of another system as the tables that a judge reads, in memory and as Parquet.
 
 Events have `partition`, `offset` and `arrival` beside their own columns, outputs `position` and
 `written`: so a witness can say where an event stood, when it came, and which rows of output are meant.
@@ -28,7 +28,7 @@ class SystemTables:
 
     @property
     def rows(self) -> dict[str, int]:
-        """How much came out of each sink."""
+        """The number of rows that came out of each sink."""
         late = {} if self.late is None else {"late": len(self.late)}
         return {**{sink: len(batch) for sink, batch in self.outputs.items()}, **late}
 

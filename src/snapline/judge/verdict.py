@@ -1,7 +1,7 @@
-"""The verdict on a run: whether the public output is what was promised, and who says so.
+"""The verdict on a run: whether the output is what was promised, and why.
 
-A run promises one guarantee, and that decides. The other guarantees are answered, too: output that was
-promised exactly once and came twice was at least delivered at least once.
+A run promises one guarantee, and that one decides. The other guarantees are answered, too: output that was
+promised exactly once and came twice was still delivered at least once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ class Verdict:
 def verdict_of(
     judged: Callable[[Guarantee], Sequence[Problem]], promised: Guarantee, right: str
 ) -> Verdict:
-    """The verdict, from whoever knows what is wrong at a level; `right` is said if nothing is."""
+    """Make a verdict of the problems at each guarantee level; `right` is its sentence if there are none."""
     at = cache(lambda level: tuple(judged(level)))
     answers = _answers(at)
     problems = at(Guarantee.EXACTLY_ONCE if promised is Guarantee.NOTHING else promised)
@@ -53,7 +53,7 @@ def verdict_of(
 
 
 def first_said(problems: Sequence[Problem], promised: Guarantee) -> str:
-    """The first of some problems, as the reason of a verdict."""
+    """The sentence of a verdict: the first of its problems."""
     first = problems[0]
     because = f"{first.kind} {first.record}: {first.because}"
     if promised is Guarantee.NOTHING:
@@ -62,6 +62,6 @@ def first_said(problems: Sequence[Problem], promised: Guarantee) -> str:
 
 
 def _answers(at: Callable[[Guarantee], tuple[Problem, ...]]) -> Answers:
-    """Exactly once forbids all that the others forbid: only if it is broken they have to be asked."""
+    """The answer for each guarantee. If exactly once is kept, so are the others, and they are not asked."""
     clean = not at(Guarantee.EXACTLY_ONCE)
     return {level.value: "yes" if clean or not at(level) else "no" for level in PROMISES}

@@ -99,7 +99,7 @@ def check_memory() -> Check:
 
 
 def check_disk(runs: Path) -> Check:
-    """Check that checkpoints, logs and journals can be written to the run directory, and find space."""
+    """Check that the run directory, where checkpoints and journals go, is writable and has space."""
     try:
         place = check_place(runs)
     except UsageError as error:

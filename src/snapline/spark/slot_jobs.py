@@ -17,8 +17,8 @@ What Spark does with such a job, and what follows from it:
   is short. So the secret of a run is in no closure: it is the one record of the task's input, which travels
   with the task itself, from memory to memory, and is in no plan, page or event log.
 
-The session is the user's: it is used and never stopped. Its workers must be able to import `snapline`, which
-is installed there, or shipped with `--py-files` or `addPyFile`. Without one, `own_session` makes a local one.
+The session is the user's: it is used and never stopped. Its workers must be able to import `snapline`: it
+is installed there, or shipped with `--py-files` or `addPyFile`. Without a session, `own_session` makes one.
 """
 
 import os
