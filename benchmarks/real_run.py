@@ -23,6 +23,7 @@ from snapline.journal.entry import Entry, Happened
 from snapline.metrics.second import Second, Volume
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
+from snapline.runs.drive import drive
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.timeline import Timeline
 from snapline.runtime.launch.processes import PROGRAM, ProcessSlots
@@ -169,13 +170,15 @@ def finished(
         directory = RunDirectory.create(Path(where), flow.name, protocol, {})
         watch = Stopwatch()
         launcher = Slots(program=program)
-        driver = Driver(job, directory, launcher, timeouts=TIMEOUTS, timeline=watch)
-        driver.on_begin = lambda origin_s: launcher.begin()
-        prepare(driver)
-        problem = driver.run()
+
+        def ready(driver: Driver) -> None:
+            when_begun(driver, 0.0, launcher.begin)
+            prepare(driver)
+
+        driver = drive(job, directory, launcher, timeouts=TIMEOUTS, timeline=watch, prepare=ready)
         complaints = launcher.complaints()
-        if problem is not None:
-            story = f"{flow.name} under {protocol} on {slots} slots failed: {problem}"
+        if driver.problem is not None:
+            story = f"{flow.name} under {protocol} on {slots} slots failed: {driver.problem}"
             raise RuntimeError("\n".join([story, *complaints]))
         elapsed_s = watch.last_s - driver.origin_s
         yield Finished(

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snapline.api import open_run, run, run_on, stored
+    from snapline.api import open_run, resume, run, run_on, stored
     from snapline.batch import Batch, Varlen, Words
     from snapline.core.policy import FaultTolerance
     from snapline.dataflow.graph import Dataflow
@@ -34,13 +34,14 @@ __all__ = [
     "nexmark",
     "open_run",
     "records",
+    "resume",
     "run",
     "run_on",
     "stored",
 ]
 
 _HOMES = {
-    "snapline.api": ("open_run", "run", "run_on", "stored"),
+    "snapline.api": ("open_run", "resume", "run", "run_on", "stored"),
     "snapline.batch": ("Batch", "Varlen", "Words"),
     "snapline.core.policy": ("FaultTolerance",),
     "snapline.dataflow.graph": ("Dataflow",),

@@ -66,17 +66,17 @@ def _a_system(value: Any, name: str) -> System | str:
 _OWN_RULES: Mapping[str, Rule] = {
     "flow": instance((Dataflow, str), "a Dataflow, the name of a workload, or 'my_flow.py:flow'"),
     "spark": optional(check_session),
-    "slots": optional(RULES["slots"]),
     "settings": optional(RULES["settings"]),
+    "options": optional(arguments.named),
     "heartbeat": span(1),
     "silence": span(1),
     "restart_failures": arguments.whole(1, FAILURES_MAX),
     "restart_window": span(1),
     "runs": arguments.path,
-    "resume": optional(arguments.text),
     "watcher": optional(_a_watcher),
 }
 _RUN_RULES = {**RULES, **_OWN_RULES}
+_RESUME_RULES = {**_OWN_RULES, "name": arguments.text, "flow": optional(_OWN_RULES["flow"])}
 _RUN_ON_RULES = {**_RUN_RULES, "system": _a_system, "flow": arguments.text}
 
 
@@ -100,6 +100,7 @@ def run(
     hot: int = 0,
     hot_moves: Duration = 0,
     settings: Mapping[str, str | int] | None = None,
+    options: Mapping[str, str | int | bool] | None = None,
     input: str | Path | None = None,
     reference: bool = False,
     publish_lag: int = 0,
@@ -113,7 +114,6 @@ def run(
     restart_failures: int = RestartPolicy().failures,
     restart_window: Duration = "60s",
     runs: str | Path = RUNS,
-    resume: str | None = None,
     watcher: Watcher | None = None,
 ) -> Run:
     """Run a dataflow on Spark to its end, break it as asked, and judge the output.
@@ -130,7 +130,7 @@ def run(
             are due at once, and the flow takes them as fast as it can.
         records: how many there are at rate `"max"`.
         faults: what goes wrong, and when: `["kill slot=1 at=12s"]`, or a file of it: `"@plan.txt"`; see
-            `snapline list faults`. `kill driver` kills this very process: `resume="last"` goes on.
+            `snapline list faults`. `kill driver` kills this very process: `sl.resume("last")` goes on.
         chaos: faults at random, all the time: `"seed=7"`, `"seed=7 intensity=low"` or `high`.
         spares: processes that wait, ready, to replace a lost slot at once.
         seed: of generated input and of chance.
@@ -138,6 +138,8 @@ def run(
         hot: so many percent of a workload's records name one hot key.
         hot_moves: after how long another key becomes the hot one; 0: never.
         settings: what only this workload knows: `{"resources": 100}`; see `snapline list workloads`.
+        options: of engine and protocol: `{"batch": 500, "align_timeout": "50ms", "fused": False}`; see
+            `snapline list options`. One that the protocol does not heed is refused.
         input: a directory that `snapline generate` has written, for workloads.
         reference: judge the output by runs without failures; without it, or an oracle: "unknown".
         publish_lag: 1 publishes a line's output with the next line: damage to the newest costs nothing.
@@ -152,7 +154,6 @@ def run(
         restart_window: failures are in a row unless a line was committed, or all slots ran for this long,
             in between.
         runs: where the run's directory is made.
-        resume: go on with this run (a name, or `"last"`) from its last line; it keeps its settings.
         watcher: is told of every event and every second while it runs.
 
     Raises:
@@ -161,8 +162,8 @@ def run(
             its workers have no Snapline; nothing has run.
         FlowFailed: code of the dataflow raised, and did so again after a restart. The run can be resumed.
     """
-    if slots is None:
-        slots = available_slots(spark) if spark is not None else runtime.default_slots()
+    if slots is None and spark is not None:
+        slots = available_slots(spark)
     given = {
         "flow": flow if isinstance(flow, str) else flow.name,
         "protocol": protocol,
@@ -185,17 +186,60 @@ def run(
         "hot": hot,
         "hot_moves": hot_moves,
         "settings": settings or {},
+        "options": options or {},
         "oversubscribe": oversubscribe,
         "allow_vacuous": allow_vacuous,
         "shared": shared,
     }
-    spec = spec_from(given, lambda name: name)
     return runtime.run(
-        spec,
+        spec_from(given, str),
         spark,
         flow=flow if isinstance(flow, Dataflow) else None,
         runs=Path(runs),
-        resume=resume,
+        timeouts=timeouts(heartbeat, silence, restart_failures, restart_window),
+        watcher=watcher,
+    )
+
+
+@checked(_RESUME_RULES)
+def resume(
+    name: str = "last",
+    spark: SparkSession | None = None,
+    *,
+    flow: Dataflow | str | None = None,
+    heartbeat: Duration = "200ms",
+    silence: Duration = "2s",
+    restart_failures: int = RestartPolicy().failures,
+    restart_window: Duration = "60s",
+    runs: str | Path = RUNS,
+    watcher: Watcher | None = None,
+) -> Run:
+    """Go on with a run that did not come to its end: `sl.resume("last", spark)`.
+
+    It goes on from its last committed line, and is what it was when it began: the same flow, protocol,
+    options and input. None of its faults happens any more. All arguments are as for `run`.
+
+    Args:
+        name: of the run, or `"last"`.
+        spark: your session; it need not be the one with which the run began.
+        flow: the dataflow, if a program held it; a workload, and a file that the run names, are found.
+        heartbeat: how often slots say that they live.
+        silence: after how long without a heartbeat a slot is given up.
+        restart_failures: after this many failures of processes in a row a run is given up.
+        restart_window: what counts as in a row.
+        runs: where the run's directory is.
+        watcher: is told of every event and every second while it runs.
+
+    Raises:
+        UsageError: there is no such run, it is over, somebody else runs it, or the flow is another one.
+        RunDamaged: what it left is gone or damaged; the message names the file.
+        NotStarted, FlowFailed: as `run` does.
+    """
+    return runtime.resume(
+        name,
+        spark,
+        flow=load_flow(flow) if isinstance(flow, str) else flow,
+        runs=Path(runs),
         timeouts=timeouts(heartbeat, silence, restart_failures, restart_window),
         watcher=watcher,
     )
@@ -229,7 +273,7 @@ def run_on(
     given = {
         "flow": flow,
         "guarantee": guarantee,
-        "slots": slots if slots is not None else runtime.default_slots(),
+        "slots": slots,
         "rate": rate,
         "duration": duration,
         "faults": faults,
@@ -242,7 +286,7 @@ def run_on(
         "oversubscribe": oversubscribe,
         "system": system if isinstance(system, str) else adapter.name,
     }
-    spec = spec_from(given, lambda name: name)
+    spec = spec_from(given, str)
     check_own_cores(spec)
     return systems.run(spec, adapter, runs=Path(runs))
 
@@ -285,7 +329,7 @@ def timeouts(
     silence: Duration,
     restart_failures: int = RestartPolicy().failures,
     restart_window: Duration = "60s",
-    written: Callable[[str], str] = lambda name: name,
+    written: Callable[[str], str] = str,
 ) -> Timeouts:
     """How patient a run is with its slots; UsageError if it makes no sense."""
     beat_s = millis(heartbeat, written("heartbeat"), least_ms=1) / 1000

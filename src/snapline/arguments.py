@@ -103,6 +103,13 @@ def pairs(value: Any, name: str) -> Mapping[str, str | int]:
     raise refused(name, "a dict of names and their values, each a text or a whole number", value)
 
 
+def named(value: Any, name: str) -> Mapping[str, Any]:
+    """A rule for a dict with names; who knows the names checks the values."""
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return dict(value)
+    raise refused(name, "a dict of names and their values", value)
+
+
 def instance(kind: type | tuple[type, ...], allowed: str) -> Rule:
     """A value of a type; `allowed` says in words what it is."""
 

@@ -17,7 +17,7 @@ from snapline.runs.interrupt import Interrupted
 
 SPEC = Spec(
     "q12",
-    "uncoordinated",
+    protocol="uncoordinated",
     slots=2,
     rate=600,
     duration_ms=2_500,

@@ -18,7 +18,6 @@ from driver_in_process import use_processes
 from snapline.cli.app import main
 from snapline.errors import SnaplineError
 from snapline.judge.verdict import Verdict
-from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
 
 
@@ -115,7 +114,7 @@ def test_a_damaged_run_goes_on_rightly_or_says_why_it_cannot(
     path = copy_of(unfinished[0], tmp_path)
     damage(path, kind, how, unfinished[1], 0)
     try:
-        verdict = run_module.run(Spec(""), runs=tmp_path, resume=path.name).verdict
+        verdict = run_module.resume(path.name, runs=tmp_path).verdict
     except SnaplineError as error:
         verdict = Verdict("unknown", str(error))
     assert verdict.kept != "no" or kind == "egress", verdict  # whose rows are what is published

@@ -58,7 +58,8 @@ class Fuzzed:
 
 def spec_for(workload):
     return Spec(
-        *(workload, "unaligned"),
+        workload,
+        protocol="unaligned",
         slots=SLOTS,
         rate=60,
         duration_ms=2_000,

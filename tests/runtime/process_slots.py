@@ -18,6 +18,7 @@ from snapline.journal.codec import read
 from snapline.journal.entry import Happened
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
+from snapline.runs.drive import drive
 from snapline.runs.finished import read_output
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import RunInjector, check_possible
@@ -144,21 +145,29 @@ def run_job(
     directory = RunDirectory.create(tmp_path, job.name, job.protocol.name, {})
     happened: list[Happened] = []
 
-    def see(entry: Happened) -> None:
+    def see(driver: Driver, entry: Happened) -> None:
         happened.append(entry)
         on_event(driver, entry)
         if until is not None and until(driver, entry):
             hold.let_go()
 
-    timeouts = replace(PATIENT) if timeouts is None else timeouts
-    driver = Driver(job, directory, launcher, spares=spares, timeouts=timeouts, on_event=see)
     planned = parse(faults)
     check_possible(planned)
-    injector = RunInjector(driver, planned, seed=1)
-    driver.on_begin = lambda origin_s: injector.begin()
-    driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
-    problem = driver.run()
-    return Driven(problem, happened, driver, directory)
+
+    def be_patient(driver: Driver) -> None:
+        driver.loop.after(PATIENCE_S, lambda: driver.finish(f"in vain for {PATIENCE_S} s"))
+
+    driver = drive(
+        job,
+        directory,
+        launcher,
+        planned,
+        [see],
+        spares=spares,
+        timeouts=replace(PATIENT) if timeouts is None else timeouts,
+        prepare=be_patient,
+    )
+    return Driven(driver.problem, happened, driver, directory)
 
 
 def strike(driver: Driver, faults: str) -> RunInjector:

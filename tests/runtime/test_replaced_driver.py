@@ -16,7 +16,7 @@ from driver_in_process import drive
 from held_input import Hold
 from snapline.errors import RunDamaged, UsageError
 from snapline.rundir.directory import RunDirectory
-from snapline.runs.run import check_resume
+from snapline.runs.run import prepare_resume
 
 PATIENCE_S = 240
 
@@ -61,7 +61,7 @@ def test_a_driver_that_was_stopped_replaced_and_woken_leaves_the_result_of_the_w
     tmp_path, hold, first
 ):
     with pytest.raises(UsageError, match=f"is being run by process {first.pid} on "):
-        check_resume(tmp_path, "last")
+        prepare_resume("last", runs=tmp_path)
     os.kill(first.pid, signal.SIGSTOP)
     hold.let_go()
     finished = drive(tmp_path, resume="last")

@@ -21,6 +21,7 @@ from snapline.core import effects, events
 from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry, Handled, Happened
 from snapline.recovery.replay import replay_ranges
+from snapline.runs import drive as drive_module
 from snapline.runs import run as run_module
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import RunInjector, executor_of
@@ -152,7 +153,7 @@ class Script:
                 super().watch(entry)
                 script.see(self, entry)
 
-        monkeypatch.setattr(run_module, "RunInjector", Scripted)
+        monkeypatch.setattr(drive_module, "RunInjector", Scripted)
         hold_input(monkeypatch, self.hold)
 
     def see(self, injector: RunInjector, entry: Entry) -> None:

@@ -38,7 +38,7 @@ def test_the_slots_of_a_killed_executor_move_and_every_record_counts_once(
 ):
     script = Script([Step(committed, kill_executor(1))], Hold(tmp_path))
     script.install(monkeypatch)
-    spec = Spec("q12", protocol, rate=1_000, duration_ms=INPUT_MS, interval_ms=300)
+    spec = Spec("q12", protocol=protocol, rate=1_000, duration_ms=INPUT_MS, interval_ms=300)
     finished = run(spec, cluster, runs=tmp_path, timeouts=PATIENT)
     assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict

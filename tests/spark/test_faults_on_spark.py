@@ -61,7 +61,7 @@ def on_event(monkeypatch):
 
 def a_spec(protocol, faults="", **options):
     options = {"rate": 1_000, "duration_ms": 4_000, "interval_ms": 400, **options}
-    return Spec("q12", protocol, faults=faults, **options)
+    return Spec("q12", protocol=protocol, faults=faults, **options)
 
 
 def journal_of(finished):

@@ -18,7 +18,7 @@ from snapline.core.events import MessageArrived
 from snapline.journal.codec import read
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened, Stamped
 from snapline.rundir.spec import Spec
-from snapline.runs.run import run
+from snapline.runs.run import resume, run
 from snapline.runtime.driver.driver import Driver
 from snapline.spark.slot_jobs import own_session
 
@@ -84,7 +84,7 @@ def test_fresh_protocol_objects_answer_as_the_journal_of_a_real_run_says(
 ):
     spec = Spec(
         "q12",
-        protocol,
+        protocol=protocol,
         rate=200,
         duration_ms=4_000,
         interval_ms=300,
@@ -97,7 +97,7 @@ def test_fresh_protocol_objects_answer_as_the_journal_of_a_real_run_says(
     with pytest.raises(Enough):
         run(spec, spark, runs=tmp_path, watcher=Impatient(drivers), timeouts=PATIENT)
     (directory,) = tmp_path.iterdir()
-    finished = run(spec, spark, runs=tmp_path, resume=directory.name, timeouts=PATIENT)
+    finished = resume(directory.name, spark, runs=tmp_path, timeouts=PATIENT)
     assert finished.verdict.kept == "yes", finished.verdict
     assert_usable_and_empty(spark)
 
@@ -158,7 +158,7 @@ def assert_spark_reads(
 
 
 def test_a_brief_journal_leaves_messages_out_and_nothing_else(spark, tmp_path):
-    spec = Spec("counting", "aligned", rate=100, duration_ms=1_500, interval_ms=300)
+    spec = Spec("counting", protocol="aligned", rate=100, duration_ms=1_500, interval_ms=300)
     finished = run(spec, spark, runs=tmp_path)
     entries = [e for journal in journals_of(finished.directory.path).values() for e in journal]
     events = {type(entry.event).__name__ for entry in entries if isinstance(entry, Handled)}

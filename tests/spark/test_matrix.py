@@ -76,7 +76,7 @@ def test_every_protocol_keeps_its_promise_on_every_workload_however_it_is_broken
 ):
     spec = Spec(
         workload,
-        protocol,
+        protocol=protocol,
         slots=3 if "three slots" in plan else 2,
         rate=FEW_RECORDS.get(workload, 1_000),
         duration_ms=INPUT_MS,

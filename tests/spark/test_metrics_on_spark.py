@@ -30,7 +30,7 @@ def test_a_run_with_a_kill_tells_its_seconds_and_has_all_figures(spark, tmp_path
     watched = Watched()
     spec = Spec(
         "q12",
-        "uncoordinated",
+        protocol="uncoordinated",
         rate=1_000,
         duration_ms=4_000,
         interval_ms=500,

@@ -34,7 +34,7 @@ from held_input import Hold
 from snapline.cli.app import main
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.spec import Spec
-from snapline.runs.run import run
+from snapline.runs.run import resume, run
 from snapline.runtime.driver.driver import Timeouts
 from snapline.spark import generate as generate_module
 from snapline.spark import slot_jobs as spark_module
@@ -81,7 +81,7 @@ def test_a_kill_one_during_recovery_and_another_leave_every_record_exactly_once(
 ):
     spec = Spec(
         workload,
-        protocol,
+        protocol=protocol,
         rate=40 if workload == "reachability" else 1_000,
         duration_ms=INPUT_MS,
         interval_ms=300,
@@ -122,7 +122,9 @@ def test_without_checkpoints_a_kill_breaks_the_output_and_the_verdict_names_a_re
     session, tmp_path, workload, column
 ):
     # It strikes the first life of the slot, which runs since the time is counted.
-    spec = Spec(workload, "none", rate=1_000, duration_ms=3_000, faults="kill slot=1 at=1500ms")
+    spec = Spec(
+        workload, protocol="none", rate=1_000, duration_ms=3_000, faults="kill slot=1 at=1500ms"
+    )
     finished = run(spec, session, runs=tmp_path, timeouts=PATIENT)
     assert finished.verdict.kept == "no"
     assert len(finished.metrics["killed_pids"]) == 1
@@ -142,7 +144,7 @@ def test_a_slot_that_stood_still_too_long_is_replaced_and_publishes_nothing_as_a
     pauses = [Step(committed, stop_until_lost(1, 0)), Step(committed, stop_until_lost(0, 2_000))]
     script = Script(pauses, Hold(tmp_path))
     script.install(monkeypatch)
-    spec = Spec("q12", protocol, rate=1_000, duration_ms=INPUT_MS, interval_ms=300)
+    spec = Spec("q12", protocol=protocol, rate=1_000, duration_ms=INPUT_MS, interval_ms=300)
     finished = run(spec, session, runs=tmp_path, timeouts=Timeouts(silence_s=1.5))
     assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
@@ -184,7 +186,7 @@ def test_a_killed_driver_leaves_no_slot_behind_and_its_run_is_resumed(session, t
     assert not (directory / "result.json").exists()
     before = happenings(directory / "journal", "driver-*")
 
-    finished = run(Spec("q12", protocol), session, runs=tmp_path, resume=directory.name)
+    finished = resume(directory.name, session, runs=tmp_path)
     assert finished.verdict.kept == "yes", finished.verdict
     assert finished.directory.path == directory.resolve()
     assert finished.spec.duration_ms == 8_000

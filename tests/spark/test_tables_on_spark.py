@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 SINK = "results"
 SPEC = Spec(
     "q3",  # a join over all time: its state is all that passed its filters
-    "uncoordinated",
+    protocol="uncoordinated",
     rate=500,
     duration_ms=4_000,
     interval_ms=400,

@@ -1,4 +1,4 @@
-"""Whole runs, through `runs.run.run`, with slots as plain processes and without Spark.
+"""Whole runs, through `runs.run`, with slots as plain processes and without Spark.
 
 As a program it begins a run in the directory of its argument, and says at its end what came of it: a driver
 that can be stopped, killed and replaced.
@@ -18,7 +18,7 @@ from snapline.runs.finished import Run
 from snapline.runtime.driver.roster import Timeouts
 from snapline.runtime.launch.processes import ProcessSlots
 
-SPEC = Spec("q12", "aligned", slots=1, rate=300, duration_ms=2_000, interval_ms=200, size="small")
+SPEC = Spec("q12", protocol="aligned", slots=1, rate=300, duration_ms=2_000, interval_ms=200, size="small")
 PATIENT = Timeouts(silence_s=60, lease_s=150)
 
 
@@ -35,7 +35,9 @@ def drive(runs: Path, resume: str | None = None) -> Run:
     with pytest.MonkeyPatch.context() as monkeypatch:
         use_processes(monkeypatch)
         monkeypatch.setattr(runtime, "build_job", lambda *what: hold.held(build_job(*what)))
-        return runtime.run(SPEC, runs=runs, resume=resume, timeouts=PATIENT)
+        if resume is not None:
+            return runtime.resume(resume, runs=runs, timeouts=PATIENT)
+        return runtime.run(SPEC, runs=runs, timeouts=PATIENT)
 
 
 if __name__ == "__main__":

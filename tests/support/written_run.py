@@ -26,7 +26,7 @@ class WrittenRun:
         self.clock, self.flow, self.origin_ms = clock, flow, clock[0]
         spec = Spec(
             flow,
-            protocol,
+            protocol=protocol,
             slots=2,
             rate=200,
             duration_ms=seconds * 1_000,

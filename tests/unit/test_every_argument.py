@@ -53,6 +53,7 @@ WRONG = {
     "faults": [3, None, True, b"kill", [3], {"kill": 1}],
     "chaos": TEXTS,
     "settings": [3, "x", [1], {1: 2}, {"a": None}, {"a": 1.5}, {"a": True}],
+    "options": [3, "x", [1], {1: 2}],
     "input": [value for value in PATHS if value is not None],
     "reference": FLAGS,
     "oversubscribe": FLAGS,
@@ -60,7 +61,6 @@ WRONG = {
     "shared": FLAGS,
     "listen": [None, *TEXTS],
     "runs": PATHS,
-    "resume": TEXTS,
     "watcher": [3, "x", object()],
     "spark": [3, "local[2]", object()],
     "flow": [3, True, ["q12"]],
@@ -72,6 +72,7 @@ WRONG = {
 SOUND = {
     "run": {"flow": "q12"},
     "run_on": {"system": "structured-streaming", "flow": "sst"},
+    "resume": {},
     "open_run": {},
     "stored": {"directory": "input", "source": "bids"},
 }

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from snapline.arguments import option, whole
+from snapline.arguments import whole
 from snapline.chaos.plan_file import read_plan
 from snapline.cli import explore as exploring
 from snapline.cli import generate as generating
@@ -20,8 +20,8 @@ from snapline.cli import simulate as simulating
 from snapline.cli import validate as validating
 from snapline.cli.listing import Kind, print_catalogue
 from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
-from snapline.cli.run import RUN_EXAMPLES, diagnose, run_on_spark
-from snapline.cli.systems import given_options, refuse_options, run_system
+from snapline.cli.run import RUN_EXAMPLES, diagnose, resume_run, run_flow
+from snapline.cli.systems import given_options, refuse_description, refuse_options
 from snapline.cli.terminal import validate_options as asking
 from snapline.cli.terminal.console import NOTHING_SAID, escape_lines, interruptible, messages
 from snapline.cli.terminal.options import (
@@ -43,6 +43,7 @@ from snapline.cli.terminal.options import (
     JsonOption,
     ListenOption,
     OneProtocolOption,
+    OptionOption,
     OversubscribeOption,
     ProtocolOption,
     PublishLagOption,
@@ -73,9 +74,10 @@ from snapline.cli.terminal.options import (
     WorkloadOption,
 )
 from snapline.durations import millis
+from snapline.engine.options import read_options
 from snapline.errors import FlowFailed, SnaplineError, UsageError
 from snapline.protocols import DEFAULT
-from snapline.rundir.spec import OWN
+from snapline.rundir.spec import OWN, written_rate
 from snapline.runs.interrupt import Interrupted, Interruption
 from snapline.workload.common.base import size_of
 from snapline.workload.common.settings import split_settings
@@ -107,6 +109,7 @@ def simulate_command(
     hot: SimulatedHotOption = None,
     hot_moves: SimulatedHotMovesOption = None,
     settings: SetOption = None,
+    options: OptionOption = None,
     guarantee: GuaranteeOption = None,
     faults: FaultsOption = None,
     diagram: DiagramOption = None,
@@ -118,7 +121,7 @@ def simulate_command(
     """`snapline simulate`."""
     if repeat is not None:
         given = (protocol, workload, seeds, seed, slots, records, guarantee, faults)
-        if any(option is not None for option in (*given, size, hot, hot_moves, settings)):
+        if any(option is not None for option in (*given, size, hot, hot_moves, settings, options)):
             raise UsageError("--repeat brings its own run: leave the options that describe one out")
         with interruptible():
             raise typer.Exit(simulating.run_again(repeat, diagram, as_json, allow_vacuous))
@@ -134,6 +137,7 @@ def simulate_command(
         whole(0, 100)(hot or 0, "--hot"),
         millis(hot_moves or 0, "--hot-moves"),
         tuple(settings or ()),
+        read_options(split_settings(options or (), "an option", "batch=500")),
     )
     checked(request, diagram)
     with interruptible():
@@ -176,6 +180,7 @@ def run_command(
     hot: HotOption = 0,
     hot_moves: HotMovesOption = "0ms",
     settings: SetOption = None,
+    options: OptionOption = None,
     source: InputOption = None,
     reference: ReferenceOption = False,
     publish_lag: PublishLagOption = 0,
@@ -193,48 +198,45 @@ def run_command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a workload, or a dataflow of your own, on Spark, break it for real, and judge what came out."""
-    from snapline.api import timeouts
-    from snapline.rundir.spec import spec_from, written_rate
-    from snapline.runs.run import default_slots
-
-    refuse_options(system, given_options(context))
-    if (flow is None) == (resume is None):
+    stated = given_options(context)
+    refuse_options(system, stated)
+    patience = (heartbeat, silence, restart_failures, restart_window)
+    if resume is not None:
+        refuse_description(stated)
+        with interruptible():
+            raise typer.Exit(resume_run(resume, runs, patience, as_json))
+    if flow is None:
         raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
-    spec = None
-    if flow is not None:
-        given = {
-            "flow": flow,
-            "protocol": protocol,
-            "guarantee": guarantee.value if guarantee is not None else None,
-            "slots": default_slots() if slots is None else slots,
-            "rate": written_rate(rate, "--rate"),
-            "duration": duration,
-            "interval": interval,
-            "faults": faults,
-            "chaos": chaos,
-            "spares": spares,
-            "seed": seed,
-            "input": source,
-            "reference": reference,
-            "publish_lag": publish_lag,
-            "journal": "full" if full_journal else "brief",
-            "listen": listen,
-            "records": records,
-            "size": size,
-            "hot": hot,
-            "hot_moves": hot_moves,
-            "settings": split_settings(settings or ()),
-            "system": system,
-            "oversubscribe": oversubscribe,
-            "allow_vacuous": allow_vacuous,
-            "shared": shared,
-        }
-        spec = spec_from(given, option)
-    quick = timeouts(heartbeat, silence, restart_failures, restart_window, option)
+    given = {
+        "flow": flow,
+        "protocol": protocol,
+        "guarantee": guarantee.value if guarantee is not None else None,
+        "slots": slots,
+        "rate": written_rate(rate, "--rate"),
+        "duration": duration,
+        "interval": interval,
+        "faults": faults,
+        "chaos": chaos,
+        "spares": spares,
+        "seed": seed,
+        "input": source,
+        "reference": reference,
+        "publish_lag": publish_lag,
+        "journal": "full" if full_journal else "brief",
+        "listen": listen,
+        "records": records,
+        "size": size,
+        "hot": hot,
+        "hot_moves": hot_moves,
+        "settings": split_settings(settings or ()),
+        "options": split_settings(options or (), "an option", "batch=500"),
+        "system": system,
+        "oversubscribe": oversubscribe,
+        "allow_vacuous": allow_vacuous,
+        "shared": shared,
+    }
     with interruptible():
-        if spec is not None and system != OWN:
-            raise typer.Exit(run_system(spec, runs, as_json))
-        raise typer.Exit(run_on_spark(spec, resume, runs, quick, as_json))
+        raise typer.Exit(run_flow(given, runs, patience, as_json))
 
 
 @app.command("validate", epilog=asking.EXAMPLES)
@@ -333,7 +335,7 @@ def list_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the protocols, workloads, faults and systems that there are."""
+    """Show the protocols, workloads, faults, systems and options that there are."""
     print_catalogue(kind, as_json)
 
 

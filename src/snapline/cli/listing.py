@@ -11,6 +11,7 @@ from rich.table import Table
 from snapline.chaos.catalogue import GRAMMAR, where
 from snapline.chaos.faults import parse
 from snapline.cli.terminal.console import escape, print_json, results
+from snapline.engine.options import OPTIONS, RunOption
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.spec import OWN
 from snapline.systems.registry import OWN_SUMMARY, SYSTEMS
@@ -27,6 +28,7 @@ class Kind(StrEnum):
     WORKLOADS = "workloads"
     FAULTS = "faults"
     SYSTEMS = "systems"
+    OPTIONS = "options"
 
 
 def _protocols() -> list[Row]:
@@ -70,11 +72,30 @@ def _faults() -> list[Row]:
     ]
 
 
+def _options() -> list[Row]:
+    """The options of a run, and which protocols heed each."""
+    return [
+        {
+            "name": option.name,
+            "default": option.write(option.default),
+            "protocols": _heeding(option),
+            "summary": option.summary,
+        }
+        for option in OPTIONS.values()
+    ]
+
+
+def _heeding(option: RunOption) -> list[str]:
+    names = [name for name, protocol in PROTOCOLS.items() if option.used_by(protocol)]
+    return ["all"] if len(names) == len(PROTOCOLS) else names
+
+
 LISTS: dict[Kind, Callable[[], list[Row]]] = {
     Kind.PROTOCOLS: _protocols,
     Kind.WORKLOADS: _workloads,
     Kind.FAULTS: _faults,
     Kind.SYSTEMS: _systems,
+    Kind.OPTIONS: _options,
 }
 
 

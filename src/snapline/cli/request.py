@@ -7,6 +7,7 @@ from pathlib import Path
 from snapline.arguments import nearest
 from snapline.chaos.faults import check, parse
 from snapline.core.policy import Guarantee
+from snapline.engine.options import GivenOptions, idle_option
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import PROTOCOLS
@@ -34,6 +35,7 @@ class Request:
     hot: int = 0
     hot_ms: Millis = 0
     settings: tuple[str, ...] = ()  # as they were written: NAME=VALUE
+    options: GivenOptions = ()
 
     @property
     def alone(self) -> bool:
@@ -43,7 +45,8 @@ class Request:
     @property
     def telling(self) -> bool:
         """Whether a property that never occurred is the sweep's fault."""
-        return self.faults is None and len(self.seeds) >= TELLING_SEEDS
+        drawn = self.faults is None and not self.options
+        return drawn and len(self.seeds) >= TELLING_SEEDS
 
     def cases(self) -> list[Case]:
         """The runs, in the order of the table."""
@@ -62,6 +65,7 @@ class Request:
                 hot=self.hot,
                 hot_ms=self.hot_ms,
                 settings=settings[workload],
+                options=self.options,
                 **given,
             )
             for protocol in self.protocols
@@ -70,7 +74,9 @@ class Request:
         ]
 
     def refusal(self, protocol: str) -> str | None:
-        """Why a protocol cannot be held to the promise asked for; None if it can."""
+        """Why a protocol cannot be run as it was asked for; None if it can."""
+        if idle := idle_option(self.options, PROTOCOLS[protocol]):
+            return idle
         promises = PROTOCOLS[protocol].guarantees
         if self.guarantee is None or self.guarantee in promises:
             return None

@@ -3,20 +3,28 @@
 The runtime is imported when it is used: Spark takes a second to import, and `--help` should not.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from snapline.arguments import option
+from snapline.cli.systems import run_system
 from snapline.cli.terminal.console import escape, messages, print_json, results
 from snapline.cli.terminal.live import watching_run
 from snapline.cli.terminal.summary import print_summary
 from snapline.errors import UsageError
+from snapline.ids import Millis
+from snapline.rundir.spec import OWN, spec_from
 from snapline.runs.interrupt import Interrupted
 
 if TYPE_CHECKING:
-    from snapline.rundir.spec import Spec
     from snapline.runs.finished import Run
+    from snapline.runs.run import PreparedRun
     from snapline.runtime.driver.driver import Timeouts
+
+Patience: TypeAlias = tuple[str, str, int, str]
+"""What was said about heartbeats, silence, and failures of processes in a row."""
 
 KEPT, BROKEN, UNKNOWN = 0, 1, 3
 EXIT = {"yes": KEPT, "no": BROKEN, "unknown": UNKNOWN}
@@ -52,77 +60,65 @@ Go on after the driver was killed:
 [cyan]snapline run --resume last[/cyan]"""
 
 
-def run_on_spark(
-    spec: "Spec | None", resume: str | None, runs: Path, timeouts: "Timeouts", as_json: bool
-) -> int:
-    """Run a flow, or resume a run, and tell how it went."""
-    from snapline.runs import run as runtime
+def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: bool) -> int:
+    """Run what was described, and tell how it went."""
+    from snapline.api import timeouts
+    from snapline.runs.run import prepare
     from snapline.runs.supervise import kills_driver
-    from snapline.runtime.driver.inject import check_executors
-    from snapline.spark.ready import check_ready
     from snapline.spark.slot_jobs import submitted_session
 
-    if spec is not None:  # bad input is said before Spark is started
-        runtime.check_spec(spec)
-        spark = submitted_session()
-        check_executors(runtime.faults_of(spec), spark)
-        check_ready(spec, spark, runs)
-        if kills_driver(spec.faults):
-            return _run_in_children(spec, runs, timeouts, as_json)
-    elif resume is not None:
-        runtime.check_resume(runs, resume)
-    return _run(spec, resume, None, runs, timeouts, as_json)
+    spec = spec_from(given, option)
+    quick = timeouts(*patience, option)
+    if spec.system != OWN:
+        return run_system(spec, runs, as_json)
+    prepared = prepare(
+        spec, submitted_session(), runs=runs
+    )  # bad input is said before Spark starts
+    if kills_driver(spec.faults):
+        return _run_in_children(prepared, quick, as_json)
+    return _carry_out(prepared, quick, as_json)
 
 
-def _run_in_children(spec: "Spec", runs: Path, timeouts: "Timeouts", as_json: bool) -> int:
+def resume_run(name: str, runs: Path, patience: Patience, as_json: bool) -> int:
+    """Go on with a run, and tell how it went."""
+    from snapline.api import timeouts
+    from snapline.runs.run import prepare_resume
+    from snapline.spark.slot_jobs import submitted_session
+
+    quick = timeouts(*patience, option)
+    return _carry_out(prepare_resume(name, submitted_session(), runs=runs), quick, as_json)
+
+
+def _run_in_children(prepared: "PreparedRun", timeouts: "Timeouts", as_json: bool) -> int:
     """Run a flow whose driver is to die, as often as it takes."""
-    from snapline.runs.run import create_run
+    from snapline.runs.run import create_run, prepare_resume
     from snapline.runs.supervise import Death, in_children
-    from snapline.spark.slot_jobs import submitted_session
 
-    if submitted_session() is not None:
+    if prepared.spark is not None:
         raise UsageError("under spark-submit the driver is not ours to start again: do not kill it")
-    directory = create_run(spec, runs)
+    directory = create_run(prepared)
 
     def tell(death: Death) -> None:
         when = f"{death.at_ms / 1000:.1f} s"
         again = f"its driver is dead since {when}, as asked; {directory.name} is resumed"
         messages().print(escape(again), soft_wrap=True)
 
-    return in_children(
-        directory,
-        lambda after_ms: _run(None, directory.name, after_ms, runs, timeouts, as_json),
-        tell,
-    )
+    def attempt(after_ms: Millis) -> int:
+        again = prepare_resume(directory.name, runs=prepared.runs, after_ms=after_ms)
+        return _carry_out(again, timeouts, as_json)
+
+    return in_children(directory, attempt, tell)
 
 
-def _run(
-    spec: "Spec | None",
-    resume: str | None,
-    after_ms: int | None,
-    runs: Path,
-    timeouts: "Timeouts",
-    as_json: bool,
-) -> int:
-    from snapline.rundir.spec import Spec
-    from snapline.runs import run as runtime
-    from snapline.spark.slot_jobs import submitted_session
+def _carry_out(prepared: "PreparedRun", timeouts: "Timeouts", as_json: bool) -> int:
+    from snapline.runs.run import carry_out
 
     messages().print("starting Spark ...")
-    asked = spec if spec is not None else Spec("")
     try:
         with watching_run() as told:
-            finished = runtime.run(
-                asked,
-                submitted_session(),
-                runs=runs,
-                resume=resume,
-                after_ms=after_ms,
-                timeouts=timeouts,
-                watcher=told,
-            )
+            finished = carry_out(prepared, timeouts, told)
     except Interrupted as interrupted:
-        return _tell_interrupted(interrupted, runs)
+        return _tell_interrupted(interrupted, prepared.runs)
     if as_json:
         print_json(_as_json(finished))
     else:

@@ -30,6 +30,7 @@ OURS = {
     "source": "its input is made as it runs",
     "reference": "it has an oracle",
     "publish_lag": "it commits by itself",
+    "options": "it has no engine or protocol of ours",
     "full_journal": "it has no protocol of ours to write about",
     "listen": "it runs on this machine",
     "shared": "it runs on this machine",
@@ -40,7 +41,13 @@ OURS = {
     "resume": "a killed system is started again by the run itself",
     "chaos": "name the faults with --faults",
 }
-OPTIONS = {"source": "--input"}
+OPTIONS = {"source": "--input", "settings": "--set", "options": "--option", "as_json": "--json"}
+"""How an option is written whose parameter has another name."""
+
+OF_A_RESUME = frozenset(
+    {"resume", "runs", "heartbeat", "silence", "restart_failures", "restart_window", "as_json"}
+)
+"""What can be said about a run that goes on; all else was said when it began."""
 
 
 def given_options(context: typer.Context) -> list[str]:
@@ -55,6 +62,18 @@ def refuse_options(system: str, given: Collection[str]) -> None:
         if name in given and system != OWN:
             option = OPTIONS.get(name, f"--{name.replace('_', '-')}")
             raise UsageError(f"{option} is for Snapline's own engine, not for {system}: {why}")
+
+
+def refuse_description(given: Collection[str]) -> None:
+    """Raise UsageError if something was given that only describes a new run: a resume keeps what it has."""
+    if "flow" in given:
+        raise UsageError("say what to run: a workload, or --resume RUN, but not both")
+    for name in given:
+        if name not in OF_A_RESUME:
+            option = OPTIONS.get(name, f"--{name.replace('_', '-')}")
+            raise UsageError(
+                f"{option} describes a new run: one that is resumed goes on as it began, so leave it out"
+            )
 
 
 def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:

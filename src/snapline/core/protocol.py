@@ -236,4 +236,5 @@ class CheckpointProtocol:
     checkpoints: bool = True  # whether it ever commits a line; without, output is public at once
     no_useless: bool = False  # whether it promises that no checkpoint is useless
     bounded: bool = True  # whether what it keeps in storage is bounded
+    reads: tuple[str, ...] = ()  # the fields of `Options` that it heeds, besides the interval
     shows: tuple[str, ...] = ()  # what tests must have seen happen under it, or they prove nothing

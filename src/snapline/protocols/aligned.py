@@ -197,5 +197,6 @@ ALIGNED = CheckpointProtocol(
     coordinator=AlignedCoordinator,
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE),
     cycles=False,
+    reads=("deadline_ms",),
     shows=("round aborted", "crash during a round"),
 )

@@ -74,5 +74,6 @@ BCS = CheckpointProtocol(
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
     no_useless=True,
+    reads=("line_max_lag",),
     shows=("replayed", "forced"),
 )

@@ -133,5 +133,6 @@ SYNCHRONOUS = CheckpointProtocol(
     coordinator=SynchronousCoordinator,
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
+    reads=("deadline_ms",),
     shows=("round aborted", "crash during a round", "replayed"),
 )

@@ -105,6 +105,7 @@ UNALIGNED = CheckpointProtocol(
     coordinator=AlignedCoordinator,
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
+    reads=("align_timeout_ms", "deadline_ms"),
     shows=(
         "round aborted",
         "crash during a round",

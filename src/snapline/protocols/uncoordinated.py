@@ -189,5 +189,6 @@ UNCOORDINATED = CheckpointProtocol(
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
     bounded=False,
+    reads=("line_max_lag",),
     shows=("replayed", "domino"),
 )

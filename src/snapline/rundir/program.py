@@ -1,6 +1,7 @@
 """From the name of a flow to what runs: a built-in workload, a file with a dataflow, or a dataflow itself.
 
 A program is a dataflow bound to a size, and whoever can judge its output: the workload's oracle, or nobody.
+`build_job` lays it out over slots, under the protocol and with the options of the spec.
 """
 
 import difflib
@@ -15,10 +16,16 @@ from typing import Any, TypeAlias
 
 from pyspark import cloudpickle
 
+from snapline.arguments import nearest
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.dataflow.graph import Dataflow
+from snapline.core.protocol import Options
+from snapline.dataflow.graph import Dataflow, deploy
+from snapline.engine.job import Job, Settings
+from snapline.engine.options import engine_settings, idle_option, is_fused, protocol_options
 from snapline.errors import UsageError
+from snapline.protocols import PROTOCOLS, refusal
+from snapline.rundir.inputs import with_inputs
 from snapline.rundir.spec import Spec
 from snapline.rundir.stored_input import stored_input
 from snapline.workload import WORKLOADS
@@ -71,6 +78,30 @@ def program_of_run(spec: Spec, flow: Dataflow | None) -> Program:
             "or say --flow FILE:NAME"
         )
     return find_program(spec, flow)
+
+
+def build_job(spec: Spec, program: Program) -> Job:
+    """The job of a spec, which the engine runs. Raises UsageError if there cannot be one."""
+    protocol = PROTOCOLS.get(spec.protocol)
+    if protocol is None:
+        hint = nearest(spec.protocol, PROTOCOLS)
+        raise UsageError(
+            f"there is no protocol {spec.protocol!r}: see 'snapline list protocols'; {hint}"
+        )
+    levels = {level.value: level for level in protocol.guarantees}
+    if spec.guarantee is not None and spec.guarantee not in levels:
+        able = ", ".join(levels)
+        raise UsageError(f"{spec.protocol} cannot promise {spec.guarantee}: it can promise {able}")
+    guarantee = levels[spec.guarantee] if spec.guarantee else protocol.guarantees[0]
+    if idle := idle_option(spec.options, protocol):
+        raise UsageError(idle)
+    fused = is_fused(spec.options, default=True)
+    deployment = with_inputs(deploy(program.flow, spec.slots, lean=fused))
+    if reason := refusal(protocol, deployment.topology):
+        raise UsageError(reason)
+    options = protocol_options(spec.options, Options(interval_ms=spec.interval_ms))
+    settings = engine_settings(spec.options, Settings(publish_lag=spec.publish_lag))
+    return Job(program.flow.name, deployment, protocol, options, guarantee, settings, spec.seed)
 
 
 def _workload(spec: Spec) -> Program:

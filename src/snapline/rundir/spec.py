@@ -1,11 +1,13 @@
 """What to run: the one description that the command line, the API and a resume share.
 
 `RULES` says for every argument of a run what it may be; `spec_from` makes a description of what was given.
-Both are the same for `sl.run(interval="5s")` and for `snapline run --interval 5s`.
+Both are the same for `sl.run(interval="5s")` and for `snapline run --interval 5s`. Later a run directory is
+the only place from which a description comes (`spec_of`).
 """
 
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -16,6 +18,12 @@ from snapline.chaos.plan_file import read_plan
 from snapline.chaos.soak import soak
 from snapline.core.policy import Guarantee
 from snapline.durations import LONGEST_MS
+from snapline.engine.options import (
+    GivenOptions,
+    paired_options,
+    read_options,
+    stored_options,
+)
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import DEFAULT, PROTOCOLS
@@ -37,11 +45,16 @@ YEAR_9999_S = 253_000_000_000
 _SETTINGS = (-(1 << 63), (1 << 63) - 1)
 
 
-@dataclass(frozen=True, slots=True)
+_OF_WORKLOADS = ("rate", "records", "size", "hot", "hot_ms", "settings", "input")
+"""What only a workload heeds: a dataflow of one's own brings its sources with it."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Spec:
     """All that a resume needs to know again. Some fields are for workloads only."""
 
     flow: str  # a workload, `my_flow.py:flow`, or the name of a dataflow that a program holds
+    _: KW_ONLY
     protocol: str = DEFAULT
     guarantee: str | None = None  # None: the protocol's first promise
     slots: int = 2
@@ -62,6 +75,7 @@ class Spec:
     hot: int = 0  # percent of the records that name the hot key ...
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # those of the workload that were given
+    options: GivenOptions = ()  # those of engine and protocol that were given
     drawn: bool = False  # the faults come from a seed (chaos): some of them may miss
     allow_vacuous: bool = (
         False  # also a run that proved nothing may be said to have kept its promise
@@ -72,6 +86,20 @@ class Spec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))  # run.json has lists
+        object.__setattr__(self, "options", paired_options(self.options))
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r}" for name, value in self.said().items())
+        return f"Spec({said})"
+
+    def said(self) -> dict[str, Any]:
+        """What applies to this run, by field: what a run directory says, and what people are shown."""
+        left_out: tuple[str, ...] = ()
+        if self.flow not in WORKLOADS:
+            left_out = _OF_WORKLOADS
+        elif self.rate != "max":
+            left_out = ("records",)
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     @property
     def params(self) -> Params:
@@ -152,7 +180,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "flow": arguments.text,
         "protocol": one_of("protocol", PROTOCOLS),
         "guarantee": optional(one_of("guarantee", [level.value for level in Guarantee])),
-        "slots": whole(1, SLOTS_MAX),
+        "slots": optional(whole(1, SLOTS_MAX)),
         "rate": a_rate,
         "records": whole(1, RECORDS_MAX),
         "duration": span(1),
@@ -165,6 +193,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "hot": whole(0, 100),
         "hot_moves": span(0),
         "settings": arguments.pairs,
+        "options": arguments.named,
         "input": optional(arguments.path),
         "reference": arguments.flag,
         "publish_lag": whole(0, 1),
@@ -181,11 +210,13 @@ RULES: Mapping[str, Rule] = MappingProxyType(
 STORED: Mapping[str, Rule] = MappingProxyType(
     {
         **{name: RULES[name] for name in RULES if name in Spec.__dataclass_fields__},
+        "slots": whole(1, SLOTS_MAX),
         "duration_ms": whole(1, LONGEST_MS),
         "interval_ms": whole(1, LONGEST_MS),
         "hot_ms": whole(0, LONGEST_MS),
         "faults": instance(str, "a text"),
         "settings": _given_settings,
+        "options": stored_options,
         "drawn": arguments.flag,
         "origin_s": optional(_moment),
     }
@@ -198,10 +229,19 @@ STORED_OF_SYSTEM: Mapping[str, Rule] = MappingProxyType(
 """The same for a run of another system, which has no protocol."""
 
 
+_MADE = ("hot_moves", "settings", "options")
+"""Arguments of which `spec_from` makes something else than a field of the same name and value."""
+
+
 def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
-    """The description of what was given; `written` is how the user writes a name. Raises UsageError."""
+    """The description of what was given; `written` is how the user writes a name. Raises UsageError.
+
+    What is not given has its default. What would change nothing for this flow is refused.
+    """
     values = arguments.read(RULES, given, written)
-    flow, slots, duration_ms = values["flow"], values["slots"], values.pop("duration")
+    _refuse_idle(values, written)
+    flow, duration_ms = values["flow"], values.pop("duration")
+    slots = values["slots"] = values["slots"] or default_slots()
     faults, chaos = _named(values.pop("faults")), values.pop("chaos", None)
     if faults and chaos is not None:
         both = f"{written('faults')} and {written('chaos')} exclude each other"
@@ -209,15 +249,38 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
     input = values.pop("input", None)
     interval = {"interval_ms": values.pop("interval")} if "interval" in values else {}
     return Spec(
-        **{name: value for name, value in values.items() if name not in ("hot_moves", "settings")},
+        **{name: value for name, value in values.items() if name not in _MADE},
         **interval,
         duration_ms=duration_ms,
         faults=faults if chaos is None else describe(soak(chaos, slots, duration_ms)),
         drawn=chaos is not None,
         input=None if input is None else str(input.resolve()),
-        hot_ms=values["hot_moves"],
-        settings=settings_of(flow, values["settings"]),
+        hot_ms=values.get("hot_moves", 0),
+        settings=settings_of(flow, values.get("settings", {})),
+        options=read_options(values.get("options", {})),
     )
+
+
+def _refuse_idle(values: Mapping[str, Any], written: Callable[[str], str]) -> None:
+    """Raise UsageError if something was given that this flow would not heed."""
+    usual = Spec.__dataclass_fields__
+    flow = values["flow"]
+    if flow not in WORKLOADS and values.get("system", OWN) == OWN:
+        for name in ("rate", "records", "size"):
+            if values.get(name, usual[name].default) != usual[name].default:
+                raise UsageError(f"{written(name)} is for workloads; {flow} brings its own sources")
+    elif values.get("rate") != "max" and values.get("records", usual["records"].default) != (
+        usual["records"].default
+    ):
+        raise UsageError(
+            f"{written('records')} is how many there are if all are due at once: say "
+            f"{written('rate')} max, too, or a {written('duration')} instead"
+        )
+
+
+def default_slots() -> int:
+    """The cores that this machine has for slots."""
+    return max(1, len(os.sched_getaffinity(0)))
 
 
 def _named(faults: str | tuple[str, ...]) -> str:

@@ -1,13 +1,16 @@
-"""One real run: from a dataflow and a Spark session to published output and a verdict.
+"""One real run: from a description to published output and a verdict.
 
-`run` takes the session that it is given and never stops it; without one it starts its own and ends it.
+A run is prepared and then carried out. To prepare it is to build its job once and to check everything that
+can be known beforehand; nothing is started or written, so bad input costs nothing. To carry it out is to
+start Spark, drive the job to its end and have it judged. A new run (`run`) and one that goes on (`resume`)
+differ only in how they are prepared.
+
+The session that is given is used and never stopped; without one, a local one is started and ended.
 """
 
-import os
 import re
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -20,15 +23,15 @@ from snapline.ids import Millis
 from snapline.judge.history import history_of
 from snapline.judge.run_directory import RunEnding, judge
 from snapline.rundir.directory import RUNS, RunDirectory
-from snapline.rundir.job import build_job
 from snapline.rundir.past import read_past
 from snapline.rundir.presence import refuse_if_driven
-from snapline.rundir.program import find_program, load_flow
+from snapline.rundir.program import build_job, find_program, load_flow
 from snapline.rundir.spec import OWN, Spec, spec_of
+from snapline.runs.drive import drive
 from snapline.runs.finished import Run, write_result
 from snapline.runs.interrupt import Interruption
 from snapline.runtime.driver.driver import Driver, Timeouts
-from snapline.runtime.driver.inject import RunInjector, check_executors, check_possible
+from snapline.runtime.driver.inject import check_executors, check_possible
 from snapline.runtime.driver.timeline import Timeline, Watcher, published_times
 from snapline.runtime.launch.spark import SparkSlots
 from snapline.spark.ready import check_ready, check_workers
@@ -38,25 +41,168 @@ from snapline.workload import WORKLOADS
 KEPT = {"yes": "kept", "no": "broken", "unknown": "kept or not, nobody knows"}
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """A run that can be carried out: everything is checked, and nothing is started or written."""
+
+    spec: Spec
+    job: Job
+    faults: tuple[Fault, ...]  # that are still to strike
+    flow: Dataflow | None  # the dataflow, unless it is a workload
+    spark: SparkSession | None  # the caller's session
+    runs: Path
+    directory: RunDirectory | None = None  # of the run that goes on; None: it is a new one
+
+
+def run(
+    spec: Spec,
+    spark: SparkSession | None = None,
+    *,
+    flow: Dataflow | None = None,
+    runs: Path = RUNS,
+    timeouts: Timeouts | None = None,
+    watcher: Watcher | None = None,
+) -> Run:
+    """Run a dataflow on Spark to its end, break it as the spec says, and judge the output.
+
+    `flow` is the dataflow of the spec where a program holds it.
+    """
+    return carry_out(prepare(spec, spark, flow=flow, runs=runs), timeouts, watcher)
+
+
+def resume(
+    name: str,
+    spark: SparkSession | None = None,
+    *,
+    flow: Dataflow | None = None,
+    runs: Path = RUNS,
+    after_ms: Millis | None = None,
+    timeouts: Timeouts | None = None,
+    watcher: Watcher | None = None,
+) -> Run:
+    """Go on with a run from its last line, as it was described when it began.
+
+    Of its faults, those after `after_ms` happen (-1: all; None: none).
+    """
+    prepared = prepare_resume(name, spark, flow=flow, runs=runs, after_ms=after_ms)
+    return carry_out(prepared, timeouts, watcher)
+
+
+def prepare(
+    spec: Spec,
+    spark: SparkSession | None = None,
+    *,
+    flow: Dataflow | None = None,
+    runs: Path = RUNS,
+) -> PreparedRun:
+    """Prepare a new run. Raises UsageError if it cannot be; starts and writes nothing."""
+    faults = faults_of(spec)
+    said = replace(spec, faults=describe(faults))
+    return _prepared(said, spark, flow, faults, runs, None)
+
+
+def prepare_resume(
+    name: str,
+    spark: SparkSession | None = None,
+    *,
+    flow: Dataflow | None = None,
+    runs: Path = RUNS,
+    after_ms: Millis | None = None,
+) -> PreparedRun:
+    """Prepare to go on with a run. Raises UsageError if nobody can, or needs to; changes nothing."""
+    directory = RunDirectory.open(runs, name)
+    spec = _read_spec(directory, flow)
+    faults = _later_faults(spec, directory, after_ms)
+    prepared = _prepared(spec, spark, flow, faults, runs, directory)
+    _refuse_resume(directory, prepared.job)
+    return prepared
+
+
+def _prepared(
+    spec: Spec,
+    spark: SparkSession | None,
+    flow: Dataflow | None,
+    faults: tuple[Fault, ...],
+    runs: Path,
+    directory: RunDirectory | None,
+) -> PreparedRun:
+    if flow is None and spec.flow not in WORKLOADS:
+        flow = load_flow(spec.flow)  # named by the user, or by a run that is started again: trusted
+    job = build_job(spec, find_program(spec, flow))
+    check_executors(faults, spark)
+    check_ready(spec, spark, runs if directory is None else directory.path)
+    return PreparedRun(spec, job, faults, flow, spark, runs, directory)
+
+
+def carry_out(
+    prepared: PreparedRun, timeouts: Timeouts | None = None, watcher: Watcher | None = None
+) -> Run:
+    """Carry out a run that was prepared: start it, drive it to its end, judge it, write its result."""
+    spec, job, spark = prepared.spec, prepared.job, prepared.spark
+    with Interruption() as interruption:
+        session = spark or own_session(spec.slots, spec.spares)
+        try:
+            if spark is not None:
+                check_workers(spark)
+            directory = prepared.directory or create_run(prepared)
+            interruption.run = directory.name
+            driver = drive(
+                job,
+                directory,
+                SparkSlots(session),
+                prepared.faults,
+                spares=spec.spares,
+                origin_s=spec.origin_s,
+                timeouts=timeouts,
+                listen=spec.listen,
+                journal=spec.journal,
+                timeline=Timeline(watcher),
+                prepare=lambda it: interruption.pass_on(lambda: it.loop.post(it.interrupt)),
+            )
+        finally:
+            if spark is None:
+                interruption.hold()
+                session.stop()
+    if driver.raised is not None:
+        raise flow_failed(driver.raised, directory)
+    return _conclude(prepared, driver)
+
+
+def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
+    """Have a run judged that has ended, and write its result down."""
+    directory, problem = driver.directory, driver.problem
+    sinks = [task for tasks in prepared.job.deployment.sinks.values() for task in tasks]
+    metrics = driver.timeline.metrics(published_times(directory.outlet, sinks))
+    judgement = judge(directory, ending=RunEnding(problem), flow=prepared.flow)
+    if judgement.figures:
+        metrics["lineage"] = dict(judgement.figures)
+    write_result(directory, judgement, metrics, problem, driver.tenure.author)
+    return Run(
+        directory,
+        spec_of(directory),
+        judgement.verdict,
+        metrics,
+        judgement.rows,
+        prepared.spark,
+        prepared.flow,
+        judgement.strikes,
+    )
+
+
+def create_run(prepared: PreparedRun) -> RunDirectory:
+    """The directory of a run that has not begun; whoever resumes it begins it."""
+    spec = prepared.spec
+    return RunDirectory.create(
+        prepared.runs, _slug(spec), spec.protocol, spec.said(), shared=spec.shared
+    )
+
+
 def faults_of(spec: Spec) -> tuple[Fault, ...]:
     """The faults of a spec, checked."""
     faults = parse(spec.faults)
     check(faults, spec.slots)
     check_possible(faults)
     return faults
-
-
-def check_spec(spec: Spec, flow: Dataflow | None = None) -> None:
-    """Raise UsageError if a spec cannot be run; starts and writes nothing."""
-    build_job(spec, find_program(spec, flow))
-    faults_of(spec)
-
-
-def check_resume(runs: Path, name: str) -> None:
-    """Raise UsageError if a run cannot be resumed; starts and writes nothing."""
-    directory = RunDirectory.open(runs, name)
-    spec = _read_spec(directory, None)
-    _refuse_resume(directory, build_job(spec, find_program(spec, None)))
 
 
 def _refuse_resume(directory: RunDirectory, job: Job) -> None:
@@ -77,75 +223,6 @@ def _refuse_resume(directory: RunDirectory, job: Job) -> None:
         read_past(directory, job)
 
 
-def create_run(spec: Spec, runs: Path) -> RunDirectory:
-    """The directory of a run that has not begun; whoever resumes it begins it."""
-    said = replace(spec, faults=describe(faults_of(spec)))
-    return RunDirectory.create(runs, _slug(spec), spec.protocol, asdict(said), shared=spec.shared)
-
-
-def run(
-    spec: Spec,
-    spark: SparkSession | None = None,
-    *,
-    flow: Dataflow | None = None,
-    runs: Path = RUNS,
-    resume: str | None = None,
-    after_ms: Millis | None = None,
-    timeouts: Timeouts | None = None,
-    watcher: Watcher | None = None,
-) -> Run:
-    """Run a dataflow on Spark to its end, break it as the spec says, and judge the output.
-
-    `flow` is the dataflow of the spec where a program holds it. With `resume`, the spec is that of the
-    run with this name; of its faults, those after `after_ms` happen (-1: all; None: none).
-    """
-    if resume is not None:
-        directory = RunDirectory.open(runs, resume)
-        spec = _read_spec(directory, flow)
-    if flow is None and spec.flow not in WORKLOADS:
-        flow = load_flow(spec.flow)  # named by the user, or by a run that is started again: trusted
-    program = find_program(spec, flow)
-    job = build_job(spec, program)
-    faults = faults_of(spec) if resume is None else _later_faults(spec, directory, after_ms)
-    check_executors(faults, spark)
-    check_ready(spec, spark, runs if resume is None else directory.path)
-    if resume is not None:
-        _refuse_resume(directory, job)
-    with Interruption() as interruption:
-        session = spark or own_session(spec.slots, spec.spares)
-        try:
-            if spark is not None:
-                check_workers(spark)
-            if resume is None:
-                directory = create_run(spec, runs)
-                spec = spec_of(directory)
-            interruption.run = directory.name
-            timeline = Timeline(watcher)
-            problem, author = _drive(
-                job, directory, session, spec, faults, timeouts, timeline, interruption
-            )
-        finally:
-            if spark is None:
-                interruption.hold()
-                session.stop()
-    sinks = [task for tasks in job.deployment.sinks.values() for task in tasks]
-    metrics = timeline.metrics(published_times(directory.outlet, sinks))
-    judgement = judge(directory, ending=RunEnding(problem), flow=flow)
-    if judgement.figures:
-        metrics["lineage"] = dict(judgement.figures)
-    write_result(directory, judgement, metrics, problem, author)
-    return Run(
-        directory,
-        spec,
-        judgement.verdict,
-        metrics,
-        judgement.rows,
-        spark,
-        flow,
-        judgement.strikes,
-    )
-
-
 def _slug(spec: Spec) -> str:
     """The flow as a part of a file name."""
     name = spec.flow if spec.flow in WORKLOADS else Path(spec.flow).name.replace(".py", "")
@@ -162,7 +239,7 @@ def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
     if flow is None and spec.flow not in WORKLOADS and ".py:" not in spec.flow:
         raise UsageError(
             f"{directory.name} ran the dataflow '{spec.flow}' of a program: that program resumes it, "
-            f"with snapline.run(flow, resume={directory.name!r})"
+            f"with snapline.resume({directory.name!r}, flow=flow)"
         )
     return spec
 
@@ -185,43 +262,6 @@ def _later_faults(
     )
 
 
-def _drive(
-    job: Job,
-    directory: RunDirectory,
-    session: SparkSession,
-    spec: Spec,
-    faults: Sequence[Fault],
-    timeouts: Timeouts | None,
-    timeline: Timeline,
-    interruption: Interruption,
-) -> tuple[str | None, str]:
-    """Run a job; the problem that ended it early, if any, and who decided."""
-    driver = Driver(
-        job,
-        directory,
-        SparkSlots(session),
-        spares=spec.spares,
-        origin_s=spec.origin_s,
-        timeouts=timeouts,
-        listen=spec.listen,
-        journal=spec.journal,
-        timeline=timeline,
-    )
-    injector = RunInjector(driver, tuple(faults), spec.seed)
-
-    def begin(origin_s: float) -> None:
-        # All drivers of a run agree on it, so whoever writes this writes the same.
-        directory.write("run.json", {**directory.spec(), "origin_s": origin_s})
-        injector.begin()
-
-    driver.on_begin = begin
-    interruption.pass_on(lambda: driver.loop.post(driver.interrupt))
-    problem = driver.run()
-    if driver.raised is not None:
-        raise flow_failed(driver.raised, directory)
-    return problem, driver.tenure.author
-
-
 def flow_failed(raised: OperatorFailed, directory: RunDirectory) -> FlowFailed:
     """What to tell the user whose dataflow cannot run: the run stays, and can be resumed."""
     story = (
@@ -230,8 +270,3 @@ def flow_failed(raised: OperatorFailed, directory: RunDirectory) -> FlowFailed:
     )
     where = ", ".join(filter(None, (raised.code, raised.where)))
     return FlowFailed(story, raised.operator, where, raised.cause)
-
-
-def default_slots() -> int:
-    """The cores that this machine has for slots."""
-    return max(1, len(os.sched_getaffinity(0)))

@@ -21,6 +21,14 @@ from snapline.core.topology import Topology
 from snapline.dataflow.graph import deploy
 from snapline.durations import write_duration
 from snapline.engine.job import Job, Settings
+from snapline.engine.options import (
+    OPTIONS,
+    GivenOptions,
+    engine_settings,
+    is_fused,
+    protocol_options,
+    stored_options,
+)
 from snapline.errors import (
     InvariantBroken,
     OperatorFailed,
@@ -59,9 +67,11 @@ class Case:
     hot: int = 0  # percent of the records that name the hot key ...
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # those of the workload that were given
+    options: GivenOptions = ()  # those of engine and protocol that were given; others are drawn
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))  # a file has lists
+        object.__setattr__(self, "options", stored_options(self.options, "options"))
 
     @property
     def params(self) -> Params:
@@ -95,6 +105,8 @@ class Case:
         known = WORKLOADS[self.workload].settings if self.settings else {}
         for name, value in self.settings:
             words += ["--set", f"{name}={known[name].write(value)}"]
+        for name, value in self.options:
+            words += ["--option", f"{name}={OPTIONS[name].write(value)}"]
         return shlex.join(words)
 
     def to_json(self) -> str:
@@ -150,8 +162,9 @@ def faults_of(case: Case) -> tuple[Fault, ...]:
 
 
 def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> Job:
-    """The job of a case, in a world drawn from its seed."""
-    deployment = deploy(WORKLOADS[case.workload].build(case.params), case.slots)
+    """The job of a case: what it does not say itself is drawn, with the world, from its seed."""
+    flow = WORKLOADS[case.workload].build(case.params)
+    deployment = deploy(flow, case.slots, lean=is_fused(case.options, default=False))
     settings = Settings(
         batch_max_records=rng.choice((3, 8, 100)),
         linger_ms=rng.choice((40, 80, 120)),
@@ -174,7 +187,15 @@ def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> J
     guarantee = Guarantee(case.guarantee)
     if guarantee not in protocol.guarantees:
         guarantee = protocol.guarantees[0]
-    return Job(name, deployment, protocol, options, guarantee, settings, case.seed)
+    return Job(
+        name,
+        deployment,
+        protocol,
+        protocol_options(case.options, options),
+        guarantee,
+        engine_settings(case.options, settings),
+        case.seed,
+    )
 
 
 def simulate(

@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 import pytest
 
-from snapline.cli import app as cli
 from snapline.cli.app import main
 from snapline.errors import FlowFailed, UsageError
 from snapline.rundir.directory import RunDirectory
@@ -144,7 +143,12 @@ def test_a_flow_of_ones_own_says_itself_how_hot_it_is(snapline, tmp_path):
 
 def test_size_and_skew_reach_the_input_and_a_resume(snapline, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(cli, "run_on_spark", lambda spec, *rest: asked.append(spec) or 0)
+
+    def carry_out(prepared, *rest):
+        asked.append(prepared.spec)
+        raise UsageError("enough")
+
+    monkeypatch.setattr(run_module, "carry_out", carry_out)
     snapline("run", "q12", "--size", "small", "--hot", "20", "--hot-moves", "1.5s")
     snapline("run", "q12")
     chosen, usual = asked
@@ -175,7 +179,7 @@ def test_a_run_whose_flow_file_is_broken_now_is_not_resumed_and_keeps_its_result
     directory = RunDirectory.create(tmp_path / "runs", "mine", "aligned", spec)
     directory.write("result.json", {"kept": "yes"})
     with pytest.raises(UsageError, match="ZeroDivisionError"):
-        run_module.run(Spec(""), runs=tmp_path / "runs", resume="last")
+        run_module.resume("last", runs=tmp_path / "runs")
     assert "ZeroDivisionError" in refused(snapline, tmp_path, "run", "--resume", "last")
     assert directory.result() == {"kept": "yes"}
 
@@ -193,7 +197,7 @@ def test_a_dataflow_that_fails_is_the_users_own_mistake_and_told_in_one_message(
     def fail(*args, **options):
         raise FlowFailed("operator 'map' failed: KeyError: 'x'", "map", "flow.py", "KeyError: 'x'")
 
-    monkeypatch.setattr(run_module, "run", fail)
+    monkeypatch.setattr(run_module, "carry_out", fail)
     code, out, err = snapline("run", "q12")
     assert (code, out) == (2, "")
     assert err.splitlines()[1:] == ["the dataflow failed: operator 'map' failed: KeyError: 'x'"]
@@ -202,11 +206,11 @@ def test_a_dataflow_that_fails_is_the_users_own_mistake_and_told_in_one_message(
 def test_how_often_is_too_often_is_passed_on(snapline, monkeypatch):
     asked = []
 
-    def fail(*args, timeouts, **options):
+    def fail(prepared, timeouts, watcher):
         asked.append(timeouts.restarts)
         raise UsageError("enough")
 
-    monkeypatch.setattr(run_module, "run", fail)
+    monkeypatch.setattr(run_module, "carry_out", fail)
     snapline("run", "q12")
     snapline("run", "q12", "--restart-failures", "3", "--restart-window", "5s")
     assert asked == [RestartPolicy(10, 60.0), RestartPolicy(3, 5.0)]

@@ -33,6 +33,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--hot": ["101", *WHOLE],
         "--hot-moves": SPANS,
         "--set": ["x", "", "a=", "a=1"],
+        "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps", "line_max_lag=3"],
         "--input": ["nowhere"],
         "--publish-lag": ["2", *WHOLE],
         "--listen": ["", "203.0.113.7", "0.0.0.0"],
@@ -54,6 +55,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--hot": ["101", *WHOLE],
         "--hot-moves": SPANS[:1] + SPANS[2:],
         "--set": ["x", "", "a=", "a=1"],
+        "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps"],
         "--guarantee": NAMES,
         "--faults": ["x", "kill slot=900 at=1s", "@nowhere"],
         "--diagram": ["nowhere/x.svg"],
@@ -127,7 +129,7 @@ COMPANIONS = {
     "generate q12 --to new": {"--hot-moves": ("--hot", "20")},
 }
 SAID_BY_VALUE = {"--faults", "--chaos", "--set", "--input", "--output", "--late", "--resume"} | {
-    *("--repeat", "--diagram", "--system", "--to", "--junit"),
+    *("--option", "--repeat", "--diagram", "--system", "--to", "--junit"),
 }
 """Options whose message shows the text or the file that is wrong."""
 

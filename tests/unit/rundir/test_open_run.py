@@ -1,6 +1,8 @@
 """A run directory is opened and read: nothing that it names is executed."""
 
 from dataclasses import asdict
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
@@ -55,6 +57,14 @@ class NoSpark(SparkSession):
         raise Touched(name)
 
 
+def not_driven(job, directory, *_given, timeline, **_named):
+    """A driver that has ended without a run."""
+    timeline.attach(None)
+    problem = {"problem": "it was not driven", "raised": None}
+    tenure = SimpleNamespace(author="me")
+    return SimpleNamespace(directory=directory, timeline=timeline, tenure=tenure, **problem)
+
+
 @pytest.fixture
 def file(tmp_path):
     """The name of a flow in a file, which a run that is over says was its own."""
@@ -98,9 +108,9 @@ def test_no_command_that_reads_a_run_executes_the_file_that_it_names(
 def test_a_run_is_judged_with_the_flow_that_its_user_named(tmp_path, file, monkeypatch):
     """Whoever starts a run, or resumes it, trusts its file: the judge is handed the flow."""
     monkeypatch.setattr("snapline.runs.run.check_executors", lambda *_given: None)
-    monkeypatch.setattr("snapline.runs.run._drive", lambda *_given: ("it was not driven", "me"))
+    monkeypatch.setattr("snapline.runs.run.drive", not_driven)
     monkeypatch.setattr("snapline.runs.run.check_ready", lambda *_given: None)
     monkeypatch.setattr("snapline.runs.run.check_workers", lambda *_given: None)
-    for again in ({}, {"resume": "last"}):
-        run = sl.run(file, NoSpark(), slots=1, runs=tmp_path / "runs", **again)
+    for begin in (partial(sl.run, file, slots=1), partial(sl.resume, "last")):
+        run = begin(spark=NoSpark(), runs=tmp_path / "runs")
         assert (run.verdict.kept, run.flow.name) == ("unknown", "f")

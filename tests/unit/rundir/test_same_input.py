@@ -11,11 +11,10 @@ from snapline.batch import Batch
 from snapline.errors import RunDamaged, UsageError
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.inputs import identity_of
-from snapline.rundir.job import build_job
-from snapline.rundir.program import find_program
+from snapline.rundir.program import build_job, find_program
 from snapline.rundir.spec import Spec, spec_of
 from snapline.rundir.stored_input import DESCRIPTION, VERSION, sources_of
-from snapline.runs.run import check_resume
+from snapline.runs.run import prepare_resume
 from snapline.storage.files.ingress import FileIngress, write_ingress
 from snapline.storage.memory import ListIngress
 from snapline.storage.parquet.ingress import ParquetIngress, write_part
@@ -106,10 +105,10 @@ def begun(tmp_path, **changed):
 
 def test_a_resume_with_another_input_is_refused_before_anything_starts(tmp_path):
     directory = begun(tmp_path)
-    check_resume(tmp_path, directory.name)
+    prepare_resume(directory.name, runs=tmp_path)
     directory.write("run.json", {**directory.spec(), "seed": 7})
     with pytest.raises(UsageError, match="started with another input: resume it with what it was"):
-        check_resume(tmp_path, directory.name)
+        prepare_resume(directory.name, runs=tmp_path)
 
 
 def test_a_resume_of_a_stored_input_that_was_written_anew_is_refused(tmp_path):
@@ -127,14 +126,14 @@ def test_a_resume_of_a_stored_input_that_was_written_anew_is_refused(tmp_path):
 
     store(seed=1)
     directory = begun(tmp_path / "runs", input=str(stored))
-    check_resume(tmp_path / "runs", directory.name)
+    prepare_resume(directory.name, runs=tmp_path / "runs")
     store(seed=2)
     with pytest.raises(UsageError, match="started with another input"):
-        check_resume(tmp_path / "runs", directory.name)
+        prepare_resume(directory.name, runs=tmp_path / "runs")
 
 
 def test_a_damaged_run_is_bad_input(tmp_path):
     directory = begun(tmp_path)
     (directory.path / "store" / "decision" / "00000001.obj").write_bytes(b"")
     with pytest.raises(RunDamaged, match="decision/00000001"):
-        check_resume(tmp_path, directory.name)
+        prepare_resume(directory.name, runs=tmp_path)

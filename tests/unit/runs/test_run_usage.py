@@ -8,7 +8,7 @@ import snapline as sl
 from snapline.errors import UsageError
 from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
-from snapline.runs.run import run
+from snapline.runs.run import resume, run
 
 SOUND = {"flow": "q12", "protocol": "aligned"}
 
@@ -75,11 +75,11 @@ def test_a_run_that_cannot_be_understood_is_not_resumed(tmp_path, content, messa
     directory.mkdir()
     (directory / "run.json").write_text(content)
     with pytest.raises(UsageError, match=message):
-        run(Spec(**SOUND), runs=tmp_path, resume="old-one")
+        resume("old-one", runs=tmp_path)
     assert [path.name for path in directory.iterdir()] == ["run.json"]
 
 
 @pytest.mark.parametrize("name", ["nowhere", "last"])
 def test_a_run_that_is_not_there_is_not_resumed(tmp_path, name):
     with pytest.raises(UsageError, match=r"there (is no run 'nowhere'|are no runs) in "):
-        run(Spec(**SOUND), runs=tmp_path, resume=name)
+        resume(name, runs=tmp_path)

@@ -86,6 +86,15 @@ SetOption = Annotated[
         "each.",
     ),
 ]
+OptionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="Of engine and protocol, such as [cyan]batch=500[/] or [cyan]align_timeout=50ms[/]: see "
+        "[cyan]snapline list options[/]; again for each.",
+    ),
+]
 JobsOption = Annotated[
     Number,
     typer.Option(min=1, max=1_000, metavar="N", help="Processes.  [dim]default: all cores[/]"),

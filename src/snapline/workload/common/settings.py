@@ -51,15 +51,20 @@ class Setting:
         return write_duration(value) if self.kind == "duration" else str(value)
 
 
-def split_settings(texts: Sequence[str]) -> dict[str, str]:
-    """The names and values of `("resources=100", "disorder=2s")`. Raises UsageError."""
+def split_settings(
+    texts: Sequence[str], kind: str = "a setting", example: str = "resources=100"
+) -> dict[str, str]:
+    """The names and values of `("resources=100", "disorder=2s")`. Raises UsageError.
+
+    `kind` and `example` say what they are, for the message about one that is badly written.
+    """
     given: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise UsageError(f"a setting is written as NAME=VALUE, such as resources=100: {text!r}")
+            raise UsageError(f"{kind} is written as NAME=VALUE, such as {example}: {text!r}")
         if name in given:
-            raise UsageError(f"the setting {name} is given twice")
+            raise UsageError(f"{kind} is given once, and {name} stands there twice")
         given[name] = value
     return given
 
