@@ -94,6 +94,10 @@ def refused(snapline, tmp_path, *arguments):
         (("run", "q12", "--guarantee", "exactly-once", "--protocol", "none"), "cannot promise"),
         (("run",), "say what to run"),
         (("run", "q12", "--resume", "last"), "say what to run"),
+        (("run", "--resume", "last", "--interval", "1s"), "--interval describes a new run"),
+        (("run", "--resume", "last", "--option", "batch=5"), "--option describes a new run"),
+        (("run", "q12", "--option", "line_max_lag=3"), "changes nothing under aligned"),
+        (("run", "q12", "--records", "5"), "say --rate max, too"),
         (("run", "--resume", "nowhere"), "there is no run 'nowhere'"),
         (("run", "--resume", "last"), "there are no runs"),
         (("run", "nowhere.py:flow"), "nowhere.py"),
@@ -135,10 +139,24 @@ def test_input_of_another_workload_is_refused(snapline, tmp_path):
     assert message.endswith("input holds input for q3, not for q12")
 
 
-def test_a_flow_of_ones_own_says_itself_how_hot_it_is(snapline, tmp_path):
+@pytest.mark.parametrize(
+    "given", [("--hot", "20"), ("--rate", "500"), ("--records", "7"), ("--size", "small")]
+)
+def test_a_flow_of_ones_own_says_itself_what_its_input_is(snapline, tmp_path, given):
     (tmp_path / "mine.py").write_text(FLOW.replace("colour", "bidder"))
-    message = refused(snapline, tmp_path, "run", "mine.py:flow", "--hot", "20")
-    assert message.endswith("--hot is for workloads; mine.py:flow brings its own sources")
+    message = refused(snapline, tmp_path, "run", "mine.py:flow", *given)
+    assert message.endswith(f"{given[0]} is for workloads; mine.py:flow brings its own sources")
+
+
+def test_a_run_shows_only_what_applies_to_it(tmp_path):
+    own = Spec("mine.py:flow", slots=1)
+    assert not {"rate", "records", "size", "hot", "settings", "input"} & own.said().keys()
+    assert "rate" not in repr(own)
+    directory = RunDirectory.create(tmp_path / "runs", "mine", "aligned", own.said())
+    assert spec_of(directory) == own
+    assert "records" not in Spec("q12").said()
+    assert Spec("q12", rate="max").said()["records"] == 1_000_000
+    assert repr(Spec("q12")).startswith("Spec(flow='q12', protocol='aligned', ")
 
 
 def test_size_and_skew_reach_the_input_and_a_resume(snapline, tmp_path, monkeypatch):

@@ -64,7 +64,7 @@ def split_settings(
         if not (name and equals and value):
             raise UsageError(f"{kind} is written as NAME=VALUE, such as {example}: {text!r}")
         if name in given:
-            raise UsageError(f"{kind} is given once, and {name} stands there twice")
+            raise UsageError(f"{kind} can be given once, and {name} is given twice")
         given[name] = value
     return given
 

@@ -1,0 +1,120 @@
+"""The options of a run: what a user may set about engine and protocol, and what becomes of it."""
+
+import inspect
+import re
+
+import pytest
+
+from snapline.cli.request import Request
+from snapline.dataflow.graph import Deployment
+from snapline.engine.options import OPTIONS, read_options
+from snapline.errors import UsageError
+from snapline.protocols import PROTOCOLS
+from snapline.rundir.directory import RunDirectory
+from snapline.rundir.program import build_job, find_program
+from snapline.rundir.spec import spec_from, spec_of
+from snapline.sim.run import Case, simulate
+
+GIVEN = {
+    "batch": "50",
+    "linger": "20ms",
+    "credit": 3,
+    "fused": "no",
+    "align_timeout": "1.5s",
+    "deadline": 400,
+}
+
+
+def given_spec(**more):
+    return spec_from({"flow": "q12", "slots": 2, "duration": "1s", "faults": "", **more}, str)
+
+
+def job_of(**more):
+    spec = given_spec(**more)
+    return build_job(spec, find_program(spec))
+
+
+def operators(deployment: Deployment):
+    return {task.rpartition("/")[0] for task in deployment.plans}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=lambda protocol: protocol.name)
+def test_a_protocol_says_exactly_which_options_it_reads(protocol):
+    classes = {*protocol.task.mro(), *protocol.coordinator.mro()} - {object}
+    code = "".join(inspect.getsource(each) for each in classes)
+    read = set(re.findall(r"\boptions\.(\w+)", code)) - {"interval_ms"}
+    assert read == set(protocol.reads)
+
+
+def test_what_is_given_reaches_protocol_engine_and_graph():
+    job = job_of(protocol="unaligned", options=GIVEN, interval="700ms")
+    settings, options = job.settings, job.options
+    assert (settings.batch_max_records, settings.linger_ms, settings.credit) == (50, 20, 3)
+    assert (options.align_timeout_ms, options.deadline_ms, options.interval_ms) == (1_500, 400, 700)
+    usual = job_of(protocol="unaligned")
+    assert operators(usual.deployment) < operators(job.deployment), "nothing is fused"
+    assert usual.deployment.fingerprint != job.deployment.fingerprint, "a resume would notice"
+    assert job_of(protocol="bcs", options={"line_max_lag": 4}).options.line_max_lag == 4
+
+
+def test_the_default_of_each_option_changes_nothing():
+    for protocol in PROTOCOLS.values():
+        usual = {o.name: o.write(o.default) for o in OPTIONS.values() if o.used_by(protocol)}
+        with_options, without = (
+            job_of(protocol=protocol.name, options=each) for each in (usual, {})
+        )
+        assert (with_options.options, with_options.settings) == (without.options, without.settings)
+        assert with_options.deployment.fingerprint == without.deployment.fingerprint
+
+
+def test_a_run_directory_remembers_the_options(tmp_path):
+    spec = given_spec(protocol="unaligned", options=GIVEN)
+    directory = RunDirectory.create(tmp_path, "q12", "unaligned", spec.said())
+    assert spec_of(directory) == spec
+    for wrong in ([["batch", 0]], [["bach", 1]], [["batch"]], 3):
+        directory.write("run.json", {**directory.spec(), "options": wrong})
+        with pytest.raises(UsageError, match=r"run\.json was changed: .*option"):
+            spec_of(directory)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"bach": 1}, "there is no option 'bach'; did you mean batch?"),
+        ({"batch": "0"}, "the option batch is a whole number from 1 to 1,000,000, not 0"),
+        ({"batch": True}, "the option batch is a whole number from 1 to 1,000,000, not True"),
+        ({"fused": "perhaps"}, "the option fused is yes or no, not 'perhaps'"),
+        ({"linger": "2m"}, "the option linger is from 0ms to 1m, not 2m"),
+    ],
+)
+def test_a_value_that_an_option_cannot_have_is_one_sentence(given, message):
+    with pytest.raises(UsageError) as refused:
+        read_options(given)
+    assert str(refused.value) == message
+
+
+def test_an_option_that_the_protocol_does_not_heed_is_refused():
+    with pytest.raises(UsageError, match=r"align_timeout changes nothing under aligned, which .*"):
+        job_of(protocol="aligned", options={"align_timeout": "5ms"})
+    request = Request(("aligned", "unaligned"), ("q12",), (1,), options=(("align_timeout", 5),))
+    assert request.refusal("aligned") is not None
+    assert request.refusal("unaligned") is None
+
+
+def test_unaligned_aligns_for_as_long_as_it_is_told_to():
+    def overtaken(**timeout):
+        options = read_options({"deadline": "1h", "batch": 3, "linger": "0ms", **timeout})
+        outcome = simulate(Case("unaligned", "q3", 2, records=400, faults="", options=options))
+        assert outcome.violation is None, outcome.violation
+        return outcome.stats.get("overtaken", 0)
+
+    assert overtaken(align_timeout="0ms") > 0
+    assert overtaken(align_timeout="1h") == 0
+
+
+def test_a_simulated_run_is_repeated_with_its_options():
+    case = Case("unaligned", "q12", 1, options=(("linger", 5), ("fused", 1)))
+    assert case.command().endswith("--option fused=yes --option linger=5ms")
+    assert Case.from_json(case.to_json()) == case
+    with pytest.raises(UsageError, match="no option 'bach'"):
+        Case.from_json(case.to_json().replace("linger", "bach"))
