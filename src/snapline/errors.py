@@ -3,6 +3,7 @@
 SnaplineError
 ├─ UsageError           bad input: one clear message, exit code 2, nothing ran
 │   ├─ GraphError         a dataflow that cannot be built, or that a protocol refuses
+│   ├─ ProtocolError      a protocol that cannot be registered as it is defined
 │   ├─ FaultSyntaxError   a fault that the grammar does not know
 │   └─ RunDamaged         what a run left is damaged or gone: nobody can go on with it as it is
 ├─ NotStarted           the input is fine, but here it cannot run: exit code 3, nothing ran
@@ -31,6 +32,10 @@ class UsageError(SnaplineError):
 
 class GraphError(UsageError):
     """A dataflow that cannot be built, or that the chosen protocol refuses."""
+
+
+class ProtocolError(UsageError):
+    """A protocol that cannot be registered as it is defined. The message says what to change in it."""
 
 
 class FaultSyntaxError(UsageError):

@@ -35,11 +35,6 @@ def first_checkpoint(epoch: Epoch) -> CheckpointNo:
     return (epoch << _EPOCH_BITS) + 1
 
 
-def checkpoint_epoch(checkpoint: CheckpointNo) -> Epoch:
-    """The epoch in which a checkpoint was taken."""
-    return checkpoint >> _EPOCH_BITS
-
-
 def checkpoint_label(checkpoint: CheckpointNo) -> str:
     """A checkpoint as people read it: `2.3` is the third of epoch 2, `0` the initial state."""
     if checkpoint == INITIAL:

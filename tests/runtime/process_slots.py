@@ -14,8 +14,8 @@ from snapline.chaos.faults import parse
 from snapline.core.protocol import Options
 from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
-from snapline.journal.codec import read
 from snapline.journal.entry import Happened
+from snapline.judge.history import journal_entries
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.runs.drive import drive
@@ -142,7 +142,8 @@ def run_job(
     hold = Hold(tmp_path)
     if until is not None:
         job = hold.held(job)
-    directory = RunDirectory.create(tmp_path, job.name, job.protocol.name, {})
+    asked = {"protocol": job.protocol.name}
+    directory = RunDirectory.create(tmp_path, job.name, job.protocol.name, asked)
     happened: list[Happened] = []
 
     def see(driver: Driver, entry: Happened) -> None:
@@ -189,6 +190,6 @@ def slot_journals(directory: RunDirectory) -> list[Happened]:
     """What happened in the slots, as far as they wrote it down."""
     found: list[Happened] = []
     for path in (directory.path / "journal").glob("slot-*.jsonl"):
-        with path.open() as lines:
-            found.extend(entry for entry in read(lines) if isinstance(entry, Happened))
+        entries = journal_entries(directory, path)
+        found.extend(entry for entry in entries if isinstance(entry, Happened))
     return found

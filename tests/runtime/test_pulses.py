@@ -4,8 +4,8 @@ import signal
 
 from process_slots import run_processes
 
-from snapline.journal.codec import read
 from snapline.journal.entry import Entry
+from snapline.judge.history import journal_entries
 from snapline.metrics.figures import figures_of
 from snapline.metrics.second import seconds_of
 from snapline.rundir.directory import RunDirectory
@@ -14,8 +14,7 @@ from snapline.runtime.driver.timeline import published_times
 
 def driver_journal(directory: RunDirectory) -> list[Entry]:
     (path,) = (directory.path / "journal").glob("driver-*.jsonl")
-    with path.open() as lines:
-        return list(read(lines))
+    return journal_entries(directory, path)
 
 
 def test_a_run_without_failures_reads_and_writes_every_record_once(tmp_path):

@@ -43,7 +43,7 @@ def test_they_do_so_too_when_the_journal_went_through_its_text_form(protocol, wo
     case = Case(protocol, workload, 5, records=20, faults=TROUBLE)
     journal = recorded(case)
     fed = feeder(case)
-    assert list(fed.feed(list(read(lines(journal))))) == []
+    assert list(fed.feed(list(read(lines(journal), PROTOCOLS[protocol])))) == []
     assert fed.checked > 200
 
 

@@ -6,16 +6,17 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from spark_slots import eventually, lives, parent_of
 
-from snapline.journal.codec import read
 from snapline.journal.entry import Happened
+from snapline.judge.history import journal_entries
+from snapline.rundir.directory import RunDirectory
 
 
 def happenings(journal: Path, files: str = "*") -> list[Happened]:
     """What happened, as all processes of a run (or those of `files`) wrote it down, in time."""
     found: list[Happened] = []
     for path in journal.glob(f"{files}.jsonl"):
-        with path.open() as lines:
-            found.extend(entry for entry in read(lines) if isinstance(entry, Happened))
+        entries = journal_entries(RunDirectory(journal.parent), path)
+        found.extend(entry for entry in entries if isinstance(entry, Happened))
     return sorted(found, key=lambda entry: entry.at_us)
 
 

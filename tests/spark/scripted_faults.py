@@ -64,8 +64,7 @@ def checkpointing(driver: Driver, entry: Entry) -> bool:
     if not isinstance(entry, Handled):
         return False
     return isinstance(entry.event, events.SnapshotStored) or any(
-        isinstance(effect, effects.Order)
-        and isinstance(effect.command, events.TriggerRound | events.Pause)
+        isinstance(effect, effects.Order) and effect.command.begins is not None
         for effect in entry.effects
     )
 

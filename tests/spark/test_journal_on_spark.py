@@ -15,8 +15,9 @@ from scripted_faults import PATIENT
 
 from journal_feeder import Feeder
 from snapline.core.events import MessageArrived
-from snapline.journal.codec import read
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened, Stamped
+from snapline.judge.history import journal_entries
+from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec
 from snapline.runs.run import resume, run
 from snapline.runtime.driver.driver import Driver
@@ -73,8 +74,7 @@ def journals_of(directory: Path) -> dict[str, list[Entry]]:
     """The journal of each process."""
     found = {}
     for path in sorted((directory / "journal").iterdir()):
-        with path.open() as lines:
-            found[path.stem] = list(read(lines))
+        found[path.stem] = journal_entries(RunDirectory(directory), path)
     return found
 
 

@@ -5,7 +5,8 @@ import pytest
 from snapline.batch import concat
 from snapline.errors import UsageError
 from snapline.ids import task_id
-from snapline.journal.codec import lines, read
+from snapline.journal.codec import lines
+from snapline.judge.history import journal_entries
 from snapline.rundir.spec import Spec
 from snapline.rundir.stored_input import FORMATS, sources_of, stored_input
 from snapline.runs import tables
@@ -115,8 +116,7 @@ def test_the_journal_has_every_whole_entry_of_every_process(spark, finished):
     frame = tables.journal(spark, finished)
     entries = []
     for path in (finished.path / "journal").glob("*.jsonl"):
-        with path.open() as text:
-            entries += read(text)
+        entries += journal_entries(finished, path)
     kinds = [type(entry).__name__ for entry in entries]
     counted = {row["type"]: row["count"] for row in frame.groupBy("type").count().collect()}
     assert counted == {kind: kinds.count(kind) for kind in set(kinds)}

@@ -1,82 +1,94 @@
-"""What happened, as past-tense facts. A protocol learns about the world through these alone."""
+"""What happened, as past-tense facts: a protocol learns about the world through these alone.
+
+Two kinds of them carry what a protocol said itself: `CommandArrived` a command of its coordinator side, and
+`TimerFired` a timer that it set. The commands and timers that several protocols use are here; a protocol
+defines its own in its own file.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from snapline.core.messages import CheckpointMeta, Marker, Message
 from snapline.ids import ChannelId, CheckpointNo, Seq, TaskId
 
-# Timers are values: a protocol sets and cancels them by equality.
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """What a protocol sets to be woken later; the base of all timers.
+
+    Timers are values: a protocol sets and cancels them by equality, so their fields must be hashable. A
+    protocol with timers of its own derives them from this class and lists them (`CheckpointProtocol`).
+    """
+
+    is_timeout: ClassVar[bool] = False
+    """Whether it only says that something takes too long; then nothing needs it if all goes well."""
 
 
 @dataclass(frozen=True, slots=True)
-class NextRound:
+class NextRound(Timer):
     """It is time for another coordinated round."""
 
 
 @dataclass(frozen=True, slots=True)
-class RoundDeadline:
+class RoundDeadline(Timer):
     """Round `checkpoint` should have been complete by now."""
 
+    is_timeout = True
     checkpoint: CheckpointNo
 
 
 @dataclass(frozen=True, slots=True)
-class LocalCheckpoint:
+class LocalCheckpoint(Timer):
     """It is time for this task's own checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
-class AlignmentTimeout:
-    """Round `checkpoint` has been aligning for long enough."""
+class Command:
+    """What the coordinator orders tasks to do, outside the data channels; the base of all commands.
 
-    checkpoint: CheckpointNo
+    A protocol with commands of its own derives them from this class and lists them
+    (`CheckpointProtocol`). How they are written follows from the declared types of their fields.
+    """
 
+    @property
+    def begins(self) -> CheckpointNo | None:
+        """The round that begins with this command, if one does."""
+        return None
 
-Timer: TypeAlias = NextRound | RoundDeadline | LocalCheckpoint | AlignmentTimeout
-
-
-# Commands go from the coordinator to tasks, outside the data channels.
+    @property
+    def aborts(self) -> CheckpointNo | None:
+        """The round that will never be complete because of this command, if there is one."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerRound:
+class TriggerRound(Command):
     """Begin round `checkpoint` here."""
 
     checkpoint: CheckpointNo
 
+    @property
+    def begins(self) -> CheckpointNo:
+        """The round that begins with this command."""
+        return self.checkpoint
+
 
 @dataclass(frozen=True, slots=True)
-class AbortRound:
+class AbortRound(Command):
     """Round `checkpoint` will never be complete."""
 
     checkpoint: CheckpointNo
 
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Stop the world for round `checkpoint`."""
-
-    checkpoint: CheckpointNo
+    @property
+    def aborts(self) -> CheckpointNo:
+        """The round that will never be complete because of this command."""
+        return self.checkpoint
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """Everybody has stopped: save the state, and the inputs through these numbers."""
-
-    checkpoint: CheckpointNo
-    through: Mapping[ChannelId, Seq]
-
-
-@dataclass(frozen=True, slots=True)
-class Proceed:
-    """Round `checkpoint` is over: go on."""
-
-    checkpoint: CheckpointNo
-
-
-Command: TypeAlias = TriggerRound | AbortRound | Pause | Capture | Proceed
+SHARED_TIMERS: Final = (NextRound, RoundDeadline, LocalCheckpoint)
+SHARED_COMMANDS: Final = (TriggerRound, AbortRound)
+"""The timers and commands that every protocol may use; the others it brings itself."""
 
 
 # To a task and to the coordinator.

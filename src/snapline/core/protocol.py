@@ -15,6 +15,8 @@ from typing import Final, TypeAlias, assert_never, final
 
 from snapline.core.effects import CoordinatorEffect, Deliver, Rollback, Scope, TaskEffect
 from snapline.core.events import (
+    SHARED_COMMANDS,
+    SHARED_TIMERS,
     Command,
     CommandArrived,
     CoordinatorEvent,
@@ -36,6 +38,7 @@ from snapline.core.events import (
 from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine, Stamp
 from snapline.core.policy import FaultTolerance, Guarantee
 from snapline.core.topology import Channel, Topology
+from snapline.core.vocabulary import check_vocabulary
 from snapline.errors import ProtocolViolation
 from snapline.ids import INITIAL, ChannelId, CheckpointNo, Millis, TaskId
 
@@ -238,3 +241,19 @@ class CheckpointProtocol:
     bounded: bool = True  # whether what it keeps in storage is bounded
     reads: tuple[str, ...] = ()  # the fields of `Options` that it heeds, besides the interval
     shows: tuple[str, ...] = ()  # what tests must have seen happen under it, or they prove nothing
+    commands: tuple[type[Command], ...] = ()  # those that it brings itself
+    timers: tuple[type[Timer], ...] = ()  # those that it brings itself
+
+    def __post_init__(self) -> None:
+        """Refuse commands and timers that could not be written and read back. Raises ProtocolError."""
+        check_vocabulary(self.name, self.commands, self.timers)
+
+    @property
+    def all_commands(self) -> tuple[type[Command], ...]:
+        """The commands that its coordinator side may give."""
+        return (*SHARED_COMMANDS, *self.commands)
+
+    @property
+    def all_timers(self) -> tuple[type[Timer], ...]:
+        """The timers that its two sides may set."""
+        return (*SHARED_TIMERS, *self.timers)

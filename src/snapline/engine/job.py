@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from snapline.core.events import Command, Timer
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
 from snapline.dataflow.graph import Deployment
+from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, Millis, SlotId, TaskId
 
 
@@ -66,6 +68,18 @@ class Job:
     def slot_by_task(self) -> dict[TaskId, SlotId]:
         """Where each task runs."""
         return {task: plan.slot for task, plan in self.deployment.plans.items()}
+
+    def check_known(self, said: Command | Timer) -> None:
+        """Raise ProtocolViolation if the protocol says what it does not list among its own.
+
+        Without this, a run in the simulator would accept what no other process could read.
+        """
+        known = (*self.protocol.all_commands, *self.protocol.all_timers)
+        if type(said) not in known:
+            raise ProtocolViolation(
+                f"the protocol {self.protocol.name} uses {said} and does not list "
+                f"{type(said).__name__} among its commands= or timers="
+            )
 
     @cached_property
     def timed(self) -> frozenset[ChannelId]:

@@ -1,9 +1,12 @@
 """The text form of a journal: a header line, then one JSON object per entry.
 
-How a value is written follows from the declared type of the field that holds it, so the classes of
-`core` and `journal.entry` are the only description of the format. A dataclass is an object with its
-class name as `type`; bytes are base64; a batch is left out but for its size. Everything keeps its order
-and every line is ASCII, so equal journals have equal lines, and equal digests.
+How a value is written follows from the declared type of the field that holds it (`core.forms`), so the
+classes of `core` and `journal.entry` are the only description of the format. Every line has the class of
+its entry as `type`; bytes are base64; a batch is left out but for its size. Everything keeps its order and
+every line is ASCII, so equal journals have equal lines, and equal digests.
+
+A protocol may have commands and timers of its own. Writing needs not know them. Reading does: whoever reads
+what protocols were told and answered names the protocol of the run.
 
 A process that is killed may leave half a line at the end of its journal: reading ignores it. Anything
 else that cannot be read is damage.
@@ -12,25 +15,19 @@ else that cannot be read is damage.
 import hashlib
 import json
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
-from enum import Enum
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from operator import index
-from types import NoneType, UnionType
-from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any
 
 from snapline.batch import Batch
-from snapline.core import effects, events, messages
+from snapline.core.events import SHARED_COMMANDS, SHARED_TIMERS, Command, Timer
+from snapline.core.forms import TYPE, Form, Forms, Hint, Json, Value
+from snapline.core.messages import Message
+from snapline.core.protocol import CheckpointProtocol
 from snapline.errors import ObjectDamaged, UsageError
-from snapline.journal import entry
 from snapline.journal.entry import Entry
 
-VERSION = 2
-
-Json: TypeAlias = Any  # what json writes and reads
-Value: TypeAlias = Any  # of the type that a field declares
-Hint: TypeAlias = Any  # a declared type; the typing module has no common name for them
+VERSION = 3
 
 
 class LeftOut(Batch):
@@ -52,7 +49,7 @@ def lines(entries: Iterable[Entry]) -> Iterator[str]:
     """The lines of a journal, each with its newline; the first is the header."""
     yield _line({"journal": VERSION})
     for each in entries:
-        yield _line(_write_object(each))
+        yield _line(_WRITTEN.write(each))
 
 
 def digest(entries: Iterable[Entry]) -> str:
@@ -63,14 +60,18 @@ def digest(entries: Iterable[Entry]) -> str:
     return hasher.hexdigest()
 
 
-def read(lines: Iterable[str]) -> Iterator[Entry]:
-    """The entries behind the lines of a journal; their messages have a batch without columns."""
+def read(lines: Iterable[str], protocol: CheckpointProtocol | None = None) -> Iterator[Entry]:
+    """The entries behind the lines of a journal; their messages have a batch without columns.
+
+    `protocol` is the one of the run: a command or timer that only it has cannot be read without it.
+    """
+    form = _WRITTEN if protocol is None else _form(protocol.all_commands, protocol.all_timers)
     numbered = enumerate(_whole(lines), start=1)
     for _, line in numbered:
         _check_header(line)
         break
     for number, line in numbered:
-        yield _entry(number, line)
+        yield _entry(form, number, line)
 
 
 def _line(value: Json) -> str:
@@ -106,50 +107,15 @@ def _check_header(line: str) -> None:
         )
 
 
-def _entry(number: int, line: str) -> Entry:
+def _entry(form: Form, number: int, line: str) -> Entry:
     try:
-        back: Entry = _read_object(json.loads(line))
+        back: Entry = form.read(json.loads(line))
     except (ValueError, TypeError, KeyError) as error:
         raise ObjectDamaged(f"line {number} of the journal is damaged: {error!r}") from error
     return back
 
 
-# One form per type: how a value becomes what JSON knows, and back.
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    write: Callable[[Value], Json]
-    read: Callable[[Json], Value]
-
-
-_CLASSES: Mapping[str, type] = {
-    name: value
-    for module in (messages, events, effects, entry)
-    for name, value in vars(module).items()
-    if isinstance(value, type) and is_dataclass(value)
-}
-
-
-def _write_object(value: Value) -> dict[str, Json]:
-    written: dict[str, Json] = {"type": type(value).__name__}
-    for name, form in _fields(value.__class__):
-        written[name] = form.write(getattr(value, name))
-    return written
-
-
-def _read_object(written: dict[str, Json]) -> Value:
-    kind = _CLASSES[written["type"]]
-    return kind(**{name: form.read(written[name]) for name, form in _fields(kind)})
-
-
-@cache
-def _fields(kind: type) -> tuple[tuple[str, _Form], ...]:
-    return tuple((name, _form(hint)) for name, hint in get_type_hints(kind).items())
-
-
-def _same(value: Value) -> Value:
-    return value
+# The form of entries.
 
 
 def _write_batch(batch: Batch) -> dict[str, int]:
@@ -159,15 +125,15 @@ def _write_batch(batch: Batch) -> dict[str, int]:
 def _write_free(value: Value) -> Json:
     """Where any value may stand, only those may that come back equal.
 
-    A mapping with the key `type` would come back as an object.
+    A mapping with the key `type` would come back as a message.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple):
         return [_write_free(each) for each in value]
-    if type(value).__name__ in _CLASSES:
-        return _write_object(value)
-    if isinstance(value, Mapping) and all(isinstance(key, str) and key != "type" for key in value):
+    if isinstance(value, Message):
+        return {TYPE: "Message", **_FREE.write(value)}
+    if isinstance(value, Mapping) and all(isinstance(key, str) and key != TYPE for key in value):
         return {key: _write_free(each) for key, each in value.items()}
     raise TypeError(f"a journal cannot hold {value!r}: use numbers, strings, tuples, mappings")
 
@@ -176,70 +142,25 @@ def _read_free(value: Json) -> Value:
     if isinstance(value, list):
         return tuple(_read_free(each) for each in value)
     if isinstance(value, dict):
-        if "type" in value:
-            return _read_object(value)
+        if TYPE in value:
+            return _FREE.read({name: each for name, each in value.items() if name != TYPE})
         return {key: _read_free(each) for key, each in value.items()}
     return value
 
 
-_OBJECT = _Form(_write_object, _read_object)
-_FORMS: Mapping[Hint, _Form] = {
-    str: _Form(_same, _same),
-    bool: _Form(_same, _same),
-    int: _Form(index, index),  # a numpy integer becomes an ordinary one
-    bytes: _Form(lambda value: b2a_base64(value, newline=False).decode(), a2b_base64),
-    Batch: _Form(_write_batch, lambda size: LeftOut(size["records"], size["bytes"])),
-    Any: _Form(_write_free, _read_free),
+_LEAVES: Mapping[Hint, Form] = {
+    bytes: Form(lambda value: b2a_base64(value, newline=False).decode(), a2b_base64),
+    Batch: Form(_write_batch, lambda size: LeftOut(size["records"], size["bytes"])),
+    Any: Form(_write_free, _read_free),
 }
+_FREE = Forms(_LEAVES).of(Message)
 
 
-def _form(hint: Hint) -> _Form:
-    hint = getattr(hint, "__supertype__", hint)  # what a NewType is made of
-    if hint in _FORMS:
-        return _FORMS[hint]
-    origin: Hint = get_origin(hint)
-    args = get_args(hint)
-    if origin is UnionType:
-        return _union(args)
-    if origin is tuple:
-        return _tuple(args)
-    if origin is Mapping:
-        return _mapping(*args)
-    if is_dataclass(hint):
-        return _OBJECT
-    assert issubclass(hint, Enum), f"no form for {hint}"
-    return _Form(lambda value: value.value, hint)
+@cache
+def _form(commands: tuple[type[Command], ...], timers: tuple[type[Timer], ...]) -> Form:
+    """The form of an entry where a protocol has these commands and timers."""
+    families: dict[type, tuple[type, ...]] = {Command: commands, Timer: timers}
+    return Forms(_LEAVES, families).of(Entry)
 
 
-def _union(args: tuple[Hint, ...]) -> _Form:
-    """Alternatives are classes, which name themselves, or tuples of such; and perhaps None."""
-    some = [arg for arg in args if arg is not NoneType]
-    assert len(some) == 1 or all(is_dataclass(a) or get_origin(a) is tuple for a in some), args
-    form = _form(some[0])
-    if len(some) == len(args):
-        return form
-    return _Form(
-        lambda value: None if value is None else form.write(value),
-        lambda value: None if value is None else form.read(value),
-    )
-
-
-def _tuple(args: tuple[Hint, ...]) -> _Form:
-    if args[-1] is Ellipsis:
-        each = _form(args[0])
-        return _Form(lambda v: [each.write(x) for x in v], lambda v: tuple(map(each.read, v)))
-    forms = [_form(arg) for arg in args]
-    return _Form(
-        lambda value: [form.write(x) for form, x in zip(forms, value, strict=True)],
-        lambda value: tuple(form.read(x) for form, x in zip(forms, value, strict=True)),
-    )
-
-
-def _mapping(key: Hint, value: Hint) -> _Form:
-    """Keys are strings or integers; JSON knows only strings, so an integer is turned back."""
-    form = _form(value)
-    read_key: Callable[[str], Any] = int if key is int else _same
-    return _Form(
-        lambda mapping: {str(k): form.write(v) for k, v in mapping.items()},
-        lambda mapping: {read_key(k): form.read(v) for k, v in mapping.items()},
-    )
+_WRITTEN = _form(SHARED_COMMANDS, SHARED_TIMERS)

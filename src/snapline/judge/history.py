@@ -19,6 +19,7 @@ from snapline.journal.codec import read
 from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.metrics.fault_spans import ENDS, fault_spans
 from snapline.metrics.figures import is_line
+from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.validate.sentences import TimedFault
 
@@ -86,7 +87,7 @@ def driver_entries(directory: RunDirectory) -> tuple[list[Entry], str | None]:
     gap = None
     for path in sorted((directory.path / "journal").glob("driver-*.jsonl")):
         try:
-            found.extend(_dated(path))
+            found.extend(_dated(journal_entries(directory, path)))
         except (SnaplineError, OSError, *_NONSENSE) as error:
             gap = f"the journal {path.name} cannot be read: {error}"
     if not found and gap is None:
@@ -94,13 +95,19 @@ def driver_entries(directory: RunDirectory) -> tuple[list[Entry], str | None]:
     return sorted(found, key=lambda entry: entry.at_us), gap
 
 
-def _dated(path: Path) -> Iterator[Entry]:
+def journal_entries(directory: RunDirectory, path: Path) -> list[Entry]:
+    """The entries of one journal of a run, which has the commands and timers of the run's protocol."""
+    name = directory.spec().get("protocol")
+    protocol = PROTOCOLS[name] if isinstance(name, str) and name in PROTOCOLS else None
+    with path.open() as lines:
+        return list(read(lines, protocol))
+
+
+def _dated(entries: Sequence[Entry]) -> Iterator[Entry]:
     """The entries of one journal. Losses before the job first ran have no usable time: they become -1.
 
     A driver starts its clock again when all slots run for the first time, because input is due from then.
     """
-    with path.open() as lines:
-        entries = list(read(lines))
     begun = next((n for n, entry in enumerate(entries) if _begins(entry)), len(entries))
     resumed = any(isinstance(e, Happened) and e.what == "coordinator-resumed" for e in entries)
     for number, entry in enumerate(entries):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from snapline.core.effects import Commit, CoordinatorEffect, Order, Rollback, Scope
-from snapline.core.events import AbortRound, Pause, SnapshotStored, TriggerRound
+from snapline.core.events import SnapshotStored
 from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.ids import CheckpointNo, Micros, TaskId
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled
@@ -97,10 +97,11 @@ class CheckpointAccount:
 
     def _perform(self, effect: CoordinatorEffect, at_us: Micros) -> FoundLine | None:
         match effect:
-            case Order(_, TriggerRound(checkpoint) | Pause(checkpoint)):
-                self._rounds.setdefault(checkpoint, at_us)
-            case Order(_, AbortRound(checkpoint)):
-                self.aborted += self._rounds.pop(checkpoint, None) is not None
+            case Order(_, command):
+                if command.begins is not None:
+                    self._rounds.setdefault(command.begins, at_us)
+                if command.aborts is not None:
+                    self.aborted += self._rounds.pop(command.aborts, None) is not None
             case Commit(line):
                 self._committed(line, at_us)
             case Rollback(line, Scope.ALL):

@@ -21,17 +21,10 @@ Invariants (I3 to I5 of `aligned` hold, too)
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from snapline.core.effects import Abandon, Continue, Halt, Order, Record, Seal, SetTimer, Snapshot
-from snapline.core.events import (
-    AbortRound,
-    Capture,
-    Command,
-    Pause,
-    Paused,
-    Proceed,
-    RoundDeadline,
-)
+from snapline.core.events import AbortRound, Command, Paused, RoundDeadline
 from snapline.core.messages import CheckpointMeta
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import (
@@ -46,6 +39,33 @@ from snapline.ids import INITIAL, ChannelId, CheckpointNo, Seq, TaskId
 from snapline.protocols.aligned import AlignedCoordinator
 
 
+@dataclass(frozen=True, slots=True)
+class StopWorld(Command):
+    """Stand still for round `checkpoint`, and report what was sent and received."""
+
+    checkpoint: CheckpointNo
+
+    @property
+    def begins(self) -> CheckpointNo:
+        """The round that begins with this command."""
+        return self.checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureWorld(Command):
+    """Everybody stands still: save the state, and the inputs through these numbers."""
+
+    checkpoint: CheckpointNo
+    through: Mapping[ChannelId, Seq]
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed(Command):
+    """Round `checkpoint` is over: go on."""
+
+    checkpoint: CheckpointNo
+
+
 class SynchronousTask(TaskProtocol):
     """Obeys: stands still, captures, goes on."""
 
@@ -56,10 +76,10 @@ class SynchronousTask(TaskProtocol):
     def on_command(self, command: Command) -> TaskEffects:
         """Stand still, capture, and go on, as ordered."""
         match command:
-            case Pause(checkpoint) if self.round == INITIAL:
+            case StopWorld(checkpoint) if self.round == INITIAL:
                 self.round = checkpoint
                 yield Halt()
-            case Capture(checkpoint, through) if checkpoint == self.round:
+            case CaptureWorld(checkpoint, through) if checkpoint == self.round:
                 yield from self._capture(through)
             case Proceed(checkpoint) if checkpoint == self.round:
                 self.round = INITIAL
@@ -103,7 +123,7 @@ class SynchronousCoordinator(AlignedCoordinator):
             self.through[channel.id] = self.sent[channel.source].get(channel.id, 0)
         for task, inputs in self.context.topology.inputs.items():
             through = {channel.id: self.through[channel.id] for channel in inputs}
-            yield Order((task,), Capture(self.round, through))
+            yield Order((task,), CaptureWorld(self.round, through))
 
     def on_snapshot(self, meta: CheckpointMeta) -> CoordinatorEffects:
         """Note what the task had really sent; commit once the round is complete."""
@@ -115,7 +135,7 @@ class SynchronousCoordinator(AlignedCoordinator):
         self.round += 1
         self.waiting = list(self.context.topology.tasks)
         self.sent, self.through, self.stored = {}, {}, {}
-        yield Order(self.context.topology.tasks, Pause(self.round))
+        yield Order(self.context.topology.tasks, StopWorld(self.round))
         yield SetTimer(RoundDeadline(self.round), self.context.options.deadline_ms)
 
     def _commit_round(self) -> CoordinatorEffects:
@@ -135,4 +155,5 @@ SYNCHRONOUS = CheckpointProtocol(
     cycles=True,
     reads=("deadline_ms",),
     shows=("round aborted", "crash during a round", "replayed"),
+    commands=(StopWorld, CaptureWorld, Proceed),
 )

@@ -27,8 +27,10 @@ Invariants (and those of `aligned` and `aligned-cyclic`, but I7 only while a tas
   U3  overtaken output stands behind the marker for its receiver: it is in the channel state of its sender.
 """
 
+from dataclasses import dataclass
+
 from snapline.core.effects import CancelTimer, Forward, Record, Seal, SetTimer, Snapshot
-from snapline.core.events import AlignmentTimeout, Timer
+from snapline.core.events import Timer
 from snapline.core.messages import Marker
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, TaskContext, TaskEffects
@@ -36,6 +38,14 @@ from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, CheckpointNo
 from snapline.protocols.aligned import AlignedCoordinator, AlignedTask
 from snapline.protocols.aligned_cyclic import AlignedCyclicTask
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentTimeout(Timer):
+    """Round `checkpoint` has been aligning for long enough."""
+
+    is_timeout = True
+    checkpoint: CheckpointNo
 
 
 class UnalignedTask(AlignedCyclicTask):
@@ -113,4 +123,5 @@ UNALIGNED = CheckpointProtocol(
         "replayed",
         "early back-edge marker",
     ),
+    timers=(AlignmentTimeout,),
 )

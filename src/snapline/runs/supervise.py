@@ -15,8 +15,8 @@ from types import FrameType
 
 from snapline.chaos.faults import KillCoordinator, KillDriver, parse
 from snapline.ids import Millis
-from snapline.journal.codec import read
 from snapline.journal.entry import Happened
+from snapline.judge.history import journal_entries
 from snapline.rundir.directory import RunDirectory
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -47,8 +47,8 @@ def deaths(directory: RunDirectory) -> list[Death]:
     """The deaths of a run's drivers that its faults asked for, in order."""
     found: list[Death] = []
     for path in (directory.path / "journal").glob("driver-*.jsonl"):
-        with path.open() as lines:
-            happened = [entry for entry in read(lines) if isinstance(entry, Happened)]
+        entries = journal_entries(directory, path)
+        happened = [entry for entry in entries if isinstance(entry, Happened)]
         killed = [entry for entry in happened if entry.what == "coordinator-killed"]
         found += [Death(entry.at_us // 1000, entry.detail["fault"]) for entry in killed]
     return sorted(found, key=lambda death: death.at_ms)

@@ -1,26 +1,23 @@
-"""The binary forms of what is kept: messages, checkpoint metadata, snapshots, and frames of any of them.
+"""The binary forms of what is kept: messages, snapshots, and frames of any of them.
 
-All forms are fixed structs around raw column buffers, or JSON where size does not matter; none of them
-can execute anything when it is read. A *frame* puts a length and a checksum before its payload, so that
-a file which ends in the middle of a write is recognised: reading stops at the first frame that is not
-whole. What cannot be decoded raises ObjectDamaged, never a struct or numpy error.
+All forms are fixed structs around raw column buffers; none of them can execute anything when it is read.
+A *frame* puts a length and a checksum before its payload, so that a file which ends in the middle of a
+write is recognised: reading stops at the first frame that is not whole. What cannot be decoded raises
+ObjectDamaged, never a struct or numpy error.
 """
 
-import dataclasses
-import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from xxhash import xxh3_64, xxh3_64_intdigest, xxh3_128_hexdigest
 
 from snapline import batch as columns
 from snapline.batch import Batch, Buffer
-from snapline.core.messages import CheckpointMeta, Message
+from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged
-from snapline.ids import ChannelId, Epoch, Seq, TaskId
+from snapline.ids import ChannelId, Epoch, Seq
 
 
 def digest_of(data: bytes) -> str:
@@ -113,44 +110,6 @@ def peek_message(data: bytes | memoryview) -> tuple[ChannelId, Seq, Epoch]:
         channel_size, _, seq, epoch, _ = _MESSAGE.unpack_from(data)
         raw = memoryview(data)[_MESSAGE.size : _MESSAGE.size + channel_size]
         return ChannelId(str(raw, "utf-8")), seq, epoch
-
-
-# Checkpoint metadata.
-
-_META_FIELDS = tuple(field.name for field in dataclasses.fields(CheckpointMeta))
-
-
-def meta_to_dict(meta: CheckpointMeta) -> dict[str, Any]:
-    """Checkpoint metadata as JSON can hold it."""
-    fields: dict[str, Any] = {name: getattr(meta, name) for name in _META_FIELDS}
-    fields["sent"], fields["received"] = dict(meta.sent), dict(meta.received)
-    fields["channel_state"] = {name: list(bounds) for name, bounds in meta.channel_state.items()}
-    fields["offsets"] = {str(partition): offset for partition, offset in meta.offsets.items()}
-    return fields
-
-
-def meta_from_dict(fields: Mapping[str, Any]) -> CheckpointMeta:
-    """The checkpoint metadata that `meta_to_dict` made these fields of."""
-    with _damage_if_malformed("checkpoint metadata"):
-        known = dict(fields)
-        known["task"] = TaskId(known["task"])
-        known["channel_state"] = {
-            ChannelId(name): (after, through)
-            for name, (after, through) in known["channel_state"].items()
-        }
-        known["offsets"] = {int(partition): n for partition, n in known["offsets"].items()}
-        return CheckpointMeta(**known)
-
-
-def encode_meta(meta: CheckpointMeta) -> bytes:
-    """The binary form of checkpoint metadata."""
-    return json.dumps(meta_to_dict(meta), separators=(",", ":")).encode()
-
-
-def decode_meta(data: bytes) -> CheckpointMeta:
-    """The checkpoint metadata behind a binary form."""
-    with _damage_if_malformed("checkpoint metadata"):
-        return meta_from_dict(json.loads(data))
 
 
 # Snapshots.

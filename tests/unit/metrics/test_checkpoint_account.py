@@ -4,7 +4,6 @@ from snapline.core.effects import Commit, Order, Rollback, Scope
 from snapline.core.events import (
     AbortRound,
     JobStarted,
-    Pause,
     SnapshotStored,
     TasksLost,
     TriggerRound,
@@ -13,6 +12,7 @@ from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.ids import TaskId
 from snapline.journal.entry import COORDINATOR, Built, Handled
 from snapline.metrics.checkpoints import CheckpointAccount
+from snapline.protocols.synchronous import StopWorld
 
 A, B = TaskId("a/0"), TaskId("b/0")
 MS = 1000
@@ -86,7 +86,7 @@ def test_a_round_takes_from_its_order_until_the_last_task_has_stored():
     boss.handled(100, JobStarted(1), Order((A,), TriggerRound(7)))
     boss.stored(130, A, 7)
     boss.stored(170, B, 7, Commit(line(a=7, b=7)))
-    boss.handled(200, JobStarted(1), Order((A, B), Pause(8)))
+    boss.handled(200, JobStarted(1), Order((A, B), StopWorld(8)))
     boss.stored(210, A, 8)
     boss.stored(215, B, 8, Commit(line(a=8, b=8)))
     assert boss.account.round_us == [70 * MS, 15 * MS]

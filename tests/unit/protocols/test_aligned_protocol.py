@@ -18,7 +18,6 @@ from snapline.core.events import (
     AbortRound,
     LocalCheckpoint,
     NextRound,
-    Pause,
     Quiet,
     RoundDeadline,
     SnapshotUnreadable,
@@ -29,6 +28,7 @@ from snapline.core.policy import Guarantee
 from snapline.errors import ProtocolViolation
 from snapline.ids import first_checkpoint
 from snapline.protocols.aligned import ALIGNED
+from snapline.protocols.synchronous import StopWorld
 
 # The task side.
 
@@ -122,7 +122,7 @@ def test_rounds_of_an_epoch_begin_at_its_first_number():
     assert task.marker("A", first)[1] == Snapshot(first)
 
 
-@pytest.mark.parametrize("command", [TriggerRound(1), Pause(1)])
+@pytest.mark.parametrize("command", [TriggerRound(1), StopWorld(1)])
 def test_a_task_with_inputs_takes_no_such_order(command):
     with pytest.raises(ProtocolViolation):
         TaskScene(ALIGNED, "A").command(command)

@@ -14,19 +14,10 @@ from snapline.core.effects import (
     SetTimer,
     Snapshot,
 )
-from snapline.core.events import (
-    AbortRound,
-    Capture,
-    NextRound,
-    Pause,
-    Paused,
-    Proceed,
-    RoundDeadline,
-    TriggerRound,
-)
+from snapline.core.events import AbortRound, NextRound, Paused, RoundDeadline, TriggerRound
 from snapline.core.policy import Guarantee
 from snapline.errors import ProtocolViolation
-from snapline.protocols.synchronous import SYNCHRONOUS
+from snapline.protocols.synchronous import SYNCHRONOUS, CaptureWorld, Proceed, StopWorld
 
 NEXT = SetTimer(NextRound(), 1_000)
 ALL = ("a", "b", "t")
@@ -39,55 +30,55 @@ def paused(job, task, sent=None, received=None):
 def test_a_task_halts_captures_and_continues_as_ordered():
     """ABS section 2: stop, capture what is under way, go on when durable."""
     task = TaskScene(SYNCHRONOUS, "A B")
-    assert task.command(Pause(1)) == (Halt(),)
-    assert task.command(Capture(1, {A: 5, B: 0})) == (
+    assert task.command(StopWorld(1)) == (Halt(),)
+    assert task.command(CaptureWorld(1, {A: 5, B: 0})) == (
         Snapshot(1, open=True),
         Record(A, 5),
         Record(B, 0),
         Seal(1),
     )
     assert task.command(Proceed(1)) == (Continue(),)
-    assert task.command(Pause(2)) == (Halt(),)
+    assert task.command(StopWorld(2)) == (Halt(),)
 
 
 def test_an_abort_forgets_the_snapshot_and_goes_on():
     task = TaskScene(SYNCHRONOUS, "A")
-    task.command(Pause(1))
+    task.command(StopWorld(1))
     assert task.command(AbortRound(1)) == (Abandon(1), Continue())
-    assert task.command(Pause(2)) == (Halt(),)
+    assert task.command(StopWorld(2)) == (Halt(),)
 
 
 def test_at_most_once_saves_no_channel():
     task = TaskScene(SYNCHRONOUS, "A", guarantee=Guarantee.AT_MOST_ONCE)
-    task.command(Pause(1))
-    assert task.command(Capture(1, {A: 5})) == (Snapshot(1),)
+    task.command(StopWorld(1))
+    assert task.command(CaptureWorld(1, {A: 5})) == (Snapshot(1),)
 
 
 @pytest.mark.parametrize(
-    "command", [Capture(1, {}), Proceed(1), AbortRound(1), TriggerRound(1)], ids=repr
+    "command", [CaptureWorld(1, {}), Proceed(1), AbortRound(1), TriggerRound(1)], ids=repr
 )
 def test_a_running_task_can_only_be_paused(command):
     with pytest.raises(ProtocolViolation):
         TaskScene(SYNCHRONOUS, "A").command(command)
 
 
-@pytest.mark.parametrize("command", [Pause(2), Capture(2, {}), Proceed(2)], ids=repr)
+@pytest.mark.parametrize("command", [StopWorld(2), CaptureWorld(2, {}), Proceed(2)], ids=repr)
 def test_a_halted_task_holds_one_round_only(command):
     task = TaskScene(SYNCHRONOUS, "A")
-    task.command(Pause(1))
+    task.command(StopWorld(1))
     with pytest.raises(ProtocolViolation):
         task.command(command)
 
 
 def test_the_world_stops_is_captured_and_goes_on_when_durable():
     job = CoordinatorScene(SYNCHRONOUS)
-    assert job.timer(NextRound()) == (Order(ALL, Pause(1)), SetTimer(RoundDeadline(1), 9_000))
+    assert job.timer(NextRound()) == (Order(ALL, StopWorld(1)), SetTimer(RoundDeadline(1), 9_000))
     assert paused(job, "a", {A: 5}) == ()
     assert paused(job, "t", {}, {A: 3}) == ()
     assert paused(job, "b") == (
-        Order(("a",), Capture(1, {})),
-        Order(("b",), Capture(1, {})),
-        Order(("t",), Capture(1, {A: 5, B: 0})),
+        Order(("a",), CaptureWorld(1, {})),
+        Order(("b",), CaptureWorld(1, {})),
+        Order(("t",), CaptureWorld(1, {A: 5, B: 0})),
     )
     assert job.stored("a", 1, sent={A: 5}) == ()
     assert job.stored("b", 1) == ()
@@ -161,4 +152,4 @@ def test_the_newest_report_of_a_task_counts_while_others_are_awaited():
     paused(job, "a", {A: 5})
     paused(job, "a", {A: 8})
     paused(job, "b")
-    assert paused(job, "t")[-1] == Order(("t",), Capture(1, {A: 8, B: 0}))
+    assert paused(job, "t")[-1] == Order(("t",), CaptureWorld(1, {A: 8, B: 0}))

@@ -12,11 +12,11 @@ from snapline.core.effects import (
     Snapshot,
     Unblock,
 )
-from snapline.core.events import AbortRound, AlignmentTimeout, LocalCheckpoint, TriggerRound
+from snapline.core.events import AbortRound, LocalCheckpoint, TriggerRound
 from snapline.core.messages import Marker
 from snapline.core.policy import Guarantee
 from snapline.errors import ProtocolViolation
-from snapline.protocols.unaligned import UNALIGNED
+from snapline.protocols.unaligned import UNALIGNED, AlignmentTimeout
 
 OVERTAKE = Forward(Marker(1, overtaking=True), overtake=True)
 

@@ -1,14 +1,12 @@
 """The binary forms give back what they were made of, and say so when they cannot."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from snapline.batch import Batch, Varlen, Words
-from snapline.core.messages import CheckpointMeta, Message, initial_meta
+from snapline.core.messages import CheckpointMeta, Message
 from snapline.errors import ObjectDamaged
 from snapline.ids import ChannelId, TaskId
 from snapline.storage import codec
@@ -57,23 +55,6 @@ def test_a_message_comes_back_as_it_was(seq, epoch, header, watermark, batch):
     assert codec.decode_message(data) == message
     assert codec.decode_message(memoryview(data)).batch.schema == batch.schema
     assert codec.peek_message(data) == (CHANNEL, seq, epoch)
-
-
-@pytest.mark.parametrize("meta", [META, initial_meta(TaskId("bids/0"))])
-def test_metadata_comes_back_as_it_was(meta):
-    assert codec.decode_meta(codec.encode_meta(meta)) == meta
-    assert codec.meta_from_dict(json.loads(json.dumps(codec.meta_to_dict(meta)))) == meta
-
-
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"task": 1', b"null", b"\xff"])
-def test_what_is_no_metadata_is_damage(data):
-    with pytest.raises(ObjectDamaged, match="checkpoint metadata"):
-        codec.decode_meta(data)
-
-
-def test_metadata_with_an_unknown_field_is_damage():
-    with pytest.raises(ObjectDamaged, match="surprise"):
-        codec.meta_from_dict(codec.meta_to_dict(META) | {"surprise": 1})
 
 
 @pytest.mark.parametrize("full", [True, False])

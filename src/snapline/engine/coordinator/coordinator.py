@@ -83,15 +83,14 @@ class Coordinator:
         """Begin the first epoch of this coordinator, from nothing or from the past."""
         line: Chains = dict.fromkeys(self.job.topology.tasks, ())
         first = 1
-        memo = None
+        memo = self.past.memo if self.past is not None else None
         metas: tuple[CheckpointMeta, ...] = ()
         if self.past is not None:
             self.decider.resume(self.past)
             line.update(self.past.chains)
             self.registry.restore(line)
             metas = tuple(chain[-1] for chain in line.values() if chain)
-            memo = self.past.memo
-            self.protocol.restore(memo, metas)
+            self.protocol.restore(self.past.memo, metas)
             first = (max(self.past.incarnations.values()) // _RESUME_STRIDE + 1) * _RESUME_STRIDE
         now_us = self.shell.now_us()
         self.shell.journal(Built(now_us, COORDINATOR, self.epoch, 0, self.seed, memo, 0, metas))
@@ -130,16 +129,16 @@ class Coordinator:
 
     def _tell(self, event: events.CoordinatorEvent) -> tuple[effects.CoordinatorEffect, ...]:
         answer = self.protocol.handle(event)
-        now_us = self.shell.now_us()
-        self.shell.journal(Handled(now_us, COORDINATOR, self.epoch, 0, event, answer))
+        self.shell.journal(Handled(self.shell.now_us(), COORDINATOR, self.epoch, 0, event, answer))
         return answer
 
     def perform(self, effect: effects.CoordinatorEffect) -> None:
         """Do what the protocol asks."""
         match effect:
             case effects.Order(targets, command):
-                if isinstance(command, events.AbortRound):
-                    self.registry.abort(command.checkpoint)
+                self.job.check_known(command)
+                if command.aborts is not None:
+                    self.registry.abort(command.aborts)
                 for slot, tasks in self.job.by_slot(targets).items():
                     self._send(slot, control.Instruct(self.epoch, tasks, command))
             case effects.Persist(memo):
@@ -152,6 +151,7 @@ class Coordinator:
                 else:
                     self.members.alone.update(line.checkpoints)
             case effects.SetTimer(timer, delay_ms):
+                self.job.check_known(timer)
                 generation = self.timers.set(timer)
                 self.shell.set_alarm(TimerAlarm(self.epoch, None, timer, generation), delay_ms)
             case effects.CancelTimer(timer):

@@ -21,11 +21,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from snapline.core.forms import Forms, Json
 from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
 from snapline.ids import Epoch, Incarnation, SlotId, TaskId
 from snapline.storage.api import Extent, Store
-from snapline.storage.codec import digest_of, meta_from_dict, meta_to_dict
+from snapline.storage.codec import digest_of
 
 WHOLE_EVERY = 64
 """After how many decisions one is written that has everything, not only what changed."""
@@ -38,6 +39,8 @@ _VERSION = 2
 
 Chain = tuple[CheckpointMeta, ...]
 """A checkpoint behind those of which it is a delta, oldest first. Empty: the initial state."""
+
+_CHAINS = Forms().of(Mapping[TaskId, Chain])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ def encode(decision: Decision) -> bytes:
         "epoch": decision.epoch,
         "incarnations": {str(s): i for s, i in decision.incarnations.items()},
         "whole": decision.whole,
-        "chains": {t: [meta_to_dict(m) for m in chain] for t, chain in decision.chains.items()},
+        "chains": _CHAINS.write(decision.chains),
         "memo": decision.memo.hex(),
         "manifests": [[m.number, _extents(m.extents)] for m in decision.manifests],
         "published": decision.published,
@@ -113,6 +116,14 @@ def _seal(said: bytes) -> bytes:
 
 
 _SEAL_BYTES = len(_seal(b""))
+
+
+def _read_chains(written: Json) -> Mapping[TaskId, Chain]:
+    try:
+        chains: Mapping[TaskId, Chain] = _CHAINS.read(written)
+    except ValueError as error:
+        raise ObjectDamaged(f"it names checkpoints that cannot be: {error}") from error
+    return chains
 
 
 def _extents(extents: Mapping[TaskId, Extent]) -> dict[str, list[Any]]:
@@ -138,7 +149,7 @@ def decode(data: bytes) -> Decision:
         fields["epoch"],
         {int(s): i for s, i in fields["incarnations"].items()},
         fields["whole"],
-        {TaskId(t): tuple(meta_from_dict(m) for m in c) for t, c in fields["chains"].items()},
+        _read_chains(fields["chains"]),
         bytes.fromhex(fields["memo"]),
         tuple(Manifest(number, _read_extents(e)) for number, e in fields["manifests"]),
         fields["published"],

@@ -128,6 +128,7 @@ class Slot:
 
     def set_timer(self, life: Life, timer: Timer, delay_ms: Millis) -> None:
         """Set a timer of a task's protocol."""
+        self.job.check_known(timer)
         generation = self.timers.set((life.task, timer))
         self.shell.set_alarm(TimerAlarm(self.epoch, life.task, timer, generation), delay_ms)
 

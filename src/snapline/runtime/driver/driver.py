@@ -78,7 +78,7 @@ class Driver:
         self.on_begin: Callable[[float], None] = lambda origin_s: None  #: all slots run
         self.watch: Callable[[Entry], None] = lambda entry: None  #: sees all that is written down
         self.loop = EventLoop()
-        self.wire = Wire([channel.id for channel in job.topology.channels])
+        self.wire = Wire.of(job)
         self.secret = new_secret()
         self.listener = Listener(self.loop, self.secret, self, host=listen)
         self.files = directory.store

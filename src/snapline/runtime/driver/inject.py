@@ -42,7 +42,7 @@ from snapline.chaos.faults import (
     peers,
     start_ms,
 )
-from snapline.core import effects, events
+from snapline.core import effects
 from snapline.engine.slot.checkpoints import key_of
 from snapline.errors import UsageError
 from snapline.ids import Millis, SlotId
@@ -273,7 +273,7 @@ class RunInjector:
         elif isinstance(entry, Handled) and self.lines:
             for effect in entry.effects:
                 match effect:
-                    case effects.Order(_, events.TriggerRound() | events.Pause()):
+                    case effects.Order(_, command) if command.begins is not None:
                         self._trigger("round")
                     case _:
                         pass

@@ -71,7 +71,7 @@ class SlotProcess:
         self.directory.check_usable()
         self.tag = tag  #: of the Spark job, so that the driver can cancel it
         self.loop = EventLoop()
-        self.wire = Wire([channel.id for channel in spec.job.topology.channels])
+        self.wire = Wire.of(spec.job)
         self.background = Background(self.directory.store, self.loop.post)
         self.listener: Listener | None = None  #: once the driver is reached
         self.visitors = _Peer(self)  #: the slots that have connected to this one

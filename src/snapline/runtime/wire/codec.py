@@ -2,17 +2,19 @@
 
 Data between slots is packed into structs and raw columns: on the way out a packet refers to the columns
 of the batch itself, on the way in the batch is a view of the bytes that were received. A channel is a
-small number, its place in the topology, which is the same in every process. All else is a *word*: JSON
-with a declared form (words.py). Both directions are here, side by side. What cannot be read raises
-WireError and nothing else.
+small number, its place in the topology, which is the same in every process. All else is a *word*, a
+control message as JSON (`control_messages`). Both directions are here, side by side. What cannot be read
+raises WireError and nothing else.
 """
 
 import struct
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Self
 
+from snapline.core.events import SHARED_COMMANDS, Command
 from snapline.core.messages import Marker, Message
 from snapline.engine.control import Credit, Frame
+from snapline.engine.job import Job
 from snapline.ids import ChannelId
 from snapline.net.framing import (
     BODY_BYTES_MAX,
@@ -31,7 +33,7 @@ from snapline.net.framing import (
     padding,
 )
 from snapline.runtime.wire import columns as raw_columns
-from snapline.runtime.wire.control_messages import Word, read_word, write_word
+from snapline.runtime.wire.control_messages import ControlText, Word
 
 # The head of the frame; channel and life; seq, watermark, epoch, rows, sizes of schema and header.
 _MESSAGE: Final = struct.Struct("<HBBIIIIIQqIIII")
@@ -45,16 +47,26 @@ _JOIN_BELOW: Final = 4096
 
 
 class Wire:
-    """Packs and unpacks for one topology. Words need no channels."""
+    """Packs and unpacks for one topology and one protocol. Words need no channels."""
 
-    def __init__(self, channels: Sequence[ChannelId] = ()) -> None:
+    def __init__(
+        self,
+        channels: Sequence[ChannelId] = (),
+        commands: Iterable[type[Command]] = SHARED_COMMANDS,
+    ) -> None:
+        self._text = ControlText(commands)
         self._channels = tuple(channels)
         self._numbers = {channel: number for number, channel in enumerate(self._channels)}
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """What the processes of a job speak: all of them know its channels and its protocol."""
+        return cls([channel.id for channel in job.topology.channels], job.protocol.all_commands)
 
     def pack(self, item: Frame | Word) -> Packet:
         """What to send for a frame or a word."""
         if not isinstance(item, Frame):
-            return packet(WORD, write_word(item))
+            return packet(WORD, self._text.write(item))
         payload = item.payload
         if isinstance(payload, Message):
             return self._pack_message(item, payload)
@@ -65,7 +77,7 @@ class Wire:
     def unpack(self, kind: int, body: Body) -> Frame | Word:
         """The frame or the word that was packed into a body of this kind."""
         if kind == WORD:
-            return read_word(body)
+            return self._text.read(body)
         try:
             if kind == MESSAGE:
                 return self._unpack_message(body)

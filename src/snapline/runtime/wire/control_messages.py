@@ -1,36 +1,21 @@
-"""Everything that is said on a connection but data: the connection's own words, orders and reports.
+"""Everything that is said on a connection but data: greetings of processes, orders and reports.
 
-Words are rare, so they are JSON, each with a declared form. A new kind of order needs one line here, and
-a new field of an old one too: a form that does not name every field of its class does not start.
+These messages are rare, so they are JSON. Their forms are derived from the declared types of their fields
+(`core.forms`); the commands among them are those of the job's protocol, and no others are understood.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
-from snapline.core.events import AbortRound, Capture, Pause, Paused, Proceed, TriggerRound
-from snapline.core.messages import CheckpointMeta
+from snapline.core.events import SHARED_COMMANDS, Command
+from snapline.core.forms import Forms
 from snapline.engine import control
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.metrics.histogram import Pairs
 from snapline.metrics.second import Volume
 from snapline.net.framing import Body, WireError
-from snapline.recovery.replay import Origin, ReplayPart
-from snapline.runtime.wire.forms import (
-    FLAG,
-    INT,
-    TEXT,
-    Form,
-    by_number,
-    by_text,
-    choice,
-    optional,
-    pair,
-    record,
-    sequence,
-    tagged,
-)
 
 # From a process that starts, and to it.
 
@@ -182,119 +167,24 @@ Greeting: TypeAlias = (
 Word: TypeAlias = Greeting | control.Order | control.Report
 
 
-# Their forms.
-
-_COUNTS: Final = by_text(INT)  # channel -> number
-
-_META: Final = record(
-    CheckpointMeta,
-    task=TEXT,
-    checkpoint=INT,
-    sent=_COUNTS,
-    received=_COUNTS,
-    epoch=INT,
-    incarnation=INT,
-    channel_state=by_text(pair(INT, INT)),
-    offsets=by_number(INT),
-    position=INT,
-    watermark=INT,
-    forced=FLAG,
-    parent=optional(INT),
-    bytes=INT,
-    digest=TEXT,
-)
-
-_VOLUME: Final = record(
-    Volume, messages=INT, headers=INT, wire=INT, log=INT, snapshots=INT, output=INT
-)
-
-_REPLAY: Final = record(ReplayPart, channel=TEXT, after=INT, through=INT, origin=choice(Origin))
-
-_COMMAND: Final = tagged(
-    record(TriggerRound, checkpoint=INT),
-    record(AbortRound, checkpoint=INT),
-    record(Pause, checkpoint=INT),
-    record(Capture, checkpoint=INT, through=_COUNTS),
-    record(Proceed, checkpoint=INT),
-)
-
-_WORD: Final[Form] = tagged(
-    record(Hello, role=TEXT, run=TEXT, pid=INT, host=TEXT, port=INT),
-    record(Assign, slot=INT, incarnation=INT),
-    record(BecomeSpare),
-    record(Leave, reason=TEXT),
-    record(Peers, lives=by_number(record(Peer, incarnation=INT, host=TEXT, port=INT))),
-    record(Begin, origin_ms=INT),
-    record(Heartbeat, seq=INT),
-    record(
-        Pulse,
-        epoch=INT,
-        running=FLAG,
-        read=INT,
-        written=INT,
-        backlog=INT,
-        volume=_VOLUME,
-        latency=sequence(pair(INT, INT)),
-        checkpoint_us=sequence(INT),
-    ),
-    record(Lease, seq=INT),
-    record(PeerHello, slot=INT, incarnation=INT),
-    record(LinkLost, slot=INT, incarnation=INT),
-    record(Failed, epoch=INT, kind=TEXT, text=TEXT, operator=TEXT, code=TEXT, where=TEXT),
-    record(Slow, delay_ms=INT, for_ms=INT),
-    record(CutLink, lives=by_number(INT), coordinator=FLAG, for_ms=INT, patience_ms=INT),
-    # Orders.
-    record(
-        control.Restore,
-        epoch=INT,
-        incarnations=by_number(INT),
-        chains=by_text(sequence(_META)),
-        received=_COUNTS,
-        replay=sequence(_REPLAY),
-        alone=FLAG,
-    ),
-    record(control.Go, epoch=INT),
-    record(control.Replaced, epoch=INT, slot=INT, incarnation=INT),
-    record(control.Instruct, epoch=INT, tasks=sequence(TEXT), command=_COMMAND),
-    record(control.Probe, epoch=INT, wave=INT),
-    record(control.HoldSources, epoch=INT, hold=FLAG),
-    record(control.Prune, epoch=INT, through=_COUNTS),
-    record(control.Stop),
-    # Reports.
-    record(control.Restored, epoch=INT),
-    record(control.Met, epoch=INT),
-    record(control.Unreadable, epoch=INT, task=TEXT, checkpoint=INT),
-    record(control.Stored, epoch=INT, meta=_META),
-    record(control.NotStored, epoch=INT, task=TEXT, checkpoint=INT),
-    record(
-        control.TaskPaused,
-        epoch=INT,
-        paused=record(Paused, task=TEXT, sent=_COUNTS, received=_COUNTS),
-    ),
-    record(control.InputRead, epoch=INT),
-    record(
-        control.Counters,
-        epoch=INT,
-        wave=INT,
-        sent=_COUNTS,
-        received=_COUNTS,
-        seqs=_COUNTS,
-        busy=FLAG,
-    ),
-    record(control.Pressure, epoch=INT, high=FLAG),
-)
+# Their text.
 
 
-def write_word(word: Word) -> bytes:
-    """The text of a word, filled up with blanks to a multiple of eight."""
-    text = json.dumps(_WORD.write(word), separators=(",", ":")).encode()
-    return text + b" " * (-len(text) % 8)
+class ControlText:
+    """Writes and reads the control messages of a job whose protocol has these commands."""
 
+    def __init__(self, commands: Iterable[type[Command]] = SHARED_COMMANDS) -> None:
+        self._form: Final = Forms(families={Command: commands}).tagged(get_args(Word))
 
-def read_word(text: Body) -> Word:
-    """The word behind a text."""
-    try:
-        word: Word = _WORD.read(json.loads(str(text, "utf-8")))
-    except (ValueError, RecursionError) as error:
-        raise WireError(f"this is no word of ours: {error}") from error
-    return word
+    def write(self, word: Word) -> bytes:
+        """The text of a control message, filled up with blanks to a multiple of eight."""
+        text = json.dumps(self._form.write(word), separators=(",", ":")).encode()
+        return text + b" " * (-len(text) % 8)
+
+    def read(self, text: Body) -> Word:
+        """The control message behind a text. Raises WireError."""
+        try:
+            word: Word = self._form.read(json.loads(str(text, "utf-8")))
+        except (ValueError, RecursionError) as error:
+            raise WireError(f"this is no word of ours: {error}") from error
+        return word

@@ -12,7 +12,7 @@ can. It lets a timer *fire* before its turn. It *crashes* a slot.
 
 from typing import NamedTuple
 
-from snapline.core.events import AlignmentTimeout, LocalCheckpoint, RoundDeadline
+from snapline.core.events import LocalCheckpoint, RoundDeadline
 from snapline.engine.shell import TimerAlarm
 from snapline.ids import TaskId, slot_of
 from snapline.journal.entry import COORDINATOR
@@ -62,7 +62,7 @@ def _timer_rank(world: SteppedWorld, lane: Lane) -> tuple[int, int]:
     if isinstance(alarm.timer, RoundDeadline):
         return _NEVER, 0
     fired = world.fired.get((lane.actor, lane.name, alarm.epoch), 0)
-    if fired >= FIRES_MAX or isinstance(alarm.timer, AlignmentTimeout):
+    if fired >= FIRES_MAX or alarm.timer.is_timeout:
         return _LATER, 1
     local = isinstance(alarm.timer, LocalCheckpoint) and alarm.task is not None
     if local and world.job.topology.inputs[TaskId(alarm.task or "")]:

@@ -20,8 +20,7 @@ from snapline.core.effects import (
     TaskEffect,
     Unblock,
 )
-from snapline.core.events import AbortRound, MessageArrived, SnapshotStored, TriggerRound
-from snapline.core.events import Pause as PauseCommand
+from snapline.core.events import MessageArrived, SnapshotStored
 from snapline.core.messages import CheckpointMeta, Message, RecoveryLine
 from snapline.core.policy import Guarantee
 from snapline.engine.coordinator.ledger import Decision
@@ -175,10 +174,10 @@ class Monitor:
             self.live.setdefault(meta.task, []).append(meta.checkpoint)
         for effect in entry.effects:
             match effect:
-                case Order(_, AbortRound()):
+                case Order(_, command) if command.aborts is not None:
                     self.stats["round aborted"] += 1
                     self.round_open = False
-                case Order(_, TriggerRound() | PauseCommand()):
+                case Order(_, command) if command.begins is not None:
                     self.round_open = True
                     if self.first_line_us is not None:  # before, there is nothing to lose
                         self.world.trigger("round")

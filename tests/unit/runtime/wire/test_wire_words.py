@@ -15,10 +15,11 @@ from snapline.engine import control
 from snapline.ids import ChannelId, TaskId
 from snapline.metrics.second import Volume
 from snapline.net.framing import HEAD, WORD, WireError
+from snapline.protocols.synchronous import SYNCHRONOUS, CaptureWorld, Proceed, StopWorld
+from snapline.protocols.unaligned import UNALIGNED
 from snapline.recovery.replay import Origin, ReplayPart
 from snapline.runtime.wire import control_messages as words
 from snapline.runtime.wire.codec import Wire
-from snapline.runtime.wire.forms import INT, record
 
 CHANNEL = ChannelId("bids/0>count/1#größe")
 TASK = TaskId("count/1")
@@ -42,9 +43,9 @@ PLAN = (ReplayPart(CHANNEL, 2, 5, Origin.RECEIVER), ReplayPart(CHANNEL, 5, 9, Or
 COMMANDS = [
     events.TriggerRound(7),
     events.AbortRound(8),
-    events.Pause(9),
-    events.Capture(10, {CHANNEL: 4}),
-    events.Proceed(11),
+    StopWorld(9),
+    CaptureWorld(10, {CHANNEL: 4}),
+    Proceed(11),
 ]
 RESTORE = control.Restore(
     4, {0: 1, 1: 3}, {TASK: (META, META), TaskId("sum/1"): ()}, {CHANNEL: 5}, PLAN, alone=True
@@ -86,66 +87,81 @@ WORDS = [
 ]
 
 
+WIRE = Wire((), SYNCHRONOUS.all_commands)
+
+
 def text_of(word: words.Word) -> bytes:
-    (data,) = Wire().pack(word).buffers
+    (data,) = WIRE.pack(word).buffers
     return data[HEAD.size :]
 
 
 @pytest.mark.parametrize("word", WORDS, ids=lambda word: type(word).__name__)
 def test_a_word_comes_back_as_it_was(word):
-    assert Wire().unpack(WORD, text_of(word)) == word
-    assert Wire().unpack(WORD, memoryview(text_of(word))) == word
+    assert WIRE.unpack(WORD, text_of(word)) == word
+    assert WIRE.unpack(WORD, memoryview(text_of(word))) == word
 
 
 def test_no_word_was_forgotten():
     said = {type(word) for word in WORDS}
     assert said == {*get_args(words.Greeting), *get_args(control.Order), *get_args(control.Report)}
-    assert {type(command) for command in COMMANDS} == set(get_args(events.Command))
+    assert {type(command) for command in COMMANDS} == set(SYNCHRONOUS.all_commands)
+
+
+def test_a_command_of_another_protocol_is_not_understood():
+    text = text_of(control.Instruct(4, (TASK,), StopWorld(9)))
+    with pytest.raises(WireError, match="called 'StopWorld'"):
+        Wire((), UNALIGNED.all_commands).unpack(WORD, text)
 
 
 def test_numpy_integers_become_ordinary_ones():
-    back = Wire().unpack(WORD, text_of(control.Prune(np.int64(4), {CHANNEL: np.int64(9)})))
+    back = WIRE.unpack(WORD, text_of(control.Prune(np.int64(4), {CHANNEL: np.int64(9)})))
     assert type(back.epoch) is int
     assert back == control.Prune(4, {CHANNEL: 9})
 
 
-def test_a_form_that_forgets_a_field_does_not_start():
-    with pytest.raises(TypeError, match="incarnation"):
-        record(words.Assign, slot=INT)
-
-
+PEERS = b'{"type": "Peers", "lives": {"0": {"incarnation": 1, "host": "", "port": 1}}}'
+INSTRUCT = (
+    b'{"type": "Instruct", "epoch": 1, "tasks": [], '
+    b'"command": {"type": "AbortRound", "checkpoint": 1}}'
+)
 WRONG = {
     "empty": b"",
     "not utf-8": b"\xff\xfe[]",
     "not json": b"[Go]",
-    "no list": b'{"Go": 1}',
-    "too short": b'["Go"]',
-    "unknown": b'["os.system", {"epoch": 1}]',
-    "name no string": b'[["Go"], {"epoch": 1}]',
-    "field missing": b'["Go", {}]',
-    "field unknown": b'["Go", {"epoch": 1, "x": 2}]',
-    "bool for int": b'["Go", {"epoch": true}]',
-    "float for int": b'["Go", {"epoch": 1.0}]',
-    "null for int": b'["Go", {"epoch": null}]',
-    "int for bool": b'["Pressure", {"epoch": 1, "high": 1}]',
-    "key no number": b'["Peers", {"lives": {"x": {"incarnation": 1, "host": "", "port": 1}}}]',
-    "key padded": b'["Peers", {"lives": {"01": {"incarnation": 1, "host": "", "port": 1}}}]',
-    "list for dict": b'["Prune", {"epoch": 1, "through": []}]',
-    "no such command": b'["Instruct", {"epoch": 1, "tasks": [], "command": ["Go", {"epoch": 1}]}]',
+    "no object": b'["Go", 1]',
+    "no name": b'{"epoch": 1}',
+    "unknown": b'{"type": "os.system", "epoch": 1}',
+    "name no string": b'{"type": ["Go"], "epoch": 1}',
+    "field missing": b'{"type": "Go"}',
+    "field unknown": b'{"type": "Go", "epoch": 1, "x": 2}',
+    "bool for int": b'{"type": "Go", "epoch": true}',
+    "float for int": b'{"type": "Go", "epoch": 1.0}',
+    "null for int": b'{"type": "Go", "epoch": null}',
+    "int for bool": b'{"type": "Pressure", "epoch": 1, "high": 1}',
+    "key no number": PEERS.replace(b"0", b"x"),
+    "key padded": PEERS.replace(b"0", b"01"),
+    "list for dict": b'{"type": "Prune", "epoch": 1, "through": []}',
+    "no such command": INSTRUCT.replace(b"AbortRound", b"Go"),
+    "command no object": INSTRUCT.replace(b'{"type": "AbortRound", "checkpoint": 1}', b"1"),
     "too deep": b"[" * 100_000,
-    "too many digits": b'["Go", {"epoch": ' + b"9" * 10_000 + b"}]",
+    "too many digits": b'{"type": "Go", "epoch": ' + b"9" * 10_000 + b"}",
 }
+
+
+@pytest.mark.parametrize("text", [PEERS, INSTRUCT])
+def test_the_texts_that_are_made_wrong_are_right_before(text):
+    assert WIRE.unpack(WORD, text)
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_no_word_of_ours_is_a_wire_error(name):
     with pytest.raises(WireError):
-        Wire().unpack(WORD, WRONG[name])
+        WIRE.unpack(WORD, WRONG[name])
 
 
 def test_an_unknown_origin_is_a_wire_error():
     with pytest.raises(WireError):
-        Wire().unpack(WORD, text_of(RESTORE).replace(b'"receiver"', b'"nowhere"'))
+        WIRE.unpack(WORD, text_of(RESTORE).replace(b'"receiver"', b'"nowhere"'))
 
 
 JSON = st.recursive(
@@ -155,10 +171,13 @@ JSON = st.recursive(
 )
 
 
-@given(name=st.sampled_from([type(word).__name__ for word in WORDS]), fields=JSON)
+@given(
+    name=st.sampled_from([type(word).__name__ for word in WORDS]),
+    fields=st.dictionaries(st.text(max_size=9), JSON),
+)
 def test_random_fields_are_a_wire_error_or_a_word(name, fields):
     with suppress(WireError):
-        Wire().unpack(WORD, json.dumps([name, fields]).encode())
+        WIRE.unpack(WORD, json.dumps({"type": name, **fields}).encode())
 
 
 @given(word=st.sampled_from(WORDS), data=st.data())
@@ -167,4 +186,4 @@ def test_a_damaged_text_is_a_wire_error_or_another_word(word, data):
     at = data.draw(st.integers(0, len(text) - 1))
     text[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
     with suppress(WireError):
-        Wire().unpack(WORD, bytes(text))
+        WIRE.unpack(WORD, bytes(text))
