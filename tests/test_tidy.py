@@ -23,11 +23,12 @@ LAYERS: dict[str, set[str]] = {
     "batch": {"ids", "errors"},
     "durations": {"ids", "errors"},
     "arguments": {"ids", "errors", "durations"},
+    "plugins": {"errors"},
     "core": NOUNS,
     "chaos": {"ids", "errors", "durations"},
     "net": NOUNS | {"chaos"},
     "recovery": NOUNS | {"core"},
-    "protocols": NOUNS | {"core", "recovery"},
+    "protocols": NOUNS | {"plugins", "core", "recovery"},
     "storage": NOUNS | {"core"},
     "dataflow": NOUNS | {"core", "storage"},
     "journal": NOUNS | {"core"},
@@ -35,7 +36,7 @@ LAYERS: dict[str, set[str]] = {
     "report": NOUNS | {"core", "journal"},
     "engine": NOUNS | {"core", "recovery", "dataflow", "storage", "journal"},
     "validate": NOUNS | {"core"},
-    "workload": NOUNS | {"core", "dataflow", "storage", "validate"},
+    "workload": NOUNS | {"plugins", "core", "dataflow", "storage", "validate"},
 }
 LAYERS["sim"] = {*LAYERS} - {"report", "net"}
 LAYERS["rundir"] = {*LAYERS} - {"report", "net", "sim", "metrics", "validate"}

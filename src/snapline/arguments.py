@@ -10,7 +10,7 @@ import difflib
 import inspect
 import operator
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -47,16 +47,18 @@ def span(least_ms: Millis, most_ms: Millis = LONGEST_MS) -> Rule:
     return lambda value, name: millis(value, name, least_ms=least_ms, most_ms=most_ms)
 
 
-def one_of(kind: str, known: Iterable[str]) -> Rule:
-    """One of some names; the nearest is suggested if it is none of them."""
-    names = tuple(known)
+def one_of(kind: str, known: Collection[str]) -> Rule:
+    """One of some names; the nearest is suggested if it is none of them.
+
+    Names are listed only for a message: a list may have things of others, which take time to be loaded.
+    """
 
     def rule(value: Any, name: str) -> str:
-        if value in names and isinstance(value, str):
+        if isinstance(value, str) and value in known:
             return value
         if not isinstance(value, str):
-            raise refused(name, f"the name of a {kind} ({', '.join(names)})", value)
-        raise UsageError(f"{name}: there is no {kind} {shown(value)}; {nearest(value, names)}")
+            raise refused(name, f"the name of a {kind} ({', '.join(known)})", value)
+        raise UsageError(f"{name}: there is no {kind} {shown(value)}; {nearest(value, known)}")
 
     return rule
 

@@ -106,7 +106,7 @@ def judge(params, output, state, level):
 
 @pytest.fixture(autouse=True)
 def workload(monkeypatch):
-    monkeypatch.setitem(WORKLOADS, NAME, Workload(NAME, "all kinds", False, build, judge))
+    monkeypatch.setitem(WORKLOADS.own, NAME, Workload(NAME, "all kinds", False, build, judge))
 
 
 @pytest.mark.parametrize("protocol", ["aligned", "unaligned", "uncoordinated", "hmnr"])

@@ -29,7 +29,7 @@ def outputs(monkeypatch):
             seen.append(output)
             return workload.judge(params, output, state, level)
 
-        monkeypatch.setitem(WORKLOADS, name, replace(workload, judge=judge))
+        monkeypatch.setitem(WORKLOADS.own, name, replace(workload, judge=judge))
     return seen
 
 

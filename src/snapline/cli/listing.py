@@ -10,8 +10,9 @@ from rich.table import Table
 
 from snapline.chaos.catalogue import GRAMMAR, where
 from snapline.chaos.faults import parse
-from snapline.cli.terminal.console import escape, print_json, results
+from snapline.cli.terminal.console import escape, messages, print_json, results
 from snapline.engine.options import OPTIONS, RunOption
+from snapline.plugins import Catalogue
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.spec import OWN
 from snapline.systems.registry import OWN_SUMMARY, SYSTEMS
@@ -99,9 +100,20 @@ LISTS: dict[Kind, Callable[[], list[Row]]] = {
 }
 
 
+_CATALOGUES: Mapping[Kind, Catalogue[Any]] = {
+    Kind.PROTOCOLS: PROTOCOLS,
+    Kind.WORKLOADS: WORKLOADS,
+    Kind.SYSTEMS: SYSTEMS,
+}
+
+
 def print_catalogue(kind: Kind | None, as_json: bool) -> None:
-    """Print one list, or all of them."""
-    rows = {str(each): LISTS[each]() for each in ([kind] if kind else LISTS)}
+    """Print one list, or all of them; and what others bring that cannot be used, as messages."""
+    kinds = [kind] if kind else list(LISTS)
+    rows = {str(each): LISTS[each]() for each in kinds}
+    for each in kinds:
+        for problem in _CATALOGUES[each].problems() if each in _CATALOGUES else ():
+            messages().print(escape(problem), soft_wrap=True)
     if as_json:
         print_json(rows)
         return

@@ -1,6 +1,6 @@
 """From options to runs: which protocols, workloads and seeds `snapline simulate` was asked for."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,11 +113,10 @@ def checked(request: Request, diagram: Path | None) -> Request:
     return request
 
 
-def one_of(kind: str, name: str, known: Iterable[str]) -> tuple[str, ...]:
+def one_of(kind: str, name: str, known: Collection[str]) -> tuple[str, ...]:
     """The known thing of this name as a tuple of one, or all of them for "all". Raises UsageError."""
-    names = tuple(known)
     if name == "all":
-        return names
-    if name in names:
+        return tuple(known)
+    if name in known:
         return (name,)
-    raise UsageError(f"--{kind}: there is no {kind} {name!r}; {nearest(name, (*names, 'all'))}")
+    raise UsageError(f"--{kind}: there is no {kind} {name!r}; {nearest(name, (*known, 'all'))}")

@@ -1,7 +1,12 @@
-"""The protocols, each in one file with both its sides. This dict is the only list of them."""
+"""The protocols, each in one file with both its sides. `PROTOCOLS` is the only list of them.
+
+It has those of others, too: an installed distribution brings one by an entry point in the group
+`snapline.protocols`.
+"""
 
 from snapline.core.protocol import CheckpointProtocol
 from snapline.core.topology import Topology
+from snapline.plugins import Catalogue
 from snapline.protocols.aligned import ALIGNED
 from snapline.protocols.aligned_cyclic import ALIGNED_CYCLIC
 from snapline.protocols.bcs import BCS
@@ -11,16 +16,10 @@ from snapline.protocols.synchronous import SYNCHRONOUS
 from snapline.protocols.unaligned import UNALIGNED
 from snapline.protocols.uncoordinated import UNCOORDINATED
 
-PROTOCOLS: dict[str, CheckpointProtocol] = {
-    "none": NONE,
-    "aligned": ALIGNED,
-    "aligned-cyclic": ALIGNED_CYCLIC,
-    "unaligned": UNALIGNED,
-    "synchronous": SYNCHRONOUS,
-    "uncoordinated": UNCOORDINATED,
-    "hmnr": HMNR,
-    "bcs": BCS,
-}
+_OWN = (NONE, ALIGNED, ALIGNED_CYCLIC, UNALIGNED, SYNCHRONOUS, UNCOORDINATED, HMNR, BCS)
+PROTOCOLS = Catalogue(
+    "protocol", CheckpointProtocol, {protocol.name: protocol for protocol in _OWN}, __name__
+)
 DEFAULT = ALIGNED.name
 
 

@@ -1,14 +1,15 @@
 """The systems that can be put to the test, by name, and how one is chosen on the command line.
 
 `structured-streaming`, or with options of its own: `structured-streaming sink=at-least-once`.
+A distribution of others brings one by an entry point in the group `snapline.systems` that names an `Entry`.
 """
 
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from snapline.errors import UsageError
+from snapline.plugins import Catalogue
 from snapline.rundir.spec import OWN
 from snapline.systems.harness.base import System
 
@@ -30,7 +31,9 @@ def _structured_streaming(**options: str) -> System:
     return StructuredStreaming(**options)
 
 
-SYSTEMS: Mapping[str, Entry] = MappingProxyType(
+SYSTEMS = Catalogue(
+    "system",
+    Entry,
     {
         "structured-streaming": Entry(
             "Spark Structured Streaming: micro-batches, its own checkpoint and file sink",
@@ -40,9 +43,10 @@ SYSTEMS: Mapping[str, Entry] = MappingProxyType(
                 "executors": "executors=N: so many processes of their own that can be killed",
             },
         )
-    }
+    },
+    __name__,
 )
-"""The systems under test."""
+"""The systems under test: Snapline's adapters, and those that installed distributions bring."""
 
 
 def system_of(text: str) -> System:

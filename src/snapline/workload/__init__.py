@@ -1,8 +1,13 @@
-"""The workloads, each with a generator, a dataflow and an oracle. `WORKLOADS` is the only list."""
+"""The workloads, each with a generator, a dataflow and an oracle. `WORKLOADS` is the only list.
+
+It has those of others, too: an installed distribution brings one by an entry point in the group
+`snapline.workloads`.
+"""
 
 from collections.abc import Mapping
 
 from snapline.errors import UsageError
+from snapline.plugins import Catalogue
 from snapline.workload.abs.query import ABS
 from snapline.workload.common.base import Workload
 from snapline.workload.common.settings import GivenSettings, read_settings
@@ -12,10 +17,10 @@ from snapline.workload.nexmark.queries import Q1, Q3, Q8, Q12
 from snapline.workload.nhop.query import NHOP
 from snapline.workload.reachability.query import REACHABILITY
 
-WORKLOADS: dict[str, Workload] = {
-    workload.name: workload
-    for workload in (COUNTING, Q1, Q3, Q8, Q12, ABS, SST, MST, REACHABILITY, NHOP)
-}
+_OWN = (COUNTING, Q1, Q3, Q8, Q12, ABS, SST, MST, REACHABILITY, NHOP)
+WORKLOADS = Catalogue(
+    "workload", Workload, {workload.name: workload for workload in _OWN}, __name__
+)
 
 
 def settings_of(flow: str, given: Mapping[str, str | int]) -> GivenSettings:
