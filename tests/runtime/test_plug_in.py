@@ -3,8 +3,11 @@
 It runs in the simulator, in processes and on Spark, and nothing else knows that it exists.
 """
 
+import re
 import subprocess
 import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from process_slots import committed, run_processes
@@ -52,6 +55,17 @@ def test_it_keeps_its_promise_in_processes_of_which_one_is_killed(monkeypatch, t
     directory = outcome.driver.directory
     (path,) = (directory.path / "journal").glob("driver-*.jsonl")
     assert {"TakeTurn", "NextTurn"} <= said(journal_entries(directory, path))
+
+
+def test_the_example_of_the_documentation_keeps_its_promise(monkeypatch):
+    text = (Path(__file__).parents[2] / "docs" / "protocols.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    example = ModuleType("example_of_a_protocol")
+    monkeypatch.setitem(sys.modules, example.__name__, example)
+    exec(code, vars(example))
+    for seed in range(1, 4):
+        case = Case(NAME, "q3", seed)
+        assert simulate(case, protocol=example.STAGGERED).violation is None
 
 
 @pytest.mark.spark

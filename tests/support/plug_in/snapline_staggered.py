@@ -91,6 +91,7 @@ STAGGERED = CheckpointProtocol(
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE),
     cycles=False,
     shows=("round aborted", "crash during a round"),
+    reads=("deadline_ms",),
     commands=(TakeTurn,),
     timers=(NextTurn,),
 )
