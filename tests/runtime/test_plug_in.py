@@ -6,6 +6,7 @@ It runs in the simulator, in processes and on Spark, and nothing else knows that
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -45,6 +46,15 @@ def test_it_keeps_its_promise_in_the_simulator(monkeypatch):
     journal = outcomes[0].journal
     assert {"TakeTurn", "NextTurn"} <= said(journal)
     assert list(lines(read(lines(journal), PROTOCOLS[NAME]))) == list(lines(journal))
+
+
+@pytest.mark.parametrize(("forgotten", "name"), [("commands", "TakeTurn"), ("timers", "NextTurn")])
+def test_what_it_uses_and_does_not_list_is_found_by_the_simulator(monkeypatch, forgotten, name):
+    install(monkeypatch)
+    careless = replace(PROTOCOLS[NAME], **{forgotten: ()})
+    violation = simulate(Case(NAME, "tallies", 1), protocol=careless).violation
+    assert violation is not None
+    assert f"does not list {name} among its {forgotten}=" in violation.story
 
 
 def test_it_keeps_its_promise_in_processes_of_which_one_is_killed(monkeypatch, tmp_path):

@@ -74,11 +74,13 @@ class Job:
 
         Without this, a run in the simulator would accept what no other process could read.
         """
-        known = (*self.protocol.all_commands, *self.protocol.all_timers)
+        protocol = self.protocol
+        brought = "timers" if isinstance(said, Timer) else "commands"
+        known = protocol.all_timers if isinstance(said, Timer) else protocol.all_commands
         if type(said) not in known:
             raise ProtocolViolation(
-                f"the protocol {self.protocol.name} uses {said} and does not list "
-                f"{type(said).__name__} among its commands= or timers="
+                f"the protocol {protocol.name} uses {said} and does not list {type(said).__name__} "
+                f"among its {brought}="
             )
 
     @cached_property
