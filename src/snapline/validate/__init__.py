@@ -1,1 +1,1 @@
-"""The judge: whether outputs with lineage are what the inputs should have given, and if not, why."""
+"""The judge of outputs that name the inputs behind them: what is wrong with them, and why."""

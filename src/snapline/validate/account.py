@@ -1,4 +1,4 @@
-"""A judgement that is made in steps: numbers are added up, and of each cause the lowest witness stays.
+"""A judgement that is made in steps: counts are added up, and of each cause the lowest witness is kept.
 
 Whether a window that never came out is *missing* or the output is *truncated* there depends on what comes
 after it, so such windows are kept apart, one entry each, until an output of a later window comes.
@@ -33,7 +33,7 @@ _NUMBERS: Final = (
 
 @dataclass(slots=True)
 class Account:
-    """What was found so far."""
+    """The sums and the witnesses of all that was judged so far."""
 
     inputs: int = 0
     outputs: int = 0
@@ -45,13 +45,13 @@ class Account:
     late_events: int = 0
     causes: Counter[Cause] = field(default_factory=Counter)
     witnesses: dict[Cause, Witness] = field(default_factory=dict)
-    #: windows without output after the last one: how many resources, and the lowest witness
+    #: windows without output that lie after the last output: how many resources, and the lowest witness
     silent: dict[Millis, tuple[int, Witness]] = field(default_factory=dict)
     unsure_outputs: int = 0
     unsure_late: int = 0
 
     def enter(self, found: Findings, tables: LineageColumns, last_output: Millis) -> None:
-        """Take in findings. No output has a later window than `last_output` so far."""
+        """Add findings. `last_output` is the latest window of any output so far."""
         missing, truncated = NUMBER[Cause.MISSING], NUMBER[Cause.TRUNCATED]
         silent = (found.cause == missing) | (found.cause == truncated)
         ended = np.where(found.window > last_output, truncated, missing)
@@ -73,13 +73,13 @@ class Account:
             self.witnesses[witness.cause] = min(lowest, witness, key=_rank)
 
     def settle(self, last_output: Millis) -> None:
-        """Windows before the last output are missing: the output went on."""
+        """Call the windows before the last output missing: the output has gone on without them."""
         for window in [window for window in self.silent if window <= last_output]:
             count, witness = self.silent.pop(window)
             self._add(replace(witness, cause=Cause.MISSING), count)
 
     def merge(self, step: "Account") -> None:
-        """Take in another account."""
+        """Add another account."""
         for name in _NUMBERS:
             setattr(self, name, getattr(self, name) + getattr(step, name))
         for cause, witness in step.witnesses.items():
@@ -88,7 +88,7 @@ class Account:
             self._add(witness, count)
 
     def judged(self) -> Judged:
-        """What there is to say."""
+        """The judgement so far."""
         causes, witnesses = dict(self.causes), dict(self.witnesses)
         if self.silent:
             causes[Cause.TRUNCATED] = sum(count for count, _ in self.silent.values())
@@ -118,6 +118,6 @@ class Account:
 
 
 def _rank(witness: Witness) -> tuple[Any, ...]:
-    """The order of witnesses; what is None comes last."""
+    """A key by which witnesses are ordered; None comes last."""
     values = (witness.window, witness.resource, witness.position, witness.id)
     return tuple((value is None, value) for value in values)

@@ -1,4 +1,4 @@
-"""What can be wrong with outputs that name the inputs behind them: every cause has one name and one rule.
+"""What can be wrong with outputs that name the inputs behind them: each *cause* has one name and one rule.
 
 Words. An *event* is an input with an id. Its *window* begins at `time - time % size` (the rest is never
 negative), its *side* is GET or POST, its *place* is (resource, window, side). An output claims ids; each
@@ -11,9 +11,9 @@ at most one of `OF_A_LATE_EVENT`: the first. Lost events give the causes of `OF_
 (resource, window) concerned; an event that occurs anywhere is not lost, however wrong the place, so that
 one fault does not look like two. A row of the late output that names no event is `INVENTED`, each for
 itself. A (resource, window) whose events lie in several outputs, none of which has them all, is `SPLIT`,
-whatever else is wrong with those outputs: each row has to be right by itself, and the sum of two wrong
-counts is not a count that anybody has put out. What is late is not missed in an output. The *leading* cause
-of a judgement is the first in the order of `Cause` that was found.
+whatever else is wrong with those outputs: each row has to be right by itself, and two wrong counts do not
+become right because their sum is. An output need not contain events that are late. The *leading* cause of
+a judgement is the first in the order of `Cause` that was found.
 """
 
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ _EXCESS: Final = frozenset({Guarantee.AT_MOST_ONCE, Guarantee.EXACTLY_ONCE})
 _LACK: Final = frozenset({Guarantee.AT_LEAST_ONCE, Guarantee.EXACTLY_ONCE})
 _BOTH: Final = _EXCESS | _LACK
 
-#: what each cause breaks: there is too much, too little, or something wrong in the place of right
+#: the guarantees that each cause breaks: something is there twice, is lost, or is wrong
 BREAKS: Final[Mapping[Cause, frozenset[Guarantee]]] = {
     Cause.INVENTED: _EXCESS,
     Cause.WRONG_WINDOW: _BOTH,
@@ -93,4 +93,4 @@ BREAKS: Final[Mapping[Cause, frozenset[Guarantee]]] = {
 }
 
 MAY_HEAL: Final = frozenset({Cause.SPLIT, Cause.NOT_LATE})
-"""What breaks at least once only if nothing more comes: a whole output may follow."""
+"""Causes that break at least once only if the output is over: a later output may still be whole."""

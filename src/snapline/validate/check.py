@@ -1,4 +1,4 @@
-"""The judge in process: Algorithms 1 to 3 of PGVal over whole columns, and what they miss.
+"""The judge in process: Algorithms 1 to 3 of PGVal over whole columns, and the faults that those miss.
 
 PGVal walks over the outputs and asks of each id whether it is expected (1), walks over the late events (2),
 and counts what was never met (3). Here all claims are held against the events at once. `causes` has the
@@ -28,7 +28,7 @@ def judge(
     until_ms: Millis | None = None,
     undecided: str | None = None,
 ) -> Judged:
-    """Judge an output. `undecided` says why it is incomplete, if it is. Raises UsageError."""
+    """Judge an output. `undecided` says why the output may be incomplete. Raises UsageError."""
     tables = lineage(inputs, outputs, late, size_ms, lateness_ms=lateness_ms)
     known = facts(tables)
     return judgements(tables, known, size_ms, until_ms=until_ms, undecided=undecided)[0]

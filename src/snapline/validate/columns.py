@@ -1,4 +1,4 @@
-"""The columns of the three tables: which there must be, of which kind, and what stands for those left out.
+"""The columns of the three tables: which are needed, of which type, and the defaults of optional ones.
 
 - input: `id`, `time` (event time, ms), `resource` (whole numbers or strings); optional `post` (else a GET)
   and `watermark` (ms): the highest that there can have been when the event came.
@@ -6,8 +6,8 @@
   `posts`, `post_ids` of two; optional `position` (else the number of the row).
 - late: `id`; optional `position`.
 
-All have a `case` if many judgements are made at once. What is read here has all columns: an output of one
-stream is one of two without POSTs. Raises UsageError for what cannot be read.
+All have a `case` if many judgements are made at once. The functions here return tables with all columns: an
+output of one stream becomes one of two streams without POSTs. They raise UsageError for a wrong column.
 """
 
 from typing import Final, TypeAlias

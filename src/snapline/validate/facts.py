@@ -1,4 +1,4 @@
-"""What can be said of every claim, output and event: the rules of `causes`, over whole columns.
+"""The rules of `causes` over whole columns: what is true of every claim, every output and every event.
 
 Every rule of an output is a pair: which claims show it, and which outputs meet it. The first that is met is
 the cause of the output.
@@ -18,18 +18,18 @@ from snapline.validate.lineage import NOBODY, LineageColumns
 CAUSES: Final = tuple(Cause)
 NUMBER: Final[Mapping[Cause, int]] = {cause: number for number, cause in enumerate(CAUSES)}
 FINE: Final = len(CAUSES)
-"""In the place of the number of a cause: nothing is wrong."""
+"""Stands in the place of the number of a cause for an output with which nothing is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What can be said of every claim, output and event."""
+    """What is true of every claim, output and event, each a column with a row for each of them."""
 
-    right: Bools  # of a claim
+    right: Bools  # of a claim: whether it is right, as `causes` defines it
     shows: Bools  # of a claim: it shows the cause of its output
     #: of a claim: the row of the first output of the (resource, window) that claims the id, or NOBODY
     first: Ints
-    cause: Ints  # of an output
+    cause: Ints  # of an output: the number of its cause, or FINE
     occurs: Ints  # of an event: how often in outputs
     rightly: Ints  # of an event: how often rightly
     #: of an event: how often rightly in an output whose counts are the numbers of its ids
@@ -40,13 +40,13 @@ class Facts:
 
     @property
     def reliable(self) -> Bools:
-        """Of every event whether it occurs once: in an output that is right, or rightly as late."""
+        """Of every event whether it occurs once: in a right output, or rightly in the late output."""
         once: Bools = (self.occurs + self.late == 1) & (self.soundly + self.late == 1)
         return once & ~self.split & ~(self.timely & (self.late > 0))
 
 
 def facts(tables: LineageColumns) -> Facts:
-    """Hold every claim against the events."""
+    """Compare every claim with the events."""
     events, outputs, claims = tables.events, tables.outputs, tables.claims
     known, everyone = claims.event != NOBODY, np.ones(len(claims.id), np.bool_)
     sided = known & (of_event(events.post, claims.event) == claims.post)
@@ -93,12 +93,12 @@ def of_event(values: Array, event: Ints) -> Array:
 
 
 def any_claim(tables: LineageColumns, hit: Bools) -> Bools:
-    """Whether an output has a claim that is hit."""
+    """Of every output whether one of its claims is `hit`."""
     return np.bincount(tables.claims.output[hit], minlength=len(tables.outputs.group)) > 0
 
 
 def _one(tables: LineageColumns, among: Bools, value: Ints) -> tuple[Bools, Ints]:
-    """Whether these claims of an output all have one value, and which; never for one without claims."""
+    """Of every output whether its claims `among` all have one value, and which; False if it has none."""
     rows, values = tables.claims.output[among], value[among]
     chosen = np.zeros(len(tables.outputs.group), np.int64)
     chosen[rows] = values
@@ -129,7 +129,7 @@ def _wrong_pair(tables: LineageColumns, sided: Bools, right: Bools) -> Bools:
 
 
 def _repeats(tables: LineageColumns) -> tuple[Bools, Bools, Ints]:
-    """Of every claim: twice in its output; in an earlier one of the (resource, window); in which first."""
+    """Of every claim: is the id twice in its output, in an earlier one of its place, and in which first?"""
     outputs, claims = tables.outputs, tables.claims
     twice, again = (np.zeros(len(claims.id), np.bool_) for _ in range(2))
     first = claims.output.copy()
@@ -143,7 +143,7 @@ def _repeats(tables: LineageColumns) -> tuple[Bools, Bools, Ints]:
     row = claims.output[some]
     some = some[np.lexsort((rank[row], outputs.group[row], claims.event[some]))]
     row, event = claims.output[some], claims.event[some]
-    fresh = np.ones(len(some), np.bool_)  # a new (event, group)
+    fresh = np.ones(len(some), np.bool_)  # True: the first row of an (event, group)
     fresh[1:] = (event[1:] != event[:-1]) | (outputs.group[row[1:]] != outputs.group[row[:-1]])
     starts = np.flatnonzero(fresh)
     head = np.repeat(row[starts], np.diff(starts, append=len(some)))

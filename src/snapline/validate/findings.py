@@ -19,24 +19,24 @@ _MISPLACED: Final = (Cause.WRONG_WINDOW, Cause.WRONG_PAIR, Cause.MISPLACED)
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is wrong, each a row; `witness` reads one."""
+    """All that is wrong, a row for each finding; `witness` reads one of them."""
 
     case: Ints
     cause: Ints
-    placed: Bools  # resource and window are known
+    placed: Bools  # whether resource and window are known
     window: Ints
     resource: Ints
     position: Ints
-    named: Bools  # an id is known
+    named: Bools  # whether an id is known
     id: Ints
-    told: Bools  # there is an `other`
+    told: Bools  # whether `other` has a meaning
     other: Ints
 
     def __len__(self) -> int:
         return len(self.case)
 
     def witness(self, row: int, tables: LineageColumns) -> Witness:
-        """A finding in the words of a judgement."""
+        """One finding as a witness."""
         cause = CAUSES[self.cause[row]]
         placed = bool(self.placed[row])
         return Witness(
@@ -49,7 +49,7 @@ class Findings:
         )
 
     def order(self) -> Ints:
-        """The rows by case, by cause, and the lowest of each first."""
+        """The rows ordered by case, then by cause, then the lowest first."""
         keys = (self.id, ~self.named, self.position, self.resource, self.window, ~self.placed)
         return np.lexsort((*keys, self.cause, self.case))
 
@@ -129,7 +129,7 @@ def of_split(tables: LineageColumns, known: Facts) -> Findings:
 
 
 def of_late(tables: LineageColumns, known: Facts) -> Findings:
-    """One finding for each late event that is also elsewhere, twice, or in time; and for each invented."""
+    """One finding for each late event that is counted too, late twice, not late, or no event at all."""
     events, late = tables.events, tables.late
     order = np.lexsort((late.position, late.event))
     row = late.event[order]

@@ -1,4 +1,4 @@
-"""The judge while the system runs: what is behind the watermark is judged once, and forgotten.
+"""The judge of a system that still runs: a window behind the watermark is judged once, then forgotten.
 
 Inputs, outputs, late events and watermarks may be given in any interleaving. A window is *closed* once the
 watermark is `lateness + grace` beyond its end. Then its events and its outputs are judged, by the rules of
@@ -48,10 +48,10 @@ from snapline.validate.scope import JudgedRows, take, within
 
 BYTES_PER_EVENT: Final = (
     5 * 8 + 2 + 8
-)  # id, time, resource, watermark, due; post, done; its id in an output
+)  # its columns id, time, resource, watermark, due; post, done; and its id in an output
 BYTES_PER_OUTPUT: Final = (
     6 * 8 + 2 + 4 * 8
-)  # six numbers; done, after; where its two lists begin and end
+)  # its six numbers; done, after; and where its two lists begin and end
 
 _EVER: Final = -(1 << 62)
 _NEVER: Final = 1 << 62
@@ -65,7 +65,7 @@ class Incremental:
         self._size_ms: Final = size_ms
         self._lateness_ms: Final = lateness_ms
         self._hold_ms: Final = size_ms + lateness_ms + grace_ms
-        self._closed = _EVER  # windows that begin here or before are closed
+        self._closed = _EVER  # windows that begin at this time or before are closed
         self._newest = _EVER  # the latest window that an event or an output has
         self._last_output = _EVER  # the latest window that an output has
         self._events: Final = _Held(as_inputs(Batch.of(id=[], time=[], resource=[])))
@@ -77,45 +77,45 @@ class Incremental:
         )  # closed windows of which events were lost, the first ones
 
     def add_inputs(self, table: Batch) -> None:
-        """Take in events, no later than outputs that claim them are judged."""
+        """Add events. They must come before the outputs that claim them are judged."""
         table = as_inputs(table)
         self._hold(self._events, table, table["time"] - table["time"] % self._size_ms)
 
     def add_outputs(self, table: Batch | None) -> None:
-        """Take in outputs. Without positions they are numbered as they come."""
+        """Add outputs. Without positions they are numbered in the order in which they come."""
         table = as_outputs(table, self._outputs.given)
         self._last_output = int(table["window"].max(initial=self._last_output))
         after = table["window"] <= self._closed
         self._hold(self._outputs, table.with_columns(after=after), table["window"])
 
     def add_late(self, table: Batch | None) -> None:
-        """Take in rows of the late output. Without positions they are numbered as they come."""
+        """Add rows of the late output. Without positions they are numbered in the order they come."""
         table = as_late(table, self._late.given)
         due = _NEVER if self._newest == _EVER else max(self._closed, self._newest) + self._hold_ms
         self._late.add(table, due)
 
     def _hold(self, held: "_Held", table: Batch, window: Ints) -> None:
-        """Keep rows until their window is closed; if it is, for as long as a window is kept open."""
+        """Keep rows until their window is closed; if it is closed already, as long as windows stay open."""
         self._newest = int(window.max(initial=self._newest))
         due = np.where(window > self._closed, window, self._closed + self._hold_ms)
         held.add(table, due)
 
     def advance(self, watermark_ms: Millis) -> Judged | None:
-        """Judge what the watermark closes: what was found there, or None if it closes nothing."""
+        """Judge the windows that this watermark closes. Returns None if it closes none."""
         self._closed = max(self._closed, watermark_ms - self._hold_ms)
         if all(h.next_due > self._closed for h in (self._events, self._outputs, self._late)):
             return None
         return self._judge()
 
     def finish(self) -> Judged:
-        """Judge all that is left, and say everything."""
+        """Judge all that is left, and return the judgement on everything."""
         self._closed = _NEVER
         self._judge()
         return self.so_far
 
     @property
     def so_far(self) -> Judged:
-        """What was found in all windows that are closed."""
+        """The judgement on all windows that are closed so far."""
         self._account.settle(self._last_output)
         return self._account.judged()
 
@@ -131,7 +131,7 @@ class Incremental:
 
     @property
     def bound_bytes(self) -> int:
-        """The most that so many events and outputs take, if resources are numbers."""
+        """The most bytes that the held events and outputs can take, if resources are numbers."""
         events = self._events.rows + self._late.rows
         return events * BYTES_PER_EVENT + self._outputs.rows * BYTES_PER_OUTPUT
 
@@ -142,7 +142,7 @@ class Incremental:
         open_event = events["due"] > closed
         waits = any_claim(tables, of_event(open_event, claims.event))
         open_output = (outputs["due"] > closed) | waits
-        # A row of an event that was judged before has come too late: as if nobody knew its event.
+        # A late row whose event was judged before is treated as if the event were unknown.
         judged_before = of_event(events["done"], tables.late.event)
         of_row = np.where(judged_before, NOBODY, tables.late.event)
         open_late = np.where(of_row == NOBODY, late["due"] > closed, of_event(open_event, of_row))
@@ -152,9 +152,9 @@ class Incremental:
             JudgedRows(~open_event & ~events["done"], ~open_output & ~outputs["done"], ~open_late),
             outputs["after"],
         )
-        wanted = np.zeros(len(events), np.bool_)  # by an output that is still open
+        wanted = np.zeros(len(events), np.bool_)  # events that an open output claims
         wanted[claims.event[open_output[claims.output] & (claims.event != NOBODY)]] = True
-        beside = any_claim(tables, of_event(wanted, claims.event))  # it has an id of an open output
+        beside = any_claim(tables, of_event(wanted, claims.event))  # outputs that claim such events
         self._events.keep(open_event | wanted, ~open_event, closed)
         self._outputs.keep(open_output | beside, ~open_output, closed)
         self._late.keep(open_late, ~open_late, closed)
@@ -163,7 +163,7 @@ class Incremental:
     def _enter(
         self, tables: LineageColumns, known: Facts, scope: JudgedRows, after: Bools
     ) -> Judged:
-        """Account for the rows in scope; `after`: outputs that came when their window was closed."""
+        """Add the rows in scope to the account; `after` are outputs that came after their window closed."""
         occurs, events = known.occurs + known.late, scope.events
         lost = events & (occurs == 0)
         self._note_lost(np.unique(tables.events.window[lost]))
@@ -194,7 +194,7 @@ class Incremental:
     def _without_memory(
         self, tables: LineageColumns, known: Facts, after: Bools
     ) -> tuple[Facts, int]:
-        """What to say of outputs that came after their windows were closed; and of how many, nothing."""
+        """Judge outputs that came after their windows were closed; also returns how many are undecided."""
         claims = tables.claims
         unknown = any_claim(tables, claims.event == NOBODY)
         odd = after & unknown & (known.cause == NUMBER[Cause.INVENTED])
@@ -217,7 +217,7 @@ class _Held:
         self.next_due = _NEVER
 
     def add(self, table: Batch, due: Ints | int) -> None:
-        """Keep these rows, too."""
+        """Add rows."""
         if len(table):
             self._parts.append(_fresh(table, due))
             self.given += len(table)
@@ -231,7 +231,7 @@ class _Held:
         return self._parts[0]
 
     def keep(self, rows: Bools, done: Bools, closed: Millis) -> None:
-        """Keep only these rows, of which some are done."""
+        """Keep only these rows, and mark some of them as done."""
         table = self.table.with_columns(done=done).take(rows)
         self._parts = [table]
         self.next_due = int(table["due"].min(initial=_NEVER, where=table["due"] > closed))

@@ -1,4 +1,4 @@
-"""What a judgement says, whoever made it: in process, on Spark, or while the system runs.
+"""A judgement, whichever judge made it: in process, on Spark, or while the system runs.
 
 The same inputs and outputs give the same `Judged` in every form; a test holds them equal.
 """
@@ -54,7 +54,7 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """All that is to be said about inputs and outputs."""
+    """The judgement on inputs and outputs: counts, causes and witnesses."""
 
     inputs: int
     outputs: int
@@ -75,11 +75,11 @@ class Judged:
 
     @property
     def leading(self) -> Cause | None:
-        """The cause to look at first."""
+        """The first cause that was found, in the order of `Cause`."""
         return next((cause for cause in Cause if cause in self.causes), None)
 
     def kept(self, guarantee: Guarantee) -> Answer:
-        """Whether a guarantee was kept. Of an incomplete output nobody can say that something is lost."""
+        """Whether a guarantee was kept. In an incomplete output nothing counts as lost: it may come yet."""
         certain = {*self.causes}
         if self.undecided is not None:
             certain -= {*OF_A_WINDOW}
@@ -91,7 +91,7 @@ class Judged:
 
     @property
     def doubt(self) -> str | None:
-        """Why nobody can say yes, even if nothing wrong was found."""
+        """Why the answer cannot be yes although nothing wrong was found; None if it can."""
         if self.undecided is not None:
             return self.undecided
         if not self.inputs:

@@ -1,4 +1,4 @@
-"""From findings to judgements: of each case the numbers, the causes, and the lowest example of each."""
+"""Makes a judgement of the findings of each case: counts, causes, and the lowest example of each cause."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def judgements(
     until_ms: Millis | None = None,
     undecided: str | None = None,
 ) -> list[Judged]:
-    """What is to be said of each case: of all windows, or of those that end at `until_ms` or before."""
+    """The judgement on each case: on all windows, or on those that end at `until_ms` or before."""
     scope = everything(tables) if until_ms is None else until(tables, size_ms, until_ms)
     judged_tables, judged_facts = within(tables, known, scope)
     found = findings(judged_tables, judged_facts)

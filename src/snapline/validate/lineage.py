@@ -1,8 +1,8 @@
 """Inputs, outputs and late events as columns of numbers that can be sorted, found and compared at once.
 
 Every claim of an output becomes a row of its own, with the row of the event that it names. A string
-resource becomes its rank among all of them, so that numbers are equal, and ordered, as the strings are.
-Tables of many cases (a column `case`) stay together: the case is part of every key, so none sees another.
+resource becomes its rank among all of them, so that numbers compare as the strings do. Tables of many cases
+(a column `case`) are judged together: the case is part of every key, so that they do not mix.
 """
 
 from collections.abc import Sequence
@@ -33,25 +33,25 @@ class EventColumns:
     window: Ints
     post: Bools
     group: Ints  # a number for (case, resource, window)
-    watermark: Ints  # the highest that there can have been when it came; without meaning if unknown
-    timely: Bools  # its window cannot have been closed when it came
+    watermark: Ints  # the highest possible one when the event came; without meaning if unknown
+    timely: Bools  # whether its window cannot have been closed when it came
 
 
 @dataclass(frozen=True, slots=True)
 class OutputColumns:
-    """What came out, without its lists."""
+    """The outputs, without their lists of ids."""
 
     case: Ints
     resource: Ints
     window: Ints
     position: Ints
-    honest: Bools  # the counts are the numbers of the ids
+    honest: Bools  # whether the counts are the numbers of the ids
     group: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Every id that an output claims, as often as it does; the lists of GETs, then those of POSTs."""
+    """Every id that an output claims, as often as it claims it: first all GETs, then all POSTs."""
 
     output: Ints  # the row of the output
     id: Ints
@@ -61,7 +61,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class LateColumns:
-    """What is in the late output."""
+    """The rows of the late output."""
 
     case: Ints
     id: Ints
@@ -71,7 +71,7 @@ class LateColumns:
 
 @dataclass(frozen=True, slots=True)
 class LineageColumns:
-    """All that is to be judged."""
+    """The three tables as columns of numbers."""
 
     events: EventColumns
     outputs: OutputColumns
@@ -143,7 +143,7 @@ def numbered(*columns: Ints) -> Ints:
     for column in columns if len(columns[0]) else ():
         low = int(column.min())
         span = int(column.max()) - low + 1
-        if span > _NUMBERS_MAX // size:  # ranks are smaller than distances
+        if span > _NUMBERS_MAX // size:  # too large for a number: use ranks instead of distances
             values, ranks = np.unique(column, return_inverse=True)
             column, low, span = ranks.astype(np.int64), 0, len(values)
         if span > _NUMBERS_MAX // size:

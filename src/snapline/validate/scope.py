@@ -1,8 +1,8 @@
-"""What is judged and what is only looked at: windows up to some time, or those that are closed.
+"""Which rows are judged, if not all are: those of windows up to some time, or of closed windows.
 
-Everything is held against everything, so that an event that stands in an output behind the time is not
-lost, and an output that claims an event behind it is not invented. Only then is left out what is not to be
-judged.
+First everything is compared with everything, so that an event that stands in an output after that time is
+not lost, and an output that claims a later event is not invented. Only then the rows are left out that are
+not to be judged.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ def everything(tables: LineageColumns) -> JudgedRows:
 
 
 def until(tables: LineageColumns, size_ms: Millis, until_ms: Millis) -> JudgedRows:
-    """Windows that end then or before; of the late output all rows but those of other windows' events."""
+    """The rows of windows that end then or before; late rows are left out if their event is later."""
     events = tables.events.window <= until_ms - size_ms
     of_row = tables.late.event
     late = (of_row == NOBODY) | of_event(events, of_row)
@@ -40,7 +40,7 @@ def until(tables: LineageColumns, size_ms: Millis, until_ms: Millis) -> JudgedRo
 
 
 def within(tables: LineageColumns, known: Facts, scope: JudgedRows) -> tuple[LineageColumns, Facts]:
-    """Tables and facts in which nothing is wrong with what is not judged."""
+    """Tables and facts changed so that nothing is wrong with rows that are not judged."""
     known = replace(
         known,
         shows=known.shows & scope.outputs[tables.claims.output],
@@ -57,7 +57,7 @@ def take(late: LateColumns, event: Ints, rows: Bools) -> LateColumns:
 
 
 def unjudged(tables: LineageColumns, scope: JudgedRows) -> list[Unjudged]:
-    """What is left out of each case."""
+    """How many events and windows of each case are not judged."""
     rest = ~scope.events
     case, window = tables.events.case[rest], tables.events.window[rest]
     events = np.bincount(case, minlength=len(tables.cases))

@@ -1,9 +1,9 @@
-"""A witness in one sentence that a person understands, with the fault that was active.
+"""Makes one sentence of a witness, for people, with the fault that was active.
 
 The sentence names the input (id, partition and offset where they are known), the resource, the window as a
-span of time, the output by its position, and what would be right. The fault is that of the witness's
-*life*: from the arrival of its event until its window is over and waits no more, or until the output was
-written, if that is later. Times of a run count from its origin; event times that are dates are so shown.
+span of time, the output by its position, and what would be right. The fault is one that was active between
+the arrival of the event and the closing of its window, or the writing of the output if that is later. Times
+of a run count from its origin; event times that are dates are shown as dates.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ class WitnessEvent:
 
 
 class TimedFault(NamedTuple):
-    """A fault as it happened. Without an end it was a moment, such as a kill."""
+    """A fault with the times of its begin and end. Without an end it was a moment, such as a kill."""
 
     text: str
     start_ms: Millis
@@ -69,8 +69,9 @@ def sentence(
     position: Callable[[int], str] = str,
     fault: str | None = None,
 ) -> str:
-    """What a witness shows. `label` names an id, `position` a position of output in the words of whoever
-    numbered it; `fault` is what `active_fault` says.
+    """The sentence of a witness. `label` turns an id into text, `position` a position of the output.
+
+    `fault` is what `active_fault` returns.
     """
     told = _told(witness, _Words(witness, size_ms, event, label, position), size_ms)
     return f"{told}; {fault}." if fault else f"{told}."
@@ -226,7 +227,7 @@ def life_of(
     event: WitnessEvent | None = None,
     written_ms: Millis | None = None,
 ) -> tuple[Millis, Millis]:
-    """From when to when a fault may have had to do with this, in the time of the run.
+    """The time, since the origin of the run, in which a fault may have caused what a witness shows.
 
     `written_ms` is when the output, or the row of the late output, was written.
     """
@@ -238,7 +239,7 @@ def life_of(
 
 
 def active_fault(faults: Sequence[TimedFault], from_ms: Millis, to_ms: Millis) -> str:
-    """The fault that was active in this time, as the end of a sentence; else the last one before."""
+    """The fault that was active in this time, or else the last one before, as the end of a sentence."""
     struck = sorted(faults, key=lambda fault: (fault.start_ms, fault.over_ms))
     active = [fault for fault in struck if fault.start_ms <= to_ms and fault.over_ms >= from_ms]
     if active:

@@ -1,4 +1,4 @@
-"""The second pass on Spark: why the suspects are what they are, by the rules of `causes`.
+"""The second pass on Spark: finds the causes of the suspects, by the rules of `validate.causes`.
 
 Everything that is known about an id is brought together, a row for each: where it is claimed, that it is
 late, where it is expected, and where it is an event of the input at all. These rows are shuffled and sorted
@@ -22,18 +22,18 @@ SUMS: Final = (
     *("lost", "repeated", "reliable", "counted"),
     *("late_rows", "late_events", "expected", "met"),
 )
-"""The numbers that are added up over the windows that are judged. `reliable` and `counted` are those of the
-events that suspect outputs claim, or that are late; `met`: of those that suspects claim, the ones whose own
-place is not suspect."""
+"""The counts that are added up over the windows that are judged. `reliable` and `counted` concern the
+events that suspect outputs claim, or that are late; `met` are those that suspects claim and whose own place
+is not suspect."""
 
 _TRUE: Final = ("true_resource", "true_window", "true_watermark")
 
 Rule: TypeAlias = tuple[Cause, Column, Column, Column]
-"""A cause, when it is met, the id that shows it, and the other number of its witness."""
+"""A rule: its cause, the condition under which it holds, the id that shows it, the witness's `other`."""
 
 
 def causes_of(tables: LineageFrames, suspects: Suspects, late_rows: int) -> DataFrame:
-    """One row for each cause (null: what is fine), with how often, the witness, and the sums."""
+    """One row for each cause (null stands for no cause) with its count, its witness, and the sums."""
     told = _told(tables, _about_ids(tables, suspects, late_rows))
     judged = _with_causes(tables, with_split(tables, _added_up(tables, told)))
     return (
@@ -48,7 +48,7 @@ def causes_of(tables: LineageFrames, suspects: Suspects, late_rows: int) -> Data
 
 
 def _without_ids(tables: LineageFrames, suspects: Suspects) -> DataFrame:
-    """The outputs that claim nothing: there is no id under which they could be found."""
+    """The findings for outputs that claim no ids; the rows about ids cannot show these."""
     silent = (F.size("get_ids") + F.size("post_ids") == 0) & tables.judged(F.col("window"))
     nobody = F.lit(None).cast(tables.id_type)
     return suspects.frame.where(F.col(ROW).isNotNull() & silent).select(
@@ -63,7 +63,7 @@ def _none() -> Column:
     return F.lit(None).cast("bigint")
 
 
-# What is said of ids, each a row.
+# Rows about ids.
 
 
 def _about_ids(tables: LineageFrames, suspects: Suspects, late_rows: int) -> DataFrame:
@@ -77,14 +77,14 @@ def _about_ids(tables: LineageFrames, suspects: Suspects, late_rows: int) -> Dat
     if tables.late is not None and late_rows:
         parts.append(_row(tables, tables.late, LATE))
     events = _row(tables, tables.inputs, THERE)
-    if suspects.claims + late_rows <= BROADCAST_ROWS_MAX:  # else all events may be asked for
+    if suspects.claims + late_rows <= BROADCAST_ROWS_MAX:  # otherwise take the rows of all events
         ids = _union([part.select(*tables.by, "id") for part in parts])
         events = events.join(F.broadcast(ids), [*tables.by, "id"], "left_semi")
     return _union([*parts, _row(tables, _sided(wants), EXPECTED), events])
 
 
 def _ids(gets: str, posts: str) -> tuple[Column, Column]:
-    """The ids of both sides, each a row, the GETs first; nothing of a list that is null."""
+    """One row for each id of both sides, the GETs first; a list that is null gives no rows."""
     return F.size(gets).alias("gets"), F.posexplode(F.concat(gets, posts)).alias("place", "id")
 
 
@@ -93,7 +93,7 @@ def _sided(exploded: DataFrame) -> DataFrame:
 
 
 def _row(tables: LineageFrames, frame: DataFrame, kind: int) -> DataFrame:
-    """The columns that all rows about ids have; null where they mean nothing."""
+    """The columns that all rows about ids share; null where a column has no meaning."""
     resource = tables.inputs.schema["resource"].dataType.simpleString()
     types = {"resource": resource, "window": "bigint", "position": "bigint", ROW: "bigint"}
     types |= {"watermark": "bigint", "post": "boolean", "honest": "boolean"}
@@ -108,11 +108,11 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.union, frames)
 
 
-# What follows from them.
+# Conclusions from all rows about an id.
 
 
 def _told(tables: LineageFrames, rows: DataFrame) -> DataFrame:
-    """Of every row what all rows about its id tell together.
+    """Add to every row what all rows about its id say together.
 
     All windows go along one order, so that Spark sorts once.
     """
@@ -156,7 +156,7 @@ def _closing(tables: LineageFrames) -> Column:
 
 
 def _in_order(tables: LineageFrames, rows: DataFrame) -> DataFrame:
-    """What follows from the order of the rows about an id; of one output what is right comes first."""
+    """Add what follows from the order of the rows about an id; in one output, right claims come first."""
     names, order = [*tables.by, "id"], [F.col("position"), F.col(ROW), F.col("right").desc()]
     alike = Window.partitionBy(*names, "kind", "resource", "window").orderBy(*order)
     in_order = Window.partitionBy(*names).orderBy("kind", "resource", "window", *order)
@@ -218,7 +218,7 @@ def _sums() -> list[Column]:
     heads = F.col("leads") & known & (kind <= LATE)  # one row for each event that occurs
     elsewhere = ~F.col("suspect") & (
         F.col("lates") == 0
-    )  # it occurs in an output without a fault, too
+    )  # the event occurs in an output that is not suspect as well
     total = F.col("claims") + F.col("lates") + elsewhere.cast("int")
     once = (total == 1) & (F.col("sound") + F.col("lates") == 1)
     counted = {
@@ -248,7 +248,7 @@ def _with_causes(tables: LineageFrames, added_up: DataFrame) -> DataFrame:
     own = F.when(placed, F.col("position"))
     rules = [*_rules_of_outputs(), *_rules_of_late(), *_rules_of_places()]
     first = F.coalesce(*(F.when(met, _found(cause, own, *rest)) for cause, met, *rest in rules))
-    # Whether a place is split has nothing to do with what is lost there: a second finding.
+    # A place may be split and have lost events as well, so a split is a finding of its own.
     found = F.when(F.col("is_split"), F.array(first, split_of(_found))).otherwise(F.array(first))
     found = F.transform(found, lambda each: F.when(tables.judged(window), each))
     witness = _witness(
@@ -270,7 +270,7 @@ def _found(cause: Cause, position: Column, id: Column, other: Column) -> Column:
 def _witness(
     window: Column, resource: Column, position: Column, id: Column, other: Column
 ) -> Column:
-    """What is compared to find the lowest example; what is null comes last."""
+    """The value by which the lowest example is found; null comes last."""
     return F.struct(
         window.isNull().alias("no_window"),
         window.alias("window"),
@@ -320,7 +320,7 @@ def _wrong_window() -> Column:
 
 
 def _elsewhere(side: str, other: str) -> Column:
-    """One side is right in every id, the other has one place that is another one."""
+    """Whether all ids of one side are right, and those of the other all belong to one other place."""
     lows = [F.col(f"{other}_low_{what}") for what in ("resource", "window")]
     highs = [F.col(f"{other}_high_{what}") for what in ("resource", "window")]
     one_place = (lows[0] == highs[0]) & (lows[1] == highs[1]) & (F.col(f"{other}_unsided") == 0)

@@ -25,10 +25,10 @@ from snapline.validate.on_spark.suspects import expected_of, find_suspects
 from snapline.validate.on_spark.tables import CASE, LineageFrames, inputs_of, late_of, tables_of
 
 _ALL: Final = 0
-"""The case of tables that have none."""
+"""The number of the case in tables that have no column `case`."""
 
 _NAMES: Final = {"inputs": "input", "outputs": "output", "late": "late output"}
-_BITS: Final = 6  # of an id: so many ids share a number of 64 bits, one each
+_BITS: Final = 6  # the last bits of an id, which choose one bit of a 64-bit number
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ def _judged(count: _Counts, rows: Iterable[Row]) -> Judged:
             causes[cause] = row["count"]
             fields = (seen[name] for name in ("resource", "window", "id", "position", "other"))
             witnesses[cause] = Witness(cause, *fields)
-    # Events of places that are as they should be, and that nobody else claims.
+    # The events of places that are not suspect, and that no suspect output claims.
     untouched = count.inputs - sums["late_events"] - sums["expected"] - sums["met"]
     return Judged(
         count.inputs,
@@ -134,7 +134,7 @@ def _judged(count: _Counts, rows: Iterable[Row]) -> Judged:
     )
 
 
-# How much there is; and no id twice.
+# Counting rows, and refusing ids that occur twice.
 
 
 def _counted(tables: LineageFrames) -> dict[int, _Counts]:
@@ -195,7 +195,7 @@ def _distinct(tables: LineageFrames) -> tuple[Column, Column]:
     """By what events are grouped to count their ids, and how many ids there are in a group."""
     if tables.id_type == "string":
         return F.col("id").alias("group"), F.lit(1)
-    # Ids that differ in their last bits only share a row: dense ids are nearly nothing to shuffle.
+    # Ids that differ only in their last bits share a row, so dense ids need little shuffling.
     bit = F.expr("shiftleft(1L, cast(id & 63 as int))")
     return F.shiftright("id", _BITS).alias("group"), F.bit_count(F.bit_or(bit))
 

@@ -1,4 +1,4 @@
-"""Which places are split, on Spark: their events lie in several outputs, and no output has them all.
+"""Finds split places on Spark: their events lie in several outputs, and no output has them all.
 
 Of every output it is known how many events it counts rightly that are not late (`mine`), of every place
 how many such events there are (`shared`): it is split if no output has as many. The first output that
@@ -28,9 +28,9 @@ def parts() -> list[Column]:
 
 
 def with_split(tables: LineageFrames, added_up: DataFrame) -> DataFrame:
-    """With `is_split` at a place, `begins` and `lacks`; no event of it is reliable then."""
+    """Add `is_split`, `begins` and `lacks` to the rows; no event of a split place is reliable."""
     late, claimed = F.col("kind") == LATE, F.col("kind") == CLAIMED
-    # A late row has no place: its number keeps it apart from the others.
+    # A late row has no place, so its row number keeps it apart from the others.
     place = Window.partitionBy(*tables.place, F.when(late, F.col(ROW)))
     here = F.struct("position", ROW)
     rows = added_up.select(

@@ -1,4 +1,4 @@
-"""The first pass on Spark: the oracle, and which outputs are not exactly what it expects.
+"""The first pass on Spark: computes what is expected, and finds the outputs that differ from it.
 
 The oracle is the state `s` of PGVal's Algorithm 1: for every (resource, window) the events that should
 have been counted, without those that are late. Its ids are sorted, so an output is right if its sorted ids
@@ -20,12 +20,12 @@ from snapline.errors import UsageError
 from snapline.validate.on_spark.tables import ROW, LineageFrames
 
 BROADCAST_ROWS_MAX = 2_000_000
-"""Up to so many ids are sent to every executor; more of them are joined by sorting."""
+"""Up to this many ids are broadcast to every executor; more of them are joined by sorting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """What is not exactly as expected; kept by Spark until `release`."""
+    """The outputs and places that are not exactly as expected; Spark keeps them until `release`."""
 
     #: place, gets, posts, get_ids, post_ids, position, row (null where an output is missing); want_get_ids,
     #: want_post_ids (null where nothing is expected, or another row of the place has them); first: the
@@ -74,7 +74,7 @@ def find_suspects(tables: LineageFrames, late_rows: int) -> Suspects:
     )
     alone = F.col("before").isNull() & F.col("after").isNull()
     right = alone & honest() & _same("get_ids") & _same("post_ids")
-    leads = F.col("before").isNull()  # one row of a place holds what is expected there
+    leads = F.col("before").isNull()  # the first row of a place, which holds what is expected there
     joined = wanted.join(outputs, tables.place, "full_outer")
     frame = joined.where(~F.coalesce(right, F.lit(False))).select(
         *tables.place,
@@ -85,7 +85,7 @@ def find_suspects(tables: LineageFrames, late_rows: int) -> Suspects:
     try:
         return Suspects(frame, *_sizes(frame))
     except BaseException:
-        frame.unpersist()  # else the session would answer from it, although the files were mended
+        frame.unpersist()  # or the session would use it again, even if the files were mended
         raise
 
 

@@ -1,4 +1,4 @@
-"""Three DataFrames with lineage, brought into one form, and refused with a word where they have another.
+"""Brings three DataFrames with lineage into one form, or refuses them with a message about the column.
 
 The columns are those of `judged`'s tables: `input`, `output`, `late`. An output with `count` and `ids` is
 one whose POST side is empty. A `case` column, if there is one, stands in all three tables and separates
@@ -24,7 +24,7 @@ from snapline.ids import Millis
 CASE: Final = "case"
 ROW: Final = "row"
 
-#: what a row says of an id, in the order in which rows are sorted
+#: the kinds of rows about an id, in the order in which they are sorted
 CLAIMED, LATE, EXPECTED, THERE = range(4)
 
 _WHOLE: Final = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -51,7 +51,7 @@ class LineageFrames:
     until_ms: Millis | None = None  # only windows that end then or before are judged; None: all
 
     def judged(self, window: Column) -> Column:
-        """Whether a window is judged; what has none is."""
+        """Whether a window is judged; a null, which stands for no window, is."""
         if self.until_ms is None:
             return F.lit(True)
         return F.coalesce(window <= self.until_ms - self.size_ms, F.lit(True))
@@ -143,7 +143,7 @@ def late_of(late: DataFrame, by: tuple[str, ...]) -> DataFrame:
 
 
 def _column(frame: DataFrame, table: str, name: str, kind: str) -> Column:
-    """A column in its type, or a word about it."""
+    """A column, cast to its type. Raises UsageError if it is missing or of another kind."""
     if name not in frame.columns:
         there = ", ".join(frame.columns) or "nothing"
         raise UsageError(f"the {table} has no column '{name}' ({kind}): its columns are {there}")
@@ -164,7 +164,7 @@ def _column(frame: DataFrame, table: str, name: str, kind: str) -> Column:
 
 
 def _numbered(frame: DataFrame, table: str) -> DataFrame:
-    """With `row`, unique and in order, and with a `position`: the number of the row, if it has none."""
+    """Add `row`, unique and in order, and a `position` where there is none: the number of the row."""
     if ROW not in frame.columns:
         frame = frame.withColumn(ROW, F.monotonically_increasing_id())
     if "position" in frame.columns:
