@@ -1,6 +1,5 @@
-"""Systems under test: other streaming systems behind one small adapter, run, broken and judged.
+"""Systems under test: other streaming systems that are run, broken and judged behind one small adapter.
 
-`registry` has those that there are, by name. `snapline` itself is not among them: it runs through
-`runtime`, where protocols are chosen; what stands here is for systems that Snapline knows only from
-outside.
+`registry` lists them by name. `snapline` itself is not among them: it runs through `runtime`, where
+protocols are chosen; this package is for systems that Snapline knows only from outside.
 """

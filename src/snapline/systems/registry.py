@@ -18,7 +18,7 @@ OWN_SUMMARY = "Snapline's own engine, on Spark and in the simulator"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A system by name."""
+    """What is known of a system before it is made: a summary, how to make it, its options."""
 
     summary: str  # one line, for people
     make: Callable[..., System]
@@ -50,7 +50,7 @@ SYSTEMS = Catalogue(
 
 
 def system_of(text: str) -> System:
-    """The system that these words mean. Raises UsageError."""
+    """Make the system that a text such as `structured-streaming executors=2` names. Raises UsageError."""
     name, *words = text.split()
     if name not in SYSTEMS:
         near = difflib.get_close_matches(name, [OWN, *SYSTEMS], n=1)

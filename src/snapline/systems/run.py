@@ -39,7 +39,7 @@ class SystemRun:
     spec: Spec
     verdict: Verdict
     metrics: Mapping[str, Any]
-    rows: Mapping[str, int]  # of output, per sink
+    rows: Mapping[str, int]  # how many rows came out of each sink
     faults: tuple[Strike, ...] = ()  # every fault of the plan, and whether it struck
 
     @property
@@ -91,7 +91,7 @@ def run(
 
 
 def _described(spec: Spec, origin_s: float | None = None) -> dict[str, Any]:
-    """What `run.json` says: a system under test has no protocol of ours."""
+    """The spec as `run.json` has it, without a protocol: a system under test has none of ours."""
     return asdict(replace(spec, protocol="", origin_s=origin_s))
 
 

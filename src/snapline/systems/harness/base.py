@@ -1,4 +1,4 @@
-"""What it takes to put a streaming system to the test: one small interface for all of them.
+"""The interface that a streaming system needs to be put to the test, the same for all of them.
 
 Snapline makes the input, breaks the system and judges the output; a system only has to be started, given
 records, hurt, and read. `run` drives it from one loop and one thread:
@@ -26,15 +26,15 @@ from snapline.core.policy import Guarantee
 from snapline.workload.common.base import Params
 
 Target: TypeAlias = Literal["driver", "executor"]
-"""Which of a system's processes a fault is for: the one that decides, or one that works for it."""
+"""Which process of a system a fault strikes: its driver, or one of its executors."""
 
 
 Network: TypeAlias = Delay | Cut | Partition
-"""What a fault can do to connections between processes."""
+"""The faults that concern connections between processes."""
 
 
 class State(StrEnum):
-    """How a system stands."""
+    """The state of a system, as `look` reports it."""
 
     RUNNING = "running"
     DOWN = "down"  # killed or starting; it will be back by itself
@@ -49,7 +49,7 @@ class Work:
     workload: str
     params: Params
     streams: Mapping[str, Schema]  # the inputs by name; their columns, among them `id` and `time`
-    directory: Path  # for all that it writes; it is there and empty
+    directory: Path  # where it writes everything; it exists and is empty
     cores: int
 
 
@@ -66,17 +66,17 @@ class System(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called on the command line."""
+        """The name of the system on the command line."""
         ...
 
     @property
     def promise(self) -> Guarantee:
-        """What it claims to guarantee, set up as it is."""
+        """The highest guarantee that it claims, with the options that it was given."""
         ...
 
     @property
     def workloads(self) -> Collection[str]:
-        """What it can run."""
+        """The names of the workloads that it can run."""
         ...
 
     def refusal(self, fault: Fault) -> str | None:
@@ -92,7 +92,7 @@ class System(Protocol):
         ...
 
     def look(self) -> State:
-        """See how it stands, and restart what has died, as a supervisor of that system would."""
+        """Return its state, and restart what has died, as a supervisor of that system would."""
         ...
 
     @property
@@ -101,27 +101,27 @@ class System(Protocol):
         ...
 
     def input(self, stream: str, batch: Batch) -> None:
-        """Take records. They are whole, or not there, for whatever fails meanwhile."""
+        """Take records of a stream. Whatever fails meanwhile, the system sees all of them or none."""
         ...
 
     def end_input(self) -> None:
-        """There is no more input: what is open, such as a last window, is to come out."""
+        """Take note that there is no more input: open windows have to close and come out."""
         ...
 
     def kill(self, target: Target, number: int = 0) -> list[int]:
-        """SIGKILL to the driver, or to an executor by its number; returns whom it hit, if anybody."""
+        """Send SIGKILL to the driver, or to an executor by its number; return the processes it hit."""
         ...
 
     def pause(self) -> list[int]:
-        """SIGSTOP to the driver, likewise."""
+        """Send SIGSTOP to the driver; return the processes it hit."""
         ...
 
     def resume(self) -> None:
-        """SIGCONT to it."""
+        """Send SIGCONT to the driver."""
         ...
 
     def disturb(self, fault: Network) -> int:
-        """Make its network worse as a fault says, from now on; returns how many connections there are."""
+        """Make its network slow, or cut it, from now on; return how many connections are concerned."""
         ...
 
     def in_round(self) -> bool:
@@ -137,9 +137,9 @@ class System(Protocol):
         ...
 
     def figures(self) -> Mapping[str, Any]:
-        """What it says of itself: rounds, restarts, rows that it dropped."""
+        """Figures that it reports of itself: rounds, restarts, rows that it dropped."""
         ...
 
     def account(self) -> Sequence[str]:
-        """How it came to its output, in sentences for people: what it repeated, dropped or left out."""
+        """Sentences that explain its output: what it repeated, dropped or left out."""
         ...

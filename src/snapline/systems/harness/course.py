@@ -1,4 +1,4 @@
-"""The course of a run: input at its pace, faults at their time, until the system has finished or failed.
+"""Runs a system under test: input as it becomes due, faults at their time, until it has finished or failed.
 
 One loop does everything, so that nothing is hidden in threads: give the records that are due, strike,
 look how the system stands. The end of input is declared when all records are given and all faults with a
@@ -26,11 +26,11 @@ GRACE_S = 300.0
 """How long a system may take after the last record and the last fault before it is given up."""
 
 Tell: TypeAlias = Callable[[Happened], None]
-"""Is told what happens."""
+"""Called with everything that happens."""
 
 
 class Course:
-    """A run that goes on."""
+    """One run of a system, from its first input to its end."""
 
     def __init__(
         self,
@@ -49,16 +49,16 @@ class Course:
         self._state = State.RUNNING
         self._told = 0.0
         self.origin_s = 0.0  #: when input began to be due, since the epoch
-        self.events: list[Happened] = []  #: all that happened
+        self.events: list[Happened] = []  #: all that happened so far
 
     def begin(self) -> None:
-        """Input is due from now on: so are the faults."""
+        """Start the clock of the run: input and faults are due from now on."""
         self._began = time.monotonic()
         self.origin_s = time.time()
         self._note("running", {})
 
     def go(self) -> str | None:
-        """Go on until the system has finished; returns why it has not, if so."""
+        """Go on until the system has finished. Returns why it has not, or None."""
         ended_at: float | None = None
         while True:
             now_ms = self.now_ms()
@@ -80,7 +80,7 @@ class Course:
             time.sleep(WATCHFUL_POLL_S if self._injector.watchful else POLL_S)
 
     def _look(self) -> State:
-        """How the system stands; changes and, now and then, figures are told."""
+        """Return the state of the system, and report changes and, now and then, figures."""
         state = self._system.look()
         if state is not self._state and state in (State.RUNNING, State.DOWN):
             self._note(state.value, {})
@@ -92,7 +92,7 @@ class Course:
         return state
 
     def now_ms(self) -> Millis:
-        """The time of the run."""
+        """Milliseconds since input began to be due."""
         return int((time.monotonic() - self._began) * 1000)
 
     def _note(self, what: str, detail: Mapping[str, Any]) -> None:
@@ -101,7 +101,7 @@ class Course:
         self._tell(happened)
 
     def figures(self) -> dict[str, Any]:
-        """What happened, and how long the system was away each time."""
+        """The figures of the run: its duration, losses, and how long the system was away each time."""
         return {
             "records_read": self._feeder.records,
             "duration_s": round(self.now_ms() / 1000, 3),
@@ -111,7 +111,7 @@ class Course:
         }
 
     def told(self) -> list[dict[str, Any]]:
-        """What happened, as `result.json` has it."""
+        """All that happened, in the form of `result.json`."""
         return [{"at_ms": h.at_us // 1000, "what": h.what, **h.detail} for h in self.events]
 
     def _restarts_s(self) -> list[float]:

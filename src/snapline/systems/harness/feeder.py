@@ -1,4 +1,4 @@
-"""Input at the pace of the run, whatever the system does: an open loop.
+"""Gives a system its input as it becomes due, whether the system keeps up or not (an open loop).
 
 Records are given to the system when they are due, a piece of every stream each time. A system that is dead
 or slow gets them all the same and finds them when it is back, as it would in a log that others write to.
@@ -11,7 +11,7 @@ from snapline.ids import Millis
 from snapline.storage.api import Ingress
 
 PIECE_MS: Millis = 400
-"""How much input is given at once. What a run's last pieces hold may be less."""
+"""How much input is given at once; the last pieces of a run may be smaller."""
 
 
 class Feeder:
@@ -22,7 +22,7 @@ class Feeder:
         self._give = give
         self._given = {name: [0] * source.partitions for name, source in sources.items()}
         self._next_ms: Millis = PIECE_MS
-        self.records = 0  #: given so far
+        self.records = 0  #: how many were given so far
 
     @property
     def done(self) -> bool:
@@ -34,7 +34,7 @@ class Feeder:
         )
 
     def feed(self, now_ms: Millis) -> None:
-        """Give what has become due, if it is time for a piece."""
+        """Give the records that have become due, if enough time has passed for another piece."""
         if now_ms < self._next_ms or self.done:
             return
         self._next_ms = now_ms - now_ms % PIECE_MS + PIECE_MS

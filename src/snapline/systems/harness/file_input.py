@@ -1,4 +1,4 @@
-"""Input as directories of Parquet files, which appear by rename: whole or not at all.
+"""Writes input as directories of Parquet files, which appear by rename: whole or not at all.
 
 DIR/input/STREAM/000017.parquet    records, in the order in which they were given
 DIR/flush/STREAM/flush.parquet     one record that is no input, far in the future: it moves the watermark
@@ -34,20 +34,20 @@ class FileInput:
         return str(self._directory / "{input,flush}" / stream)
 
     def give(self, stream: str, batch: Batch) -> None:
-        """One more file."""
+        """Write a batch as one more file of a stream."""
         number = self._given[stream]
         self._given[stream] = number + 1
         _write(batch, self._directory / "input" / stream / f"{number:06}.parquet")
 
     def flush(self, stream: str, schema: Schema, at_ms: Millis) -> None:
-        """A record of this time that is no input."""
+        """Write a record with this event time that is no input, to move the watermark."""
         home = self._directory / "flush" / stream
         make_directory(home)
         _write(_nothing(schema, at_ms), home / "flush.parquet")
 
 
 def _write(batch: Batch, path: Path) -> None:
-    """A file that is there when it is complete; readers take no notice of names with a dot."""
+    """Write a file under a name with a dot, which readers ignore, and rename it when it is complete."""
     fd, draft = make_draft(path)
     with os.fdopen(fd, "wb") as file:
         parquet.write_table(pa.Table.from_batches([to_spark(batch)]), file)

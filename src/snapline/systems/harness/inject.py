@@ -1,8 +1,8 @@
-"""Faults, done to a system under test at their time, or while a round is under way.
+"""Does faults to a system under test, at their time or while a round is under way.
 
-The grammar is that of all runs. What a fault means to a system the system says itself, by what it
-refuses; here is only when it strikes. A driver is killed for good: that it comes back is the system's own
-affair.
+The grammar is that of all runs. Which faults make sense for a system is decided by the system, which
+refuses the others; this module only decides when they strike. It does not restart a killed driver: the
+system's supervisor does.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,13 +35,13 @@ def check(system: System, faults: Sequence[Fault]) -> None:
 
 
 class SystemInjector:
-    """Strikes when it is time."""
+    """Holds the faults of a run, and does each when it is due."""
 
     def __init__(self, system: System, faults: Sequence[Fault], note: Note) -> None:
         self._system = system
         self._note = note
-        self._timed: list[tuple[Millis, Fault]] = []  #: what is still to come, in order of time
-        self._waiting: list[KillDriver] = []  #: for a round
+        self._timed: list[tuple[Millis, Fault]] = []  #: still to come, in order of time
+        self._waiting: list[KillDriver] = []  #: the faults that wait for a round
         self._resume_ms: Millis | None = None
         for fault in faults:
             match fault:
@@ -57,16 +57,16 @@ class SystemInjector:
 
     @property
     def planned(self) -> bool:
-        """Whether something will still happen, sooner or later."""
+        """Whether a fault with a time is still to come."""
         return bool(self._timed) or self._resume_ms is not None
 
     @property
     def watchful(self) -> bool:
-        """Whether it waits for a moment that is short: look often."""
+        """Whether a fault waits for a round, which is short, so that `strike` must be called often."""
         return bool(self._waiting)
 
     def strike(self, now_ms: Millis) -> None:
-        """Do what is due."""
+        """Do the faults that are due."""
         if self._resume_ms is not None and now_ms >= self._resume_ms:
             self._resume_ms = None
             self._system.resume()

@@ -1,14 +1,14 @@
-"""A system's processes: started as a group of their own, killed and paused as a group, never left behind.
+"""The processes of a system: a group that is started, killed and paused as one, and never left behind.
 
 Everything that a program starts belongs to its process group unless it leaves it, so a signal to the
-group reaches the program and its Java at one blow, and nothing else. Signals are sent by the group's
-number, which is the program's process id, and only while that process is ours and not yet waited for: no
-number is used again.
+group reaches the program and its Java at once, and nothing else. Signals are sent to the group's number,
+which is the program's process id, and only while that process was not waited for: until then the kernel
+gives its number to nobody else.
 
 A group does not outlive whoever started it. Its standard input is a pipe that this process holds open;
-when that breaks, the program kills its own group (`die_with_parent`). A group that stands still just then
-cannot notice: but it is of this process's session, and the kernel wakes and hangs up stopped groups that
-become orphans.
+when that breaks, the program kills its own group (`die_with_parent`). A group that is stopped just then
+cannot notice; but it belongs to this process's session, and the kernel wakes and hangs up stopped groups
+that become orphans.
 """
 
 import os
@@ -34,7 +34,7 @@ class Group:
     def __init__(
         self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Start it. What it says goes into the log; what it writes is as private as that."""
+        """Start a program. Its output goes into the log, and its files are as private as the log is."""
         with os.fdopen(make_file(log, os.O_APPEND), "ab") as file:
             self._program = subprocess.Popen(
                 command,
@@ -53,12 +53,12 @@ class Group:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the whole group."""
-        if self._program.returncode is None:  # else its number may be somebody else's by now
+        if self._program.returncode is None:  # otherwise another process may have its number by now
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
 
     def kill(self, others: Sequence[int] = ()) -> None:
-        """SIGKILL; returns when the program, and these others of its group, are gone."""
+        """Send SIGKILL to the group; return when the program and these others of its group are gone."""
         self.signal(signal.SIGKILL)
         self._program.wait()
         if self._program.stdin is not None:
@@ -77,7 +77,7 @@ def python(module: str, *arguments: str) -> list[str]:
 
 
 def lives(pid: int) -> bool:
-    """Whether there is such a process that is not dead."""
+    """Whether a process exists and is not a zombie that waits for its parent."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

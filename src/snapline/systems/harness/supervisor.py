@@ -14,11 +14,11 @@ from snapline.systems.harness.processes import Group
 
 RESTART_S = 0.5
 DEATHS_MAX = 3
-"""So many deaths in a row that nobody caused, with nothing done in between, and it has failed."""
+"""After this many deaths in a row that nobody caused, without progress in between, it has failed."""
 
 
 class Supervisor:
-    """One program, through all its lives."""
+    """Keeps one program running, however often it dies."""
 
     def __init__(
         self,
@@ -27,10 +27,11 @@ class Supervisor:
         done: Callable[[], int],
         last_words: Callable[[], str],
     ) -> None:
-        """Nothing runs before the first `look`.
+        """Prepare; nothing is started before the first `look`.
 
-        `launch` starts a life; `ready` gives the other processes of its group once it works, None before;
-        `done` is a number that rises as long as it gets on; `last_words` says why it ended.
+        `launch` starts the program; `ready` returns the other processes of its group once it works, and
+        None before; `done` is a number that rises as long as it makes progress; `last_words` says why it
+        ended.
         """
         self._launch = launch
         self._ready = ready
@@ -50,7 +51,7 @@ class Supervisor:
         return max(self._launches - 1, 0)
 
     def look(self) -> State:
-        """How the program stands; one that died is started again."""
+        """Return the state of the program, and start it again if it died."""
         if self.problem is not None:
             return State.FAILED
         if self._group is None:
@@ -77,26 +78,26 @@ class Supervisor:
         self.stop()
 
     def pids(self) -> list[int]:
-        """The processes of this life, as far as they are known; none if it is over."""
+        """The ids of its processes, as far as they are known; none if it is dead."""
         if self._group is None or self._group.ended() is not None:
             return []
         return [self._group.pid, *(self._others or ())]
 
     def kill(self) -> list[int]:
-        """SIGKILL; returns whom it hit."""
+        """Send SIGKILL to the program; return the processes it hit."""
         hit = self.pids()
         self.stop()
         return hit
 
     def pause(self) -> list[int]:
-        """SIGSTOP; returns whom it hit."""
+        """Send SIGSTOP to the program; return the processes it hit."""
         hit = self.pids()
         if hit and self._group is not None:
             self._group.signal(signal.SIGSTOP)
         return hit
 
     def resume(self) -> None:
-        """SIGCONT; to a later life it means nothing."""
+        """Send SIGCONT to the program, if it is still the one that was paused."""
         if self._group is not None:
             self._group.signal(signal.SIGCONT)
 

@@ -21,7 +21,7 @@ def tables_of(flow: str, params: Params, system: System, origin_s: float) -> Sys
 
 
 def without_watermarks(events: Batch) -> Batch:
-    """The events without what is known of Snapline's own watermarks: other systems have others."""
+    """The events without Snapline's own watermarks: other systems make theirs in other ways."""
     return events.select(*(name for name in events.columns if name != "watermark"))
 
 

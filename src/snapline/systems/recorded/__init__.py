@@ -1,1 +1,1 @@
-"""Inputs and outputs that somebody recorded of a system that Snapline did not run, and their judge."""
+"""Reads and judges the inputs and outputs of a system that Snapline did not run (`validate --input`)."""

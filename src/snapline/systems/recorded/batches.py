@@ -1,4 +1,4 @@
-"""Recorded tables in memory, for the judge in process: string ids become numbers in the same order.
+"""Recorded tables in memory, for the judge in process; string ids become numbers in the same order.
 
 The judge knows ids as whole numbers. All strings that occur as ids, in whatever table, are put into one
 dictionary, sorted by their bytes; an id is its place there, so that equal, lower and higher mean the same,
@@ -29,7 +29,7 @@ ID_COLUMNS: Final = ("id", "ids", "get_ids", "post_ids")
 
 @dataclass(frozen=True, slots=True)
 class RecordedBatches:
-    """All that was recorded, in memory."""
+    """The three recorded tables in memory."""
 
     inputs: Batch
     outputs: Batch
@@ -70,7 +70,7 @@ class _Loaded:
 
 
 def batches_of(recorded: RecordedTables) -> RecordedBatches:
-    """All tables. Raises UsageError for what cannot be read, with the file."""
+    """Read all tables into memory. Raises UsageError that names the file if one cannot be read."""
     tables = [recorded.inputs, recorded.outputs, *([recorded.late] if recorded.late else [])]
     loaded = [_load(table) for table in tables]
     words: pa.Array | None = None

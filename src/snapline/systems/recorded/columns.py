@@ -1,4 +1,4 @@
-"""The columns of recorded tables: what each holds, and what it is called in somebody's files.
+"""The columns of recorded tables: what each holds, and what it is called in the user's files.
 
 Columns have the names of `COLUMNS`, unless a `Naming` says what they are called. A name may be given for
 one table (`output.window=start`) or for every table that has such a column (`resource=page`).
@@ -19,7 +19,7 @@ class Column(NamedTuple):
 
     kind: str  # one of `KINDS`
     optional: bool = False
-    asked: bool = False  # it is only read if the user names it (`--column`)
+    asked: bool = False  # whether it is only read if the user names it (`--column`)
 
 
 WHOLE, TIME, NAME, FLAG, IDS = KINDS = (
@@ -55,24 +55,24 @@ COLUMNS: Final[Mapping[str, Mapping[str, Column]]] = {
     },
     "late": {"id": Column(NAME), "position": Column(WHOLE, optional=True)},
 }
-"""What each table has; an output has `count` and `ids`, or the four of two streams instead."""
+"""The columns of each table; an output has `count` and `ids`, or the four columns of two streams."""
 
 SHORT: Final = ("id", "time", "resource")
-"""What has an option of its own: `--id COL` means `--column id=COL`."""
+"""The columns with an option of their own: `--id COL` means `--column id=COL`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What columns are called in somebody's files: by `NAME`, or by `TABLE.NAME`."""
+    """What columns are called in the user's files: by `NAME` in all tables, or by `TABLE.NAME` in one."""
 
     names: Mapping[str, str] = field(default_factory=dict)
 
     def given(self, table: str, name: str) -> str | None:
-        """What the user calls a column, if it was said."""
+        """The name that the user gave for a column, or None."""
         return self.names.get(f"{table}.{name}", self.names.get(name))
 
     def of(self, table: str, name: str) -> str:
-        """What a column is called."""
+        """The name of a column in the files: the user's, or else our own."""
         return self.given(table, name) or name
 
 
@@ -101,7 +101,7 @@ def _targets() -> set[str]:
 
 
 def wanted(table: str, file: Path, there: Sequence[str], naming: Naming) -> dict[str, str]:
-    """The columns to read of a file, and what they are called there; raises UsageError if one is gone."""
+    """The columns to read of a file, with their names there. Raises UsageError if one is missing."""
     columns = dict(COLUMNS[table])
     called = {name: naming.of(table, name) for name in columns}
     if table == "output":
@@ -125,7 +125,7 @@ def wanted(table: str, file: Path, there: Sequence[str], naming: Naming) -> dict
 
 
 def check_type(file: Path, called: str, type: pa.DataType, kind: str) -> None:
-    """Whether a column has a type of this kind. Raises UsageError."""
+    """Raise UsageError if the type of a column is not of this kind."""
     fits = {
         WHOLE: is_whole(type),
         TIME: is_whole(type) or pa.types.is_timestamp(type),
@@ -138,22 +138,22 @@ def check_type(file: Path, called: str, type: pa.DataType, kind: str) -> None:
 
 
 def is_whole(type: pa.DataType) -> bool:
-    """Whether it holds whole numbers."""
+    """Whether a type holds whole numbers."""
     return bool(pa.types.is_integer(type)) and type != pa.uint64()
 
 
 def is_string(type: pa.DataType) -> bool:
-    """Whether it holds strings."""
+    """Whether a type holds strings."""
     if pa.types.is_dictionary(type):
         type = type.value_type
     return bool(pa.types.is_string(type) or pa.types.is_large_string(type))
 
 
 def is_list(type: pa.DataType) -> bool:
-    """Whether it holds lists."""
+    """Whether a type holds lists."""
     return bool(pa.types.is_list(type) or pa.types.is_large_list(type))
 
 
 def is_text(type: pa.DataType) -> bool:
-    """Whether it holds strings, or lists of them."""
+    """Whether a type holds strings, or lists of strings."""
     return is_string(type.value_type) if is_list(type) else is_string(type)

@@ -27,22 +27,22 @@ _SCHEME = "^file:/+"  # Spark writes one slash or three
 
 
 def session_for(recorded: RecordedTables, memory_mb: int | None = None) -> SparkSession:
-    """A session that judges as much as was recorded: beyond its memory, on local disk."""
+    """Start a session that is large enough for the recorded tables; it spills to local disk."""
     if memory_mb is None:
         memory_mb = max(MEMORY_MB_MIN, _available_mb() // 2)
     return batch_session(memory_mb, settings_for(recorded.values))
 
 
 def settings_for(values: int) -> dict[str, str]:
-    """What Spark should know about so many events and claims."""
+    """Settings of Spark that suit this number of events and claims."""
     return {
-        # Times are read as they are written, not as of the zone of this machine.
+        # Times without a zone count as UTC, whatever the zone of this machine.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.legacy.parquet.nanosAsLong": "true",
         "spark.sql.shuffle.partitions": str(max(4, values // VALUES_PER_PARTITION)),
-        # A task holds the lists of what it has read, so it does not read much at once ...
+        # A task holds the lists of all that it has read, so it should not read much at once ...
         "spark.sql.files.maxPartitionBytes": f"{PARTITION_MB}m",
-        # ... and need not sort it by (resource, window) to add it up.
+        # ... and then it can aggregate in memory, without sorting by (resource, window).
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     }
 
@@ -56,7 +56,7 @@ def _available_mb() -> int:
 def frames_of(
     recorded: RecordedTables, spark: SparkSession
 ) -> tuple[DataFrame, DataFrame, DataFrame | None]:
-    """The tables as DataFrames. `told` turns what Spark says about damaged files into a word."""
+    """The tables as DataFrames. `told` makes a UsageError of Spark's errors about damaged files."""
     return (
         _read(recorded.inputs, spark).select(*_columns(recorded.inputs)),
         _numbered(recorded.outputs, spark),
@@ -102,7 +102,7 @@ def _path(url: str) -> str:
 
 
 def latest(inputs: DataFrame, column: str) -> int:
-    """The highest value of a column; the lowest there is if it has none."""
+    """The highest value of a column; the lowest possible number if the column is empty."""
     (found,) = inputs.agg(F.max(column)).collect()
     return -(1 << 63) if found[0] is None else int(found[0])
 
@@ -115,7 +115,7 @@ def events_with(inputs: DataFrame, ids: Collection[int | str]) -> list[dict[str,
 
 
 def told(error: Exception, recorded: RecordedTables) -> UsageError | None:
-    """What an error of Spark says about a file that was recorded, if it is about one."""
+    """The UsageError for an error of Spark that concerns a recorded file; None if it does not."""
     text = str(error)
     tables = [recorded.inputs, recorded.outputs, *([recorded.late] if recorded.late else [])]
     for file in (file for table in tables for file in table.files):

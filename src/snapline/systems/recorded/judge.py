@@ -1,4 +1,4 @@
-"""The judge of what was recorded: in this process if it fits well, else on Spark; both say the same."""
+"""Judges recorded tables: in this process if they fit into memory, else on Spark; both judge alike."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Engine: TypeAlias = Literal["process", "spark"]
 ENGINES: Final[tuple[Engine, ...]] = ("process", "spark")
 
 PROCESS_VALUES_MAX: Final = 20_000_000
-"""Up to so many events and claims together are judged in process: some 1.6 GB."""
+"""Up to this many events and claims together are judged in process, which takes some 1.6 GB."""
 
 Tell: TypeAlias = Callable[[str], None]
 Events: TypeAlias = Mapping[int | str, WitnessEvent]
@@ -25,7 +25,7 @@ Events: TypeAlias = Mapping[int | str, WitnessEvent]
 
 @dataclass(frozen=True, slots=True)
 class WindowSpan:
-    """The windows: how long they are, when they are closed, and which of them are judged."""
+    """How long windows are, when they are closed, and which of them are judged."""
 
     size_ms: Millis
     lateness_ms: Millis = 0  # a window is closed when the watermark is so far beyond its end
@@ -35,7 +35,7 @@ class WindowSpan:
     ignore_open: bool = False
 
     def end(self, last_ms: Millis) -> Millis | None:
-        """Up to when windows end that are judged, if this is the watermark at the end."""
+        """The end of the last window to be judged; `last_ms` is the watermark at the end of the input."""
         limits = [] if self.until_ms is None else [self.until_ms]
         if self.ignore_open:
             limits.append(last_ms - self.lateness_ms)
@@ -44,7 +44,7 @@ class WindowSpan:
 
 @dataclass(frozen=True, slots=True)
 class RecordedReport:
-    """What there is to say about inputs and outputs that were recorded."""
+    """The judgement on recorded inputs and outputs, with a sentence for each cause."""
 
     judged: Judged
     sentences: Mapping[Cause, str]  # one for each cause that was found
@@ -52,14 +52,14 @@ class RecordedReport:
 
 
 def engine_for(recorded: RecordedTables) -> Engine:
-    """Where so much is judged, if nobody says."""
+    """Which engine judges these tables, unless the user chooses one: it depends on their size."""
     return "process" if recorded.values <= PROCESS_VALUES_MAX else "spark"
 
 
 def judge_recorded(
     recorded: RecordedTables, span: WindowSpan, engine: Engine, tell: Tell = lambda text: None
 ) -> RecordedReport:
-    """Judge what was recorded. `tell` hears how far it is. Raises UsageError."""
+    """Judge recorded tables. `tell` is called with the progress. Raises UsageError."""
     if span.size_ms <= 0:
         raise UsageError("--window is longer than nothing: the size of the windows, as in 10s")
     judged, events = (_in_process if engine == "process" else _on_spark)(recorded, span, tell)
@@ -78,7 +78,7 @@ def _event(events: Events, id: int | str | None) -> WitnessEvent | None:
 
 
 def _check_related(judged: Judged) -> None:
-    """If no id is known at all, somebody has mixed up directories: that is no verdict on a system."""
+    """Raise UsageError if no id of the output is in the input: then the two do not belong together."""
     if judged.inputs and judged.lost == judged.inputs and Cause.INVENTED in judged.causes:
         witness = judged.witnesses[Cause.INVENTED]
         shown = "" if witness.id is None else f" (such as {witness.id!r})"

@@ -1,12 +1,12 @@
-"""Inputs and outputs that somebody recorded as Parquet, of a system that Snapline did not run.
+"""Finds the Parquet files of recorded inputs and outputs, and checks their columns.
 
 A table is a file, or a directory with files that end in `.parquet`, at any depth, in the order of their
 paths; what begins with a dot or an underscore is not read. Where Structured Streaming keeps its log of
 files (`_spark_metadata`) only those that count are read. `recorded_columns` has their columns; others are
 not read. Times may be numbers (ms) or timestamps; ids and resources strings, too.
 
-Schemas and sizes come from the ends of the files, so bad input is told, with file and column, before
-anything is judged or started.
+Schemas and sizes are read from the footers of the files, so bad input is reported, with file and column,
+before anything is judged or started.
 """
 
 from collections.abc import Mapping
@@ -42,13 +42,13 @@ class RecordedTable:
 
     @property
     def option(self) -> str:
-        """What names it on the command line."""
+        """The option that names the table on the command line."""
         return f"--{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTables:
-    """All that is to be judged."""
+    """The three recorded tables."""
 
     inputs: RecordedTable
     outputs: RecordedTable
@@ -56,14 +56,14 @@ class RecordedTables:
 
     @property
     def values(self) -> int:
-        """Events and claims together: what a judge has to hold, or to shuffle."""
+        """How many events and claims there are together: they decide how much memory a judge needs."""
         return self.inputs.values + self.outputs.values + (self.late.values if self.late else 0)
 
 
 def open_recorded(
     inputs: Path, outputs: Path, late: Path | None, naming: Naming | None = None
 ) -> RecordedTables:
-    """Look at what was recorded. Raises UsageError, with file and column."""
+    """Find the files and check their columns. Raises UsageError that names the file and the column."""
     naming = naming or Naming()
     found = RecordedTables(
         _open("input", inputs, naming),
@@ -81,7 +81,7 @@ def open_recorded(
 
 
 def _check_alike(one: RecordedTable, column: str, other: RecordedTable, beside: str) -> None:
-    """What is compared is strings in both tables, or numbers in both. Raises UsageError."""
+    """Raise UsageError unless both columns hold strings, or both hold numbers: they are compared."""
     first, second = one.types[column], other.types[beside]
     if is_text(first) != is_text(second):
         raise UsageError(

@@ -68,7 +68,7 @@ START_S = 240.0
 TRIGGER_MS = 100
 HOLD_MS = 1_500
 FILES_PER_BATCH = 8
-"""So many files of a stream become one micro-batch: after an outage, input is caught up in steps."""
+"""The most files of a stream in one micro-batch: after an outage, input is caught up in steps."""
 
 POLL_S = 0.05
 EXECUTORS_MAX = 16
@@ -79,7 +79,7 @@ SINKS: Final[Mapping[str, Sink]] = {
 
 
 class StructuredStreaming:
-    """The adapter."""
+    """Runs Structured Streaming as a system under test."""
 
     name = "structured-streaming"
 
@@ -98,19 +98,19 @@ class StructuredStreaming:
         )
         self._open: list[int] = []  #: micro-batches that were under way when a driver was killed
 
-    # What it is.
+    # What it promises and can run.
 
     @property
     def promise(self) -> Guarantee:
-        """What Spark's documentation says of such a sink."""
+        """The guarantee that Spark's documentation gives for such a sink."""
         return Guarantee(self.sink)
 
     @property
     def workloads(self) -> Collection[str]:
-        """What it can run."""
+        """The names of the workloads that it can run."""
         return tuple(QUERIES)
 
-    # Life.
+    # Starting and ending.
 
     def start(self, work: Work) -> None:
         """Start the first driver, and wait until its query runs."""
@@ -155,7 +155,7 @@ class StructuredStreaming:
         return Group(command, self._directory / "driver.log")
 
     def _ready(self) -> list[int] | None:
-        """The process of Java, once the driver of this life has said it: then its query runs."""
+        """The id of its Java process, once the driver has reported it: then the query runs."""
         try:
             said = json.loads((self._words / DRIVER).read_text())
         except FileNotFoundError:
@@ -171,7 +171,7 @@ class StructuredStreaming:
         return "it said nothing"
 
     def stop(self) -> None:
-        """Kill what still runs: a query has nothing to say goodbye to."""
+        """Kill what still runs; a query needs no orderly end."""
         self._driver.stop()
         if self._cluster is not None:
             self._cluster.close()
@@ -203,7 +203,7 @@ class StructuredStreaming:
     # Faults.
 
     def refusal(self, fault: Fault) -> str | None:
-        """What is not done to it, and why."""
+        """Why a fault cannot be done to it; None if it can."""
         match fault:
             case KillDriver(At() | During("round")) | PauseDriver():
                 return None
@@ -223,7 +223,7 @@ class StructuredStreaming:
                 return "it has no slots and no store of ours; its driver can be killed or paused"
 
     def kill(self, target: Target, number: int = 0) -> list[int]:
-        """SIGKILL to an executor, or to the driver and its Java, and so to all."""
+        """Send SIGKILL to an executor, or to the driver, its Java and so to all executors."""
         if target == "executor":
             _, *java = self._driver.pids() or [0]
             return self._cluster.kill(java[0], number) if self._cluster and java else []
@@ -233,15 +233,15 @@ class StructuredStreaming:
         return hit
 
     def pause(self) -> list[int]:
-        """SIGSTOP to the driver and its Java, and to executors."""
+        """Send SIGSTOP to the driver, its Java and its executors."""
         return self._driver.pause()
 
     def resume(self) -> None:
-        """SIGCONT to them."""
+        """Send SIGCONT to all of them."""
         self._driver.resume()
 
     def disturb(self, fault: Network) -> int:
-        """Do something to the network between the driver and all its executors."""
+        """Make the network between the driver and all its executors slow, or cut it."""
         return self._cluster.disturb(fault) if self._cluster is not None else 0
 
     def in_round(self) -> bool:
@@ -255,17 +255,17 @@ class StructuredStreaming:
     # Output.
 
     def output(self) -> Mapping[str, list[VisibleRows]]:
-        """What a reader of the sink sees."""
+        """The rows that a reader of the sink sees."""
         exact = self.sink == "exactly-once"
         files = logged_files(self._sink) if exact else present_files(self._sink)
         return {shape_of(self._doing.workload, self._doing.params).sink: read_files(files)}
 
     def late_output(self) -> None:
-        """It has none: what is behind the watermark is dropped."""
+        """None: Spark has no late output and drops what is behind the watermark."""
         return None
 
     def figures(self) -> Mapping[str, Any]:
-        """Micro-batches, rows behind the watermark, restarts."""
+        """How many micro-batches were committed, rows dropped behind the watermark, and restarts made."""
         return {
             "batches": self._batches.committed + 1,
             "dropped": rows_dropped(self._words / PROGRESS),
@@ -273,7 +273,7 @@ class StructuredStreaming:
         }
 
     def account(self) -> Sequence[str]:
-        """What became of the micro-batches that were under way, and of rows behind the watermark."""
+        """Sentences about micro-batches that were under way at a kill, and rows behind the watermark."""
         exact, told = self.sink == "exactly-once", []
         for number in dict.fromkeys(self._open):
             again = (

@@ -2,8 +2,8 @@
 
 `python -m snapline.systems.structured_streaming.driver PLAN.json` runs it, in a process of its own with a
 Java of its own. It knows nothing of faults: it is started, perhaps killed, and started again with
-the same plan, and goes on from the checkpoint that Spark itself has kept. It leaves word in files beside
-its checkpoint:
+the same plan, and goes on from the checkpoint that Spark itself has kept. It reports in files beside its
+checkpoint:
 
 driver.json      the process ids of this life, once the query runs
 progress.jsonl   what Spark says of each micro-batch
@@ -50,18 +50,18 @@ class DriverPlan:
     shape: QueryShape
     sink: Sink
     cores: int
-    executors: int  # 0: the driver works itself
-    master: str | None  # where executors are; None: there are none
+    executors: int  # 0: the driver does the work itself
+    master: str | None  # Spark's master, if there are executors; None if there are none
     settings: dict[str, str]  # of Spark
     output: str
     checkpoint: str
-    words: str  # the directory for what the driver says
+    words: str  # the directory for the driver's reports
     trigger_ms: int
-    files_per_batch: int  # of each stream, at most
+    files_per_batch: int  # the most files of each stream in one micro-batch
     hold_ms: int  # how long the at-least-once sink waits between its write and its return
 
     def save(self, path: Path) -> None:
-        """Write it down for the driver."""
+        """Write the plan to a file for the driver."""
         write_whole(path, json.dumps(asdict(self), indent=2))
 
     @staticmethod
@@ -92,14 +92,14 @@ def main(plan: DriverPlan) -> int:
 
 def _await_executors(spark: SparkSession, count: int) -> None:
     """Wait until the executors are there, or for as long as they may take."""
-    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()  # Python's own does not know them
+    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()  # that of Python has no executors
     deadline = time.monotonic() + EXECUTORS_S
     while len(tracker.getExecutorInfos()) <= count and time.monotonic() < deadline:
-        time.sleep(POLL_S)  # the driver counts as one of them
+        time.sleep(POLL_S)  # the driver itself is counted as one of them
 
 
 def start_query(spark: SparkSession, plan: DriverPlan) -> StreamingQuery:
-    """The query of a plan, running."""
+    """Start the query of a plan."""
     streams = {
         name: spark.readStream.schema(schema)
         .option("maxFilesPerTrigger", plan.files_per_batch)
@@ -114,7 +114,7 @@ def start_query(spark: SparkSession, plan: DriverPlan) -> StreamingQuery:
         return writer.format("parquet").option("path", plan.output).start()
 
     def append(batch: DataFrame, number: int) -> None:
-        # The mistake on purpose: whether this batch was written before, by an earlier life, is not asked.
+        # This is the mistake that the control makes on purpose: it does not check if the batch was written.
         batch.write.mode("append").parquet(plan.output)
         time.sleep(plan.hold_ms / 1000)
 
@@ -133,7 +133,7 @@ def _watch(query: StreamingQuery, words: Path) -> None:
 
 
 def _note_progress(query: StreamingQuery, file: Any, told: int) -> int:
-    """Write down the micro-batches after this one; returns the last."""
+    """Write down the micro-batches after number `told`; return the number of the last."""
     for progress in _progresses(query):
         number = progress["batchId"]
         if number > told and "addBatch" in progress["durationMs"]:
@@ -149,7 +149,7 @@ def _progresses(query: StreamingQuery) -> Iterator[dict[str, Any]]:
 
 
 def _processes(spark: SparkSession) -> dict[str, Any]:
-    """Who this life is, and where a local cluster keeps the logs of its executors: with Spark itself."""
+    """The ids of this process and its Java, and where a local cluster keeps the logs of its executors."""
     gateway: Any = spark.sparkContext._gateway  # nothing public says which process Java is
     logs = Path(pyspark.__file__).parent / "work" / str(spark.sparkContext.applicationId)
     return {"python": os.getpid(), "java": gateway.proc.pid, "logs": str(logs)}

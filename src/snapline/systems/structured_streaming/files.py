@@ -1,4 +1,4 @@
-"""What Structured Streaming leaves on disk, read as others would: its sink, and how far its checkpoint is.
+"""Reads what Structured Streaming leaves on disk: the rows of its sink, and how far its checkpoint is.
 
 The Parquet sink keeps a log of the files that count in `_spark_metadata`: one entry for each micro-batch,
 and every tenth (`9.compact`, `19.compact`) repeats all before it. Files that no entry names were written
@@ -47,7 +47,7 @@ class MicroBatches:
         try:
             begun_ns = (self.checkpoint / "offsets" / str(number)).stat().st_mtime_ns
             return [file for file in sink.glob(PARTS) if file.stat().st_mtime_ns > begun_ns]
-        except FileNotFoundError:  # it is gone by now: another time
+        except FileNotFoundError:  # the file is gone by now; the next look will see the rest
             return []
 
 
@@ -105,12 +105,12 @@ def rows_in(file: Path) -> int:
 
 
 def rows_dropped(progress: Path) -> int:
-    """How many rows Spark says it dropped as late; the last word of a killed life may be missing."""
+    """How many rows Spark reports as dropped; the last report of a killed driver may be missing."""
     try:
         lines = progress.read_text().splitlines(keepends=True)
     except FileNotFoundError:
         return 0
-    batches = {}  # by number: one that was run again says it again
+    batches = {}  # by number, because a batch that was run again is reported again
     for line in lines:
         if line.endswith("\n"):
             batch = json.loads(line)

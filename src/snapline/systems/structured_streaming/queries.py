@@ -69,7 +69,7 @@ def mst(streams: Streams, shape: QueryShape) -> DataFrame:
     counted = grouped.agg(
         f.count(get_id).alias("gets"),
         f.count(post_id).alias("posts"),
-        f.collect_list(get_id).alias("get_ids"),  # of nulls it takes no notice
+        f.collect_list(get_id).alias("get_ids"),  # it leaves out nulls
         f.collect_list(post_id).alias("post_ids"),
     )
     return counted.select("resource", _start(), "gets", "posts", "get_ids", "post_ids")

@@ -1,4 +1,4 @@
-"""What a query of Structured Streaming has to know of its workload: windows, disorder, the question asked.
+"""What a query of Structured Streaming has to know of its workload: windows, disorder, constants.
 
 All of it comes from where the workload is defined, so that the system under test answers the same question.
 """
@@ -15,7 +15,7 @@ from snapline.workload.nexmark import oracle as nexmark
 
 @dataclass(frozen=True, slots=True)
 class QueryShape:
-    """A workload, as far as a query depends on it."""
+    """The parameters of a workload on which its query depends."""
 
     sink: str  # what the judge calls the output
     window_ms: Millis
@@ -34,7 +34,7 @@ def shape_of(workload: str, params: Params) -> QueryShape:
 
 
 def flush_ms(workload: str, params: Params) -> Millis | None:
-    """A time that, once seen, has closed all windows; None where output does not wait for any."""
+    """An event time that closes all windows once it is seen; None if no output waits for a window."""
     if WORKLOADS[workload].lineage is None:
         return None
     shape = shape_of(workload, params)
