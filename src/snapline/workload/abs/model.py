@@ -34,7 +34,7 @@ STAGES: Final = (
     AbsStage("second", 7, 1_000),
     AbsStage("third", 4, 100),
 )
-"""Drawn independently of each other, so that every exchange moves records to any other task."""
+"""The stages. Their keys are drawn independently, so every shuffle moves records to any other task."""
 
 
 def records(params: Params) -> Generated:
@@ -48,7 +48,7 @@ def unpacked(params: Params) -> Generated:
 
 
 def _keys(params: Params, partition: int, offsets: Ints) -> Mapping[str, Ints]:
-    """The key of every stage. With `params.hot` so many percent name the hot key, in each stage."""
+    """The key of every stage; in each of them `params.hot` percent of the records name the hot key."""
     drawn = {}
     for stage in STAGES:
         field, below = f"records.{stage.key}", stage.keys(params)

@@ -1,7 +1,7 @@
 """What is right: every record comes out once, and in every stage the counts of a key are 1..k.
 
-Which record of a key gets which number is free: it depends on what arrives first. That each number is given
-once, and each record passes once, is not: so a record that a stage lost or took twice is seen, and where.
+Which record of a key gets which number is free: it depends on what arrives first. But each number must be
+given once, and each record pass once: so a record that a stage lost or took twice is found, and the stage.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def judge(
     state: Mapping[str, Mapping[str, Batch]],
     level: Guarantee,
 ) -> Sequence[Problem]:
-    """Hold the records that came out against those that went in, then the counts of each stage."""
+    """Compare the records that came out with those that went in, then the counts of each stage."""
     keys = tuple(stage.key for stage in STAGES)
     records = list(pieces(unpacked(params), "id", "time", *keys))
     findings, found = Problems(level), output.get(SINK)

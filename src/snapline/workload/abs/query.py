@@ -14,12 +14,12 @@ from snapline.workload.common.base import Params, Workload
 
 
 class Tally(Count):
-    """A running count per key that lets its records go on, each with its count."""
+    """A running count per key that passes its records on, each with its count."""
 
     def __init__(self, stage: AbsStage) -> None:
         super().__init__((stage.key,))
         self._stage: Final = stage
-        self.reads = None  # it lets all of a record go on
+        self.reads = None  # it passes records on, so it needs all their columns
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Number the records of each key."""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Size: TypeAlias = Literal["full", "small"]
 """The papers' sizes, or small ones."""
 
-_RECORDS = 1 << 40  # an offset has so many bits in an id ...
-_PRODUCT = 1 << 63  # ... and times are worked out from offset times duration in 64 bits
+_RECORDS = 1 << 40  # the most records of a partition: an offset has 40 bits of an id
+_PRODUCT = 1 << 63  # the most that offset times duration may be: times are computed in 64 bits
 
 
 def size_of(text: str, name: str = "a size") -> Size:
@@ -42,10 +42,10 @@ class Params:
     duration_ms: Millis = 2_400  # the records are due evenly over this time ...
     #: ... or all at the beginning; their times are spread over it all the same
     at_once: bool = False
-    full: bool = False  # the papers' sizes; otherwise small ones, at which a few hundred records do
+    full: bool = False  # the papers' sizes; otherwise small ones, for runs of a few hundred records
     hot: int = 0  # percent of the records that name the hot key ...
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
-    settings: GivenSettings = ()  # what only this workload knows, where it was given
+    settings: GivenSettings = ()  # the settings of this workload that were given
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))
@@ -72,7 +72,7 @@ class Problem:
 
 
 class Ranges(Protocol):
-    """The events of a run by their places: streams of numbered events, of which any range can be made."""
+    """The events of a run as streams of numbered events, of which any range can be made on its own."""
 
     @property
     def streams(self) -> int:
@@ -81,7 +81,7 @@ class Ranges(Protocol):
 
     @property
     def disorder_ms(self) -> Millis:
-        """How far the times of events that stand side by side may differ at most."""
+        """How far the times of neighbouring events may differ at most."""
         ...
 
     def end(self, stream: int) -> int:
@@ -109,14 +109,14 @@ class Lineage:
     #: watermarks bound it, `watermark`
     events: Callable[[], Batch]
     window_ms: Millis
-    lateness_ms: Millis  # how long a window waits behind its end
-    label: Callable[[int], str]  # an event by its id, as people read it
-    ranges: Ranges | None = None  # the same events, some at a time
+    lateness_ms: Millis  # how long after its end a window still waits for events
+    label: Callable[[int], str]  # the id of an event -> a text for people, such as "GET 0:17"
+    ranges: Ranges | None = None  # the same events, of which a part can be made at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload by name."""
+    """A workload: its name, its dataflow and its oracle."""
 
     name: str
     summary: str  # one line, for people

@@ -1,8 +1,8 @@
-"""Inputs that are computed, not stored: an ingress made of a pure function.
+"""Inputs that are computed when they are read, by a pure function, and stored nowhere.
 
 A field of a record is a hash of (seed, field, partition, offset). There is no state to advance, so
-any range of any partition can be made at any time, by anyone, in one vectorised call, and always
-comes out the same: that is what lets a source replay, and an oracle see the input without having
+any range of any partition can be made at any time, by anyone, in one vectorised call, and is always
+the same. So a source can read again after a crash, and an oracle sees the input without having
 watched the run.
 
 Records are due evenly over the duration. The time of a record is the time at which it is due; with
@@ -40,9 +40,9 @@ PARTITION_BITS = 40
 """A record's id is its partition above this many bits of offset: unique within its source."""
 
 BLOCK = 256
-"""So many records are made at once for small reads."""
+"""How many records are made at once for small reads."""
 
-_SAMPLE = 32  # records that tell one rule from another
+_SAMPLE = 32  # how many records are hashed to tell one rule from another
 _WORD = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _STEP = np.uint64(_GOLDEN)
@@ -53,7 +53,7 @@ _FACTOR_2 = np.uint64(0x94D049BB133111EB)
 def draw(params: Params, field: str, partition: int, offsets: Ints, below: int | Ints) -> Ints:
     """Evenly distributed numbers in [0, below), one per offset; fields are independent of each other."""
     bits = draw_bits(params, field, partition, offsets)
-    # The remainder by way of the quotient, for which numpy has a fast loop.
+    # The remainder is computed from the quotient, because numpy divides fast and takes remainders slowly.
     limit = np.asarray(below, np.uint64)
     quotient = bits // limit
     quotient *= limit
@@ -62,7 +62,7 @@ def draw(params: Params, field: str, partition: int, offsets: Ints, below: int |
 
 
 def draw_bits(params: Params, field: str, partition: int, offsets: Ints) -> npt.NDArray[np.uint64]:
-    """64 even bits per offset."""
+    """64 random bits per offset, evenly distributed."""
     bits = offsets.astype(np.uint64)
     bits *= _STEP
     bits += _start(params.seed, field, partition)
@@ -71,14 +71,14 @@ def draw_bits(params: Params, field: str, partition: int, offsets: Ints) -> npt.
 
 
 def share_of(offsets: Ints, whole: int, records: int) -> Ints:
-    """What has passed of a whole at these offsets, if all of it passes in so many records."""
+    """How much of `whole` has passed at each offset, if all of it passes evenly in `records` records."""
     share = offsets.view(np.uint64) * np.uint64(whole)  # unsigned: numpy divides faster
     share //= np.uint64(records)
     return share.view(np.int64)
 
 
 Hottest: TypeAlias = Callable[[Ints], Ints]
-"""The hot key after so many moves."""
+"""(number of moves so far) -> the hot key."""
 
 
 def heated(
@@ -90,7 +90,7 @@ def heated(
     keys: Ints,
     hottest: Hottest,
 ) -> Ints:
-    """The keys of a field, but `params.hot` percent of the records name the hot one.
+    """The keys of a field, of which `params.hot` percent are replaced by the hot key.
 
     `records` is how many the source has in a partition: with `params.hot_ms` the hot key moves with the
     time at which a record is due, at the same moment in every partition.
@@ -105,7 +105,7 @@ def heated(
 
 
 def next_of(params: Params, field: str, below: int) -> Hottest:
-    """A hot key among the keys in [0, below): anyone to begin with, then always the next one."""
+    """A hot key among the keys in [0, below): any of them at first, then always the next one."""
     first = draw(params, f"{field}.hot", 0, np.zeros(1, np.int64), below)
     return lambda moves: (first + moves) % below
 
@@ -154,7 +154,7 @@ class Generated:
     records: int  # per partition
     disorder_ms: Millis = 0
     lag: Lag | None = None
-    bound_ms: Millis | None = None  # None: as far as the disorder goes, so that nothing is late
+    bound_ms: Millis | None = None  # None: as far back as the disorder, so that nothing is late
 
     @property
     def schema(self) -> Schema:
@@ -168,7 +168,10 @@ class Generated:
 
     @property
     def identity(self) -> str:
-        """All that the records are computed from, and a digest of the first: functions have no names."""
+        """A text that differs between inputs: all parameters, and a digest of the first records.
+
+        The digest stands for the function that makes the records, which has no name to compare.
+        """
         said = (self.name, self.params, self.records, self.disorder_ms, self.bound_ms)
         return repr((said, digest_of(encode(self.read(0, 0, _SAMPLE)))))
 
@@ -214,7 +217,7 @@ class Generated:
         return Batch({**columns, **self.fields(self.params, partition, offsets)}, len(offsets))
 
     def watermark(self, partition: int, offset: int) -> Millis:
-        """No record at `offset` or later has a time below this, but for those that lag too far."""
+        """The watermark before `offset`: records from there on are not earlier, unless they lag too far."""
         if offset >= self.records:
             return END_OF_TIME
         bound_ms = self.disorder_ms if self.bound_ms is None else self.bound_ms
@@ -227,9 +230,10 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class StoredAsGenerated:
-    """An `Ingress` of generated records that were stored: due, and with watermarks, as they were made.
+    """An `Ingress` of generated records that were stored.
 
-    The stored times tell neither when records were due that lag behind, nor how far the watermark stays.
+    When they are due, and the watermarks, are computed as for the generated ones, because the stored times
+    of records that lag tell neither.
     """
 
     stored: Ingress
@@ -251,7 +255,7 @@ class StoredAsGenerated:
 
     @property
     def identity(self) -> str:
-        """That of what is stored, and of what its times and watermarks are made of."""
+        """The identity of the stored records and of the source that gives their times and watermarks."""
         stored = self.stored.identity if isinstance(self.stored, Identified) else ""
         return repr((stored, self.made.params, self.made.records, self.made.bound_ms))
 
@@ -281,7 +285,7 @@ class GeneratedFeed:
     rate: int
     seed: int = 1
     disorder_ms: Millis = 0
-    #: records of `Params.records` for each one that comes out, where a model needs to know of others
+    #: how many of `Params.records` there are for each record of this feed, where a model depends on others
     scale: int = 1
     full: bool = False
     hot: int = 0
@@ -293,7 +297,7 @@ class GeneratedFeed:
         return self.bind(1, 1_000).schema
 
     def bind(self, partitions: int, duration_ms: Millis) -> Generated:
-        """The records of this time."""
+        """The records that are due in this time, in so many partitions."""
         records = records_per_partition(self.rate, partitions, duration_ms)
         params = Params(
             self.seed,
@@ -308,7 +312,7 @@ class GeneratedFeed:
 
 
 def records_per_partition(rate: int, partitions: int, duration_ms: Millis) -> int:
-    """How many records of a second's rate each partition has in this time: at least one."""
+    """How many records each partition has in this time, at `rate` per second over all: at least one."""
     return max(1, rate * duration_ms // 1000 // partitions)
 
 

@@ -1,4 +1,4 @@
-"""Inputs of one's own, for flows that are not built in: computed from a number, or taken from a list."""
+"""Inputs for dataflows of the user's own: computed from a number, or taken from a list."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ Rule: TypeAlias = Callable[[Ints], Mapping[str, Any]]
 def generated(rule: Rule, *, rate: int, name: str = "records") -> GeneratedFeed:
     """Records computed from their numbers: `sl.generated(lambda n: {"key": n % 10}, rate=1_000)`.
 
-    The rule takes an array of numbers and returns a column for each name. It must be pure: what it
-    returns for a number is always the same, whoever asks, and as often as they ask.
+    The rule takes an array of numbers and returns a column for each name. It must be pure: for the same
+    number it always returns the same, in whichever process and however often it is called.
     """
     _check_rate(rate)
     return GeneratedFeed(name, partial(_follow, rule), rate)
@@ -41,7 +41,7 @@ def _follow(rule: Rule, params: Params, partition: int, offsets: Ints) -> Mappin
 
 @dataclass(frozen=True, slots=True)
 class RecordsFeed:
-    """A `Feed` of given records, so many a second, in their order."""
+    """A `Feed` of records from a list, in their order, at a rate per second."""
 
     batch: Batch
     rate: int

@@ -1,8 +1,8 @@
-"""Settings: parameters that only one workload knows, by name.
+"""Settings: named parameters that belong to one workload.
 
-A workload declares them with what holds if nobody says otherwise. A user gives some, as in `--set
-resources=100 --set disorder=2s`; the parameters of a run hold those that were given as pairs of name and
-number, in the order of the names, so that they can be compared, hashed and written to a file.
+A workload declares them with their defaults. A user gives some, as in `--set resources=100 --set
+disorder=2s`; the parameters of a run hold those that were given as pairs of name and number, in the order
+of the names, so that they can be compared, hashed and written to a file.
 """
 
 import difflib
@@ -21,7 +21,7 @@ _LARGEST = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One parameter of a workload: what it means, and what holds if it is not given."""
+    """One parameter of a workload: its meaning and its defaults."""
 
     summary: str  # a few words, for people
     full: int  # its value in the papers' size ...
@@ -72,7 +72,7 @@ def split_settings(
 def read_settings(
     workload: str, known: Mapping[str, Setting], given: Mapping[str, str | int]
 ) -> GivenSettings:
-    """What a user gave of the settings of a workload. Raises UsageError."""
+    """Read the settings of a workload that a user gave. Raises UsageError."""
     for name in given:
         if name not in known:
             raise UsageError(_unknown(workload, known, name))
@@ -88,11 +88,11 @@ def _unknown(workload: str, known: Mapping[str, Setting], name: str) -> str:
 
 
 def paired(settings: Iterable[Sequence[Any]]) -> GivenSettings:
-    """Settings in their one form, also if they come from a file, which has lists."""
+    """Settings as sorted pairs; in a file they are lists."""
     return tuple(sorted((str(name), int(value)) for name, value in settings))
 
 
 def values_of(known: Mapping[str, Setting], given: GivenSettings, *, full: bool) -> dict[str, int]:
-    """The value of every setting: as given, or what holds otherwise."""
+    """The value of every setting: the given one, or the default."""
     usual = {name: setting.full if full else setting.small for name, setting in known.items()}
     return {**usual, **dict(given)}

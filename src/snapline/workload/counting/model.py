@@ -7,7 +7,7 @@ from snapline.workload.common.base import Params
 from snapline.workload.common.generated import Generated, Ints, draw, heated, next_of
 
 KEYS = 12
-"""Few enough that every key comes from every partition, even in a run of seconds."""
+"""The number of keys: so few that every key comes from every partition, even in a run of seconds."""
 
 KEYS_FULL = 10_000
 

@@ -21,7 +21,7 @@ def judge(
     state: Mapping[str, Mapping[str, Batch]],
     level: Guarantee,
 ) -> Sequence[Problem]:
-    """Hold the counts that came out against the records that went in."""
+    """Compare the counts that came out with the records that went in."""
     findings = Problems(level)
     judge_counts(
         findings,

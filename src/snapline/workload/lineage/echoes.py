@@ -1,4 +1,4 @@
-"""What an output of `sst` and `mst` repeats of the events that it names, beside their ids.
+"""Checks what outputs of `sst` and `mst` repeat of their events beside the ids: times and resources.
 
 A row of `counts` has the time of its latest event, a row of `late` the resource and the time of its event.
 A row of the join of `mst` that comes too late hands its events on with its own time, which is that of the
@@ -21,7 +21,7 @@ _LISTS = ("ids", "get_ids", "post_ids")
 
 
 def wrong_echoes(events: Batch, counts: Batch, late: Batch, size_ms: Millis) -> Iterator[Problem]:
-    """The first row of each sink that says of its events what they are not."""
+    """The first row of each sink whose time or resource is not that of its events."""
     order = np.argsort(events["id"], kind="stable")
     ids = events["id"][order]
     if len(counts) and "time" in counts.columns:
@@ -44,7 +44,7 @@ def wrong_echoes(events: Batch, counts: Batch, late: Batch, size_ms: Millis) -> 
 
 
 def _handed_on(events: Batch, late: Batch, own: Ints, size_ms: Millis) -> Bools:
-    """Which late rows have, instead of their `own` time, that of a later event of the same place."""
+    """Which late rows have, instead of their `own` time, that of a later event of their place."""
     there = Codes([events["resource"], events["time"]])
     known: Bools = there.of([late["resource"], late["time"]]) != UNKNOWN
     later: Bools = (late["time"] > own) & (late["time"] // size_ms == own // size_ms)

@@ -1,10 +1,11 @@
 """The events: GET and POST requests for resources, from producers that lag behind each other.
 
-Record n of a partition comes from producer n modulo their number. A producer's times are when its records
-are due less a lag that is always the same, so they only rise; the first of a partition has no lag, the
-others any up to `disorder`. The watermark stays `bound` behind what is due: a producer that lags more sends
-events behind the watermark, and those whose window has closed by then, `lateness` after its end, are late.
-All resources are equally represented, but for the hot one. An id is unique over both kinds.
+Record n of a partition comes from producer n modulo the number of producers. Every producer has a constant
+lag: the time of a record is when it is due minus that lag, so the times of a producer only rise. The first
+producer of a partition has no lag, the others any up to `disorder`. The watermark stays `bound` behind what
+is due: a producer that lags more sends events behind the watermark, and those whose window has closed by
+then, `lateness` after its end, are late. All resources are equally frequent, except the hot one. An id is
+unique over both kinds of events.
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,7 +57,7 @@ MST_SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class LineageSettings:
-    """The settings of a run, by what they mean."""
+    """The values of all settings of a run."""
 
     resources: int
     producers: int
@@ -118,7 +119,7 @@ class _Fields:
         is_post, field = self.name == "posts", f"{self.name}.resource"
         below = shape_of(params).resources
         even = draw(params, field, partition, offsets, below)
-        hottest = next_of(params, "resource", below)  # the same of both kinds
+        hottest = next_of(params, "resource", below)  # the same for both kinds of events
         ids = record_ids(partition, offsets)
         return {
             "id": ids | POST_BIT if is_post else ids,
@@ -128,7 +129,7 @@ class _Fields:
 
 
 def lags(params: Params, partition: int, offsets: Ints) -> Ints:
-    """How far behind the producers of these records are. A producer lags with both kinds alike."""
+    """The lag of the producer of each record. A producer lags equally with both kinds of events."""
     shape = shape_of(params)
     producers = np.arange(shape.producers)
     own = draw(params, "producer.lag", partition, producers, shape.disorder_ms + 1)

@@ -1,9 +1,9 @@
 """What is right: every event once, in the output of its resource and window, or among the late.
 
-Which events are late depends on how far the watermark had come when they arrived, so it is free as far as
-it can have come (`model` says how far), and the outputs are held against the input without them. The judge
-of `snapline.validate` does all the work, as it does for outputs of other systems; here its causes become
-problems, one for each, with the smallest example.
+Which events are late depends on how far the watermark had come when they arrived. So an event may be late
+if the watermark can have passed its window (`model` says how far it can be), and the outputs are compared
+with the input without the late events. The judge of `snapline.validate` does all the work, as it does for
+outputs of other systems; here its causes become problems, one for each, with the smallest example.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ def judge_sst(
     state: Mapping[str, Mapping[str, Batch]],
     level: Guarantee,
 ) -> Sequence[Problem]:
-    """Hold the counts of GETs, and the late ones, against the GETs that went in."""
+    """Compare the counts of GETs, and the late GETs, with the GETs that went in."""
     return _judge(params, output, level, with_posts=False)
 
 
@@ -60,7 +60,7 @@ def judge_mst(
     state: Mapping[str, Mapping[str, Batch]],
     level: Guarantee,
 ) -> Sequence[Problem]:
-    """Hold the counts of GETs and POSTs, and the late ones, against the events that went in."""
+    """Compare the counts of GETs and POSTs, and the late events, with the events that went in."""
     return _judge(params, output, level, with_posts=True)
 
 
@@ -81,9 +81,9 @@ def _judge(
 
 
 def problems(judged: Judged, level: Guarantee, tell: Callable[[Witness], str]) -> list[Problem]:
-    """What a level forbids, the leading cause first; all that is wrong if nothing was promised.
+    """The problems that a guarantee level forbids, the leading cause first; all if nothing was promised.
 
-    `tell` says what a witness shows.
+    `tell` makes the sentence of a witness.
     """
     found = []
     for cause in Cause:
@@ -95,7 +95,7 @@ def problems(judged: Judged, level: Guarantee, tell: Callable[[Witness], str]) -
 
 
 def _record(witness: Witness) -> str:
-    """What a witness is about: the event, or else the output."""
+    """The name of the event of a witness, or of the output if it has no event."""
     if isinstance(witness.id, int):
         return event_label(witness.id)
     return f"resource {witness.resource} in window {witness.window}"

@@ -41,12 +41,12 @@ from snapline.workload.lineage.oracle import LATE, SINK, judge_mst, judge_sst
 
 
 def marshalled(events: Batch) -> Batch:
-    """What the operators need of an event."""
+    """The columns of an event that the operators need."""
     return events.select("id", "time", "resource")
 
 
 def parted(joined: Batch) -> Batch:
-    """The events behind rows of the join, each for itself."""
+    """The events behind rows of the join, a row for each event."""
     parts = []
     for ids in (joined["get_ids"], joined["post_ids"]):
         rows = np.repeat(np.arange(joined.length), np.diff(ids.offsets))
@@ -61,10 +61,10 @@ def parted(joined: Batch) -> Batch:
 
 
 class Recount(WindowAggregate):
-    """The counts of what the join puts out; of a row that is late, it puts out the events."""
+    """Counts what the join puts out; a row that is late leaves as the events behind it."""
 
     def process(self, port: str, batch: Batch) -> Outputs:
-        """Take the rows in time in; pass the events of late ones on."""
+        """Count the rows that are in time, and pass the events of late rows on."""
         outputs = super().process(port, batch)
         return [(name, parted(rows) if name == "late" else rows) for name, rows in outputs]
 

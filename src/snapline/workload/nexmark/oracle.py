@@ -17,7 +17,7 @@ from snapline.workload.oracles.count_verdict import judge_counts
 from snapline.workload.oracles.table_verdict import judge_table
 from snapline.workload.oracles.verdict import Problems
 
-#: the questions that the queries answer
+#: the constants of the queries
 EUROS_PER_1000_DOLLARS = 908
 CATEGORY = model.FIRST_CATEGORY
 LOCAL_STATES = ("OR", "ID", "CA")
@@ -93,7 +93,7 @@ def judge_q8(
 
 
 def _shown(found: Batch | None, always: Sequence[str]) -> tuple[str, ...]:
-    """The columns to compare: those that the query is about, and all others that came out with them."""
+    """The columns to compare: those that the query is about, and all others that came out."""
     there = () if found is None else found.columns
     known = (*_LOT, *_PERSON, *_RENAMED.values())
     return (*always, *(name for name in known if name in there and name not in always))

@@ -1,4 +1,4 @@
-"""What the fields of NexMark's records are made from: draws, numbers of people and auctions, hot keys.
+"""What the fields of NexMark's records are computed from: random numbers, numbers of people, hot keys.
 
 People and auctions are numbered densely over all partitions: the n-th of partition p has the number
 n * partitions + p. Partitions advance together, so what is there at an offset is there in all of them.
@@ -28,7 +28,7 @@ class NexmarkRows:
     def __init__(
         self, stream: str, params: Params, partition: int, offsets: Ints, bidders: int | None
     ) -> None:
-        """The records at these offsets; `bidders`: so many people bid, whoever registers."""
+        """The records at these offsets; `bidders` is how many people bid, if not those who registered."""
         self.stream = stream
         self.params = params
         self.partition = partition
@@ -36,11 +36,11 @@ class NexmarkRows:
         self.bidders = bidders
 
     def pick(self, field: str, below: int | Ints) -> Ints:
-        """Even numbers below this one, for this field alone."""
+        """Evenly distributed random numbers below this one, for this field alone."""
         return draw(self.params, f"{self.stream}.{field}", self.partition, self.offsets, below)
 
     def part(self, first: int, width: int, below: int | Ints) -> Ints:
-        """Even numbers below this one, from some bits of a draw that several fields share.
+        """Evenly distributed random numbers below this one, from bits of a draw that several fields share.
 
         A draw costs as much as all else about a field. Fields that take different bits are independent.
         """
@@ -66,7 +66,7 @@ class NexmarkRows:
         return self.offsets * self.params.partitions + self.partition
 
     def there(self, count: int) -> Ints:
-        """How many there are by now, over all partitions, of what each partition will have so many."""
+        """How many exist at each offset over all partitions, if each partition gets `count` in the end."""
         there = share_of(self.offsets, count, self.params.records)
         there += 1
         there *= self.params.partitions
@@ -81,11 +81,11 @@ class NexmarkRows:
         return heated(params, name, self.partition, self.offsets, params.records, keys, hot)
 
     def any_of(self, below: int) -> Callable[[str], Hottest]:
-        """A hot key below this one."""
+        """Any key below this one as the hot key."""
         return lambda field: next_of(self.params, field, below)
 
     def latest_of(self, count: int) -> Callable[[str], Hottest]:
-        """A hot key that was the latest, of so many in each partition, when it became the hot one."""
+        """The hot key was the latest one when it became hot; each partition has `count` keys in the end."""
         params = self.params
 
         def hottest(field: str) -> Hottest:

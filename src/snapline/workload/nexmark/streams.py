@@ -26,7 +26,7 @@ Columns = Sequence[str] | None
 
 
 class Streams(NamedTuple):
-    """The auction house."""
+    """The three streams of the auction house."""
 
     persons: GeneratedFeed
     auctions: GeneratedFeed
@@ -34,7 +34,7 @@ class Streams(NamedTuple):
 
 
 def streams(*, rate: int, seed: int = 1) -> Streams:
-    """All three, with so many records a second together: 1 person and 3 auctions for 46 bids."""
+    """All three streams, `rate` records a second together: 1 person and 3 auctions for 46 bids."""
     each = rate // (1 + model.AUCTIONS_PER_PERSON + model.BIDS_PER_PERSON)
     if each < 1:
         raise UsageError(

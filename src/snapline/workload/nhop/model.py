@@ -1,4 +1,4 @@
-"""A stream of directed edges between few nodes, as many as keep the number of walks in proportion.
+"""A stream of directed edges, between so many nodes that the number of walks stays in proportion.
 
 Of e edges in a TTL, between n nodes, each begins about 3 (e / n)^2 walks of three edges, and every run has
 a rate of its own. So the nodes follow the rate: at full size there are two for every edge in a TTL, and
@@ -30,7 +30,7 @@ def ttl_ms(params: Params) -> Millis:
 
 
 def node_count(params: Params) -> int:
-    """Small, two nodes for five edges: enough walks to be worth counting, few enough to list."""
+    """The number of nodes; in the small size two for five edges: some walks, but few enough to list."""
     edges = params.partitions * params.records
     if params.full:
         return max(2 * edges * TTL_FULL_MS // max(params.duration_ms, TTL_FULL_MS), 2)

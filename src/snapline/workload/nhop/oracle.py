@@ -45,7 +45,7 @@ def walks_of(params: Params) -> Batch:
 
 
 def _near(walks: Batch, known: Batch, length: Millis) -> tuple[Ints, Ints]:
-    """Walks i with edges j that leave their ends, in stretches of time next to each other."""
+    """Pairs of walks i and edges j that leave their ends, and are due in neighbouring stretches of time."""
     first, time = walks["first"] // length + 1, known["time"] // length + 1
     stretches = int(max(time.max(initial=0), first.max(initial=0))) + 2
     leaving = known["start"] * stretches + time
@@ -60,7 +60,7 @@ def judge(
     state: Mapping[str, Mapping[str, Batch]],
     level: Guarantee,
 ) -> Sequence[Problem]:
-    """Hold the walks that came out against those that there are."""
+    """Compare the walks that came out with those that the input has."""
     found = output.get(SINK)
     width = HOPS
     if found is not None and len(found):

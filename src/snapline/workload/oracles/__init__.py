@@ -1,1 +1,1 @@
-"""How output is held against what is right: the comparisons that the oracles of the workloads share."""
+"""How output is compared with what is right: the comparisons that the oracles of the workloads share."""

@@ -33,7 +33,7 @@ def pieces(source: Generated, *columns: str) -> Iterator[Batch]:
 
 
 def ranges(starts: Ints, counts: Ints) -> Ints:
-    """The numbers start, start + 1, ... of each start, so many as it counts, one after the other."""
+    """The numbers start, start + 1, ... for each start, `counts` of them, one after the other."""
     before = np.cumsum(counts) - counts
     numbers: Ints = np.arange(counts.sum()) + np.repeat(starts - before, counts)
     return numbers
@@ -65,7 +65,7 @@ class _Digit:
 
 
 def _ranks(values: Array, column: Array) -> tuple[Ints, Bools]:
-    """The place of each value among these, and whether it is one of them."""
+    """The position of each value of the column among sorted `values`, and whether it is one of them."""
     at = np.minimum(np.searchsorted(values, column), max(len(values) - 1, 0))
     return at, values[at] == column if len(values) else np.zeros(len(column), np.bool_)
 
@@ -93,7 +93,7 @@ class Codes:
         return _Digit(0, len(values), values, np.unique(self.own))
 
     def of(self, columns: Sequence[Array]) -> Ints:
-        """The numbers of other rows; `UNKNOWN` for those that were not seen in any combination."""
+        """The numbers of other rows; `UNKNOWN` for rows that are not among the known ones."""
         codes = np.zeros(len(columns[0]), np.int64)
         for digit, column in zip(self._digits, columns, strict=True):
             codes = digit.append(codes, column)

@@ -1,11 +1,11 @@
-"""Holding running counts against the records that were counted: columns in, words only for what differs.
+"""Compares running counts with the records that were counted, as whole columns.
 
 The counts of a key are exactly 1..k and every record is counted once; which record got which number is
 free. A count gives its record's time, so records are told apart by key and time: a *cell*. That no count
-is left out need not be asked: k counts of 1..k, none twice, are all of them.
+is missing need not be checked: k counts of 1..k, none twice, are all of them.
 
-Where all is well, that is seen by sorting the cells of both sides. Otherwise what differs is found by key,
-by cell and by row, and the first few of each kind are put into words.
+If all is right, sorting the cells of both sides shows it. Otherwise what differs is found by key, by cell
+and by row, and only the first few of each kind become sentences.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ def judge_counts(
     describe: Callable[..., str],
     name: Callable[[int], str],
 ) -> None:
-    """Hold running counts (key, `count`, `time`) against records (key, `time`, `id`).
+    """Compare running counts (key, `count`, `time`) with records (key, `time`, `id`).
 
     The columns of a key are whole numbers. `describe` takes a key, column by column; `name` an id.
     """
@@ -65,7 +65,7 @@ def judge_numbers(
     count: str,
     describe: Callable[[int], str],
 ) -> None:
-    """Hold only the counts of each key against how many records it has."""
+    """Compare only the counts of each key with the number of its records."""
     rows = _only(found, (key, count))
     keys = Codes([records[key]])
     numbers = _Numbers(keys.own, keys.of([rows[key]]), rows[count])
@@ -101,7 +101,7 @@ class _Numbers:
             return False
         if not ((counts >= 1) & (counts <= self._true[self._at])).all():
             return False
-        # There are as many counts as places for them: if every place is taken, none is taken twice.
+        # There are as many counts as numbers 1..k of all keys: if each number occurs, none occurs twice.
         taken = np.zeros(len(self._keys), np.bool_)
         taken[self._starts[self._at] + (counts - 1)] = True
         return bool(taken.all())
@@ -116,12 +116,12 @@ class _Numbers:
         return self.first[np.searchsorted(self._distinct, self._keys[records])]
 
     def judge(self, findings: Problems, spoken: Callable[[int], str]) -> None:
-        """Put into words what is wrong; `spoken` names the key of a record."""
+        """Add a problem for each wrong key; `spoken` names the key of a record."""
         codes = Codes([self._at, self._counts]).own
         _, rows, copies = np.unique(codes, return_index=True, return_counts=True)
         at, counts = self._at[rows], self._counts[rows]  # in order of the key, then of the count
         highest = np.zeros(len(self._distinct), counts.dtype)
-        highest[at] = counts  # of equal places the last is written last, and it is the largest
+        highest[at] = counts  # where keys repeat the last value stays, which is the largest
         excess = (counts < 1) | (counts > self._true[at]) | (copies > 1)
         lacking = self._earliest(np.flatnonzero(highest < self._true))
         exceeding = self._earliest(np.unique(at[excess]))

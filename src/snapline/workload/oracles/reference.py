@@ -1,13 +1,13 @@
-"""Judging a dataflow that has no oracle: its output, held against that of runs without failures.
+"""Judges a dataflow that has no oracle: compares its output with that of runs without failures.
 
 Rows are compared as multisets. If the output is that of a run without failures, row by row, all is well.
 Where a dataflow's output depends on the order in which its inputs come together (a running count, say:
-which record gets which number is free) runs without failures differ, too. Then the output is held against
+which record gets which number is free) runs without failures differ, too. Then the output is compared in
 whatever is the same in all of them (`views.py`): every count is there, every record was counted.
 
-Two more questions keep that honest. Before something is called wrong, more orders of input are tried: what
-was the same in three runs may have been so by chance. And before something is called right, the dataflow is
-broken on purpose: if what is left would not show that, the answer is unknown.
+Two more checks keep that honest. Before something is called wrong, more orders of input are tried, because
+what was the same in three runs may have been so by chance. And before something is called right, the
+dataflow is broken on purpose: if the comparison would not show that, the answer is unknown.
 
 Rows are told apart by 64-bit hashes: that two different ones of a billion look equal has a chance of 3 %,
 and that this hides a fault, next to none.
@@ -42,10 +42,10 @@ Output: TypeAlias = Mapping[str, Batch]
 _Tables: TypeAlias = Mapping[str, SinkTable]
 
 ORDERS = (3, 6, 11)
-"""So many orders of input are tried; more than the first few only if the output differs from them."""
+"""The most orders of input that are tried; more than the first few only if the output differs."""
 
 ATTEMPTS = 3
-"""So often the dataflow is broken in one way before the judge is called blind to that."""
+"""How often the dataflow is broken in one way before the judge is found to be blind to it."""
 
 _EMPTY = Batch({}, 0)
 
@@ -67,7 +67,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison found, at one level."""
+    """The result of a comparison at one guarantee level."""
 
     kept: Answer
     problems: tuple[Problem, ...] = ()
@@ -76,7 +76,7 @@ class Comparison:
 
 
 class Comparer:
-    """Holds an output against references: `reference(0)`, and others only if that one differs."""
+    """Compares an output with references: with `reference(0)`, and with others only if that differs."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Comparer:
         self._broken = cache(self._break)
 
     def _choose(self) -> dict[str, list[View]]:
-        """The views of each sink: all columns, if that is what it comes to; else what is steady."""
+        """The views of each sink: all columns if the references agree in them, else those that do agree."""
         views = {sink: [whole(self._columns(sink))] for sink in self._found}
         if all(_identical(self._found[s].batch, t.batch) for s, t in self._reference(0).items()):
             return views
@@ -133,7 +133,7 @@ class Comparer:
         return Comparison("yes", views=views)
 
     def _too_little(self, level: Guarantee, views: Sequence[str]) -> str | None:
-        """Why what is the same in all runs without failures proves nothing."""
+        """Why comparing only what all references agree in would prove nothing; None if it proves enough."""
         seen = {sink for sink, _ in self._used(level)}
         if unseen := [f"'{sink}'" for sink in self._views if sink not in seen]:
             return f"runs without failures differ, too, in all that is known of {_listed(unseen)}"
@@ -149,7 +149,7 @@ class Comparer:
                     yield sink, view
 
     def _partial(self, level: Guarantee) -> tuple[str, ...]:
-        """What is compared of the sinks whose rows are not compared as they are."""
+        """What is compared of sinks whose rows are not compared as a whole, as text."""
         used: dict[str, list[View]] = {sink: [] for sink in self._views}
         for sink, view in self._used(level):
             used[sink].append(view)
@@ -160,7 +160,7 @@ class Comparer:
         )
 
     def _notices(self, level: Guarantee, harm: Break) -> bool:
-        """Whether a break shows, or never changes anything."""
+        """Whether the comparison shows this break, or the break changes nothing."""
         attempts = [partial(self._broken, harm, attempt) for attempt in range(ATTEMPTS)]
         if any(self._shows(level, *attempt()) for attempt in attempts):
             return True
@@ -200,13 +200,13 @@ def _identical(these: Batch, those: Batch) -> bool:
 
 
 def _listed(words: Sequence[str]) -> str:
-    """What was compared, in words; nobody reads more than a few."""
+    """A list as text, cut after a few items."""
     shown, more = words[:6], len(words) - 6
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "") if shown else "nothing"
 
 
 def _hold(findings: Problems, sink: str, here: RowMultiset, right: RowMultiset, view: View) -> None:
-    """Hold what a view shows of a sink against what it should show; the two differ."""
+    """Report how what a view shows of a sink differs from what it should show."""
     before = len(findings.problems)
     expected, found = right.hashes(), here.hashes()
     shown, wrong = right.batch, here.batch
@@ -227,7 +227,7 @@ def _hold(findings: Problems, sink: str, here: RowMultiset, right: RowMultiset, 
 
 
 def _more(these: Hashes, those: Hashes) -> Iterator[tuple[int, int, int]]:
-    """What comes more often here than there: the first such row, and how often it comes in both."""
+    """Rows that occur more often here than there: the first row of each, and its count here and there."""
     values, rows, counts = np.unique(these, return_index=True, return_counts=True)
     sorted_those = np.sort(those)
     others = np.searchsorted(sorted_those, values, "right") - np.searchsorted(sorted_those, values)

@@ -1,10 +1,10 @@
-"""Holding a table of output against the right one: columns in, words only for the rows that differ.
+"""Compares a table of output with the right one as whole columns; only rows that differ become sentences.
 
 The rows that came out are sorted by their identity once. What is right comes in pieces; each of its rows
 is looked up there, and its values are compared with those of every row of the same identity. Rows that
-pass are never looked at again. For the others the first few of each kind are picked, in the order in
-which `judge_rows` would meet them, and `judge_rows` puts them into words: what is found, and how it is
-said, is the same as if it had seen everything.
+pass are never looked at again. Of the others the first few of each kind are picked, in the order in which
+`judge_rows` would meet them, and given to `judge_rows`: so the problems, and their sentences, are the same
+as if it had seen everything.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ def judge_table(
     describe: Callable[..., str],
     optional: Iterable[Batch] = (),
 ) -> None:
-    """Hold rows against the right ones: every identity comes out once, with the right values.
+    """Compare rows with the right ones: every identity comes out once, with the right values.
 
     `identity` are columns of whole numbers; no two rows that are expected share one. `describe` takes an
     identity, column by column. What is `optional` need not come out.
@@ -67,7 +67,7 @@ class _Table:
         self._heads: Final = ordered[self._starts]  # the number of each identity
         self._known: Final = np.zeros(len(self._heads), np.bool_)  # expected
         self._repeated: Final = self._earliest(np.flatnonzero(self._copies > 1))
-        self._missing = self._wrong = 0  # so many were picked
+        self._missing = self._wrong = 0  # how many of each kind were picked
 
     def _earliest(self, heads: Ints) -> Ints:
         """The first few of these identities, in the order in which they came out."""
@@ -82,7 +82,7 @@ class _Table:
         return at, np.where(self._heads[at] == codes, self._copies[at], 0)
 
     def hold(self, piece: Batch, *, optional: bool = False) -> Batch:
-        """Compare what came out with a piece of what is right; the rows of it that are worth a word."""
+        """Compare what came out with a piece of what is right; return the rows that are to be reported."""
         at, copies = self._find(piece)
         here = np.flatnonzero(copies)
         rows = np.repeat(here, copies[here])
@@ -104,7 +104,7 @@ class _Table:
         return piece.take(np.union1d(few, repeated))
 
     def differing(self, picked: Sequence[Batch]) -> Batch:
-        """The rows of the picked identities, and of the first that nothing gives, as they came out."""
+        """The rows that came out for the picked identities, and for the first ones nobody expected."""
         heads = [self._earliest(np.flatnonzero(~self._known))]
         for piece in picked:
             at, copies = self._find(piece)

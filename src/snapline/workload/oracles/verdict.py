@@ -20,7 +20,7 @@ from snapline.core.policy import Guarantee
 from snapline.workload.common.base import Problem
 
 LIMIT = 20
-"""More problems than this tell nobody more."""
+"""The most problems that are reported: more of them would not help anybody."""
 
 Kind: TypeAlias = Literal["missing", "duplicate", "wrong", "invented"]
 Key = TypeVar("Key", bound=Hashable)
@@ -36,17 +36,17 @@ class Problems:
         self.problems: list[Problem] = []
 
     def lack(self, kind: Kind, record: str, because: str) -> None:
-        """Something that should be there is not."""
+        """Report a record that should be there and is not."""
         if self._lacks_count:
             self._add(kind, record, because)
 
     def excess(self, kind: Kind, record: str, because: str) -> None:
-        """Something is there that should not be."""
+        """Report a record that is there and should not be."""
         if self._excess_counts:
             self._add(kind, record, because)
 
     def instead(self, record: str, because: str) -> None:
-        """Something wrong is there, and what is right is not."""
+        """Report a wrong record in the place of the right one."""
         self._add("wrong", record, because)
 
     def _add(self, kind: Kind, record: str, because: str) -> None:
@@ -74,7 +74,7 @@ def judge_rows(
     describe: Callable[[Key], str],
     optional: Mapping[Key, Value] = MappingProxyType({}),
 ) -> None:
-    """Hold (identity, value) rows against the value that each identity should have, once.
+    """Compare (identity, value) rows with the value that each identity should have, once.
 
     What is `optional` may come out or not, but only once and only with that value.
     """

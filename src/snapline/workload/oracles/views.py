@@ -1,4 +1,4 @@
-"""What does not depend on the order of input: views of an output in which runs without failures agree.
+"""Views of an output that do not depend on the order of input: runs without failures agree in them.
 
 A view makes a table of the rows of a sink, and tables are compared as multisets of rows. The best view is
 all columns. Where runs without failures differ in that, others are tried: the rows without some of their
@@ -24,13 +24,13 @@ from snapline.batch import Array, Batch, Column
 from snapline.dataflow.state.hashing import Hashes, hash_columns
 
 LEFT_OUT_MAX = 2
-"""Rows are tried without up to so many of the columns that are steady by themselves; then one by one."""
+"""Rows are compared without any choice of up to this many of the columns that agree by themselves."""
 
 KEYS_MAX = 4
-"""So many choices of columns are tried as a key."""
+"""How many choices of columns are tried as the key of a sink."""
 
 ROUNDING = {2: 1e-2, 4: 1e-4, 8: 1e-8}
-"""By the bytes of a number with a fraction: up to this share of the largest one, two are the same."""
+"""By the size of a float in bytes: two that differ by less than this share of the largest are the same."""
 
 Names: TypeAlias = tuple[str, ...]
 _Ints: TypeAlias = npt.NDArray[np.int64]
@@ -56,19 +56,19 @@ def hashes_of(batch: Batch, columns: Sequence[str]) -> Hashes:
 class RowMultiset:
     """A table whose rows are compared as a multiset, fractions up to rounding.
 
-    It keeps what a comparison needs and makes the rows again for whoever wants to see them: there are many.
+    It keeps only what a comparison needs, and makes the rows again when they are asked for, to save memory.
     """
 
     def __init__(self, make: Callable[[], Batch], scale: float = 0.0) -> None:
         self._make = make
-        self._scale = scale  # the largest number behind its fractions: it bounds the rounding
+        self._scale = scale  # the largest number behind its fractions, which bounds their rounding
         batch = make()
         self.length = batch.length
         self.exact: Names = tuple(n for n, c in batch.columns.items() if not is_fraction(c))
         self.fractions: Names = tuple(n for n, c in batch.columns.items() if is_fraction(c))
         hashes = hashes_of(batch, self.exact)
         mixed = hash_columns([hashes.view(np.int64)]) if len(hashes) else hashes
-        #: equal multisets have equal ones, and others practically never
+        #: a checksum: equal multisets have the same one, and different ones practically never
         self._print = (int(hashes.sum()), int(mixed.sum()))
         self._sorted = {n: batch[n][np.lexsort((batch[n], hashes))] for n in self.fractions}
 
@@ -93,9 +93,9 @@ class RowMultiset:
         return names and self.length == other.length and self._print == other._print
 
     def same_fraction(self, other: "RowMultiset", name: str) -> bool:
-        """Whether the rows, which are the same but for the fractions, are so with this one, too.
+        """Whether this column of fractions is the same up to rounding; the exact columns are the same.
 
-        Rounding by a little moves the sorted values of equal rows by as little.
+        The values of rows that are otherwise equal are sorted first: rounding moves them only a little.
         """
         these, those = self._sorted[name], other._sorted[name]
         finite = np.abs(these[np.isfinite(these)])
@@ -105,7 +105,7 @@ class RowMultiset:
 
 
 class SinkTable:
-    """The rows of one sink in one run, with what is known of views of them."""
+    """The rows of one sink in one run, and the views of them that were made so far."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -113,7 +113,7 @@ class SinkTable:
         self._grouped: tuple[Names, _Ints, _Ints] | None = None  # by the key asked for last
 
     def seen(self, view: "View") -> RowMultiset:
-        """What a view shows of them."""
+        """What a view shows of the rows."""
         if view not in self._rows:
             known = set(view.key + view.columns) <= set(self.batch.columns)
             if known and self.batch.length:
@@ -142,16 +142,16 @@ class SinkTable:
 class View:
     """One way to look at the rows of a sink."""
 
-    kind: str  # "rows", "keys", or what it takes of the values of each key
+    kind: str  # "rows", "keys", or which value of each key it takes, such as "last"
     key: Names
     columns: Names  # without those of the key
 
     @property
     def for_every_level(self) -> bool:
-        """Whether it shows rows as they are, which are lacking or in excess.
+        """Whether it shows rows themselves, so that it also serves at least once and at most once.
 
-        All others show numbers that many rows make together: one that comes twice, as it may where
-        exactly once is not promised, changes them in any way.
+        Other views show numbers computed from many rows, which a single repeated or lost row changes in
+        any way; without exactly once such a row is allowed.
         """
         return self.kind in {"rows", "keys"}
 
@@ -180,7 +180,7 @@ class View:
         return max((float(np.abs(v[np.isfinite(v)]).max(initial=0.0)) for v in values), default=0.0)
 
     def show(self, table: SinkTable) -> Batch:
-        """The table that it makes."""
+        """Make the table that the view shows."""
         if self.kind == "rows":
             return table.batch.select(*self.columns)
         order, starts = table.grouped(self.key)
@@ -209,7 +209,7 @@ def _wide(values: Array) -> Array:
 
 
 def _steps(values: Array, starts: _Ints) -> Array:
-    """From each value of a key to the next; the first one is a step from zero."""
+    """The differences between consecutive values of each key; the first is that from zero."""
     wide = _wide(values)
     steps = wide.copy()
     steps[1:] -= wide[:-1]
@@ -218,7 +218,7 @@ def _steps(values: Array, starts: _Ints) -> Array:
 
 
 def _ever(compare: Callable[[Array, Array], Array]) -> Callable[[Array, _Ints], Array]:
-    """Whether this is ever true of a value of each key and the one before it."""
+    """For each key whether `compare` is ever true of a value and the one before it."""
 
     def reduced(values: Array, starts: _Ints) -> Array:
         true = np.zeros(len(values), bool)
@@ -230,7 +230,7 @@ def _ever(compare: Callable[[Array, Array], Array]) -> Callable[[Array, _Ints], 
 
 
 _NEVER = ("falls of", "repetitions of")
-"""What some columns never do in any order of input; where it happens at all, it may happen anywhere."""
+"""Views that only mean something if they are false for every key: a column never falls, never repeats."""
 
 _REDUCED: Mapping[str, Callable[[Array, _Ints], Array]] = {
     "falls of": _ever(np.less),
@@ -293,7 +293,7 @@ def _row_choices(references: Sequence[SinkTable], exact: Sequence[str]) -> list[
 def _with_fractions(
     references: Sequence[SinkTable], columns: Mapping[str, Column], choice: Names
 ) -> Names:
-    """The choice, and those fractions that are the same beside it."""
+    """A choice of exact columns, and the fractions that agree beside it."""
     fractions = [n for n, c in columns.items() if is_fraction(c)]
     steady = {n for n in fractions if _agree(references, whole((*choice, n)))}
     return tuple(name for name in columns if name in choice or name in steady)
@@ -302,9 +302,9 @@ def _with_fractions(
 def _keys(
     references: Sequence[SinkTable], likely: Sequence[Names], exact: Sequence[str]
 ) -> Sequence[Names]:
-    """What may be the key of a sink, since its values are the same in all references.
+    """The columns that may be the key of a sink, because their values agree in all references.
 
-    Where none of the likely ones is there, any column may be; if none is, all rows are of one key.
+    If none of the likely keys does, any column that does may be one; if none does, all rows have one key.
     """
     for choices in ([key for key in likely if set(key) <= set(exact)], [(name,) for name in exact]):
         agreed = [key for key in choices if _agree(references, View("keys", key, ()))]
@@ -316,9 +316,9 @@ def _keys(
 def _of_values(
     references: Sequence[SinkTable], key: Names, free: Sequence[str], columns: Mapping[str, Column]
 ) -> list[View]:
-    """The steady views of the values of each key.
+    """The views of the values of each key in which the references agree.
 
-    That a column never falls or repeats itself may be so by chance: it counts beside other views.
+    A column may happen never to fall or repeat by chance, so such a view is only used beside others.
     """
     found: list[View] = []
     for name in free:

@@ -1,8 +1,8 @@
-"""State with deletions by event: tombstones, and rows that leave when an event behind them is deleted.
+"""State with deletions: tombstones, and rows that are removed when an event behind them is deleted.
 
-A row is found by its node, and by each event that it is made of, so a deletion touches the rows that have
-to go and no others. What is removed is passed over at first; when it is more than what remains, the rows
-are put together anew, so each removal costs a constant, amortised.
+A row is found by its node, and by each event that it is made of, so a deletion touches only the rows that
+have to go. Removed rows are skipped at first; when there are more of them than of the others, the table is
+built anew, so a removal costs a constant on average.
 
 A capture holds new rows and new tombstones, never a removal: what is left follows from the tombstones.
 """
@@ -20,7 +20,7 @@ from snapline.dataflow.state.slot_table import SlotTable
 from snapline.workload.common.generated import Ints
 
 REMOVED_MIN = 256
-"""Fewer removed rows than this are not worth putting the others together anew."""
+"""With fewer removed rows than this the table is not built anew."""
 
 Events: TypeAlias = Callable[[Batch], tuple[Ints, Ints]]
 """The events that the rows of a batch are made of: positions of rows, and an event for each."""
@@ -104,7 +104,7 @@ class Living:
                 self._put_together()
 
     def _put_together(self) -> None:
-        """Begin anew with the rows that are left. Those that were captured stay captured."""
+        """Build the table anew from the rows that are left; those already captured stay marked so."""
         captured, new = self._rows.left()
         self._begin()
         if captured.length:

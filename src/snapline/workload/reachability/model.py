@@ -5,8 +5,8 @@ that event in `target`. It is drawn from the inserts at earlier offsets of any p
 name one that is deleted already. Kinds follow a fixed pattern, so the shares are exact and the n-th
 link is found by arithmetic.
 
-A hot node is one from which many links start. Their ends are scattered, and it is no source more often than
-others: hot at both ends, paths would multiply without bound.
+A hot node is one from which many links start. Their ends are scattered, and it is not a source more often
+than others, because with a node that is hot at both ends paths would multiply without bound.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def events(params: Params) -> Generated:
 
 
 def node_count(params: Params) -> int:
-    """The million of the paper; small, as many as links, so that paths exist but do not multiply."""
+    """The number of nodes: the paper's million, or as many as links, so that paths do not multiply."""
     return NODES_FULL if params.full else max(params.partitions * params.records * 3 // 5, 8)
 
 

@@ -30,7 +30,7 @@ _VALUES = ("nodes", "time")
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """All that was inserted, with a column `alive` for what was not deleted; and what was."""
+    """All links and sources that were ever inserted, with a column `alive`, and the deleted events."""
 
     links: Batch
     sources: Batch
@@ -112,7 +112,7 @@ def _judge_paths(
 
 
 def _judge_ends(findings: Problems, found: Batch | None) -> None:
-    """Where a path says its end, that is the last of its nodes."""
+    """Check that the end of a path, where it came out, is the last of its nodes."""
     if found is None or not len(found) or "end" not in found.columns:
         return
     nodes = found["nodes"].compact()
@@ -135,7 +135,7 @@ def _judge_state(
 
 
 def _judge_tombstones(findings: Problems, world: Inserted, found: Batch | None) -> None:
-    """Every task has every tombstone; how many tasks there are is not known here."""
+    """Check that every task has every tombstone; the most frequent one tells how many tasks there are."""
     ids = found["id"] if found is not None and len(found) else np.zeros(0, np.int64)
     known, counts = np.unique(ids, return_counts=True)
     tasks = counts.max(initial=1)

@@ -10,9 +10,9 @@ the select and the project of the paper: it drops pairs that would pass a node t
 longer paths of the others. Paths of full length go round too, only to be remembered.
 
 Deletions go to every task of the join and leave a tombstone there, so it does not matter whether a
-deletion comes before or after what it deletes: whatever arrives is held against the tombstones,
-whatever is stored goes when the tombstone comes. Tombstones stay for ever: nobody knows when the
-last path with a deleted part has gone round.
+deletion comes before or after what it deletes: whatever arrives is checked against the tombstones,
+and whatever is stored is removed when the tombstone comes. Tombstones stay for ever: nobody knows
+when the last path with a deleted part has gone round.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ class PathJoin(Operator):
         return Capture(full, parts)
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Take back a state. Tombstones first: they tell what has been removed since."""
+        """Take back a state. Tombstones come first: they decide which captured rows were removed since."""
         self._tombstones.restore([capture.parts["tombstones"] for capture in captures])
         self._links.restore([capture.parts["links"] for capture in captures])
         self._paths.restore([capture.parts["paths"] for capture in captures])
