@@ -76,13 +76,13 @@ def _picture(story: Story, frame: PictureFrame, drawing: str) -> list[str]:
 
 
 def _window(frame: PictureFrame) -> tuple[float, float, float, float]:
-    """What is clipped; a little wider than the axis, so that marks at its ends stay whole."""
+    """The clipping rectangle, a little wider than the axis, so that marks at its ends stay whole."""
     left, top = frame.left - 10, frame.top - 4
     return left, top, frame.right + 12 - left, frame.bottom + 4 - top
 
 
 def _within(story: Story, since: Micros, until: Micros) -> Story:
-    """What happens between two moments. Checkpoints stay: a line may go back to an earlier one."""
+    """The part of a story between two moments, with all checkpoints: a line may go back to earlier ones."""
 
     def overlaps(begin: Micros, end: Micros | None) -> bool:
         return begin <= until and (begin if end is None else end) >= since
@@ -132,7 +132,7 @@ def _around(entries: Sequence[Entry], at: Micros, line: Micros) -> tuple[Micros,
 
 
 def _uncrowded(entries: Sequence[Entry], until: Micros) -> Micros:
-    """The moment from which on, until another, no more messages were sent than can be seen."""
+    """The earliest moment from which on, until `until`, no more messages were sent than can be seen."""
     sent = [entry.at_us for entry in entries if isinstance(entry, Stamped)]
     before = bisect_left(sent, until)
     return sent[before - MESSAGES_BEFORE] if before > MESSAGES_BEFORE else entries[0].at_us

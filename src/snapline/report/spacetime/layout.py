@@ -23,7 +23,7 @@ FLAGS = 24.0  # the strip in which recovery lines are named
 AXIS = 34.0
 MARGIN = 22.0
 SLOT_LABEL = 20.0
-CHARACTER = 6.4  # the width of one at 12 px: an estimate, for fonts are the viewer's
+CHARACTER = 6.4  # the estimated width of a character at 12 px; the viewer chooses the font
 WIDTH_MIN, WIDTH_MAX = 1100.0, 1800.0
 
 
@@ -103,7 +103,7 @@ def _round_step(least: float) -> float:
 
 
 class Labels:
-    """The places that are taken."""
+    """Finds free places for labels."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[float, float, float, float]] = []
@@ -123,7 +123,7 @@ class Labels:
     def place(
         self, text: str, wishes: Iterable[tuple[float, float]], size: float = 9.0
     ) -> tuple[float, float] | None:
-        """The first free place among wishes for the left end of the baseline; taken from now on."""
+        """The first of the wished places that is free, now taken; a place is the left end of a baseline."""
         width = len(text) * size * 0.58
         for x, y in wishes:
             box = (x - 1, y - size, x + width + 1, y + 1.5)

@@ -1,4 +1,4 @@
-"""The words around a space-time diagram: its caption and its legend, which tell only what occurs."""
+"""The caption and the legend of a space-time diagram, which explain only what occurs in it."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,7 +9,7 @@ from snapline.report.spacetime.layout import MARGIN, PictureFrame
 from snapline.report.spacetime.story import DrawnCheckpoint, Instant, Story, Stretch, Travel
 
 Sample: TypeAlias = Callable[[float, float], str]
-LONG, SHORT = 30.0, 15.0  # the room for a sample
+LONG, SHORT = 30.0, 15.0  # the width that a sample takes
 LEGEND_ROW = 22.0
 
 

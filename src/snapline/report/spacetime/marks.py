@@ -61,7 +61,7 @@ def _axis(frame: PictureFrame) -> Iterator[str]:
 
 
 def lives(story: Story, frame: PictureFrame) -> Iterator[str]:
-    """The timelines, broken where nobody lives, with what blocks or stops them."""
+    """The timelines of tasks, broken while their process is dead."""
     for lane, y in frame.lanes.items():
         gaps = [s for s in story.spans if s.stretch is Stretch.DOWN and s.lane == lane]
         at = frame.left
@@ -113,7 +113,7 @@ def _tip(each: Arrow) -> str:
 def _shaft(each: Arrow, frame: PictureFrame) -> str:
     x1, y1 = frame.x(each.sent_us), frame.lanes[each.channel.source]
     y2 = frame.lanes[each.channel.target]
-    if each.received_us is None:  # it goes some way, and nowhere
+    if each.received_us is None:  # a lost message is a short arrow that ends nowhere
         reach = 0.45 * ROW if y2 >= y1 else -0.45 * ROW
         return f"M{number(x1)} {number(y1)}L{number(x1 + 7)} {number(y1 + reach)}"
     x2 = frame.x(each.received_us)
@@ -183,7 +183,7 @@ def checkpoints(story: Story, frame: PictureFrame, labels: Labels) -> Iterator[s
 
 
 def _around(x: float, y: float, name: str) -> list[tuple[float, float]]:
-    """The wishes of a number: beside its mark, best above and to the right."""
+    """The wished places of a number beside its mark: above and to the right is the best."""
     left = x - 7 - 5.2 * len(name)
     near = [(x + 6, y - 6.6), (x + 6, y + 13.6), (left, y - 6.6), (left, y + 13.6)]
     return [*near, (x + 10, y - 6.6), (x + 10, y + 13.6)]

@@ -26,7 +26,7 @@ class Travel(Enum):
 
 
 class Stretch(Enum):
-    """What goes on in a timeline for a while."""
+    """The kinds of things that last for a while in a timeline."""
 
     DOWN = "down"  # dead, or being restored
     PAUSED = "paused"
@@ -34,7 +34,7 @@ class Stretch(Enum):
 
 
 class Instant(Enum):
-    """What happens in a timeline at once."""
+    """The kinds of things that happen at one moment of a timeline."""
 
     CRASH = "crash"
     FAULT = "fault"

@@ -1,4 +1,4 @@
-"""The pen of the space-time diagram: SVG elements, the palette, and one glyph per kind of mark.
+"""Writes the SVG of the space-time diagram: elements, the palette, and one glyph per kind of mark.
 
 The palette is that of Okabe and Ito, which people with any form of colour blindness can tell apart;
 shape and dash repeat what colour says. Class names are confined by the id of the drawing, so that many
@@ -159,18 +159,18 @@ def checkpoint(x: float, y: float, states: Sequence[str]) -> str:
 
 
 def ring(x: float, y: float) -> str:
-    """Around what the recovery line chose."""
+    """A ring around a checkpoint on the recovery line."""
     return f'<circle class="ring" cx="{number(x)}" cy="{number(y)}" r="8.6"/>'
 
 
 def cross(x: float, y: float, size: float = 5.5) -> str:
-    """A death."""
+    """A cross: a process dies."""
     a, b, c, d = map(number, (x - size, y - size, x + size, y + size))
     return f'<path class="cross" d="M{a} {b} {c} {d}M{a} {d} {c} {b}"/>'
 
 
 def tick(x: float, y: float) -> str:
-    """A commit."""
+    """A tick: a line is committed."""
     return points("tick", "polyline", [(x - 4, y), (x - 1, y + 3.5), (x + 4.5, y - 4.5)])
 
 
@@ -189,7 +189,7 @@ def turn(x: float, y: float) -> str:
 
 
 def restart(x: float, y: float) -> str:
-    """The coordinator is back."""
+    """A triangle: the coordinator is back."""
     return points("resumed", "polygon", [(x - 4, y - 5), (x + 5.5, y), (x - 4, y + 5)])
 
 
