@@ -96,3 +96,13 @@ def test_a_dataflow_that_a_page_shows_can_be_built_and_run(page):
     names: dict[str, object] = {}
     exec(built, names)
     assert list(output(names["flow"], seconds=1)) == ["counts"]
+
+
+@pytest.mark.parametrize("life", ["run", "message", "failure"])
+def test_a_life_names_files_that_exist_and_each_of_them_once(life):
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    section = text.partition(f" The life of a {life}\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`([\w/]+\.py)`", section)
+    assert len(named) > 10
+    assert sorted(set(named)) == sorted(named)
+    assert not [name for name in named if not (ROOT / "src" / "snapline" / name).exists()]
