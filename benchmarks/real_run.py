@@ -28,6 +28,7 @@ from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.timeline import Timeline
 from snapline.runtime.launch.processes import PROGRAM, ProcessSlots
 from snapline.runtime.wire.control_messages import Pulse
+from snapline.storage.api import View, rows_of
 
 SETTINGS = Settings()  # as any run has them
 TIMEOUTS = Timeouts(heartbeat_s=0.05, silence_s=30, lease_s=30)
@@ -115,10 +116,9 @@ class Finished:
 
     def rows(self, sink: str) -> Iterator[tuple[TaskId, Batch]]:
         """What a sink has put out: published, or written where nothing is ever published."""
-        outlet = self.directory.outlet
-        read = outlet.committed if self.job.protocol.checkpoints else outlet.uncommitted
+        view: View = "committed" if self.job.protocol.checkpoints else "uncommitted"
         for task in self.job.deployment.sinks[sink]:
-            for rows in read(task):
+            for rows in rows_of(self.directory.output, [task], view):
                 yield task, rows
 
 

@@ -32,7 +32,7 @@ from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.program import find_program
 from snapline.rundir.spec import Spec
-from snapline.storage.api import Extent, Life
+from snapline.storage.api import Extent, Life, OutputPiece
 from snapline.storage.codec import digest_of
 from snapline.workload import WORKLOADS
 from snapline.workload.reachability.oracle import simple_paths, world_of
@@ -301,9 +301,10 @@ def plain_view(directory):
                 holds &= file not in used[:-1]
                 used += [file] if file not in used else []
                 seen[task] = stop
-                for batch in directory.outlet.walk(file, start, stop) if start < stop else ():
+                piece = OutputPiece(file, start, stop)
+                for written in directory.output.read(piece) if start < stop else ():
                     sink = task.rpartition("/")[0]
-                    rows.setdefault(sink, Counter()).update(map(repr, batch.rows()))
+                    rows.setdefault(sink, Counter()).update(map(repr, written.rows.rows()))
     except Exception:
         return None
     return rows, holds

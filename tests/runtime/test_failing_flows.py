@@ -11,9 +11,11 @@ import snapline as sl
 from snapline.core.protocol import Options
 from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
+from snapline.ids import task_id
 from snapline.protocols import PROTOCOLS
 from snapline.runs.run import flow_failed
 from snapline.runtime.launch.processes import ProcessSlots
+from snapline.storage.api import rows_of
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the slots cannot import it
 BAD = 300  # the number of the record with which something is wrong
@@ -86,8 +88,8 @@ def test_an_operator_that_raises_once_is_started_again_and_the_run_goes_on(tmp_p
     driven = run_flow(tmp_path, lambda s: s.apply(lambda: Picky(str(mark)), name="picky").sink("c"))
     assert (driven.problem, driven.driver.raised) == (None, None)
     assert [entry.what for entry in driven.happened].count("lost") == 1
-    outlet = driven.directory.outlet
-    found = [b["number"] for n in (0, 1) for b in outlet.committed(f"c/{n}")]
+    tasks = (task_id("c", n) for n in (0, 1))
+    found = [b["number"] for b in rows_of(driven.directory.output, tasks, "committed")]
     assert sorted(np.concatenate(found).tolist()) == list(range(600))
 
 

@@ -38,7 +38,7 @@ def test_figures_of_a_broken_run_follow_from_its_journal(tmp_path):
     assert not outcome.problems
     driver = outcome.driver
     sinks = [task for tasks in driver.job.deployment.sinks.values() for task in tasks]
-    times = published_times(driver.directory.outlet, sinks)
+    times = published_times(driver.directory.output, sinks)
     found = driver.timeline.metrics(times)
     assert figures_of(driver_journal(driver.directory), times) == found
     assert seconds_of(driver_journal(driver.directory)) == driver.timeline.seconds

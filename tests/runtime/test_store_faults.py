@@ -66,7 +66,7 @@ def damage_the_line_and_kill(driver, entry, seen):
 
         def act():
             task = driver.job.hosted[1][0]
-            driver.files.damage(key_of(driver.engine.decider.chains[task][-1]))
+            driver.storage.store.damage(key_of(driver.engine.decider.chains[task][-1]))
             driver.kill(1)
 
         driver.loop.post(act)

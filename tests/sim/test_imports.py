@@ -18,7 +18,9 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 
 
 def test_the_simulator_imports_neither_spark_nor_arrow_nor_pandas():
-    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
     imported = set(run.stdout.split())
     assert "snapline" in imported
     assert imported.isdisjoint({"pyarrow", "pyspark", "pandas"})

@@ -137,7 +137,7 @@ def damage_the_line_and_kill(on_event, monkeypatch, hold):
 
     def act(driver):
         task = driver.job.hosted[1][0]
-        driver.files.damage(key_of(driver.engine.decider.chains[task][-1]))
+        driver.storage.store.damage(key_of(driver.engine.decider.chains[task][-1]))
         driver.kill(1)
         hold.let_go()
 

@@ -12,6 +12,7 @@ from snapline.rundir.stored_input import FORMATS, sources_of, stored_input
 from snapline.runs import tables
 from snapline.runs.run import run
 from snapline.spark import generate
+from snapline.storage.api import rows_of
 from snapline.storage.files.frames import scan
 from snapline.workload.common.base import Params
 from snapline.workload.nexmark.queries import is_local, is_wanted
@@ -51,7 +52,7 @@ def as_tuples(frame):
 
 def test_committed_output_is_what_was_published(spark, finished):
     frame = tables.output(spark, finished, SINK)
-    expected = concat([b for task in tasks() for b in finished.outlet.committed(task)])
+    expected = concat(list(rows_of(finished.output, tasks(), "committed")))
     assert frame.columns == list(expected.columns)
     assert as_tuples(frame) == sorted(expected.rows())
     assert len(expected) > 0
@@ -59,7 +60,7 @@ def test_committed_output_is_what_was_published(spark, finished):
 
 def test_uncommitted_output_is_all_that_was_ever_written(spark, finished):
     frame = tables.output(spark, finished, SINK, "uncommitted")
-    expected = concat([b for task in tasks() for b in finished.outlet.uncommitted(task)])
+    expected = concat(list(rows_of(finished.output, tasks(), "uncommitted")))
     assert as_tuples(frame) == sorted(expected.rows())
 
 

@@ -18,7 +18,9 @@ from snapline.runs.finished import Run
 from snapline.runtime.driver.roster import Timeouts
 from snapline.runtime.launch.processes import ProcessSlots
 
-SPEC = Spec("q12", protocol="aligned", slots=1, rate=300, duration_ms=2_000, interval_ms=200, size="small")
+SPEC = Spec(
+    "q12", protocol="aligned", slots=1, rate=300, duration_ms=2_000, interval_ms=200, size="small"
+)
 PATIENT = Timeouts(silence_s=60, lease_s=150)
 
 

@@ -39,20 +39,27 @@ class MemoryHarness:
         self.shared = shared
         self.open = shared.open
         self.crash = shared.crash
+        self.reader = shared
         self.loses_unsynced = True
 
 
 class FileHarness:
     """Lives share a directory alone: every one opens it anew, as another process would."""
 
-    def __init__(self, make: Any, directory: Path, loses_unsynced: bool = True) -> None:
-        self.make, self.directory = make, directory
+    def __init__(
+        self, make: Any, directory: Path, loses_unsynced: bool = True, *, read: Any = None
+    ) -> None:
+        self.make, self.directory, self.read = make, directory, read
         self.loses_unsynced = loses_unsynced  # a segment that is full leaves the process early
         self.opened: dict[Life, Any] = {}
 
     @property
     def shared(self) -> Any:
         return self.make(self.directory)
+
+    @property
+    def reader(self) -> Any:
+        return self.read(self.directory)
 
     def open(self, life: Life, *position: int) -> Any:
         self.opened[life] = self.shared.open(life, *position)

@@ -181,7 +181,8 @@ def _figure(value: Any) -> str:
 
 
 def _output(directory: "RunDirectory", wanted: Wanted, as_json: bool) -> None:
-    from snapline.rundir.output_rows import View, public_view, sink_schema, walk_output
+    from snapline.rundir.output_rows import public_view, sink_schema, walk_output
+    from snapline.storage.api import View
 
     form = "json" if as_json else wanted.form
     if form not in FORMATS:

@@ -8,7 +8,7 @@ so an answer that comes too late is recognised.
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from snapline.batch import Batch
 from snapline.core.effects import TaskEffect
@@ -17,7 +17,7 @@ from snapline.core.messages import Message
 from snapline.engine.control import Frame, Order, Report
 from snapline.ids import Epoch, Incarnation, Millis, SlotId, TaskId
 from snapline.journal.entry import Entry
-from snapline.storage.api import Egress, Extent, Life, MessageLog
+from snapline.storage.api import Egress, Extent, Ingress, Life, MessageLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,15 @@ class ProbeAlarm:
 
 
 Alarm: TypeAlias = TimerAlarm | SourceAlarm | RetryAlarm | ProbeAlarm
+
+
+class NextRead(NamedTuple):
+    """What a source is about to read: so many records from each offset, as far as they are due by now."""
+
+    ingress: Ingress
+    offsets: Mapping[int, int]  # by partition
+    records: int
+    now_ms: Millis
 
 
 class Shell(Protocol):
@@ -136,6 +145,13 @@ class SlotShell(Shell, Protocol):
 
     def choose(self, count: int) -> int:
         """Which of so many ready inputs to take next."""
+        ...
+
+    def at_hand(self, alarm: SourceAlarm, wanted: NextRead) -> bool:
+        """Whether a source can read what it wants without waiting.
+
+        If not, it is fetched in the background, and the alarm goes off when it may be at hand.
+        """
         ...
 
     def open_log(self, life: Life) -> MessageLog:

@@ -18,8 +18,8 @@ import numpy as np
 from snapline.batch import Batch, concat
 from snapline.ids import Millis, TaskId
 from snapline.rundir.directory import RunDirectory
-from snapline.rundir.output_rows import POSITION_BITS, View
-from snapline.storage.files.rows import RowTail, WrittenRows
+from snapline.rundir.output_rows import POSITION_BITS
+from snapline.storage.api import OutputPiece, View, WrittenRows
 from snapline.workload.lineage.oracle import LATE, SINK
 
 _SECOND_MS: Final = 1_000
@@ -50,10 +50,9 @@ class Following:
     """Reads the sinks `counts` and `late` of a run directory, which may still be written."""
 
     def __init__(self, directory: RunDirectory, view: View) -> None:
-        self._outlet: Final = directory.outlet
+        self._output: Final = directory.output
+        self._follower: Final = self._output.follow()
         self._steps: Final = self._manifests if view == "committed" else self._seconds
-        self._manifest = 0  #: how many manifests were read
-        self._tails: dict[str, RowTail] = {}
         self._stretches: dict[TaskId, list[_Stretch]] = {}
 
     def steps(self) -> Iterator[PublicStep]:
@@ -61,34 +60,28 @@ class Following:
         return self._steps()
 
     def _manifests(self) -> Iterator[PublicStep]:
-        while (extents := self._outlet.manifest(self._manifest + 1)) is not None:
-            self._manifest += 1
+        for extents in self._follower.published():
             parts = [
                 (written.at_ms, task, extent.file, written)
                 for task, extent in extents.items()
                 if _sink(task) in (SINK, LATE)
-                for written in self._tail(extent.file).read(extent.start, extent.stop)
+                for written in self._follower.read(
+                    OutputPiece(extent.file, extent.start, extent.stop)
+                )
             ]
             if parts:
                 yield self._step(parts)
 
     def _seconds(self) -> Iterator[PublicStep]:
-        tasks = [
-            self._parts(task, files)
-            for task, files in self._outlet.files().items()
-            if _sink(task) in (SINK, LATE)
-        ]
+        tasks = [self._parts(task) for task in self._output.tasks() if _sink(task) in (SINK, LATE)]
         merged = heapq.merge(*tasks, key=itemgetter(0))
         for _, parts in groupby(merged, lambda part: part[0] // _SECOND_MS):
             yield self._step(parts)
 
-    def _parts(self, task: TaskId, files: list[str]) -> Iterator[_Part]:
-        for file in files:
-            for written in self._tail(file).read():
-                yield written.at_ms, task, file, written
-
-    def _tail(self, file: str) -> RowTail:
-        return self._tails.setdefault(file, self._outlet.tail(file))
+    def _parts(self, task: TaskId) -> Iterator[_Part]:
+        for piece in self._output.pieces(task, "uncommitted"):
+            for written in self._follower.read(piece):
+                yield written.at_ms, task, piece.file, written
 
     def _step(self, parts: Iterable[_Part]) -> PublicStep:
         rows: dict[str, list[Batch]] = {SINK: [], LATE: []}
@@ -120,7 +113,7 @@ class Following:
         for stretch in self._stretches[task]:
             row = stretch.row + position - stretch.position
             if 0 <= position - stretch.position < stretch.count:
-                return next(self._outlet.walk_written(stretch.file, row, row + 1)).at_ms
+                return next(self._output.read(OutputPiece(stretch.file, row, row + 1))).at_ms
         raise LookupError(f"{sink} has no row at {position}")
 
 

@@ -45,9 +45,10 @@ from snapline.judge.following import Following, PublicStep
 from snapline.judge.history import history_of
 from snapline.judge.lineage import LineageReport, named_rows, sentence_of
 from snapline.rundir.directory import RunDirectory
-from snapline.rundir.output_rows import POSITION_BITS, View, position_label, public_view
+from snapline.rundir.output_rows import POSITION_BITS, position_label, public_view
 from snapline.rundir.program import program_of_run
 from snapline.rundir.spec import OWN, spec_of
+from snapline.storage.api import View
 from snapline.validate.causes import Cause
 from snapline.validate.columns import Ints, as_outputs
 from snapline.validate.incremental import Incremental

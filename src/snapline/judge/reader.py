@@ -28,7 +28,8 @@ from snapline.batch import Batch, concat, decode
 from snapline.errors import ObjectDamaged, StorageError
 from snapline.ids import TaskId
 from snapline.rundir.directory import RunDirectory
-from snapline.rundir.output_rows import POSITION_BITS, View
+from snapline.rundir.output_rows import POSITION_BITS
+from snapline.storage.api import View
 from snapline.storage.codec import digest_of
 from snapline.storage.files.frames import scan, walk
 

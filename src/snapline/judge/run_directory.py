@@ -27,9 +27,10 @@ from snapline.judge.tables import saved_output, saved_tables, stamped
 from snapline.judge.verdict import UNKNOWN, Answers, Verdict, verdict_of
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
-from snapline.rundir.output_rows import View, position_label, public_view
+from snapline.rundir.output_rows import position_label, public_view
 from snapline.rundir.program import build_job, program_of_run
 from snapline.rundir.spec import OWN, Spec, spec_of
+from snapline.storage.api import View
 from snapline.validate.causes import Cause
 from snapline.validate.judged import Answer, Judged
 from snapline.workload import WORKLOADS

@@ -30,12 +30,12 @@ from uuid import uuid4
 from snapline.errors import StoreUnavailable, UsageError
 from snapline.ids import Incarnation, SlotId
 from snapline.rundir.results import canonical, settled
+from snapline.storage.api import Outlet, OutputReader, Store
 from snapline.storage.codec import digest_of
-from snapline.storage.files.log import FileLogs
-from snapline.storage.files.outlet import FileOutlet
 from snapline.storage.files.places import make_directory, make_top, write_whole
+from snapline.storage.files.storage import FileStorage
 from snapline.storage.files.store import FileStore
-from snapline.storage.files.trouble import Trouble, TroubledStore
+from snapline.storage.files.trouble import Trouble
 
 VERSION = 4
 RUNS = Path("runs")
@@ -198,19 +198,24 @@ class RunDirectory:
         return content
 
     @property
-    def store(self) -> TroubledStore:
-        """Snapshots and decisions."""
-        return TroubledStore(self.files, self.trouble)
+    def storage(self) -> FileStorage:
+        """Everything that the run keeps, behind the ports of `storage.api`."""
+        return FileStorage(self.path)
 
     @property
-    def files(self) -> FileStore:
+    def store(self) -> Store:
+        """Snapshots and decisions."""
+        return self.storage.store
+
+    @property
+    def files(self) -> Store:
         """The same for readers outside the run: faults that are done to the store do not touch them."""
-        return FileStore(self.path / "store", must_exist=True)
+        return self.storage.untroubled
 
     @property
     def trouble(self) -> Trouble:
         """What goes wrong with the store on purpose, besides being away."""
-        return Trouble(self.path / "store.trouble")
+        return self.storage.trouble
 
     def take_store_away(self, by: str) -> None:
         """Let every call to the store fail, in every process, until it is brought back."""
@@ -242,14 +247,14 @@ class RunDirectory:
         return self.path / f"store.away.{by}"
 
     @property
-    def logs(self) -> FileLogs:
-        """The senders' logs."""
-        return FileLogs(self.path / "logs")
+    def outlet(self) -> Outlet:
+        """The output, for those who write and publish it."""
+        return self.storage.outlet
 
     @property
-    def outlet(self) -> FileOutlet:
-        """The output."""
-        return FileOutlet(self.path / "output")
+    def output(self) -> OutputReader:
+        """The output, for those who read it."""
+        return self.storage.output
 
     def write_error(self, slot: SlotId, incarnation: Incarnation, story: str) -> None:
         """Write the traceback down that has ended a life of a slot."""

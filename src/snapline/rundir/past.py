@@ -17,7 +17,6 @@ journals      help to find out that decisions are gone; one that cannot be read 
 """
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,8 +25,6 @@ from snapline.engine.job import Job
 from snapline.errors import ObjectDamaged, ObjectMissing, RunDamaged, StorageError
 from snapline.ids import TaskId
 from snapline.rundir.directory import RunDirectory
-
-_EPOCH = re.compile(r"\.e(\d+)\.i\d+\.")
 
 
 def read_past(directory: RunDirectory, job: Job) -> Decision | None:
@@ -68,16 +65,8 @@ def public_rows(past: Decision) -> dict[TaskId, int]:
 
 def _evidence(directory: RunDirectory) -> Evidence:
     number = max(_numbers(directory), default=0)
-    epoch = max(_epochs(directory), default=0)
-    return Evidence(number, epoch, directory.outlet.last_published())
-
-
-def _epochs(directory: RunDirectory) -> Iterator[int]:
-    """The epochs in which slots opened files, as the names of these say."""
-    for files in ("output/*.egress", "logs/*.log"):
-        for path in directory.path.glob(files):
-            if found := _EPOCH.search(path.name):
-                yield int(found[1])
+    storage = directory.storage
+    return Evidence(number, storage.last_epoch(), storage.outlet.last_published())
 
 
 def _numbers(directory: RunDirectory) -> Iterator[int]:

@@ -1,14 +1,14 @@
 """Opens the input that `snapline generate` has stored: its description, and its sources by name."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from snapline.errors import UsageError
 from snapline.storage.api import Ingress
 from snapline.storage.files.ingress import FileIngress
-from snapline.storage.files.places import named_in
+from snapline.storage.files.storage import FileStorage
 from snapline.storage.parquet.ingress import ParquetIngress
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
@@ -18,6 +18,7 @@ VERSION = 2
 DESCRIPTION = "input.json"
 Format: TypeAlias = Literal["log", "parquet"]
 FORMATS: tuple[Format, ...] = ("log", "parquet")
+_OPENED: Mapping[str, Callable[[Path], Ingress]] = {"log": FileIngress, "parquet": ParquetIngress}
 
 
 class StoredInput(NamedTuple):
@@ -50,10 +51,10 @@ def stored_input(directory: Path) -> StoredInput:
         sizes = {name: source["records"] for name, source in description["sources"].items()}
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{file} is damaged: {error!r}") from error
-    opened = FileIngress if format == "log" else ParquetIngress
-    sources = {name: opened(named_in(directory.resolve(), name)) for name in sizes}
+    storage = FileStorage(directory.resolve(), _OPENED[format])
+    sources = {name: storage.ingress(name) for name in sizes}
     for name, source in sources.items():
-        if sum(source.end(partition) for partition in range(source.partitions)) != sizes[name]:
+        if sum(source.end(partition) or 0 for partition in range(source.partitions)) != sizes[name]:
             raise UsageError(f"{directory / name} has not the {sizes[name]:,} records it should")
     made = sources_of(workload, params)
     return StoredInput(workload, params, {n: _as_made(s, made.get(n)) for n, s in sources.items()})

@@ -16,9 +16,11 @@ from snapline.judge.run_directory import Judgement
 from snapline.judge.verdict import Verdict
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
+from snapline.rundir.output_rows import public_view
 from snapline.rundir.results import settle
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.runs import tables
+from snapline.storage.api import rows_of
 from snapline.workload.common.base import Problem
 
 
@@ -134,7 +136,5 @@ def open_run(
 
 def read_output(directory: RunDirectory, protocol: str, tasks: Sequence[TaskId]) -> Batch:
     """The public output of one sink: where nothing is ever committed, all that was written."""
-    outlet = directory.outlet
-    read = outlet.committed if PROTOCOLS[protocol].checkpoints else outlet.uncommitted
-    batches = [batch for task in tasks for batch in read(task)]
+    batches = list(rows_of(directory.output, tasks, public_view(protocol)))
     return concat(batches) if batches else Batch({}, 0)

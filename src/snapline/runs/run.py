@@ -172,7 +172,7 @@ def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
     """Have a run judged that has ended, and write its result down."""
     directory, problem = driver.directory, driver.problem
     sinks = [task for tasks in prepared.job.deployment.sinks.values() for task in tasks]
-    metrics = driver.timeline.metrics(published_times(directory.outlet, sinks))
+    metrics = driver.timeline.metrics(published_times(directory.output, sinks))
     judgement = judge(directory, ending=RunEnding(problem), flow=prepared.flow)
     if judgement.figures:
         metrics["lineage"] = dict(judgement.figures)

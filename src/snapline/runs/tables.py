@@ -30,12 +30,12 @@ from snapline.errors import UsageError
 from snapline.ids import TaskId
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.inputs import with_inputs
-from snapline.rundir.output_rows import Rows, View, output_pieces, sink_schema
+from snapline.rundir.output_rows import output_pieces, sink_schema
 from snapline.rundir.program import program_of_run
 from snapline.rundir.spec import spec_of
+from snapline.storage.api import OutputPiece, View
 from snapline.storage.codec import decode_message, decode_snapshot
 from snapline.storage.files.frames import walk
-from snapline.storage.files.outlet import FileOutlet
 from snapline.storage.parquet.arrow import spark_schema, to_spark
 
 ROWS_AT_ONCE = 1 << 16
@@ -77,10 +77,10 @@ def output(
     kinds = sink_schema(directory, sink)
     if kinds is None:
         return _nothing(spark)
-    where = str(directory.path / "output")
+    where = str(directory.path)
 
-    def read(piece: Rows) -> Iterator[Batch]:
-        return FileOutlet(Path(where)).walk(*piece)
+    def read(piece: OutputPiece) -> Iterator[Batch]:
+        return (written.rows for written in RunDirectory(Path(where)).output.read(piece))
 
     return _read_on_executors(spark, pieces, read, kinds)
 

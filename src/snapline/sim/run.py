@@ -43,6 +43,7 @@ from snapline.sim.inject import SimInjector
 from snapline.sim.watch import fencing, invariants
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.world import World
+from snapline.storage.api import View, rows_of
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params, Size
 from snapline.workload.common.settings import GivenSettings, paired
@@ -282,11 +283,10 @@ def _judge_end(case: Case, world: World) -> tuple[tuple[str, ...], int]:
 
 def outputs(world: World) -> dict[str, Batch]:
     """The public output of each sink."""
-    outlet = world.storage.outlet
-    read = outlet.committed if world.job.protocol.checkpoints else outlet.uncommitted
+    view: View = "committed" if world.job.protocol.checkpoints else "uncommitted"
     result = {}
     for sink, tasks in world.job.deployment.sinks.items():
-        batches = [batch for task in tasks for batch in read(task)]
+        batches = list(rows_of(world.storage.output, tasks, view))
         result[sink] = concat(batches) if batches else Batch({}, 0)
     return result
 

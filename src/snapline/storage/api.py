@@ -1,13 +1,16 @@
-"""The four ports to the outside. Each has a conformance suite that every form passes.
+"""The ports to the outside. Each has a conformance suite that every form passes.
+
+`Storage` makes all of them: objects, message logs, output to write and to read, and input. A run asks its
+storage and never names a form, so another form (a bucket, a broker) is another class with this shape.
 
 "Durable" names the loss survived. In the file forms `sync` means fsync: a machine may fail. What was
 appended and not synced survives neither a machine nor, in the simulator, its slot. After a failed sync
 nothing of that file is ever called durable.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from snapline.batch import Batch, Schema
 from snapline.core.messages import Message
@@ -31,6 +34,10 @@ class Store(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete an object; deleting what is not there is no error."""
+        ...
+
+    def damage(self, key: str) -> None:
+        """Change the stored bytes behind the store's back, as a failing disk does: a fault."""
         ...
 
 
@@ -125,20 +132,102 @@ class Egress(Protocol):
         ...
 
 
+class Logs(Protocol):
+    """The message logs of all tasks of a run."""
+
+    def open(self, life: "Life") -> MessageLog:
+        """The log of one life."""
+        ...
+
+
 class Outlet(Protocol):
-    """Where published output is read. Only the coordinator publishes."""
+    """Where output is written and published. Sinks open their egress; only the coordinator publishes."""
+
+    def open(self, life: "Life", position: int) -> Egress:
+        """The egress of one life, which goes on at `position`. StorageError if it was opened before."""
+        ...
 
     def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
         """Make manifest `number` public; idempotent. False: another manifest has that number."""
         ...
 
-    def committed(self, task: TaskId) -> Sequence[Batch]:
-        """What was published of a sink task, in order."""
+    def last_published(self) -> int:
+        """The number of the last manifest that is public; 0 if nothing is."""
         ...
 
-    def uncommitted(self, task: TaskId) -> Sequence[Batch]:
-        """All that any life of a sink task ever wrote."""
+    def check(
+        self,
+        decided: Mapping[int, Mapping[TaskId, Extent]],
+        through: int,
+        rows: Mapping[TaskId, int],
+    ) -> None:
+        """Hold what is public against what was decided: see `ManifestChain.hold_against`."""
         ...
+
+
+# Output as its readers find it.
+
+View: TypeAlias = Literal["committed", "uncommitted"]
+"""What was published of the output, or all that any life of a sink wrote and no crash took away."""
+
+
+class OutputPiece(NamedTuple):
+    """Rows start <= n < stop of one egress file; a stop of None means all that are whole by now."""
+
+    file: str
+    start: int
+    stop: int | None
+
+
+class WrittenRows(NamedTuple):
+    """Rows that follow each other, and were written at once."""
+
+    first: int  # the number of the first of them
+    at_ms: int  # when: Unix time; 0 in memory, where nobody keeps it
+    rows: Batch
+
+
+class OutputFollower(Protocol):
+    """Reads output while it is written: every row at most once, every byte about once."""
+
+    def published(self) -> Iterator[Mapping[TaskId, Extent]]:
+        """The manifests that came since the last call, one after the other."""
+        ...
+
+    def read(self, piece: OutputPiece) -> Iterator[WrittenRows]:
+        """The rows of a piece that were not read before. StorageError if rows before its stop are gone."""
+        ...
+
+
+class OutputReader(Protocol):
+    """The output of a run, by sink task and in order, a few rows at a time: however large it is."""
+
+    def tasks(self) -> Sequence[TaskId]:
+        """The sink tasks that ever opened an egress, in order."""
+        ...
+
+    def pieces(self, task: TaskId, view: View) -> Sequence[OutputPiece]:
+        """Where the rows of a sink task lie, in order; any process may read any piece."""
+        ...
+
+    def read(self, piece: OutputPiece) -> Iterator[WrittenRows]:
+        """The rows of a piece. Raises ObjectMissing or ObjectDamaged if rows before its stop are gone."""
+        ...
+
+    def follow(self) -> OutputFollower:
+        """Whoever reads the output from its beginning on as it comes."""
+        ...
+
+
+def rows_of(output: OutputReader, tasks: Iterable[TaskId], view: View) -> Iterator[Batch]:
+    """The rows of these sink tasks, one task after the other, a few at a time."""
+    for task in tasks:
+        for piece in output.pieces(task, view):
+            for written in output.read(piece):
+                yield written.rows
+
+
+# Input.
 
 
 class Ingress(Protocol):
@@ -176,6 +265,39 @@ class Ingress(Protocol):
 
 
 @runtime_checkable
+class Prefetched(Protocol):
+    """An input that lies somewhere slow, in blocks that can be fetched before they are asked for.
+
+    One thread reads from it and keeps what was fetched; any thread may fetch.
+    """
+
+    def needed(
+        self, partition: int, offset: int, stop: int, now_ms: Millis | None
+    ) -> Sequence[int]:
+        """The blocks that are not at hand, and without which `read` and the times would have to wait.
+
+        They are those of the records from `offset` through `stop`, and that which is due at `now_ms`.
+        """
+        ...
+
+    def next_block(self, partition: int, stop: int) -> int | None:
+        """The block behind the one in which `stop` lies; None if it is at hand, or there is none."""
+        ...
+
+    def due_at_least(self, partition: int, now_ms: Millis) -> int:
+        """What `due_through` would say, or less: as much of it as is known without waiting."""
+        ...
+
+    def fetch(self, partition: int, block: int) -> Any:
+        """Load a block. Raises what `read` would raise."""
+        ...
+
+    def keep(self, partition: int, block: int, loaded: Any) -> None:
+        """Have a block at hand that was fetched."""
+        ...
+
+
+@runtime_checkable
 class Identified(Protocol):
     """An input with a text of its own that tells it from every other input."""
 
@@ -197,3 +319,35 @@ class Life:
     def name(self) -> str:
         """A name for files; lives sort by epoch."""
         return f"{self.task.replace('/', '-')}.e{self.epoch}.i{self.incarnation}"
+
+
+class Storage(Protocol):
+    """Where one run keeps what it writes, and finds what it reads: it makes every port."""
+
+    @property
+    def store(self) -> Store:
+        """Snapshots, decisions and verdicts."""
+        ...
+
+    @property
+    def logs(self) -> Logs:
+        """The senders' message logs."""
+        ...
+
+    @property
+    def outlet(self) -> Outlet:
+        """The output, for those who write and publish it."""
+        ...
+
+    @property
+    def output(self) -> OutputReader:
+        """The output, for those who read it."""
+        ...
+
+    def ingress(self, name: str) -> Ingress:
+        """The stored input of this name. Opening it reads no records."""
+        ...
+
+    def last_epoch(self) -> Epoch:
+        """The highest epoch in which a life opened a log or an egress; 0 if none did."""
+        ...

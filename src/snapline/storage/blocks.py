@@ -5,10 +5,15 @@ the lowest and the highest of their times. When a record is due, and which water
 the times in its own block and on what came before and comes after: two running figures per block, one from
 each end. So opening an input reads no records, whatever its size, and following it reads each block once.
 
+A block is loaded where it is asked for, or ahead of that by another thread (`Prefetched`): then whoever
+asks finds it in memory. Blocks never change, so one that was loaded for nothing is only memory.
+
 A record is due at its time, or with the record before it if its own time is earlier. The watermark at an
 offset is the lowest time that is still to come: the best that any source could know.
 """
 
+import threading
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,23 +53,29 @@ class _Partition:
         low = np.array([block.time_min for block in blocks], np.int64)
         high = np.array([block.time_max for block in blocks], np.int64)
         records = np.array([block.records for block in blocks], np.int64)
-        self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(records)])
+        self.starts: list[int] = [0, *np.cumsum(records).tolist()]
         never = np.iinfo(np.int64).min
         #: the highest time before each block: nothing in it is due earlier
-        self.before = np.concatenate([[never], np.maximum.accumulate(high)])[: len(blocks)]
+        before = np.concatenate([[never], np.maximum.accumulate(high)])[: len(blocks)]
+        self.before: list[int] = before.tolist()
         #: the lowest time from each block on, and at the end of all
-        self.lowest = np.concatenate([np.minimum.accumulate(low[::-1])[::-1], [END_OF_TIME]])
+        lowest = np.concatenate([np.minimum.accumulate(low[::-1])[::-1], [END_OF_TIME]])
+        self.lowest: list[int] = lowest.tolist()
 
     @property
     def end(self) -> int:
-        return int(self.starts[-1])
+        return self.starts[-1]
 
     def block_at(self, offset: int) -> int:
-        return int(np.searchsorted(self.starts, offset, side="right")) - 1
+        return bisect_right(self.starts, offset) - 1
+
+    def due_block(self, now_ms: Millis) -> int:
+        """The last block of which something may be due, before which all is; -1 if nothing is due."""
+        return bisect_right(self.before, now_ms) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class LoadedBlock:
     """A block in memory, with the due time and the watermark of each record."""
 
     batch: Batch
@@ -72,11 +83,12 @@ class _Loaded:
     lowest: npt.NDArray[np.int64]
 
     @staticmethod
-    def of(batch: Batch, before: np.int64, after: np.int64) -> "_Loaded":
+    def of(batch: Batch, before: Millis, after: Millis) -> "LoadedBlock":
+        """The block with these records; `before` and `after` say what the blocks around it hold."""
         times = batch["time"]
         due = np.maximum(np.maximum.accumulate(times), before)
         lowest = np.minimum(np.minimum.accumulate(times[::-1])[::-1], after)
-        return _Loaded(batch, due, lowest)
+        return LoadedBlock(batch, due, lowest)
 
 
 class BlockIngress:
@@ -92,14 +104,21 @@ class BlockIngress:
             raise UsageError("an input needs a column `time`: int64, in milliseconds")
         self._schema = dict(schema)
         self._partitions = [_Partition(blocks) for blocks in partitions]
-        self._loaded: OrderedDict[tuple[int, int], _Loaded] = OrderedDict()
+        self._loaded: OrderedDict[tuple[int, int], LoadedBlock] = OrderedDict()
+        self._loading = (
+            threading.Lock()
+        )  #: held while a block is loaded: a form may keep files open
 
     def load(self, partition: int, block: int) -> Batch:
         """Read one block."""
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_loaded": OrderedDict()}
+        kept = {name: value for name, value in self.__dict__.items() if name != "_loading"}
+        return {**kept, "_loaded": OrderedDict()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _loading=threading.Lock())
 
     @property
     def schema(self) -> Schema:
@@ -119,17 +138,16 @@ class BlockIngress:
         """When the record at `offset` is due."""
         known = self._partitions[partition]
         block = known.block_at(offset)
-        return int(self._block(partition, block).due[offset - int(known.starts[block])])
+        return int(self._block(partition, block).due[offset - known.starts[block]])
 
     def due_through(self, partition: int, now_ms: Millis) -> int:
         """The number of records that are due by now."""
         known = self._partitions[partition]
-        # The last block of which something may be due: all before it is.
-        block = int(np.searchsorted(known.before, now_ms, side="right")) - 1
+        block = known.due_block(now_ms)
         if block < 0:
             return 0
         due = np.searchsorted(self._block(partition, block).due, now_ms, side="right")
-        return int(known.starts[block]) + int(due)
+        return known.starts[block] + int(due)
 
     def watermark(self, partition: int, offset: int) -> Millis:
         """No record at `offset` or later has a time below this."""
@@ -137,7 +155,7 @@ class BlockIngress:
         if offset >= known.end:
             return END_OF_TIME
         block = known.block_at(offset)
-        return int(self._block(partition, block).lowest[offset - int(known.starts[block])])
+        return int(self._block(partition, block).lowest[offset - known.starts[block]])
 
     def read(self, partition: int, offset: int, stop: int) -> Batch:
         """Records offset <= n < stop."""
@@ -147,18 +165,60 @@ class BlockIngress:
             return Batch.empty(self._schema)
         parts = []
         for block in range(known.block_at(offset), known.block_at(stop - 1) + 1):
-            start = int(known.starts[block])
+            start = known.starts[block]
             batch = self._block(partition, block).batch
             parts.append(batch.slice(max(0, offset - start), stop - start))
         return concat(parts)
 
-    def _block(self, partition: int, block: int) -> _Loaded:
-        found = self._loaded.pop((partition, block), None)
-        if found is None:
-            known = self._partitions[partition]
+    # Ahead of that.
+
+    def needed(
+        self, partition: int, offset: int, stop: int, now_ms: Millis | None
+    ) -> Sequence[int]:
+        """The blocks that are not in memory and are asked for by a read of these records.
+
+        `stop` counts, too, for its due time and watermark, and with a time the block that is due by then.
+        Of a read that spans many small blocks only the first two are named: no more are kept.
+        """
+        known = self._partitions[partition]
+        if offset >= known.end:
+            return ()
+        first, last = known.block_at(offset), known.block_at(min(stop, known.end - 1))
+        due = first if now_ms is None else known.due_block(now_ms)
+        blocks = {first, min(last, first + 1), max(due, 0)}
+        return [block for block in blocks if (partition, block) not in self._loaded]
+
+    def next_block(self, partition: int, stop: int) -> int | None:
+        """The block behind that in which `stop` lies, if there is one and it is not in memory."""
+        known = self._partitions[partition]
+        block = known.block_at(stop) + 1
+        there = block < len(known.starts) - 1 and (partition, block) not in self._loaded
+        return block if there else None
+
+    def due_at_least(self, partition: int, now_ms: Millis) -> int:
+        """What `due_through` would say, or less: as much of it as is known without waiting."""
+        known = self._partitions[partition]
+        block = known.due_block(now_ms)
+        if (partition, block) in self._loaded:
+            return self.due_through(partition, now_ms)
+        return known.starts[max(0, block)]
+
+    def fetch(self, partition: int, block: int) -> LoadedBlock:
+        """Load a block, in any thread."""
+        known = self._partitions[partition]
+        with self._loading:
             batch = self.load(partition, block)
-            found = _Loaded.of(batch, known.before[block], known.lowest[block + 1])
-        self._loaded[partition, block] = found
+        return LoadedBlock.of(batch, known.before[block], known.lowest[block + 1])
+
+    def keep(self, partition: int, block: int, loaded: LoadedBlock) -> None:
+        """Hold a block that was fetched in memory; whoever reads from this ingress calls it."""
+        self._loaded[partition, block] = loaded
         if len(self._loaded) > BLOCKS_KEPT * len(self._partitions):
             self._loaded.popitem(last=False)
+
+    def _block(self, partition: int, block: int) -> LoadedBlock:
+        found = self._loaded.pop((partition, block), None)
+        if found is None:
+            found = self.fetch(partition, block)
+        self.keep(partition, block, found)
         return found

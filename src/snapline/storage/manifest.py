@@ -5,11 +5,11 @@ exactly where the manifest before ended: a gap would lose output, an overlap wou
 rule is here once; the forms of the outlet only differ in where they keep the chain.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.ids import TaskId
-from snapline.storage.api import Extent
+from snapline.storage.api import Extent, OutputPiece
 
 
 class ManifestChain:
@@ -84,6 +84,17 @@ class ManifestChain:
         self._last = number
         self._published.update({task: extent.stop for task, extent in extents.items()})
 
-    def extents(self, task: TaskId) -> list[Extent]:
-        """The public extents of a sink, in order."""
-        return [manifest[task] for manifest in self._manifests.values() if task in manifest]
+    def pieces(self, task: TaskId) -> list[OutputPiece]:
+        """The public rows of a sink, in order; those that follow each other in a file are one piece."""
+        found: list[OutputPiece] = []
+        for extents in self._manifests.values():
+            extent = extents.get(task)
+            if extent is not None and extent.start < extent.stop:
+                joins = bool(found) and found[-1].file == extent.file
+                start = found.pop().start if joins else extent.start
+                found.append(OutputPiece(extent.file, start, extent.stop))
+        return found
+
+    def since(self, count: int) -> Iterator[Mapping[TaskId, Extent]]:
+        """The manifests behind the first `count` of them."""
+        return iter(list(self._manifests.values())[count:])

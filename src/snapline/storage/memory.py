@@ -5,20 +5,15 @@ appended and did not sync apart, `sync` moves it to the shared part, and `crash`
 is encoded; messages and batches are kept as they are, because they never change.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
-from snapline.batch import Batch, Schema, concat
-from snapline.core.messages import END_OF_TIME, Message
-from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, UsageError
-from snapline.ids import ChannelId, Epoch, Incarnation, Millis, Seq, TaskId
-from snapline.storage.api import Extent, Life, PendingSync
+from snapline.core.messages import Message
+from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
+from snapline.ids import ChannelId, Epoch, Incarnation, Seq
+from snapline.storage.api import Ingress, Life, PendingSync
 from snapline.storage.codec import digest_of
-from snapline.storage.manifest import ManifestChain
+from snapline.storage.memory_output import MemoryOutlet, MemorySync
 
 
 class MemoryStore:
@@ -73,16 +68,6 @@ class MemoryStore:
         return sum(len(data) for data, _ in self._objects.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _MemorySync:
-    """A `PendingSync` that waits for nothing."""
-
-    finish: Callable[[], None]
-
-    def wait(self) -> None:
-        """There is no disk."""
-
-
 # The message log.
 
 _Rank = tuple[Epoch, Incarnation]  # where several lives logged a seq, the highest rank counts
@@ -110,6 +95,10 @@ class MemoryLogs:
     def crash(self, life: Life) -> None:
         """The life ends: what it did not sync is gone."""
         self._pending.setdefault(life, {}).clear()
+
+    def epochs(self) -> Iterator[Epoch]:
+        """The epochs in which lives opened a log."""
+        return (life.epoch for life in self._pending)
 
     def entries(self, channel: ChannelId) -> int:
         """How many messages of a channel are kept, synced or not."""
@@ -142,7 +131,7 @@ class MemoryLog:
     def start_sync(self) -> PendingSync:
         """Begin to make everything appended so far durable, in the background."""
         pending = [(name, tuple(messages.values())) for name, messages in self._pending.items()]
-        return _MemorySync(lambda: self._settle(pending))
+        return MemorySync(lambda: self._settle(pending))
 
     def _settle(self, pending: Sequence[tuple[ChannelId, Sequence[Message]]]) -> None:
         for name, messages in pending:
@@ -186,201 +175,31 @@ class MemoryLog:
         log.floor = max(log.floor, through)
 
 
-# The output.
+# All of them.
 
 
-@dataclass(slots=True)
-class _File:
-    """What one life of a sink wrote."""
+class MemoryStorage:
+    """A `Storage` in memory: one object for all lives of a run."""
 
-    life: Life
-    first: int  #: rows of the timeline before this file
-    position: int  #: rows of the timeline, this file's included
-    synced: int  #: rows of the timeline that survive a crash
-    starts: list[int] = field(default_factory=list)  #: number of the first row of each batch
-    batches: list[Batch] = field(default_factory=list)
-
-    def rows(self, start: int, stop: int) -> list[Batch]:
-        """The rows start <= n < stop, as slices of what was appended."""
-        parts = []
-        for i in range(max(0, bisect_right(self.starts, start) - 1), len(self.starts)):
-            first = self.starts[i]
-            if first >= stop:
-                break
-            part = self.batches[i].slice(max(0, start - first), stop - first)
-            if len(part):
-                parts.append(part)
-        return parts
-
-
-class MemoryOutlet:
-    """An `Outlet` in memory, and the place where sinks open their egress."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, _File] = {}
-        self._chain = ManifestChain()
-
-    def open(self, life: Life, position: int) -> "MemoryEgress":
-        """The egress of one life, which goes on at `position`."""
-        if life.name in self._files:
-            raise StorageError(f"the egress of {life.name} was opened before")
-        file = self._files[life.name] = _File(life, position, position, position)
-        return MemoryEgress(file)
-
-    def crash(self, life: Life) -> None:
-        """The life ends: what it did not sync is gone."""
-        file = self._files.get(life.name)
-        if file is None:
-            return
-        while file.starts and file.starts[-1] >= file.synced:
-            file.starts.pop()
-            file.batches.pop()
-        file.position = file.synced
-
-    def synced(self, life: Life) -> int | None:
-        """Rows of the timeline that are durable in the file of a life; None if it has none."""
-        file = self._files.get(life.name)
-        return None if file is None else file.synced
-
-    def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
-        """Make manifest `number` public; idempotent."""
-        verdict = self._chain.judge(number, extents)
-        if verdict is not None:
-            return verdict
-        for task, extent in extents.items():
-            file = self._files.get(extent.file)
-            if file is None:
-                raise StorageError(f"{task} has no egress file {extent.file}")
-            if extent.start == extent.stop:
-                continue
-            if extent.start < file.first:
-                raise StorageError(f"{extent} of {task} begins before its file, at {file.first}")
-            if extent.stop > file.synced:
-                raise StorageError(f"{extent} of {task} is synced only through {file.synced}")
-        self._chain.add(number, extents)
-        return True
-
-    def last_published(self) -> int:
-        """The number of the last manifest that is public; 0 if nothing is."""
-        return self._chain.last
-
-    def committed(self, task: TaskId) -> Sequence[Batch]:
-        """What was published of a sink task, in order."""
-        return [
-            part
-            for extent in self._chain.extents(task)
-            for part in self._files[extent.file].rows(extent.start, extent.stop)
-        ]
-
-    def uncommitted(self, task: TaskId) -> Sequence[Batch]:
-        """All that any life of a sink task wrote and no crash took away."""
-        files = [file for file in self._files.values() if file.life.task == task]
-        files.sort(key=lambda file: (file.life.epoch, file.life.incarnation))
-        return [batch for file in files for batch in file.batches]
-
-
-class MemoryEgress:
-    """An `Egress` in a list."""
-
-    def __init__(self, file: _File) -> None:
-        self._file = file
+    def __init__(
+        self, outlet: MemoryOutlet | None = None, inputs: Mapping[str, Ingress] | None = None
+    ) -> None:
+        self.store = MemoryStore()
+        self.logs = MemoryLogs()
+        self.outlet = outlet if outlet is not None else MemoryOutlet()
+        self._inputs = dict(inputs or {})
 
     @property
-    def file(self) -> str:
-        """The name of the file, unique to this life."""
-        return self._file.life.name
+    def output(self) -> MemoryOutlet:
+        """The output, for those who read it."""
+        return self.outlet
 
-    @property
-    def position(self) -> int:
-        """Rows of this timeline that were appended, earlier lives included."""
-        return self._file.position
+    def ingress(self, name: str) -> Ingress:
+        """The input of this name."""
+        if name not in self._inputs:
+            raise ObjectMissing(f"no input is stored as {name}")
+        return self._inputs[name]
 
-    def append(self, batch: Batch) -> None:
-        """Add rows; durable only after the next `sync`."""
-        if len(batch):
-            self._file.starts.append(self._file.position)
-            self._file.batches.append(batch)
-            self._file.position += len(batch)
-
-    def sync(self) -> None:
-        """Make everything appended so far durable."""
-        self.start_sync().finish()
-
-    def flush(self) -> None:
-        """Let everything appended so far be read by others, as it is at once."""
-
-    def start_sync(self) -> PendingSync:
-        """Begin to make everything appended so far durable, in the background."""
-        position = self._file.position
-        return _MemorySync(lambda: self._settle(position))
-
-    def _settle(self, position: int) -> None:
-        file = self._file
-        file.synced = max(file.synced, min(position, file.position))  # less than that after a crash
-
-
-# The input.
-
-
-class Timetable:
-    """When the records of one partition are due, from their times.
-
-    A record is due at its time, or with the record before it if its own time is earlier. The watermark
-    at an offset is the lowest time that is still to come: the best that any source could know.
-    """
-
-    def __init__(self, times: npt.NDArray[np.int64]) -> None:
-        self._due = np.maximum.accumulate(times)
-        self._lowest = np.minimum.accumulate(times[::-1])[::-1]
-
-    def due_ms(self, offset: int) -> Millis:
-        """When the record at `offset` is due."""
-        return int(self._due[offset])
-
-    def due_through(self, now_ms: Millis) -> int:
-        """The first offset that is not due by now."""
-        return int(np.searchsorted(self._due, now_ms, side="right"))
-
-    def watermark(self, offset: int) -> Millis:
-        """No record at `offset` or later has a time below this."""
-        return int(self._lowest[offset]) if offset < len(self._lowest) else END_OF_TIME
-
-
-class ListIngress:
-    """An `Ingress` over batches that are already there: for each partition, its batches in order."""
-
-    def __init__(self, partitions: Sequence[Sequence[Batch]]) -> None:
-        if not partitions or not all(partitions):
-            raise UsageError("an input needs a partition, and each partition at least one batch")
-        self._partitions = [concat(batches) for batches in partitions]
-        self._times = [Timetable(batch["time"]) for batch in self._partitions]
-
-    @property
-    def schema(self) -> Schema:
-        """The kinds of the columns."""
-        return self._partitions[0].schema
-
-    @property
-    def partitions(self) -> int:
-        """How many partitions there are."""
-        return len(self._partitions)
-
-    def end(self, partition: int) -> int:
-        """The number of records in the partition."""
-        return len(self._partitions[partition])
-
-    def due_ms(self, partition: int, offset: int) -> Millis:
-        """When the record at `offset` is due."""
-        return self._times[partition].due_ms(offset)
-
-    def due_through(self, partition: int, now_ms: Millis) -> int:
-        """The number of records that are due by now."""
-        return self._times[partition].due_through(now_ms)
-
-    def read(self, partition: int, offset: int, stop: int) -> Batch:
-        """Records offset <= n < stop."""
-        return self._partitions[partition].slice(offset, stop)
-
-    def watermark(self, partition: int, offset: int) -> Millis:
-        """No record at `offset` or later has a time below this."""
-        return self._times[partition].watermark(offset)
+    def last_epoch(self) -> Epoch:
+        """The highest epoch in which a life opened a log or an egress; 0 if none did."""
+        return max((*self.logs.epochs(), *self.outlet.epochs()), default=0)

@@ -19,8 +19,10 @@ from snapline.engine.coordinator.ledger import (
 )
 from snapline.errors import ObjectDamaged, ObjectMissing, RunDamaged, StoreUnavailable, UsageError
 from snapline.rundir.past import public_rows, read_past
+from snapline.storage.api import rows_of
 from snapline.storage.codec import digest_of
-from snapline.storage.memory import MemoryOutlet, MemoryStore
+from snapline.storage.memory import MemoryStore
+from snapline.storage.memory_output import MemoryOutlet
 from written_ledger import Coordinator, WrittenLedger
 
 
@@ -214,7 +216,7 @@ def test_the_loss_of_any_one_decision_is_found_or_harmless(commits, data):
     published = outlet.last_published()
     if Evidence(manifest=published).objection(past) is None:
         rows = public_rows(past) if past is not None else {}
-        public = sum(len(batch) for batch in outlet.committed("b/0"))
+        public = sum(len(batch) for batch in rows_of(outlet, ["b/0"], "committed"))
         assert rows.get("b/0", 0) == public
 
 

@@ -49,7 +49,7 @@ def written(runs, **options):
     directory = RunDirectory.create(runs, "q12", "aligned", {}, **options)
     directory.store.put("snapshot/a/1", b"state")
     directory.trouble.slow(1, 1)
-    log = directory.logs.open(Life(TaskId("a/0"), 1, 1))
+    log = directory.storage.logs.open(Life(TaskId("a/0"), 1, 1))
     log.append(Message(ChannelId("c"), 1, 1, ROWS, b"", None))
     log.sync()
     log.close()

@@ -17,6 +17,7 @@ from snapline.rundir.stored_input import stored_input
 from snapline.storage.api import Life
 from snapline.storage.files.frames import Appender
 from snapline.storage.files.ingress import FileIngress, Segment, describe_ingress, write_ingress
+from snapline.storage.files.store import FileStore
 
 ROWS = Batch.of(id=[1, 2], time=[0, 1])
 
@@ -131,11 +132,13 @@ def test_a_manifest_does_not_lead_out_of_the_output(run, name):
     task = TaskId("out/0")
     run.outlet.open(Life(task, 1, 1), 0).close()
     manifest = {"number": 1, "extents": {task: [name, 0, 1]}}
-    run.outlet._manifests.put("1", json.dumps(manifest).encode())
+    FileStore(run.path / "output" / "manifests").put("1", json.dumps(manifest).encode())
     (run.path / "secret.egress").write_bytes(b"")
-    for read in (lambda: run.outlet.walk(name), lambda: run.outlet.committed(task)):
+    pieces = run.output.pieces(task, "committed")
+    assert pieces == [(name, 0, 1)]
+    for reader in (run.output, run.output.follow()):
         with pytest.raises(ObjectDamaged, match="no name of a file"):
-            list(read())
+            list(reader.read(pieces[0]))
 
 
 @pytest.mark.parametrize("name", NAMES)

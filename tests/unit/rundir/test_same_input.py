@@ -16,7 +16,7 @@ from snapline.rundir.spec import Spec, spec_of
 from snapline.rundir.stored_input import DESCRIPTION, VERSION, sources_of
 from snapline.runs.run import prepare_resume
 from snapline.storage.files.ingress import FileIngress, write_ingress
-from snapline.storage.memory import ListIngress
+from snapline.storage.list_ingress import ListIngress
 from snapline.storage.parquet.ingress import ParquetIngress, write_part
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import GeneratedFeed, StoredAsGenerated

@@ -2,11 +2,14 @@
 
 import pytest
 
+from snapline.sim.world.outlet import SimOutlet
 from snapline.storage.files.log import FileLogs
 from snapline.storage.files.outlet import FileOutlet
+from snapline.storage.files.output import FileOutput
 from snapline.storage.files.store import FileStore
 from snapline.storage.files.trouble import Trouble, TroubledStore
-from snapline.storage.memory import MemoryLogs, MemoryOutlet, MemoryStore
+from snapline.storage.memory import MemoryLogs, MemoryStore
+from snapline.storage.memory_output import MemoryOutlet
 from storage_harness import FileHarness, MemoryHarness
 
 FORMS = ("memory", "files", "tiny-segments")
@@ -34,11 +37,11 @@ def logs(request, tmp_path):
     harness.close()
 
 
-@pytest.fixture(params=FORMS[:2])
+@pytest.fixture(params=("memory", "simulated", "files"))
 def outlet(request, tmp_path):
-    if request.param == "memory":
-        yield MemoryHarness(MemoryOutlet())
+    if request.param != "files":
+        yield MemoryHarness(MemoryOutlet() if request.param == "memory" else SimOutlet())
         return
-    harness = FileHarness(FileOutlet, tmp_path / "outlet")
+    harness = FileHarness(FileOutlet, tmp_path / "outlet", read=FileOutput)
     yield harness
     harness.close()

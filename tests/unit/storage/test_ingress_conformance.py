@@ -13,7 +13,7 @@ from snapline.core.messages import END_OF_TIME
 from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
 from snapline.storage.blocks import BlockIngress, StoredBlock
 from snapline.storage.files.ingress import FileIngress, write_ingress
-from snapline.storage.memory import ListIngress, Timetable
+from snapline.storage.list_ingress import ListIngress, Timetable
 from snapline.storage.parquet.ingress import ParquetIngress, write_part
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import Generated, draw

@@ -5,9 +5,10 @@ import pytest
 from snapline.batch import Batch
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import task_id
-from snapline.storage.api import Extent
+from snapline.storage.api import Extent, rows_of
 from snapline.storage.files.outlet import FileOutlet
-from snapline.storage.memory import MemoryOutlet
+from snapline.storage.files.output import FileOutput
+from snapline.storage.memory_output import MemoryOutlet
 from storage_harness import life, race, spy_on_fsync
 
 SINK = task_id("out", 0)
@@ -24,6 +25,14 @@ def rows(first, last):
 
 def values(batches):
     return [n for batch in batches for n in batch["n"].tolist()]
+
+
+def committed(outlet, *tasks):
+    return rows_of(outlet.reader, tasks, "committed")
+
+
+def uncommitted(outlet, *tasks):
+    return rows_of(outlet.reader, tasks, "uncommitted")
 
 
 def write(outlet, epoch, position, *bounds):
@@ -46,18 +55,18 @@ def test_an_egress_counts_rows_over_the_whole_timeline(outlet):
 
 def test_nothing_is_committed_before_it_is_published(outlet):
     write(outlet, 1, 0, 3, 7)
-    assert values(outlet.shared.committed(SINK)) == []
-    assert values(outlet.shared.uncommitted(SINK)) == list(range(7))
+    assert values(committed(outlet, SINK)) == []
+    assert values(uncommitted(outlet, SINK)) == list(range(7))
 
 
 def test_what_was_published_is_committed_in_order_and_no_more(outlet):
     file = write(outlet, 1, 0, 3, 7).file
     shared = outlet.shared
     assert shared.publish(1, {SINK: Extent(file, 0, 2)})
-    assert values(shared.committed(SINK)) == [0, 1]
+    assert values(committed(outlet, SINK)) == [0, 1]
     assert shared.publish(2, {SINK: Extent(file, 2, 5)})
-    assert values(shared.committed(SINK)) == [0, 1, 2, 3, 4]
-    assert values(shared.committed(OTHER)) == []
+    assert values(committed(outlet, SINK)) == [0, 1, 2, 3, 4]
+    assert values(committed(outlet, OTHER)) == []
 
 
 def test_a_manifest_covers_several_sinks_at_once(outlet):
@@ -68,8 +77,8 @@ def test_a_manifest_covers_several_sinks_at_once(outlet):
     more = task_id("more", 0)
     shared = outlet.shared
     assert shared.publish(1, {SINK: Extent(one.file, 0, 3), more: Extent(other.file, 0, 2)})
-    assert values(shared.committed(SINK)) == [0, 1, 2]
-    assert values(shared.committed(more)) == [50, 51]
+    assert values(committed(outlet, SINK)) == [0, 1, 2]
+    assert values(committed(outlet, more)) == [50, 51]
 
 
 def test_publishing_again_changes_nothing(outlet):
@@ -79,7 +88,7 @@ def test_publishing_again_changes_nothing(outlet):
     shared = outlet.shared
     assert shared.publish(2, {SINK: Extent(file, 3, 5)})
     assert shared.publish(1, {SINK: Extent(file, 0, 3)})
-    assert values(shared.committed(SINK)) == list(range(5))
+    assert values(committed(outlet, SINK)) == list(range(5))
 
 
 def test_a_number_is_given_to_one_manifest_only(outlet):
@@ -88,7 +97,7 @@ def test_a_number_is_given_to_one_manifest_only(outlet):
     assert shared.publish(1, {SINK: Extent(file, 0, 3)})
     assert not shared.publish(1, {SINK: Extent(file, 0, 4)})
     assert not shared.publish(1, {})
-    assert values(shared.committed(SINK)) == [0, 1, 2]
+    assert values(committed(outlet, SINK)) == [0, 1, 2]
 
 
 def test_numbers_rise_but_may_leave_gaps(outlet):
@@ -108,7 +117,7 @@ def test_extents_continue_exactly_where_the_last_ended(outlet, start, stop):
     with pytest.raises(StorageError, match="does not continue at row 3"):
         shared.publish(2, {SINK: Extent(file, start, stop)})
     assert shared.publish(2, {SINK: Extent(file, 3, 3)})
-    assert values(shared.committed(SINK)) == [0, 1, 2]
+    assert values(committed(outlet, SINK)) == [0, 1, 2]
 
 
 def test_what_is_not_synced_cannot_be_published(outlet):
@@ -117,10 +126,10 @@ def test_what_is_not_synced_cannot_be_published(outlet):
     shared = outlet.shared
     with pytest.raises(StorageError, match="synced only through 3"):
         shared.publish(1, {SINK: Extent(egress.file, 0, 5)})
-    assert values(shared.committed(SINK)) == []
+    assert values(committed(outlet, SINK)) == []
     egress.sync()
     assert shared.publish(1, {SINK: Extent(egress.file, 0, 5)})
-    assert values(shared.committed(SINK)) == list(range(5))
+    assert values(committed(outlet, SINK)) == list(range(5))
 
 
 def test_a_sync_in_the_background_saves_what_was_appended_before_it(outlet):
@@ -135,7 +144,7 @@ def test_a_sync_in_the_background_saves_what_was_appended_before_it(outlet):
     late = egress.start_sync()
     late.wait()
     outlet.crash(sink(1))
-    assert values(outlet.shared.committed(SINK)) == [0, 1, 2]
+    assert values(committed(outlet, SINK)) == [0, 1, 2]
 
 
 def test_a_sync_in_memory_saves_no_more_than_what_was_appended_before_it():
@@ -149,14 +158,17 @@ def test_a_sync_in_memory_saves_no_more_than_what_was_appended_before_it():
     late = egress.start_sync()
     outlet.crash(sink(1))
     late.finish()
-    assert (outlet.synced(sink(1)), values(outlet.uncommitted(SINK))) == (3, [0, 1, 2])
+    assert (outlet.synced(sink(1)), values(rows_of(outlet, [SINK], "uncommitted"))) == (
+        3,
+        [0, 1, 2],
+    )
 
 
 def test_what_is_flushed_can_be_read_by_others(outlet):
     egress = outlet.open(sink(1), 0)
     egress.append(rows(0, 3))
     egress.flush()
-    assert values(outlet.shared.uncommitted(SINK)) == [0, 1, 2]
+    assert values(uncommitted(outlet, SINK)) == [0, 1, 2]
 
 
 def test_flushing_syncs_nothing(tmp_path, monkeypatch):
@@ -184,14 +196,14 @@ def test_a_sink_without_rows_is_published_all_the_same(outlet):
     egress.sync()
     shared = outlet.shared
     assert shared.publish(1, {SINK: Extent(egress.file, 0, 0)})
-    assert values(shared.committed(SINK)) == []
+    assert values(committed(outlet, SINK)) == []
 
 
 def test_a_crash_takes_what_was_not_synced(outlet):
     egress = write(outlet, 1, 0, 3)
     egress.append(rows(3, 5))
     outlet.crash(sink(1))
-    assert values(outlet.shared.uncommitted(SINK)) == [0, 1, 2]
+    assert values(uncommitted(outlet, SINK)) == [0, 1, 2]
 
 
 def test_a_dead_timeline_stays_uncommitted(outlet):
@@ -204,8 +216,8 @@ def test_a_dead_timeline_stays_uncommitted(outlet):
     second.append(Batch.of(n=[33, 44]))
     second.sync()
     assert shared.publish(2, {SINK: Extent(second.file, 3, 5)})
-    assert values(shared.committed(SINK)) == [0, 1, 2, 33, 44]
-    assert values(shared.uncommitted(SINK)) == [0, 1, 2, 3, 4, 33, 44]
+    assert values(committed(outlet, SINK)) == [0, 1, 2, 33, 44]
+    assert values(uncommitted(outlet, SINK)) == [0, 1, 2, 3, 4, 33, 44]
 
 
 def test_a_zombie_writes_into_its_own_file_alone(outlet):
@@ -215,7 +227,7 @@ def test_a_zombie_writes_into_its_own_file_alone(outlet):
     zombie.sync()
     shared = outlet.shared
     assert shared.publish(1, {SINK: Extent(successor.file, 0, 2)})
-    assert values(shared.committed(SINK)) == [0, 1]
+    assert values(committed(outlet, SINK)) == [0, 1]
 
 
 def test_an_egress_is_opened_once(outlet):
@@ -230,18 +242,18 @@ def test_another_process_reads_what_was_published(tmp_path):
     egress.sync()
     egress.close()
     assert FileOutlet(tmp_path).publish(7, {SINK: Extent(egress.file, 0, 4)})
-    reader = FileOutlet(tmp_path)
-    assert values(reader.committed(SINK)) == [0, 1, 2, 3]
+    reader = FileOutput(tmp_path)
+    assert values(rows_of(reader, [SINK], "committed")) == [0, 1, 2, 3]
     assert FileOutlet(tmp_path).publish(8, {SINK: Extent(egress.file, 4, 5)})
-    assert values(reader.committed(SINK)) == [0, 1, 2, 3, 4]
+    assert values(rows_of(reader, [SINK], "committed")) == [0, 1, 2, 3, 4]
 
 
 def test_a_reader_follows_a_file_that_grows(tmp_path):
-    egress, reader = FileOutlet(tmp_path).open(sink(), 0), FileOutlet(tmp_path)
+    egress, reader = FileOutlet(tmp_path).open(sink(), 0), FileOutput(tmp_path)
     for stop in (2, 3, 7):
         egress.append(rows(egress.position, stop))
         egress.sync()
-        assert values(reader.uncommitted(SINK)) == list(range(stop))
+        assert values(rows_of(reader, [SINK], "uncommitted")) == list(range(stop))
     egress.close()
 
 
@@ -272,7 +284,8 @@ def test_damaged_output_is_never_read(published):
     for place in range(len(whole)):
         published.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
         try:
-            assert values(FileOutlet(published.parent).committed(SINK)) == list(range(6))
+            read = rows_of(FileOutput(published.parent), [SINK], "committed")
+            assert values(read) == list(range(6))
         except ObjectDamaged:
             damaged += 1
     assert damaged > len(whole) - 60
@@ -283,21 +296,21 @@ def test_damage_behind_what_was_read_before_is_told_from_a_torn_tail(published):
     mark = b"snapline: synced through"
     second = whole.index(mark) + len(mark) + 16  # where the second frame begins
     published.write_bytes(whole[:second])
-    reader = FileOutlet(published.parent)
+    reader = FileOutput(published.parent)
     with pytest.raises(ObjectMissing, match="at row 3"):
-        reader.committed(SINK)
+        list(rows_of(reader, [SINK], "committed"))
     published.write_bytes(whole[:second] + b"!" + whole[second + 1 :])
     with pytest.raises(ObjectDamaged, match=f"at byte {second}"):
-        reader.committed(SINK)
+        list(rows_of(reader, [SINK], "committed"))
 
 
 def test_output_that_is_gone_is_said(published):
     published.write_bytes(published.read_bytes()[:20])
     with pytest.raises(ObjectMissing, match="ends before row 6, at row 0"):
-        FileOutlet(published.parent).committed(SINK)
+        list(rows_of(FileOutput(published.parent), [SINK], "committed"))
     published.unlink()
     with pytest.raises(ObjectMissing):
-        FileOutlet(published.parent).committed(SINK)
+        list(rows_of(FileOutput(published.parent), [SINK], "committed"))
 
 
 def _publish(racer, directory):
@@ -305,7 +318,7 @@ def _publish(racer, directory):
     outlet, number, done = FileOutlet(directory), 0, []
     while number < 60:
         number += 1 + racer
-        at = len(values(outlet.committed(SINK)))
+        at = len(values(rows_of(FileOutput(directory), [SINK], "committed")))
         try:
             done.append(outlet.publish(number, {SINK: Extent("out-0.e1.i1", at, at + racer + 1)}))
         except StorageError:
@@ -319,7 +332,7 @@ def test_racing_publishers_never_publish_a_row_twice(tmp_path):
     egress.sync()
     egress.close()
     answers = race(_publish, tmp_path)
-    committed = values(FileOutlet(tmp_path).committed(SINK))
+    committed = values(rows_of(FileOutput(tmp_path), [SINK], "committed"))
     assert committed == list(range(len(committed)))
     assert committed
     assert sum(answers) >= len(list((tmp_path / "manifests").iterdir())) > 0

@@ -24,6 +24,7 @@ from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, RetryAlarm, SlotShell, SourceAlarm, Ticket, TimerAlarm
 from snapline.engine.slot.channels import Inputs, Outputs
 from snapline.engine.slot.restore import Restoration
+from snapline.engine.slot.source import at_hand, is_over, next_due_ms
 from snapline.engine.slot.task import Task
 from snapline.engine.timers import Timers
 from snapline.errors import ProtocolViolation
@@ -191,8 +192,7 @@ class Slot:
             messages += self.inputs.pop_alike(channel, payload, room, target.accept)
         for _ in messages:
             self._give_credit(channel)
-        deliver = target.deliver if gathers else target.take
-        deliver(*messages)
+        (target.deliver if gathers else target.take)(*messages)
         self.shell.worked(sum([message.batch.length for message in messages]))
 
     def _give_credit(self, channel: ChannelId) -> None:
@@ -218,10 +218,12 @@ class Slot:
 
     def _read(self, name: TaskId) -> None:
         task = self.tasks[name]
-        now = self.shell.now_ms()
+        if not at_hand(task, now := self.shell.now_ms()):
+            del self.awake[name]
+            return
         records = task.read_source(now)
         self.shell.worked(records)
-        due = task.next_due_ms()
+        due = next_due_ms(task)
         if due is None:
             del self.awake[name]
             self._note_all_read()
@@ -231,8 +233,7 @@ class Slot:
             self.shell.set_alarm(SourceAlarm(self.epoch, name), delay)
 
     def _note_all_read(self) -> None:
-        sources = [task for task in self.tasks.values() if task.plan.ingress is not None]
-        if not self.all_read and all(task.next_due_ms() is None for task in sources):
+        if not self.all_read and all(map(is_over, self.tasks.values())):
             self.all_read = True
             self.shell.report(control.InputRead(self.epoch))
 

@@ -249,19 +249,6 @@ class Task:
             for partition in self.offsets:
                 self.offsets[partition] = self.plan.ingress.due_through(partition, now_ms)
 
-    def next_due_ms(self) -> Millis | None:
-        """When this source has more to read; None at its end."""
-        ingress = self.plan.ingress
-        assert ingress is not None
-        times = [
-            ingress.due_ms(partition, offset)
-            for partition, offset in self.offsets.items()
-            if (end := ingress.end(partition)) is None or offset < end
-        ]
-        if self.watermarks.low != END_OF_TIME and not times:
-            return 0  # at its end, but it has not said so yet
-        return min(times, default=None)
-
     def emit(self, outputs: Sequence[tuple[str, Batch]], watermark: Millis | None) -> None:
         """Route batches to outputs. The watermark holds after the last message on each channel."""
         parts: list[tuple[Channel, Batch]] = []

@@ -20,7 +20,7 @@ from typing import Protocol
 from snapline.engine.shell import Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUnavailable
 from snapline.ids import TaskId
-from snapline.storage.api import Extent, Outlet, Store
+from snapline.storage.api import Extent, Storage
 
 COMPLAINT_SECONDS = 10.0
 """So long nothing more is said about a store that fails."""
@@ -50,14 +50,13 @@ class Decisions:
 
     def __init__(
         self,
-        store: Store,
-        outlet: Outlet,
+        storage: Storage,
         post: Callable[[Callable[[], None]], None],
         complain: Callable[[str], None],
         give_up: Callable[[StorageError], None],
     ) -> None:
-        self._store = store
-        self._outlet = outlet
+        self._store = storage.store
+        self._outlet = storage.outlet
         self._post = post
         self._complain = complain
         self._give_up = give_up

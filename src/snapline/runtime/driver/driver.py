@@ -38,7 +38,7 @@ from snapline.runtime.launch.launcher import Launcher
 from snapline.runtime.slot.process import SlotSpec
 from snapline.runtime.wire import control_messages as words
 from snapline.runtime.wire.codec import Wire
-from snapline.storage.api import Extent
+from snapline.storage.api import Extent, Storage
 
 __all__ = ["Driver", "Timeouts"]
 
@@ -81,9 +81,9 @@ class Driver:
         self.wire = Wire.of(job)
         self.secret = new_secret()
         self.listener = Listener(self.loop, self.secret, self, host=listen)
-        self.files = directory.store
+        self.storage: Storage = directory.storage
         post, give_up = self.loop.post, lambda error: self.finish(self.tenure.give_up(error))
-        self.decisions = Decisions(self.files, directory.outlet, post, self._complain, give_up)
+        self.decisions = Decisions(self.storage, post, self._complain, give_up)
         self.journal_file = JournalFile(
             directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl"
         )

@@ -256,7 +256,7 @@ class RunInjector:
         newest = [known[task][max(known[task])] for task in hosted if known[task]]
         if newest:
             meta = self.rng.choice(newest)
-            self.driver.files.damage(key_of(meta))
+            self.driver.storage.store.damage(key_of(meta))
             self._note(meta.task, "damaged", checkpoint=meta.checkpoint, fault=str(fault))
 
     # While something is under way.

@@ -18,7 +18,7 @@ from snapline.metrics.figures import TOLD, figures, lines
 from snapline.metrics.histogram import Counts, Histogram
 from snapline.metrics.second import SECOND_US, Second
 from snapline.runtime.wire.control_messages import Pulse
-from snapline.storage.api import Outlet
+from snapline.storage.api import OutputReader, rows_of
 
 
 class Watcher(Protocol):
@@ -179,11 +179,12 @@ class Timeline:
         return figures(self._told, self._account, self.seconds, times_ms)
 
 
-def published_times(outlet: Outlet, sinks: Iterable[TaskId]) -> dict[str, Counts]:
+def published_times(output: OutputReader, sinks: Iterable[TaskId]) -> dict[str, Counts]:
     """The times of the rows that each sink task has published, where rows have a time."""
     times: dict[str, Counts] = {}
     for task in sinks:
-        columns = [batch["time"] for batch in outlet.committed(task) if "time" in batch.columns]
+        batches = rows_of(output, [task], "committed")
+        columns = [batch["time"] for batch in batches if "time" in batch.columns]
         if columns:
             times[task] = np.concatenate(columns)
     return times

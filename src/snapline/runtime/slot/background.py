@@ -1,9 +1,9 @@
 """What a slot asks of storage, done beside its loop: the disk is slow, and the loop has messages to take.
 
 Two threads store and wait for fsync. Two others load: a slot that is to restore does not wait for what it
-wrote before. Every answer goes to the engine in the loop. A file has at most one sync under way. What is
-asked meanwhile waits, and the next sync answers all of it at once: under load many checkpoints share one
-fsync.
+wrote before. Two more read input ahead of the sources (`read_ahead`). Every answer goes to the engine in
+the loop. A file has at most one sync under way. What is asked meanwhile waits, and the next sync answers
+all of it at once: under load many checkpoints share one fsync.
 
 An object that could not be stored can be stored again. A file to which something could not be written, on a
 full disk, say, is lost for good: nobody knows what stands in it. Then the process ends with that error, and
@@ -16,8 +16,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
-from snapline.engine.shell import Ticket
+from snapline.engine.shell import NextRead, SourceAlarm, Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
+from snapline.runtime.slot.read_ahead import ReadAhead
 from snapline.storage.api import Egress, MessageLog, PendingSync, Store
 
 _T = TypeVar("_T")
@@ -39,6 +40,10 @@ class StorageAsker(Protocol):
         """An object was loaded; None if it is damaged or missing."""
         ...
 
+    def alarm(self, alarm: SourceAlarm) -> None:
+        """Input of a source may be at hand."""
+        ...
+
 
 class Background:
     """The storage of one process. `post` brings an action into its loop, from any thread."""
@@ -48,6 +53,7 @@ class Background:
         self._post = post
         self._threads = ThreadPoolExecutor(2, "snapline-store")
         self._readers = ThreadPoolExecutor(2, "snapline-fetch")
+        self._input = ReadAhead(post)
         self._storing: set[str] = set()  #: objects that are being stored
         self._unwanted: set[str] = (
             set()
@@ -86,6 +92,10 @@ class Background:
         self._do(
             load, partial(asker.fetched, ticket), lambda _: asker.failed(ticket), self._readers
         )
+
+    def at_hand(self, asker: StorageAsker, alarm: SourceAlarm, wanted: NextRead) -> bool:
+        """Whether input is in memory; if not, it is fetched, and the alarm goes off when it may be."""
+        return self._input.at_hand(lambda: asker.alarm(alarm), wanted)
 
     def delete(self, key: str) -> None:
         """Delete an object; if it cannot be done, it stays as garbage."""
@@ -144,6 +154,7 @@ class Background:
         """Wait for what has begun; what has not is dropped."""
         for threads in (self._threads, self._readers):
             threads.shutdown(wait=True, cancel_futures=True)
+        self._input.close()
 
 
 def _raise(error: BaseException) -> None:

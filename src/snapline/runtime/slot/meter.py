@@ -19,6 +19,7 @@ from snapline.metrics.histogram import Counts, Histogram
 from snapline.metrics.latency import since
 from snapline.metrics.second import Volume
 from snapline.runtime.wire.control_messages import Pulse
+from snapline.storage.api import Prefetched
 
 TIME = "time"
 AGES_MAX = 1 << 15  # so many ages are collected at most
@@ -128,10 +129,13 @@ def times_of(column: Counts) -> tuple[Counts, Counts]:
 
 
 def backlog(tasks: Iterable[Task], now_ms: Millis) -> int:
-    """Records that are due at the sources among these tasks and were not read."""
-    return sum(
-        max(0, task.plan.ingress.due_through(partition, now_ms) - offset)
-        for task in tasks
-        if task.plan.ingress is not None
-        for partition, offset in task.offsets.items()
-    )
+    """Records that are due at the sources among these tasks and were not read, as far as they are known."""
+    waiting = 0
+    for task in tasks:
+        ingress = task.plan.ingress
+        if ingress is not None:
+            due = ingress.due_through
+            if isinstance(ingress, Prefetched):
+                due = ingress.due_at_least  # nobody waits for a figure
+            waiting += sum(max(0, due(p, now_ms) - offset) for p, offset in task.offsets.items())
+    return waiting

@@ -22,7 +22,7 @@ from snapline.core.effects import Snapshot, TaskEffect
 from snapline.core.messages import Message
 from snapline.engine import control
 from snapline.engine.job import Job
-from snapline.engine.shell import Alarm, Ticket
+from snapline.engine.shell import Alarm, NextRead, SourceAlarm, Ticket
 from snapline.engine.slot.slot import Slot
 from snapline.errors import OperatorFailed
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
@@ -40,7 +40,7 @@ from snapline.runtime.slot.meter import Meter
 from snapline.runtime.slot.network_faults import NetworkFaults, Who
 from snapline.runtime.wire import control_messages as words
 from snapline.runtime.wire.codec import Wire
-from snapline.storage.api import Egress, Life, MessageLog
+from snapline.storage.api import Egress, Life, MessageLog, Storage
 
 LAST_WORDS_S = 1.0
 """How long a process that fails waits until the driver has heard why."""
@@ -72,7 +72,8 @@ class SlotProcess:
         self.tag = tag  #: of the Spark job, so that the driver can cancel it
         self.loop = EventLoop()
         self.wire = Wire.of(spec.job)
-        self.background = Background(self.directory.store, self.loop.post)
+        self.storage: Storage = self.directory.storage
+        self.background = Background(self.storage.store, self.loop.post)
         self.listener: Listener | None = None  #: once the driver is reached
         self.visitors = _Peer(self)  #: the slots that have connected to this one
         self.boss = dial(self.loop, spec.driver, secret, _Boss(self))
@@ -313,13 +314,17 @@ class SlotProcess:
 
     # The shell: storage.
 
+    def at_hand(self, alarm: SourceAlarm, wanted: NextRead) -> bool:
+        """Whether input is in memory; if not, it is fetched beside the loop."""
+        return self.background.at_hand(self._engine, alarm, wanted)
+
     def open_log(self, life: Life) -> MessageLog:
         """The log of a task in this life."""
-        return self.directory.logs.open(life)
+        return self.storage.logs.open(life)
 
     def open_egress(self, life: Life, position: int) -> Egress:
         """The egress of a sink task in this life."""
-        return self.directory.outlet.open(life, position)
+        return self.storage.outlet.open(life, position)
 
     def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
         """Make an object and store it in the background."""

@@ -26,7 +26,7 @@ from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.partition import targets_of
 from snapline.engine.job import Job, Settings
 from snapline.ids import Millis
-from snapline.storage.memory import ListIngress
+from snapline.storage.list_ingress import ListIngress
 from snapline.workload.oracles.count_verdict import judge_counts, judge_numbers
 from snapline.workload.oracles.verdict import Problems
 

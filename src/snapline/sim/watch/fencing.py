@@ -73,7 +73,7 @@ def public_output_is_one_chain(world: "World") -> str | None:
     storage = world.storage
     last = storage.ledger.get(storage.last_decision)
     try:
-        storage.outlet.check(last.published if last is not None else 0)
+        storage.outlet.require_all(last.published if last is not None else 0)
     except StorageError as error:
         if not world.monitor.stats["damaged"]:
             broken("public_output_is_one_chain", str(error))

@@ -5,15 +5,14 @@ resume and at the end, is checked link by link: every manifest is there, each be
 it ended, and the last one is the last that was decided.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from snapline.batch import Batch
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import TaskId
 from snapline.storage.api import Extent
 from snapline.storage.manifest import ManifestChain
-from snapline.storage.memory import MemoryOutlet
+from snapline.storage.memory_output import MemoryOutlet
 
 
 @dataclass(slots=True)
@@ -65,7 +64,7 @@ class SimOutlet(MemoryOutlet):
         """
         while self.manifests and self.manifests[-1].lost:
             self.manifests.pop()  # nothing tells that it was ever there
-        chain = self._read()
+        chain = self.readable()
         if not published - redone <= self.last <= published:
             raise ObjectMissing(
                 f"the ledger and the public output do not belong together: the ledger knows {published} "
@@ -73,16 +72,16 @@ class SimOutlet(MemoryOutlet):
             )
         self._chain = chain
 
-    def check(self, published: int) -> None:
+    def require_all(self, published: int) -> None:
         """Raise StorageError unless all manifests up to this number are there and follow each other."""
-        self._read()
+        self.readable()
         if self.last != published:
             raise ObjectMissing(
                 f"manifest {published} was decided, but the last that is there is manifest {self.last}"
             )
 
-    def _read(self) -> ManifestChain:
-        """All manifests, each checked against those before it."""
+    def readable(self) -> ManifestChain:
+        """All manifests as they can be read now, each checked against those before it."""
         chain = ManifestChain()
         for place, manifest in enumerate(self.manifests, start=1):
             if manifest.lost:
@@ -95,11 +94,3 @@ class SimOutlet(MemoryOutlet):
                 )
             chain.add(manifest.number, manifest.extents)
         return chain
-
-    def committed(self, task: TaskId) -> Sequence[Batch]:
-        """What was published of a sink task, in order, as it can be read now."""
-        return [
-            part
-            for extent in self._read().extents(task)
-            for part in self._files[extent.file].rows(extent.start, extent.stop)
-        ]

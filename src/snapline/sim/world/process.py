@@ -14,7 +14,7 @@ from snapline.core.effects import TaskEffect
 from snapline.core.messages import Message
 from snapline.engine.control import Credit, Frame, Order, Report
 from snapline.engine.coordinator.coordinator import Coordinator
-from snapline.engine.shell import Alarm, Ticket
+from snapline.engine.shell import Alarm, NextRead, SourceAlarm, Ticket
 from snapline.engine.slot.slot import Slot
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
@@ -173,6 +173,10 @@ class SimSlotProcess(Process):
     def wrote(self, batch: Batch) -> None:
         """Tell the monitor, which notes when the first output came."""
         self.world.monitor.wrote()
+
+    def at_hand(self, alarm: SourceAlarm, wanted: NextRead) -> bool:
+        """Nothing is slow to read here."""
+        return True
 
     def choose(self, count: int) -> int:
         """Any order is allowed, so take any."""

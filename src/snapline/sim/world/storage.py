@@ -8,7 +8,7 @@ from snapline.engine.coordinator.ledger import Decision, decision_key, decode, r
 from snapline.ids import Micros
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.outlet import SimOutlet
-from snapline.storage.memory import MemoryLogs, MemoryStore
+from snapline.storage.memory import MemoryStorage
 
 
 class StorageClock(Protocol):
@@ -32,16 +32,16 @@ class Caller(Protocol):
         ...
 
 
-class SimStorage:
-    """All that survives a process."""
+class SimStorage(MemoryStorage):
+    """All that survives a process: the ports in memory, and what can be done to them."""
+
+    outlet: SimOutlet
 
     def __init__(self, clock: StorageClock, costs: Costs, rng: random.Random) -> None:
+        super().__init__(SimOutlet())
         self.clock = clock
         self.costs = costs
         self.rng = rng
-        self.store = MemoryStore()
-        self.logs = MemoryLogs()
-        self.outlet = SimOutlet()
         self.ledger: dict[int, Decision] = {}  #: all that was ever decided, whatever became of it
         self.last_decision = 0
         self.outage_until_us: Micros = 0

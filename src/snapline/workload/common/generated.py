@@ -14,10 +14,10 @@ fast as it can, and times and watermarks are as they would be otherwise.
 """
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from snapline.batch import Batch, Column, Schema, concat, encode
 from snapline.core.messages import END_OF_TIME
 from snapline.ids import Millis
-from snapline.storage.api import Identified, Ingress
+from snapline.storage.api import Identified, Ingress, Prefetched
 from snapline.storage.codec import digest_of
 from snapline.workload.common.base import Params
 
@@ -274,6 +274,36 @@ class StoredAsGenerated:
     def watermark(self, partition: int, offset: int) -> Millis:
         """See `Generated.watermark`."""
         return self.made.watermark(partition, offset)
+
+    # Times are computed, records are stored: see `Prefetched`.
+
+    def needed(
+        self, partition: int, offset: int, stop: int, now_ms: Millis | None
+    ) -> Sequence[int]:
+        """The stored blocks that are not at hand, and without which `read` would have to wait."""
+        stored = self.stored
+        return (
+            stored.needed(partition, offset, stop, None) if isinstance(stored, Prefetched) else ()
+        )
+
+    def next_block(self, partition: int, stop: int) -> int | None:
+        """The stored block behind the one in which `stop` lies, unless it is at hand."""
+        stored = self.stored
+        return stored.next_block(partition, stop) if isinstance(stored, Prefetched) else None
+
+    def due_at_least(self, partition: int, now_ms: Millis) -> int:
+        """The number of records that are due by now, which is computed."""
+        return self.made.due_through(partition, now_ms)
+
+    def fetch(self, partition: int, block: int) -> Any:
+        """Load a stored block."""
+        assert isinstance(self.stored, Prefetched)
+        return self.stored.fetch(partition, block)
+
+    def keep(self, partition: int, block: int, loaded: Any) -> None:
+        """Have a stored block at hand that was fetched."""
+        assert isinstance(self.stored, Prefetched)
+        self.stored.keep(partition, block, loaded)
 
 
 @dataclass(frozen=True, slots=True)

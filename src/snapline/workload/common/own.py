@@ -12,7 +12,7 @@ from snapline.dataflow.operators.guard import check_batch
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.storage.api import Ingress
-from snapline.storage.memory import ListIngress
+from snapline.storage.list_ingress import ListIngress
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import GeneratedFeed, Ints
 

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -223,7 +224,12 @@ class Answers:
 def answered(store=None, outlet=None, *, times=1):
     """What a coordinator hears that decides, or publishes."""
     heard, posted = Answers(), []
-    writing = Decisions(store, outlet, posted.append, lambda story: None, heard.give_up)
+    writing = Decisions(
+        SimpleNamespace(store=store, outlet=outlet),
+        posted.append,
+        lambda story: None,
+        heard.give_up,
+    )
     for _ in range(times):
         if store is not None:
             writing.decide(heard, Ticket("decision", 1, None, 1), "decision/1", b"mine")

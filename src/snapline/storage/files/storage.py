@@ -1,0 +1,71 @@
+"""All ports in one directory: what a run directory keeps of its run."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from snapline.ids import Epoch
+from snapline.storage.api import Ingress, Store
+from snapline.storage.files.ingress import FileIngress
+from snapline.storage.files.log import FileLogs
+from snapline.storage.files.outlet import FileOutlet
+from snapline.storage.files.output import FileOutput
+from snapline.storage.files.places import named_in
+from snapline.storage.files.store import FileStore
+from snapline.storage.files.trouble import Trouble, TroubledStore
+
+_EPOCH = re.compile(r"\.e(\d+)\.i\d+\.")
+
+
+class FileStorage:
+    """A `Storage` in a directory.
+
+    Every port is made anew when it is asked for and remembers nothing of the others: what they share are
+    the files. `open_input` says how stored input is read, which has several formats.
+    """
+
+    def __init__(
+        self, directory: Path, open_input: Callable[[Path], Ingress] = FileIngress
+    ) -> None:
+        self._directory = directory
+        self._open_input = open_input
+
+    @property
+    def store(self) -> Store:
+        """Snapshots, decisions and verdicts, with what goes wrong with the store on purpose."""
+        return TroubledStore(self.untroubled, self.trouble)
+
+    @property
+    def untroubled(self) -> FileStore:
+        """The same for readers outside the run: faults that are done to the store do not touch them."""
+        return FileStore(self._directory / "store", must_exist=True)
+
+    @property
+    def trouble(self) -> Trouble:
+        """What goes wrong with the store on purpose, besides being away."""
+        return Trouble(self._directory / "store.trouble")
+
+    @property
+    def logs(self) -> FileLogs:
+        """The senders' message logs."""
+        return FileLogs(self._directory / "logs")
+
+    @property
+    def outlet(self) -> FileOutlet:
+        """The output, for those who write and publish it."""
+        return FileOutlet(self._directory / "output")
+
+    @property
+    def output(self) -> FileOutput:
+        """The output, for those who read it."""
+        return FileOutput(self._directory / "output")
+
+    def ingress(self, name: str) -> Ingress:
+        """The stored input of this name."""
+        return self._open_input(named_in(self._directory, name))
+
+    def last_epoch(self) -> Epoch:
+        """The highest epoch in which a life opened a log or an egress, as the names of files say."""
+        files = (*self._directory.glob("output/*.egress"), *self._directory.glob("logs/*.log"))
+        found = (_EPOCH.search(path.name) for path in files)
+        return max((int(match[1]) for match in found if match), default=0)

@@ -1,0 +1,206 @@
+"""Output in memory: written, synced, published, read and followed, and lost in a crash if not synced."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from snapline.batch import Batch
+from snapline.errors import ObjectMissing, StorageError
+from snapline.ids import Epoch, TaskId
+from snapline.storage.api import Extent, Life, OutputPiece, PendingSync, View, WrittenRows
+from snapline.storage.manifest import ManifestChain
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySync:
+    """A `PendingSync` that waits for nothing."""
+
+    finish: Callable[[], None]
+
+    def wait(self) -> None:
+        """There is no disk."""
+
+
+@dataclass(slots=True)
+class _File:
+    """What one life of a sink wrote."""
+
+    life: Life
+    first: int  #: rows of the timeline before this file
+    position: int  #: rows of the timeline, this file's included
+    synced: int  #: rows of the timeline that survive a crash
+    starts: list[int] = field(default_factory=list)  #: number of the first row of each batch
+    batches: list[Batch] = field(default_factory=list)
+
+    def rows(self, start: int, stop: int) -> list[Batch]:
+        """The rows start <= n < stop, as slices of what was appended."""
+        parts = []
+        for i in range(max(0, bisect_right(self.starts, start) - 1), len(self.starts)):
+            first = self.starts[i]
+            if first >= stop:
+                break
+            part = self.batches[i].slice(max(0, start - first), stop - first)
+            if len(part):
+                parts.append(part)
+        return parts
+
+
+class MemoryOutlet:
+    """An `Outlet` in memory, and the `OutputReader` of what was written to it."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _File] = {}
+        self._chain = ManifestChain()
+
+    def open(self, life: Life, position: int) -> "MemoryEgress":
+        """The egress of one life, which goes on at `position`."""
+        if life.name in self._files:
+            raise StorageError(f"the egress of {life.name} was opened before")
+        file = self._files[life.name] = _File(life, position, position, position)
+        return MemoryEgress(file)
+
+    def crash(self, life: Life) -> None:
+        """The life ends: what it did not sync is gone."""
+        file = self._files.get(life.name)
+        if file is None:
+            return
+        while file.starts and file.starts[-1] >= file.synced:
+            file.starts.pop()
+            file.batches.pop()
+        file.position = file.synced
+
+    def synced(self, life: Life) -> int | None:
+        """Rows of the timeline that are durable in the file of a life; None if it has none."""
+        file = self._files.get(life.name)
+        return None if file is None else file.synced
+
+    def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
+        """Make manifest `number` public; idempotent."""
+        verdict = self._chain.judge(number, extents)
+        if verdict is not None:
+            return verdict
+        for task, extent in extents.items():
+            file = self._files.get(extent.file)
+            if file is None:
+                raise StorageError(f"{task} has no egress file {extent.file}")
+            if extent.start == extent.stop:
+                continue
+            if extent.start < file.first:
+                raise StorageError(f"{extent} of {task} begins before its file, at {file.first}")
+            if extent.stop > file.synced:
+                raise StorageError(f"{extent} of {task} is synced only through {file.synced}")
+        self._chain.add(number, extents)
+        return True
+
+    def last_published(self) -> int:
+        """The number of the last manifest that is public; 0 if nothing is."""
+        return self._chain.last
+
+    def check(
+        self,
+        decided: Mapping[int, Mapping[TaskId, Extent]],
+        through: int,
+        rows: Mapping[TaskId, int],
+    ) -> None:
+        """Hold what is public against what was decided: see `ManifestChain.hold_against`."""
+        self._chain.hold_against(decided, through, rows)
+
+    def epochs(self) -> Iterator[Epoch]:
+        """The epochs in which lives opened an egress."""
+        return (file.life.epoch for file in self._files.values())
+
+    # The same, for those who read it.
+
+    def readable(self) -> ManifestChain:
+        """The manifests as readers find them."""
+        return self._chain
+
+    def tasks(self) -> Sequence[TaskId]:
+        """The sink tasks that ever opened an egress, in order."""
+        return sorted({file.life.task for file in self._files.values()})
+
+    def pieces(self, task: TaskId, view: View) -> Sequence[OutputPiece]:
+        """Where the rows of a sink task lie, in order."""
+        if view == "committed":
+            return self.readable().pieces(task)
+        lives = [file.life for file in self._files.values() if file.life.task == task]
+        lives.sort(key=lambda life: (life.epoch, life.incarnation))
+        return [OutputPiece(life.name, 0, None) for life in lives]
+
+    def read(self, piece: OutputPiece) -> Iterator[WrittenRows]:
+        """The rows of a piece, batch by batch."""
+        file = self._files.get(piece.file)
+        if file is None:
+            raise ObjectMissing(f"there is no egress file {piece.file}")
+        at = max(piece.start, file.first)
+        for rows in file.rows(at, file.position if piece.stop is None else piece.stop):
+            yield WrittenRows(at, 0, rows)
+            at += len(rows)
+        if piece.stop is not None and at < piece.stop:
+            raise ObjectMissing(f"{piece.file} ends before row {piece.stop}, at row {at}")
+
+    def follow(self) -> "MemoryFollower":
+        """Whoever reads the output from its beginning on as it comes."""
+        return MemoryFollower(self)
+
+
+class MemoryFollower:
+    """An `OutputFollower` of output in memory."""
+
+    def __init__(self, outlet: MemoryOutlet) -> None:
+        self._outlet = outlet
+        self._manifests = 0  #: how many were read
+        self._next: dict[str, int] = {}  #: the first row of each file that was not read
+
+    def published(self) -> Iterator[Mapping[TaskId, Extent]]:
+        """The manifests that came since the last call, one after the other."""
+        for extents in self._outlet.readable().since(self._manifests):
+            self._manifests += 1
+            yield extents
+
+    def read(self, piece: OutputPiece) -> Iterator[WrittenRows]:
+        """The rows of a piece that were not read before."""
+        start = max(piece.start, self._next.get(piece.file, 0))
+        for written in self._outlet.read(piece._replace(start=start)):
+            self._next[piece.file] = written.first + len(written.rows)
+            yield written
+
+
+class MemoryEgress:
+    """An `Egress` in a list."""
+
+    def __init__(self, file: _File) -> None:
+        self._file = file
+
+    @property
+    def file(self) -> str:
+        """The name of the file, unique to this life."""
+        return self._file.life.name
+
+    @property
+    def position(self) -> int:
+        """Rows of this timeline that were appended, earlier lives included."""
+        return self._file.position
+
+    def append(self, batch: Batch) -> None:
+        """Add rows; durable only after the next `sync`."""
+        if len(batch):
+            self._file.starts.append(self._file.position)
+            self._file.batches.append(batch)
+            self._file.position += len(batch)
+
+    def sync(self) -> None:
+        """Make everything appended so far durable."""
+        self.start_sync().finish()
+
+    def flush(self) -> None:
+        """Let everything appended so far be read by others, as it is at once."""
+
+    def start_sync(self) -> PendingSync:
+        """Begin to make everything appended so far durable, in the background."""
+        position = self._file.position
+        return MemorySync(lambda: self._settle(position))
+
+    def _settle(self, position: int) -> None:
+        file = self._file
+        file.synced = max(file.synced, min(position, file.position))  # less than that after a crash
