@@ -19,7 +19,6 @@ could not be judged must not turn a build green. A guarantee that nobody promise
 kept.
 """
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -163,12 +162,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):  # a number of numpy
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def write_json(report: Report, file: Path) -> None:
-    """Write a report. Raises UsageError if it cannot be."""
-    text = json.dumps(to_json(report), indent=2, ensure_ascii=False, allow_nan=False)
-    _write(file, f"{text}\n".encode("utf-8", "backslashreplace"))
 
 
 # JUnit.

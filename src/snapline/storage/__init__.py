@@ -1,1 +1,1 @@
-"""Where things are kept: four ports, each with a form in memory and a form in files."""
+"""Where things are kept: ports to the outside, and a `Storage` in memory and in files that makes them."""

@@ -21,11 +21,11 @@ from snapline.rundir.journal_file import JournalFile
 from snapline.runtime.slot.process import SlotProcess, SlotSpec
 from snapline.spark.generate import Piece, _draft, write_piece
 from snapline.storage.api import Extent, Life
-from snapline.storage.files.ingress import write_ingress
 from snapline.systems.harness.file_input import FileInput
 from snapline.systems.harness.processes import Group
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
+from stored_inputs import write_ingress
 
 ROWS = Batch.of(id=[1, 2], time=[0, 1])
 

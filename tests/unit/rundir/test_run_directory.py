@@ -16,8 +16,9 @@ from snapline.rundir.spec import Spec, spec_of
 from snapline.rundir.stored_input import stored_input
 from snapline.storage.api import Life
 from snapline.storage.files.frames import Appender
-from snapline.storage.files.ingress import FileIngress, Segment, describe_ingress, write_ingress
+from snapline.storage.files.ingress import FileIngress, Segment, describe_ingress
 from snapline.storage.files.store import FileStore
+from stored_inputs import write_ingress
 
 ROWS = Batch.of(id=[1, 2], time=[0, 1])
 

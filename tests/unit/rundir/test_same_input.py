@@ -15,12 +15,13 @@ from snapline.rundir.program import build_job, find_program
 from snapline.rundir.spec import Spec, spec_of
 from snapline.rundir.stored_input import DESCRIPTION, VERSION, sources_of
 from snapline.runs.run import prepare_resume
-from snapline.storage.files.ingress import FileIngress, write_ingress
+from snapline.storage.files.ingress import FileIngress
 from snapline.storage.list_ingress import ListIngress
 from snapline.storage.parquet.ingress import ParquetIngress, write_part
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import GeneratedFeed, StoredAsGenerated
 from snapline.workload.nexmark.model import bids
+from stored_inputs import write_ingress
 from written_ledger import Coordinator
 
 SPEC = Spec("q12", slots=2, rate=100, duration_ms=1_000, size="small")

@@ -8,7 +8,6 @@ is none. It says of every block where it stands and which times it spans: openin
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from snapline.batch import Batch, Schema, decode, encode
-from snapline.errors import ObjectDamaged, UsageError
+from snapline.errors import ObjectDamaged
 from snapline.storage.blocks import BlockIngress, StoredBlock
 from snapline.storage.codec import FRAME_OVERHEAD, frame, unframe
 from snapline.storage.files.frames import unavailable_on_os_error
-from snapline.storage.files.places import make_directory, make_draft, named_in, sync_directory
+from snapline.storage.files.places import named_in, whole_file
 from snapline.storage.files.store import FileStore
 
 _DESCRIPTION = "input"
@@ -64,21 +63,12 @@ def write_segment(directory: Path, partition: int, number: int, blocks: Iterable
     file = f"partition-{partition}-{number:06d}.rows"
     spans: list[StoredBlock] = []
     places = [0]
-    with unavailable_on_os_error(f"write {directory / file}"):
-        fd, draft = make_draft(directory / file)
-        try:
-            with os.fdopen(fd, "wb") as out:
-                for batch in blocks:
-                    if len(batch):
-                        places.append(places[-1] + out.write(frame(encode(batch))))
-                        spans.append(StoredBlock.of(batch))
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(draft, directory / file)
-        except BaseException:
-            os.unlink(draft)
-            raise
-        sync_directory(directory)
+    path = directory / file
+    with unavailable_on_os_error(f"write {path}"), whole_file(path, durable=True) as out:
+        for batch in blocks:
+            if len(batch):
+                places.append(places[-1] + out.write(frame(encode(batch))))
+                spans.append(StoredBlock.of(batch))
     return Segment(file, tuple(spans), tuple(places))
 
 
@@ -89,16 +79,6 @@ def describe_ingress(
     segments = [[segment.to_json() for segment in those] for those in partitions]
     description = {"schema": dict(schema), "partitions": segments}
     FileStore(directory).put(_DESCRIPTION, json.dumps(description).encode())
-
-
-def write_ingress(directory: Path, partitions: Sequence[Sequence[Batch]]) -> None:
-    """Write an input: for each partition, its batches in order."""
-    if not partitions or not all(partitions):
-        raise UsageError("an input needs a partition, and each partition at least one batch")
-    with unavailable_on_os_error(f"create {directory}"):
-        make_directory(directory)
-    segments = [[write_segment(directory, n, 0, batches)] for n, batches in enumerate(partitions)]
-    describe_ingress(directory, partitions[0][0].schema, segments)
 
 
 class FileIngress(BlockIngress):

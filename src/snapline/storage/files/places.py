@@ -11,7 +11,10 @@ a name never leads out of its directory, and whoever makes a file follows no lin
 import errno
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from snapline.errors import ObjectDamaged
 
@@ -55,12 +58,16 @@ def make_draft(path: Path) -> tuple[int, Path]:
     return make_file(draft), draft
 
 
-def write_whole(path: Path, text: str, *, durable: bool = False) -> None:
-    """Write a small file, whole or not at all; what was there is replaced."""
+@contextmanager
+def whole_file(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
+    """A file to write into that takes its name at the end, whole or not at all; what was there is replaced.
+
+    It is written under another name: whoever writes the same file again, or is killed, disturbs nobody.
+    """
     fd, draft = make_draft(path)
     try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(fd, "wb") as file:
+            yield file
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
@@ -70,6 +77,12 @@ def write_whole(path: Path, text: str, *, durable: bool = False) -> None:
         raise
     if durable:
         sync_directory(path.parent)
+
+
+def write_whole(path: Path, text: str, *, durable: bool = False) -> None:
+    """Write a small file, whole or not at all; what was there is replaced."""
+    with whole_file(path, durable=durable) as file:
+        file.write(text.encode())
 
 
 def named_in(directory: Path, name: str) -> Path:

@@ -19,7 +19,7 @@ from snapline.batch import Batch, Schema
 from snapline.errors import ObjectDamaged, UsageError
 from snapline.storage.blocks import BlockIngress, StoredBlock
 from snapline.storage.files.frames import unavailable_on_os_error
-from snapline.storage.files.places import make_draft, sync_directory
+from snapline.storage.files.places import whole_file
 from snapline.storage.parquet.arrow import arrow_schema, from_arrow, kinds, to_arrow
 
 _TAIL_BYTES = 8  # what follows the footer: its length in 4 bytes, and "PAR1"
@@ -31,22 +31,14 @@ def write_part(
 ) -> Path:
     """Write one file of a partition, durably, whole or not at all. The directory must be there."""
     path = directory / f"part-{partition:05d}-{segment:06d}.parquet"
-    with unavailable_on_os_error(f"write {path}"):
-        # Spark and others pass over names that begin with a dot.
-        fd, draft = make_draft(path)
-        try:
-            with os.fdopen(fd, "wb") as file:
-                with parquet.ParquetWriter(file, arrow_schema(schema)) as writer:
-                    for batch in blocks:
-                        if len(batch):
-                            writer.write_table(pa.Table.from_batches([to_arrow(batch)]))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, path)
-        except BaseException:
-            os.unlink(draft)
-            raise
-        sync_directory(directory)
+    with (
+        unavailable_on_os_error(f"write {path}"),
+        whole_file(path, durable=True) as file,  # under a name with a dot, which Spark passes over
+        parquet.ParquetWriter(file, arrow_schema(schema)) as writer,
+    ):
+        for batch in blocks:
+            if len(batch):
+                writer.write_table(pa.Table.from_batches([to_arrow(batch)]))
     return path
 
 

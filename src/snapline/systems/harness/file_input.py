@@ -7,7 +7,6 @@ A system that reads both (`DIR/{input,flush}/STREAM`) closes all windows at the 
 alone finds nothing that is not input.
 """
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from pyarrow import parquet
 
 from snapline.batch import Batch, Column, Schema, Varlen
 from snapline.ids import Millis
-from snapline.storage.files.places import make_directory, make_draft
+from snapline.storage.files.places import make_directory, whole_file
 from snapline.storage.parquet.arrow import to_spark
 
 
@@ -48,10 +47,8 @@ class FileInput:
 
 def _write(batch: Batch, path: Path) -> None:
     """Write a file under a name with a dot, which readers ignore, and rename it when it is complete."""
-    fd, draft = make_draft(path)
-    with os.fdopen(fd, "wb") as file:
+    with whole_file(path) as file:
         parquet.write_table(pa.Table.from_batches([to_spark(batch)]), file)
-    draft.replace(path)
 
 
 def _nothing(schema: Schema, at_ms: Millis) -> Batch:
