@@ -221,8 +221,7 @@ class Slot:
         if not at_hand(task, now := self.shell.now_ms()):
             del self.awake[name]
             return
-        records = task.read_source(now)
-        self.shell.worked(records)
+        self.shell.worked(records := task.read_source(now))
         due = next_due_ms(task)
         if due is None:
             del self.awake[name]
