@@ -1,8 +1,7 @@
 """One slot: one task of every operator, and the way from input to input.
 
-A slot is driven by its adapter: frames, orders, alarms and answers of storage come in by method calls,
-`step` takes one ready input. In a rollback it stops, forgets everything, restores and acknowledges; only
-`Go` lets it send again, so a frame of the new epoch never reaches anybody who is still in the old one.
+Its adapter calls it for frames, orders, alarms and answers of storage; `step` takes one ready input. After
+a rollback only `Go` lets it send again, so no frame of the new epoch reaches a slot still in the old one.
 """
 
 from collections.abc import Iterable
