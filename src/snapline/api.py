@@ -143,6 +143,7 @@ def run(
         input: a directory that `snapline generate` has written, for workloads.
         reference: judge the output by runs without failures; without it, or an oracle: "unknown".
         publish_lag: 1 publishes a line's output with the next line: damage to the newest costs nothing.
+            More than 1 needs the option `kept_lines`, one larger.
         allow_vacuous: let the verdict be *yes* also where a fault never struck, or nothing came out.
         journal: `"full"` writes every message down, so that protocol objects can be fed again.
         shared: the run directory is not for you alone: the umask decides. For executors of another user.

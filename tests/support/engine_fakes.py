@@ -26,11 +26,13 @@ def job(
     protocol: CheckpointProtocol = ALIGNED,
     topology: Topology = TOPOLOGY,
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE,
+    kept_lines: int = 2,
     **settings: Any,
 ) -> Job:
     """A job without operators, for those parts of the engine that run none."""
     deployment = Deployment("test", 1, topology, {}, {}, "fingerprint")
-    return Job("test", deployment, protocol, Options(), guarantee, Settings(**settings))
+    options = Options(kept_lines=kept_lines)
+    return Job("test", deployment, protocol, options, guarantee, Settings(**settings))
 
 
 def meta(task: str, number: int, **fields: Any) -> CheckpointMeta:

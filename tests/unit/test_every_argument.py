@@ -38,7 +38,7 @@ WRONG = {
     "records": [0, *NUMBERS],
     "seed": NUMBERS,
     "hot": [101, *NUMBERS],
-    "publish_lag": [2, *NUMBERS],
+    "publish_lag": [16, *NUMBERS],
     "interval": [0, "0s", *DURATIONS],
     "duration": [0, "0ms", *DURATIONS],
     "hot_moves": DURATIONS,

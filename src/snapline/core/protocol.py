@@ -54,6 +54,7 @@ class Options:
     deadline_ms: Millis = 60_000  # a round that takes longer is aborted
     align_timeout_ms: Millis = 0  # how long `unaligned` first tries to align
     line_max_lag: int = 0  # checkpoints a task may be ahead of the line before a round; 0: never
+    kept_lines: int = 2  # committed lines that stay whole, so that damage leaves one to go back to
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class Settings:
     linger_ms: Millis = 1  # gather due records for as long before a source is read again
     credit: int = 32  # messages that may be under way on a channel
     full_every: int = 8  # so many snapshots of a task are deltas before a full one, for every 4 MB
-    publish_lag: int = 0  # 1: a line's output is public when the next line is committed
+    publish_lag: int = 0  # lines to commit after a line before its output is public
     watermark_ms: Millis = 100  # a watermark alone is sent when it rose by this much
     probe_ms: Millis = 50  # between two waves of counters, once all input was read
     retry_ms: Millis = 100  # before a failed call to the store is made again

@@ -22,6 +22,7 @@ GivenOptions: TypeAlias = tuple[tuple[str, int], ...]
 """(name, value) of the options that were given, sorted by name."""
 
 _FLAGS = {"yes": 1, "no": 0}
+KEPT_LINES_MAX = 16
 _HOUR_MS: Millis = 3_600_000
 
 
@@ -127,6 +128,14 @@ OPTIONS: Mapping[str, RunOption] = MappingProxyType(
                 "line_max_lag",
                 "checkpoints that a task may be ahead of the recovery line before a round is ordered; "
                 "0: never",
+            ),
+            RunOption(
+                "kept_lines",
+                "protocol",
+                "kept_lines",
+                "committed lines that stay whole; more than publish_lag, which is useful only with them",
+                least=1,
+                most=KEPT_LINES_MAX,
             ),
         )
     }

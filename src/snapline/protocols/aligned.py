@@ -21,7 +21,8 @@ Invariants
   I2  a task snapshots a round at most once, and never one older than a round that it has seen.
   I3  a line is committed only when every task has stored its snapshot of that round.
   I4  round numbers are never used twice, so a late report cannot be taken for one of a newer round.
-  I5  the last two committed lines stay known: damage to the newer leaves the older.
+  I5  the last committed lines stay known, two unless an option says otherwise: damage to the newest
+      leaves the one before it.
 """
 
 from snapline.core.effects import (
@@ -112,7 +113,7 @@ class AlignedCoordinator(CoordinatorProtocol):
         super().__init__(context)
         self.round: CheckpointNo = INITIAL  #: the newest round ordered in this epoch
         self.waiting: list[TaskId] = []  #: tasks that have not stored `round`; empty between rounds
-        self.lines: tuple[RecoveryLine, ...] = ()  #: committed, oldest first, at most two (I5)
+        self.lines: tuple[RecoveryLine, ...] = ()  #: committed, oldest first (I5)
 
     def restore(self, memo: bytes, line: tuple[CheckpointMeta, ...]) -> None:
         """Resume at the last line; an older one to fall back on is no longer known."""
@@ -178,7 +179,7 @@ class AlignedCoordinator(CoordinatorProtocol):
 
     def _commit_round(self) -> CoordinatorEffects:
         line = RecoveryLine(dict.fromkeys(self.context.topology.tasks, self.round))
-        self.lines = (*self.lines[-1:], line)  # I5
+        self.lines = (*self.lines, line)[-self.context.options.kept_lines :]  # I5
         yield Commit(line)
 
     def _abort_round(self) -> CoordinatorEffects:
@@ -197,6 +198,6 @@ ALIGNED = CheckpointProtocol(
     coordinator=AlignedCoordinator,
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE),
     cycles=False,
-    reads=("deadline_ms",),
+    reads=("deadline_ms", "kept_lines"),
     shows=("round aborted", "crash during a round"),
 )

@@ -58,6 +58,6 @@ ALIGNED_CYCLIC = CheckpointProtocol(
     coordinator=AlignedCoordinator,
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
-    reads=("deadline_ms",),
+    reads=("deadline_ms", "kept_lines"),
     shows=("round aborted", "crash during a round", "replayed", "early back-edge marker"),
 )

@@ -156,6 +156,6 @@ HMNR = CheckpointProtocol(
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
     no_useless=True,
-    reads=("line_max_lag",),
+    reads=("line_max_lag", "kept_lines"),
     shows=("replayed", "forced"),
 )

@@ -153,7 +153,7 @@ SYNCHRONOUS = CheckpointProtocol(
     coordinator=SynchronousCoordinator,
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
-    reads=("deadline_ms",),
+    reads=("deadline_ms", "kept_lines"),
     shows=("round aborted", "crash during a round", "replayed"),
     commands=(StopWorld, CaptureWorld, Proceed),
 )

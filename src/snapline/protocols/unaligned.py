@@ -115,7 +115,7 @@ UNALIGNED = CheckpointProtocol(
     coordinator=AlignedCoordinator,
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
-    reads=("align_timeout_ms", "deadline_ms"),
+    reads=("align_timeout_ms", "deadline_ms", "kept_lines"),
     shows=(
         "round aborted",
         "crash during a round",

@@ -121,14 +121,14 @@ class UncoordinatedCoordinator(CoordinatorProtocol):
             # every task's newest checkpoint, and nothing is ever searched for.
             topology = Topology(topology.tasks, ())
         self.tracker = LineTracker(topology)
-        self.kept = KeptLines(context.initial_line)  #: what damage to the line leaves (I4)
+        self.kept = KeptLines(context.initial_line, context.options.kept_lines)  #: for damage (I4)
         self.round: CheckpointNo = INITIAL  #: the newest consistent round ordered
         self.lag_tolerated = context.options.line_max_lag  #: beyond it a round is ordered
 
     def restore(self, memo: bytes, line: tuple[CheckpointMeta, ...]) -> None:
         """Resume from the last line alone."""
         self.tracker.restore(line)
-        self.kept = KeptLines(self.tracker.line)
+        self.kept = KeptLines(self.tracker.line, self.context.options.kept_lines)
 
     def on_started(self, first_checkpoint: CheckpointNo) -> CoordinatorEffects:
         """Count rounds from here."""
@@ -158,7 +158,7 @@ class UncoordinatedCoordinator(CoordinatorProtocol):
             self.tracker.remove(task, checkpoint)
             if checkpoint < on_line:  # a base that may be forgotten: what builds on it is lost, too
                 self.tracker.remove(task, on_line)
-        except ObjectDamaged:  # both lines that were kept: only the initial state remains
+        except ObjectDamaged:  # all lines that were kept: only the initial state remains
             self.tracker.restore(())
         self.kept.go_back(self.tracker.line)
         yield from self.on_tasks_lost((task,))
@@ -189,6 +189,6 @@ UNCOORDINATED = CheckpointProtocol(
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
     bounded=False,
-    reads=("line_max_lag",),
+    reads=("line_max_lag", "kept_lines"),
     shows=("replayed", "domino"),
 )

@@ -100,6 +100,11 @@ def build_job(spec: Spec, program: Program) -> Job:
     if reason := refusal(protocol, deployment.topology):
         raise UsageError(reason)
     options = protocol_options(spec.options, Options(interval_ms=spec.interval_ms))
+    if not spec.publish_lag < options.kept_lines:
+        raise UsageError(
+            f"with publish_lag {spec.publish_lag} output waits for as many lines after its own, so at "
+            f"least {spec.publish_lag + 1} lines have to be kept: set the option kept_lines"
+        )
     settings = engine_settings(spec.options, Settings(publish_lag=spec.publish_lag))
     return Job(program.flow.name, deployment, protocol, options, guarantee, settings, spec.seed)
 

@@ -19,6 +19,7 @@ from snapline.chaos.soak import soak
 from snapline.core.policy import Guarantee
 from snapline.durations import LONGEST_MS
 from snapline.engine.options import (
+    KEPT_LINES_MAX,
     GivenOptions,
     paired_options,
     read_options,
@@ -66,7 +67,7 @@ class Spec:
     seed: int = 1
     input: str | None = None  # a directory that `generate` has written
     reference: bool = False  # judge by a run without failures
-    publish_lag: int = 0  # 1: a line's output is public when the next line is committed
+    publish_lag: int = 0  # lines to commit after a line before its output is public
     journal: Literal["brief", "full"] = "brief"  # full: with every message, to be fed back
     listen: str = LOOPBACK  # the address at which the driver can be reached
     origin_s: float | None = None  # when input began to be due; a resumed run keeps it
@@ -196,7 +197,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "options": arguments.named,
         "input": optional(arguments.path),
         "reference": arguments.flag,
-        "publish_lag": whole(0, 1),
+        "publish_lag": whole(0, KEPT_LINES_MAX - 1),
         "journal": one_of("journal", ("brief", "full")),
         "listen": arguments.text,
         "oversubscribe": arguments.flag,

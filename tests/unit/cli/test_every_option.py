@@ -35,7 +35,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--set": ["x", "", "a=", "a=1"],
         "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps", "line_max_lag=3"],
         "--input": ["nowhere"],
-        "--publish-lag": ["2", *WHOLE],
+        "--publish-lag": ["16", *WHOLE],
         "--listen": ["", "203.0.113.7", "0.0.0.0"],
         "--heartbeat": ["0s", *SPANS],
         "--silence": ["0s", *SPANS],

@@ -101,10 +101,16 @@ def test_an_option_that_the_protocol_does_not_heed_is_refused():
     assert request.refusal("unaligned") is None
 
 
+def test_output_waits_for_no_more_lines_than_are_kept():
+    with pytest.raises(UsageError, match=r"at least 3 lines have to be kept: .* kept_lines"):
+        job_of(publish_lag=2)
+    assert job_of(publish_lag=2, options={"kept_lines": 3}).settings.publish_lag == 2
+
+
 def test_unaligned_aligns_for_as_long_as_it_is_told_to():
     def overtaken(**timeout):
         options = read_options({"deadline": "1h", "batch": 3, "linger": "0ms", **timeout})
-        outcome = simulate(Case("unaligned", "q3", 2, records=400, faults="", options=options))
+        outcome = simulate(Case("unaligned", "q3", 2, records=200, faults="", options=options))
         assert outcome.violation is None, outcome.violation
         return outcome.stats.get("overtaken", 0)
 

@@ -57,3 +57,15 @@ def test_going_back_from_beyond_the_newer_line_to_it_changes_nothing():
     kept.advance(line(a=3, b=2))
     kept.go_back(line(a=2, b=2))
     assert (kept.older, kept.newer) == (line(a=1, b=1), line(a=2, b=2))
+
+
+def test_as_many_lines_are_kept_as_were_asked_for():
+    kept, alone = KeptLines(NOWHERE, 3), KeptLines(NOWHERE, 1)
+    for number in (1, 2, 3, 4):
+        kept.advance(line(a=number, b=number))
+        alone.advance(line(a=number, b=number))
+    assert (kept.older, kept.newer) == (line(a=2, b=2), line(a=4, b=4))
+    assert [kept.before(steps).checkpoints["a"] for steps in (0, 1, 2, 3)] == [4, 3, 2, 2]
+    assert alone.older == alone.newer == line(a=4, b=4)
+    kept.go_back(line(a=3, b=3))
+    assert (kept.older, kept.newer) == (line(a=2, b=2), line(a=3, b=3))

@@ -184,9 +184,10 @@ PublishLagOption = Annotated[
     int,
     typer.Option(
         min=0,
-        max=1,
-        metavar="0|1",
-        help="1: the output of a line waits for the next line, and damage to a snapshot costs nothing.",
+        max=15,
+        metavar="N",
+        help="The output of a line waits for so many lines more; with 1, damage to a snapshot costs "
+        "nothing.",
     ),
 ]
 AllowVacuousOption = Annotated[

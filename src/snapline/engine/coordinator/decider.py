@@ -65,7 +65,7 @@ class Decider:
         self.number = 0  #: of the last decision that is durable ...
         self.digest = ""  #: ... and its digest, which the next one names
         self.chains: Chains = dict.fromkeys(job.topology.tasks, ())  #: of the last line decided
-        self.kept = KeptLines(line_of(self.chains))
+        self.kept = KeptLines(line_of(self.chains), job.options.kept_lines)
         self.unreadable = ""  #: the object that a slot last could not read, for the story
         self.flushed = False
         self.manifest = 0  #: number of the last manifest
@@ -79,7 +79,7 @@ class Decider:
         """Go on after the last decision of an earlier coordinator."""
         self.number, self.digest = past.number, past.digest
         self.chains = dict(past.chains)
-        self.kept = KeptLines(line_of(self.chains))
+        self.kept = KeptLines(line_of(self.chains), self.job.options.kept_lines)
         self.manifest = past.published
         self.held = past.held
         self.redo = past.manifests
@@ -90,8 +90,8 @@ class Decider:
     @property
     def published_line(self) -> RecoveryLine:
         """All output of this line is public: no rollback may go behind it."""
-        lagging = self.job.settings.publish_lag > 0 and not self.flushed
-        return self.kept.older if lagging else line_of(self.chains)
+        lag = self.job.settings.publish_lag
+        return self.kept.before(lag) if lag and not self.flushed else line_of(self.chains)
 
     def objection(self, line: RecoveryLine) -> str | None:
         """Why the job cannot go back to a line: what was published is never taken back."""
@@ -135,8 +135,9 @@ class Decider:
         held = self.held
         if fresh := self._extents(intent.chains):
             held = (*held, Held(line, fresh))
-        at_once = self.job.settings.publish_lag == 0 or intent.flush
-        due = [h for h in held if at_once or not is_behind(self.kept.older, h.line)]
+        lag = self.job.settings.publish_lag
+        at_once, public = lag == 0 or intent.flush, self.kept.before(lag)
+        due = [h for h in held if at_once or not is_behind(public, h.line)]
         manifests = tuple(
             Manifest(number, h.extents) for number, h in enumerate(due, start=self.manifest + 1)
         )

@@ -243,7 +243,7 @@ def line_is_complete(monitor: "Monitor", line: "Line") -> None:
 
 
 def kept_lines_are_whole(monitor: "Monitor") -> None:
-    """Nothing that one of the last two lines needs was deleted."""
+    """Nothing that the oldest kept line or the newest line needs was deleted."""
     for line in monitor.lines:
         _check_whole(monitor, "kept_lines_are_whole", line.checkpoints)
 
@@ -278,9 +278,11 @@ def storage_is_bounded(monitor: "Monitor") -> None:
     world = monitor.world
     if not world.job.protocol.bounded or not world.job.protocol.checkpoints:
         return
-    # The two kept lines, what is newer, and for each of these the deltas down to a full snapshot.
+    # The kept lines, what is newer, and for each of these the deltas down to a full snapshot.
     # Forced checkpoints come in bursts, when messages that waited bring news of many others.
-    bound = 6 + 3 * world.job.settings.full_every + 12 * world.job.protocol.no_useless
+    more = max(0, world.job.options.kept_lines - 2)
+    bound = 6 + 2 * more + (3 + more) * world.job.settings.full_every
+    bound += 12 * world.job.protocol.no_useless
     registry = world.coordinator.engine.registry
     for task, known in registry.metas.items():
         if len(known) > bound:

@@ -83,7 +83,7 @@ class Monitor:
         self.decisions = 0  #: number of the last one
         self.epoch: Epoch = 0  #: in which it put the job
         self.kept: KeptLines | None = None
-        self.lines: list[RecoveryLine] = []  #: the older kept line, and the newest
+        self.lines: list[RecoveryLine] = []  #: the oldest kept line, and the newest
         self.public: dict[TaskId, int] = {}  #: rows published, per sink task
         self.manifests: dict[int, Mapping[TaskId, Extent]] = {}  #: all that were published
         self.carried: dict[ChannelId, Seq] = {}  #: the last message of this epoch on each channel
@@ -293,7 +293,7 @@ class Monitor:
 
     def _keep(self, line: RecoveryLine) -> None:
         if self.kept is None:
-            self.kept = KeptLines(line)
+            self.kept = KeptLines(line, self.world.job.options.kept_lines)
         elif is_behind(line, self.lines[-1]):
             self.kept.go_back(line)
         else:

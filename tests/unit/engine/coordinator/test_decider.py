@@ -180,6 +180,20 @@ def test_with_lag_a_line_is_published_when_the_next_one_is_committed():
     assert scene.commit(3, 3, rows=8) == [rows(2, 5, 8)]
 
 
+def test_with_a_longer_lag_a_line_is_published_so_many_lines_later_and_damage_may_take_as_many():
+    scene = Scene(publish_lag=2, kept_lines=3)
+    oldest = commit(1, 1, rows=5)
+    scene.ask(oldest)
+    assert scene.finish() == []
+    assert scene.commit(2, 2, rows=8) == []
+    assert scene.commit(3, 3, rows=9) == [rows(1, 0, 5)]
+    assert scene.decider.published_line == line(a=1, b=1)
+    assert scene.decider.objection(line(a=1, b=1)) is None
+    scene.ask(begin(oldest, 2))
+    assert scene.finish() == []
+    assert scene.decider.held == ()
+
+
 def test_with_lag_what_is_held_is_part_of_the_decision():
     scene = Scene(publish_lag=1)
     scene.commit(1, 1, rows=5)
