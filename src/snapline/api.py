@@ -9,7 +9,7 @@ run = sl.run(flow, spark, protocol="uncoordinated", slots=2, duration="30s", fau
 run.verdict, run.metrics, run.output().show()
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 from snapline import arguments
 from snapline.arguments import Rule, checked, instance, optional, span
 from snapline.dataflow.graph import Dataflow
-from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import DEFAULT
@@ -29,7 +28,6 @@ from snapline.rundir.stored_input import stored_input
 from snapline.runs import finished
 from snapline.runs import run as runtime
 from snapline.runs.finished import Run
-from snapline.runtime.driver.driver import Timeouts
 from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.driver.timeline import Watcher
 from snapline.spark.ready import check_own_cores, check_session
@@ -40,8 +38,6 @@ from snapline.systems.harness.base import System
 from snapline.systems.registry import system_of
 from snapline.systems.run import SystemRun
 from snapline.workload.common.base import Size
-
-FAILURES_MAX = 1_000_000
 
 Duration = str | Millis
 """`"5s"`, `"200ms"`, `"2m"`, or a number of milliseconds."""
@@ -70,7 +66,7 @@ _OWN_RULES: Mapping[str, Rule] = {
     "options": optional(arguments.named),
     "heartbeat": span(1),
     "silence": span(1),
-    "restart_failures": arguments.whole(1, FAILURES_MAX),
+    "restart_failures": arguments.whole(1, runtime.FAILURES_MAX),
     "restart_window": span(1),
     "runs": arguments.path,
     "watcher": optional(_a_watcher),
@@ -197,7 +193,7 @@ def run(
         spark,
         flow=flow if isinstance(flow, Dataflow) else None,
         runs=Path(runs),
-        timeouts=timeouts(heartbeat, silence, restart_failures, restart_window),
+        timeouts=runtime.timeouts(heartbeat, silence, restart_failures, restart_window),
         watcher=watcher,
     )
 
@@ -241,7 +237,7 @@ def resume(
         spark,
         flow=load_flow(flow) if isinstance(flow, str) else flow,
         runs=Path(runs),
-        timeouts=timeouts(heartbeat, silence, restart_failures, restart_window),
+        timeouts=runtime.timeouts(heartbeat, silence, restart_failures, restart_window),
         watcher=watcher,
     )
 
@@ -323,26 +319,3 @@ def stored(directory: str | Path, source: str) -> Ingress:
     if source not in sources:
         raise UsageError(f"{directory} has no source {source!r}: it has {', '.join(sources)}")
     return sources[source]
-
-
-def timeouts(
-    heartbeat: Duration,
-    silence: Duration,
-    restart_failures: int = RestartPolicy().failures,
-    restart_window: Duration = "60s",
-    written: Callable[[str], str] = str,
-) -> Timeouts:
-    """How patient a run is with its slots; UsageError if it makes no sense."""
-    beat_s = millis(heartbeat, written("heartbeat"), least_ms=1) / 1000
-    silence_s = millis(silence, written("silence"), least_ms=1) / 1000
-    if not 0 < 2 * beat_s <= silence_s:
-        raise UsageError(
-            f"{written('silence')} ({silence_s} s) must be at least two heartbeats "
-            f"({written('heartbeat')}, {beat_s} s): a slot that misses one would be given up"
-        )
-    window_s = millis(restart_window, written("restart_window"), least_ms=1) / 1000
-    failures = arguments.whole(1, FAILURES_MAX)(restart_failures, written("restart_failures"))
-    # A slot that nobody leads lives on for longer than a driver that pauses is taken for dead.
-    lease_s = max(Timeouts().lease_s, 2.5 * silence_s)
-    restarts = RestartPolicy(failures, window_s)
-    return Timeouts(beat_s, silence_s, lease_s, restarts=restarts)

@@ -53,6 +53,9 @@ Outputs that name the events behind them, and more events that come late:
 Another protocol, killed again while it recovers:
 [cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=8s; kill slot=0 on=recovery"[/cyan]
 
+Smaller batches, and markers that wait before they overtake:
+[cyan]snapline run q3 --protocol unaligned --option batch=500 --option align_timeout=50ms[/cyan]
+
 Another system, and what a killed driver does to it:
 [cyan]snapline run sst --system structured-streaming --faults "kill driver on=round"[/cyan]
 
@@ -62,8 +65,7 @@ Go on after the driver was killed:
 
 def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: bool) -> int:
     """Run what was described, and tell how it went."""
-    from snapline.api import timeouts
-    from snapline.runs.run import prepare
+    from snapline.runs.run import prepare, timeouts
     from snapline.runs.supervise import kills_driver
     from snapline.spark.slot_jobs import submitted_session
 
@@ -71,9 +73,8 @@ def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: 
     quick = timeouts(*patience, option)
     if spec.system != OWN:
         return run_system(spec, runs, as_json)
-    prepared = prepare(
-        spec, submitted_session(), runs=runs
-    )  # bad input is said before Spark starts
+    # Bad input is refused here, before Spark is started.
+    prepared = prepare(spec, submitted_session(), runs=runs)
     if kills_driver(spec.faults):
         return _run_in_children(prepared, quick, as_json)
     return _carry_out(prepared, quick, as_json)
@@ -81,8 +82,7 @@ def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: 
 
 def resume_run(name: str, runs: Path, patience: Patience, as_json: bool) -> int:
     """Go on with a run, and tell how it went."""
-    from snapline.api import timeouts
-    from snapline.runs.run import prepare_resume
+    from snapline.runs.run import prepare_resume, timeouts
     from snapline.spark.slot_jobs import submitted_session
 
     quick = timeouts(*patience, option)

@@ -9,14 +9,17 @@ The session that is given is used and never stopped; without one, a local one is
 """
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from snapline.arguments import whole
 from snapline.chaos.faults import Fault, check, describe, parse, start_ms
 from snapline.dataflow.graph import Dataflow
+from snapline.durations import millis
 from snapline.engine.job import Job
 from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageError
 from snapline.ids import Millis
@@ -32,12 +35,14 @@ from snapline.runs.finished import Run, write_result
 from snapline.runs.interrupt import Interruption
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import check_executors, check_possible
+from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.driver.timeline import Timeline, Watcher, published_times
 from snapline.runtime.launch.spark import SparkSlots
 from snapline.spark.ready import check_ready, check_workers
 from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
 
+FAILURES_MAX = 1_000_000
 KEPT = {"yes": "kept", "no": "broken", "unknown": "kept or not, nobody knows"}
 
 
@@ -97,8 +102,11 @@ def prepare(
 ) -> PreparedRun:
     """Prepare a new run. Raises UsageError if it cannot be; starts and writes nothing."""
     faults = faults_of(spec)
+    flow, job = _built(spec, flow)
+    check_executors(faults, spark)
+    check_ready(spec, spark, runs)
     said = replace(spec, faults=describe(faults))
-    return _prepared(said, spark, flow, faults, runs, None)
+    return PreparedRun(said, job, faults, flow, spark, runs)
 
 
 def prepare_resume(
@@ -112,26 +120,19 @@ def prepare_resume(
     """Prepare to go on with a run. Raises UsageError if nobody can, or needs to; changes nothing."""
     directory = RunDirectory.open(runs, name)
     spec = _read_spec(directory, flow)
+    flow, job = _built(spec, flow)
     faults = _later_faults(spec, directory, after_ms)
-    prepared = _prepared(spec, spark, flow, faults, runs, directory)
-    _refuse_resume(directory, prepared.job)
-    return prepared
+    check_executors(faults, spark)
+    check_ready(spec, spark, directory.path)
+    _refuse_resume(directory, job)
+    return PreparedRun(spec, job, faults, flow, spark, runs, directory)
 
 
-def _prepared(
-    spec: Spec,
-    spark: SparkSession | None,
-    flow: Dataflow | None,
-    faults: tuple[Fault, ...],
-    runs: Path,
-    directory: RunDirectory | None,
-) -> PreparedRun:
+def _built(spec: Spec, flow: Dataflow | None) -> tuple[Dataflow | None, Job]:
+    """The dataflow, unless it is a workload, and the job; each is found and built once."""
     if flow is None and spec.flow not in WORKLOADS:
         flow = load_flow(spec.flow)  # named by the user, or by a run that is started again: trusted
-    job = build_job(spec, find_program(spec, flow))
-    check_executors(faults, spark)
-    check_ready(spec, spark, runs if directory is None else directory.path)
-    return PreparedRun(spec, job, faults, flow, spark, runs, directory)
+    return flow, build_job(spec, find_program(spec, flow))
 
 
 def carry_out(
@@ -270,3 +271,26 @@ def flow_failed(raised: OperatorFailed, directory: RunDirectory) -> FlowFailed:
     )
     where = ", ".join(filter(None, (raised.code, raised.where)))
     return FlowFailed(story, raised.operator, where, raised.cause)
+
+
+def timeouts(
+    heartbeat: str | Millis,
+    silence: str | Millis,
+    restart_failures: int = RestartPolicy().failures,
+    restart_window: str | Millis = "60s",
+    written: Callable[[str], str] = str,
+) -> Timeouts:
+    """How patient a run is with its slots; UsageError if it makes no sense."""
+    beat_s = millis(heartbeat, written("heartbeat"), least_ms=1) / 1000
+    silence_s = millis(silence, written("silence"), least_ms=1) / 1000
+    if not 0 < 2 * beat_s <= silence_s:
+        raise UsageError(
+            f"{written('silence')} ({silence_s} s) must be at least two heartbeats "
+            f"({written('heartbeat')}, {beat_s} s): a slot that misses one would be given up"
+        )
+    window_s = millis(restart_window, written("restart_window"), least_ms=1) / 1000
+    failures = whole(1, FAILURES_MAX)(restart_failures, written("restart_failures"))
+    # A slot that nobody leads lives on for longer than a driver that pauses is taken for dead.
+    lease_s = max(Timeouts().lease_s, 2.5 * silence_s)
+    restarts = RestartPolicy(failures, window_s)
+    return Timeouts(beat_s, silence_s, lease_s, restarts=restarts)
