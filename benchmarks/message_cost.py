@@ -21,7 +21,6 @@ from typing import Any
 from snapline.batch import Batch
 from snapline.core.events import MessageArrived
 from snapline.core.messages import Message
-from snapline.core.policy import FaultTolerance
 from snapline.core.protocol import CheckpointProtocol, Options, TaskContext
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.deploy import Deployment, TaskPlan
@@ -81,7 +80,6 @@ def build_job(protocol: CheckpointProtocol, tasks: int) -> Job:
             partitions=(),
             sink=None,
             routes=(Route(OUT, OneToOne(), (AFTER,), timed=False),) if task == PASS else (),
-            policy=FaultTolerance(),
         )
         for task in topology.tasks
     }
@@ -101,8 +99,7 @@ def running_slot(job: Job) -> Slot:
 def header_of(job: Job) -> bytes:
     """What the neighbour's messages carry."""
     context = TaskContext(
-        A, (), (IN,), job.topology.tasks, job.options, job.guarantee, FaultTolerance(), 1,
-        random.Random(1),
+        A, (), (IN,), job.topology.tasks, job.options, job.guarantee, 1, random.Random(1),
     )  # fmt: skip
     return job.protocol.task(context).stamp(IN).header
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from snapline.api import open_run, resume, run, run_on, stored
     from snapline.batch import Batch, Varlen, Words
-    from snapline.core.policy import FaultTolerance
     from snapline.dataflow.graph import Dataflow
     from snapline.dataflow.operators.operator import Capture, Operator
     from snapline.errors import FlowFailed, GraphError, NotStarted, SnaplineError, UsageError
@@ -21,7 +20,6 @@ __all__ = [
     "Batch",
     "Capture",
     "Dataflow",
-    "FaultTolerance",
     "FlowFailed",
     "GraphError",
     "NotStarted",
@@ -43,7 +41,6 @@ __all__ = [
 _HOMES = {
     "snapline.api": ("open_run", "resume", "run", "run_on", "stored"),
     "snapline.batch": ("Batch", "Varlen", "Words"),
-    "snapline.core.policy": ("FaultTolerance",),
     "snapline.dataflow.graph": ("Dataflow",),
     "snapline.dataflow.operators.operator": ("Capture", "Operator"),
     "snapline.errors": ("FlowFailed", "GraphError", "NotStarted", "SnaplineError", "UsageError"),

@@ -7,11 +7,11 @@ import pytest
 from sim_runs import TROUBLE, happened, kept
 
 from journal_feeder import Feeder
-from policy_protocol import POLICY
 from snapline.core.effects import Rollback, Scope
 from snapline.journal.entry import COORDINATOR, Built, Handled
 from snapline.sim.run import Case, build_job
 from snapline.sim.world.costs import Costs
+from solo_protocol import SOLO
 
 KILLS = "kill slot=1 at=900ms; kill slot=0,2 at=1500ms; kill slot=1 on=recovery"
 
@@ -52,22 +52,22 @@ def test_under_none_only_the_lost_slot_restarts_and_it_restarts_empty():
     assert all(entry.memo is None for entry in built)
 
 
-# A protocol that obeys each operator's policy.
+# A protocol under which a lost slot goes back alone.
 
 
 @pytest.mark.parametrize("faults", [KILLS, TROUBLE, None], ids=["kills", "trouble", "drawn"])
 @pytest.mark.parametrize("workload", ["counting", "q3", "nhop"])
-def test_the_policy_protocol_runs_to_the_end(workload, faults):
+def test_the_solo_protocol_runs_to_the_end(workload, faults):
     for seed in (1, 2):
-        outcome = kept(Case("policy", workload, seed, records=24, faults=faults), protocol=POLICY)
+        outcome = kept(Case("solo", workload, seed, records=24, faults=faults), protocol=SOLO)
         assert outcome.stopped is None
         assert outcome.stats["checkpoints"] > 0
         assert outcome.stats["rollbacks"] > 0
 
 
-def test_under_the_policy_protocol_a_lost_slot_goes_back_alone_to_its_own_checkpoints():
-    case = Case("policy", "counting", 3, faults="kill slot=1 at=1500ms")
-    outcome = kept(case, journal=True, protocol=POLICY)
+def test_under_the_solo_protocol_a_lost_slot_goes_back_alone_to_its_own_checkpoints():
+    case = Case("solo", "counting", 3, faults="kill slot=1 at=1500ms")
+    outcome = kept(case, journal=True, protocol=SOLO)
     [rollback] = rollbacks(outcome.journal)
     assert rollback.scope is Scope.LOST
     assert list(rollback.line.checkpoints) == ["records/1", "count/1", "counts/1"]
@@ -80,14 +80,14 @@ def test_under_the_policy_protocol_a_lost_slot_goes_back_alone_to_its_own_checkp
 def test_slots_that_restart_alone_at_the_same_time_wait_for_each_other():
     """While one of them still loads its snapshots, nobody may send to it."""
     for seed in (1, 45):
-        kept(Case("policy", "nhop", seed, records=24, faults=KILLS), protocol=POLICY)
+        kept(Case("solo", "nhop", seed, records=24, faults=KILLS), protocol=SOLO)
 
 
-def test_the_journal_of_the_policy_protocol_can_be_fed_back():
+def test_the_journal_of_the_solo_protocol_can_be_fed_back():
     """Also where a slot restarts alone, and so in its epoch, with other checkpoint numbers."""
-    case = Case("policy", "counting", 3, faults=KILLS)
-    journal = kept(case, journal=True, protocol=POLICY).journal
+    case = Case("solo", "counting", 3, faults=KILLS)
+    journal = kept(case, journal=True, protocol=SOLO).journal
     assert happened(journal)["lost"] > 2
     rng = random.Random(f"{case.seed}:world")
     Costs.draw(rng)
-    assert list(Feeder(build_job(case, POLICY, rng)).feed(journal)) == []
+    assert list(Feeder(build_job(case, SOLO, rng)).feed(journal)) == []

@@ -69,7 +69,6 @@ class Feeder:
             job.topology.tasks,
             job.options,
             job.guarantee,
-            job.deployment.plans[name].policy,
             entry.first_checkpoint,
             random.Random(entry.seed),
         )

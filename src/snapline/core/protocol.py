@@ -36,7 +36,7 @@ from snapline.core.events import (
     TimerFired,
 )
 from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine, Stamp
-from snapline.core.policy import FaultTolerance, Guarantee
+from snapline.core.policy import Guarantee
 from snapline.core.topology import Channel, Topology
 from snapline.core.vocabulary import check_vocabulary
 from snapline.errors import ProtocolViolation
@@ -67,7 +67,6 @@ class TaskContext:
     peers: tuple[TaskId, ...]  # all tasks of the job, this one included, in the job's order
     options: Options
     guarantee: Guarantee
-    policy: FaultTolerance
     first_checkpoint: CheckpointNo  # numbers from here on were never used by this task
     rng: random.Random = field(compare=False)
 

@@ -3,8 +3,7 @@
 Where an operator hands all that it puts out to one other operator of its own slot, and that one gets
 nothing else, a message between the two only costs: it is numbered, stamped, perhaps logged, queued and
 taken again. Chained, the first calls the second. To a protocol a chain is one task with one state, saved
-at one moment, so nothing that a protocol promises depends on it. Operators with different policies stay
-apart: each is to be saved in its own way.
+at one moment, so nothing that a protocol promises depends on it.
 
 A chain has the name of its sink if it ends in one (there its output is found), or else of its first one.
 """
@@ -45,8 +44,7 @@ def _needs_no_message(graph: Graph, edge: Edge) -> bool:
     outputs = [other for other in graph.edges if other.source == edge.source]
     alone = len(outputs) == len(graph.inputs(edge.target)) == 1
     direct = isinstance(edge.routing, OneToOne) and edge.output == OUT and not edge.feedback
-    alike = graph.nodes[edge.source].policy == graph.nodes[edge.target].policy
-    return alone and direct and alike
+    return alone and direct
 
 
 def _follow(graph: Graph, links: Mapping[str, Edge], first: str) -> list[Node]:
@@ -64,7 +62,6 @@ def _as_node(members: Sequence[Node], links: Mapping[str, Edge]) -> Node:
     return Node(
         last.name if last.is_sink else first.name,
         partial(_build, members, ports),
-        first.policy,
         first.ingress,
         last.is_sink,
     )

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from snapline.core.policy import FaultTolerance
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.chain import chain_operators
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
@@ -31,7 +30,6 @@ class TaskPlan:
     partitions: tuple[int, ...]  # of the ingress: those with partition % slots == slot
     sink: str | None  # the sink whose egress takes what the operator puts on `out`
     routes: tuple[Route, ...]
-    policy: FaultTolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +158,6 @@ def _plan(
         partitions=tuple(p for p in partitions if p % slots == slot),
         sink=node.name if node.is_sink else None,
         routes=routes,
-        policy=node.policy,
     )
 
 

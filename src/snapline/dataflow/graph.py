@@ -10,14 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from snapline.core.policy import FaultTolerance
 from snapline.dataflow.deploy import Deployment, TaskPlan, deploy_graph
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.keyed import KeyedStream
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
 from snapline.dataflow.operators.operator import Operator
 from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Route, Routing
-from snapline.dataflow.stream import DEFAULT_POLICY, Loop, Stream, Upstream
+from snapline.dataflow.stream import Loop, Stream, Upstream
 from snapline.errors import GraphError
 from snapline.ids import Millis
 from snapline.storage.api import Ingress
@@ -55,10 +54,9 @@ class Dataflow:
         ingress: Ingress | Feed,
         *,
         name: str | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> Stream:
         """Begin a stream of the records of an ingress: `flow.source(bids, name="bids")`."""
-        node = Node(name or self.graph.fresh_name("source"), Operator, policy, ingress=ingress)
+        node = Node(name or self.graph.fresh_name("source"), Operator, ingress=ingress)
         self.graph.add(node)
         return Stream(self.graph, (Upstream(node.name, schema=ingress.schema),))
 

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from snapline.batch import Schema
-from snapline.core.policy import FaultTolerance
 from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
 from snapline.dataflow.operators.cogroup import Pairing, Side, WindowCogroup
 from snapline.dataflow.operators.fold import Count, Fold, Step
@@ -14,7 +13,7 @@ from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin
 from snapline.dataflow.operators.window import Tumbling
 from snapline.dataflow.operators.window_count import WindowCount
 from snapline.dataflow.partition import ByKey
-from snapline.dataflow.stream import DEFAULT_POLICY, Stream
+from snapline.dataflow.stream import Stream
 from snapline.durations import millis
 from snapline.errors import GraphError
 from snapline.ids import Millis
@@ -29,11 +28,11 @@ class KeyedStream(Stream):
         assert isinstance(self._routing, ByKey)
         return self._routing.columns
 
-    def count(self, *, name: str | None = None, policy: FaultTolerance = DEFAULT_POLICY) -> Stream:
+    def count(self, *, name: str | None = None) -> Stream:
         """The running count per key, one output per record: `bids.key_by("bidder").count()`."""
         _refuse(self.keys, ("count",))
         schema = _running_schema(self.schema, self.keys, count="int64")
-        return self._add("count", partial(Count, self.keys), name, policy, schema=schema)
+        return self._add("count", partial(Count, self.keys), name, schema=schema)
 
     def fold(
         self,
@@ -41,7 +40,6 @@ class KeyedStream(Stream):
         step: Step,
         *,
         name: str | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> Stream:
         """A fold per key, one output per record, with the values after it.
 
@@ -50,7 +48,7 @@ class KeyedStream(Stream):
         """
         _refuse(self.keys, tuple(initial))
         factory = partial(Fold, self.keys, dict(initial), step)
-        return self._add("fold", factory, name, policy, detail=repr(sorted(initial)))
+        return self._add("fold", factory, name, detail=repr(sorted(initial)))
 
     def tumbling(
         self, size: str | Millis, *, time: str = "time", lateness: str | Millis = 0
@@ -66,7 +64,6 @@ class KeyedStream(Stream):
         other: "KeyedStream",
         *,
         name: str | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> Stream:
         """All pairs with equal keys: `persons.key_by("id").join(auctions.key_by("seller"))`.
 
@@ -74,7 +71,7 @@ class KeyedStream(Stream):
         """
         self._same_keys(other)
         factory = partial(Join, self.keys, other.keys)
-        return self._add("join", factory, name, policy, port=LEFT, ports={RIGHT: other})
+        return self._add("join", factory, name, port=LEFT, ports={RIGHT: other})
 
     def window_join(
         self,
@@ -84,7 +81,6 @@ class KeyedStream(Stream):
         time: str = "time",
         lateness: str | Millis = 0,
         name: str | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> Stream:
         """All pairs with equal keys in the same window, and its `window`; see `join`.
 
@@ -94,9 +90,7 @@ class KeyedStream(Stream):
         shape = Tumbling(millis(size), time, millis(lateness))
         factory = partial(WindowJoin, self.keys, other.keys, shape)
         ports = {RIGHT: other}
-        return self._add(
-            "window-join", factory, name, policy, port=LEFT, ports=ports, detail=repr(shape)
-        )
+        return self._add("window-join", factory, name, port=LEFT, ports=ports, detail=repr(shape))
 
     def window_cogroup(
         self,
@@ -108,7 +102,6 @@ class KeyedStream(Stream):
         time: str = "time",
         lateness: str | Millis = 0,
         name: str | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> Stream:
         """One output per key when the window closes, with what is made of the rows of each side.
 
@@ -121,7 +114,7 @@ class KeyedStream(Stream):
         pairing = Pairing.of(Side.of(self.keys, left), Side.of(other.keys, right), shape)
         factory, ports = partial(WindowCogroup, pairing), {RIGHT: other}
         return self._add(
-            "window-cogroup", factory, name, policy, port=LEFT, ports=ports, detail=repr(pairing)
+            "window-cogroup", factory, name, port=LEFT, ports=ports, detail=repr(pairing)
         )
 
     def _same_keys(self, other: "KeyedStream") -> None:
@@ -136,19 +129,18 @@ class WindowedStream:
     stream: KeyedStream
     shape: Tumbling
 
-    def count(self, *, name: str | None = None, policy: FaultTolerance = DEFAULT_POLICY) -> Stream:
+    def count(self, *, name: str | None = None) -> Stream:
         """The running count per key and window, one output per record: key, `window`, `count`, `time`."""
         keys = self.stream.keys
         _refuse(keys, ("window", "count", "time"))
         factory = partial(WindowCount, keys, self.shape)
         kind = "window-count"
-        return self.stream._add(kind, factory, name, policy, detail=repr(self.shape))
+        return self.stream._add(kind, factory, name, detail=repr(self.shape))
 
     def aggregate(
         self,
         *,
         name: str | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
         **aggregates: Aggregate,
     ) -> Stream:
         """One output per key when the window closes: `aggregate(n="count", top=("max", "price"))`.
@@ -160,7 +152,7 @@ class WindowedStream:
         plan = AggregatePlan.of(keys, self.shape, aggregates)
         factory = partial(WindowAggregate, plan, self.shape)
         detail = repr((self.shape, plan))
-        return self.stream._add("aggregate", factory, name, policy, detail=detail)
+        return self.stream._add("aggregate", factory, name, detail=detail)
 
 
 def _refuse(keys: Sequence[str], results: Sequence[str]) -> None:

@@ -6,10 +6,9 @@ anything runs, and every complaint says what to do.
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from snapline.core.policy import FaultTolerance
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.operators.guard import blame
 from snapline.dataflow.operators.operator import IN, OUT, Operator
@@ -36,7 +35,6 @@ class Node:
 
     name: str
     factory: Factory
-    policy: FaultTolerance = field(default_factory=FaultTolerance)
     ingress: Ingress | Feed | None = None
     is_sink: bool = False
     detail: str = ""  # parameters that a resumed job must share

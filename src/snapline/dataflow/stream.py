@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from snapline.batch import Array, Batch, Schema
-from snapline.core.policy import FaultTolerance
 from snapline.dataflow.logical import Edge, Factory, Graph, Node
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.operators.stateless import Filter, Map, MapRecords, RecordFunction
@@ -19,8 +18,6 @@ from snapline.errors import GraphError
 
 if TYPE_CHECKING:
     from snapline.dataflow.keyed import KeyedStream
-
-DEFAULT_POLICY: Final = FaultTolerance()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,40 +99,36 @@ class Stream:
         function: Callable[[Batch], Batch],
         *,
         name: str | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> "Stream":
         """A batch for a batch: `bids.map(lambda b: b.with_columns(euro=b["price"] * 0.9))`."""
-        return self._add("map", partial(Map, function), name, policy)
+        return self._add("map", partial(Map, function), name)
 
     def flat_map(
         self,
         function: Callable[[Batch], Batch],
         *,
         name: str | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> "Stream":
         """As `map`, where the result may have another number of records, even none."""
-        return self._add("flat-map", partial(Map, function), name, policy)
+        return self._add("flat-map", partial(Map, function), name)
 
     def filter(
         self,
         function: Callable[[Batch], Array],
         *,
         name: str | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> "Stream":
         """Keep the records under a mask: `bids.filter(lambda b: b["price"] > 100)`."""
-        return self._add("filter", partial(Filter, function), name, policy, schema=self.schema)
+        return self._add("filter", partial(Filter, function), name, schema=self.schema)
 
     def map_records(
         self,
         function: RecordFunction,
         *,
         name: str | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> "Stream":
         """Per record: the function takes a dict and returns a dict, a list of them, or None."""
-        return self._add("map-records", partial(MapRecords, function), name, policy)
+        return self._add("map-records", partial(MapRecords, function), name)
 
     def apply(
         self,
@@ -144,17 +137,16 @@ class Stream:
         name: str,
         port: str = IN,
         ports: Mapping[str, "Stream | Loop"] | None = None,
-        policy: FaultTolerance = DEFAULT_POLICY,
     ) -> "Stream":
         """An operator of your own: `links.apply(Paths, name="paths", ports={"back": loop})`.
 
         This stream feeds `port`; `ports` names the streams and loops that feed the operator's other inputs.
         """
-        return self._add("apply", factory, name, policy, port=port, ports=ports)
+        return self._add("apply", factory, name, port=port, ports=ports)
 
-    def sink(self, name: str, *, policy: FaultTolerance = DEFAULT_POLICY) -> None:
+    def sink(self, name: str) -> None:
         """The end of a stream: `counts.sink("counts")` names what is written and published."""
-        self._connect(self._graph.add(Node(name, Operator, policy, is_sink=True)).name, IN)
+        self._connect(self._graph.add(Node(name, Operator, is_sink=True)).name, IN)
 
     def feed(self, loop: Loop) -> None:
         """Close a cycle: `extended.key_by("end").feed(loop)`."""
@@ -172,14 +164,13 @@ class Stream:
         kind: str,
         factory: Factory,
         name: str | None,
-        policy: FaultTolerance,
         *,
         port: str = IN,
         ports: Mapping[str, "Stream | Loop"] | None = None,
         detail: str = "",
         schema: Schema | None = None,
     ) -> "Stream":
-        node = Node(name or self._graph.fresh_name(kind), factory, policy, detail=detail)
+        node = Node(name or self._graph.fresh_name(kind), factory, detail=detail)
         self._graph.add(node)
         self._connect(node.name, port)
         for other_port, other in (ports or {}).items():

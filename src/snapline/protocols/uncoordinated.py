@@ -59,8 +59,7 @@ class UncoordinatedTask(TaskProtocol):
         #: each other, never with the numbers of this task's checkpoints.
         self.round: CheckpointNo = INITIAL
         self.log = context.guarantee is not Guarantee.AT_MOST_ONCE
-        own = context.policy.interval_ms
-        self.interval_ms = context.options.interval_ms if own is None else own
+        self.interval_ms = context.options.interval_ms
 
     def stamp(self, channel: Channel) -> Stamp:
         """Nothing to carry; every message is logged."""

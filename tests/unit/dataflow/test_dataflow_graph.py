@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from snapline.batch import Batch
-from snapline.core.policy import FaultTolerance, Loss
 from snapline.dataflow.graph import (
     Broadcast,
     ByKey,
@@ -160,15 +159,6 @@ def test_names_are_given_where_the_user_gives_none():
         "out"
     )
     assert list(flow.graph.nodes) == ["source", "map", "map-2", "filter", "out"]
-
-
-def test_policies_reach_the_plans():
-    flow = Dataflow("f")
-    policy = FaultTolerance(checkpoint=False, may_lose=Loss.STATE)
-    flow.source(Records(), name="in").key_by("id").count(name="n", policy=policy).sink("out")
-    plans = deploy(flow, 1).plans
-    assert plans["n/0"].policy == policy
-    assert plans["out/0"].policy == FaultTolerance()
 
 
 def test_tasks_stand_in_topological_order_without_feedback():

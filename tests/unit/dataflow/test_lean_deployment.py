@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from snapline.batch import Batch
-from snapline.core.policy import FaultTolerance
 from snapline.dataflow.chain import Chain, owner_of
 from snapline.dataflow.graph import Dataflow, deploy
 from snapline.dataflow.logical import OperatorContext
@@ -94,13 +93,6 @@ def test_who_has_two_receivers_or_two_senders_is_not_chained():
     one.union(other).map(lambda b: b, name="both").sink("out")
     tasks = deploy(flow, 1, lean=True).topology.tasks
     assert tasks == ("in/0", "one/0", "other/0", "out/0")
-
-
-def test_operators_that_are_saved_in_different_ways_stay_apart():
-    flow = Dataflow("f")
-    policy = FaultTolerance(interval_ms=500)
-    flow.source(Records(), name="in").map(lambda b: b, name="step", policy=policy).sink("out")
-    assert deploy(flow, 1, lean=True).topology.tasks == ("in/0", "step/0", "out/0")
 
 
 def test_stored_state_of_chains_is_not_taken_for_that_of_single_operators():

@@ -24,7 +24,7 @@ from snapline.core.events import (
     TimerFired,
 )
 from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine
-from snapline.core.policy import FaultTolerance, Guarantee
+from snapline.core.policy import Guarantee
 from snapline.core.protocol import (
     CheckpointProtocol,
     CoordinatorProtocol,
@@ -57,7 +57,6 @@ class TaskScene:
         me: str = "t",
         peers: str = "a b t",
         guarantee: Guarantee | None = None,
-        policy: FaultTolerance | None = None,
         first: CheckpointNo = 1,
         **options: int,
     ) -> None:
@@ -69,7 +68,6 @@ class TaskScene:
                 peers=tuple(TaskId(peer) for peer in peers.split()),
                 options=Options(**{"interval_ms": 1_000, "deadline_ms": 9_000, **options}),
                 guarantee=guarantee or protocol.guarantees[0],
-                policy=policy or FaultTolerance(),
                 first_checkpoint=first,
                 rng=random.Random(1),
             )

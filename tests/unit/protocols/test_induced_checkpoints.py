@@ -19,7 +19,6 @@ from snapline.core.events import (
     TriggerRound,
 )
 from snapline.core.messages import CheckpointMeta, Marker, Message
-from snapline.core.policy import FaultTolerance
 from snapline.core.protocol import CheckpointProtocol, Options, TaskContext
 from snapline.core.topology import Channel, Topology
 from snapline.ids import TaskId
@@ -52,7 +51,6 @@ class Toy:
             peers=TASKS,
             options=Options(),
             guarantee=protocol.guarantees[0],
-            policy=FaultTolerance(),
             first_checkpoint=1,
             rng=self.rng,
         )

@@ -5,7 +5,6 @@ import json
 import pytest
 from scenes import CoordinatorScene, TaskScene, edge, line, message, meta
 
-from policy_protocol import POLICY
 from snapline.core.effects import Deliver, Persist, Rollback, Scope, SetTimer, Snapshot
 from snapline.core.events import (
     LocalCheckpoint,
@@ -16,11 +15,12 @@ from snapline.core.events import (
     TriggerRound,
 )
 from snapline.core.messages import Stamp
-from snapline.core.policy import FaultTolerance, Guarantee
+from snapline.core.policy import Guarantee
 from snapline.core.topology import Topology
 from snapline.errors import ProtocolViolation
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.protocols.none import NONE
+from solo_protocol import SOLO
 
 STRAIGHT = Topology(("a", "t"), (edge("A"),))
 LOOP = Topology(("a", "t"), (edge("A"), edge("L*", "t")))
@@ -110,10 +110,8 @@ def test_none_expects_no_checkpointing():
             CoordinatorScene(NONE).protocol.handle(event)
 
 
-def test_a_policy_decides_who_is_saved():
-    spared = TaskScene(POLICY, "A", policy=FaultTolerance(checkpoint=False))
-    assert spared.start() == ()
-    saved = TaskScene(POLICY, "A", policy=FaultTolerance(interval_ms=70))
+def test_every_task_is_saved_on_a_timer_of_its_own():
+    saved = TaskScene(SOLO, "A", interval_ms=70)
     assert saved.start() == (SetTimer(LocalCheckpoint(), 70),)
     assert saved.timer(LocalCheckpoint()) == (Snapshot(1), SetTimer(LocalCheckpoint(), 70))
     assert saved.timer(LocalCheckpoint())[0] == Snapshot(2)
@@ -122,11 +120,11 @@ def test_a_policy_decides_who_is_saved():
 
 
 def test_only_lost_tasks_go_back_each_to_its_own_newest_checkpoint():
-    job = CoordinatorScene(POLICY)
+    job = CoordinatorScene(SOLO)
     (persist,) = job.stored("t", 4)
     assert json.loads(persist.memo) == {"a": 0, "b": 0, "t": 4}
     assert job.lost("a", "t") == (Rollback(line(a=0, t=4), Scope.LOST),)
-    resumed = CoordinatorScene(POLICY)
+    resumed = CoordinatorScene(SOLO)
     resumed.protocol.restore(persist.memo, (meta("t", 4),))
     assert resumed.lost("t") == (Rollback(line(t=4), Scope.LOST),)
     assert resumed.protocol.handle(SnapshotUnreadable("t", 4)) == (

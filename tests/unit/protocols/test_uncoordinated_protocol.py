@@ -18,7 +18,7 @@ from snapline.core.events import (
     TriggerRound,
 )
 from snapline.core.messages import Marker, Stamp
-from snapline.core.policy import FaultTolerance, Guarantee
+from snapline.core.policy import Guarantee
 from snapline.errors import ProtocolViolation
 from snapline.ids import first_checkpoint
 from snapline.protocols.uncoordinated import UNCOORDINATED
@@ -39,12 +39,6 @@ def test_local_timers_are_jittered():
     assert 1 <= first <= 1_000
     assert 800 <= min(rest) < 850
     assert 1_150 < max(rest) <= 1_200
-
-
-def test_an_operators_own_interval_wins():
-    policy = FaultTolerance(interval_ms=100)
-    _, *rest = delays(TaskScene(UNCOORDINATED, "A", policy=policy), 50)
-    assert 80 <= min(rest) <= max(rest) <= 120
 
 
 def test_the_shortest_interval_still_has_a_future():

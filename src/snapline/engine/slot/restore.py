@@ -82,7 +82,6 @@ class Restoration:
             job.topology.tasks,
             job.options,
             job.guarantee,
-            job.deployment.plans[name].policy,
             first,
             slot.shell.rng(seed),
         )

@@ -1,13 +1,12 @@
-"""A protocol that obeys each operator's policy, to show that the interface is wide enough for one.
+"""A protocol under which a lost slot goes back alone, to show that the interface is wide enough for one.
 
-Theory of operation.  Only operators whose policy says so are saved, each on a timer of its own. A lost slot
+Theory of operation.  Every task is saved on a timer of its own. A lost slot
 alone goes back, each of its tasks to its own newest checkpoint; the others keep running, and what was
 under way is lost. No line is ever committed: output is public at once. The coordinator persists which
 checkpoint is the newest of each task, since no committed line tells it after a resume.
 
 Invariants
-  P1  a task whose policy is not to checkpoint has no checkpoint but its initial state.
-  P2  a rollback names exactly the lost tasks.
+  S1  a rollback names exactly the lost tasks.
 """
 
 import json
@@ -29,17 +28,14 @@ from snapline.core.protocol import (
 from snapline.ids import INITIAL, CheckpointNo, TaskId
 
 
-class PolicyTask(TaskProtocol):
+class SoloTask(TaskProtocol):
     def __init__(self, context: TaskContext) -> None:
         super().__init__(context)
         self.checkpoint = context.first_checkpoint
-        own = context.policy.interval_ms
-        interval_ms = context.options.interval_ms if own is None else own
-        self.again = SetTimer(LocalCheckpoint(), interval_ms)
+        self.again = SetTimer(LocalCheckpoint(), context.options.interval_ms)
 
     def on_started(self) -> TaskEffects:
-        if self.context.policy.checkpoint:  # P1
-            yield self.again
+        yield self.again
 
     def on_timer(self, timer: Timer) -> TaskEffects:
         if timer != LocalCheckpoint():
@@ -49,7 +45,7 @@ class PolicyTask(TaskProtocol):
         yield self.again
 
 
-class PolicyCoordinator(CoordinatorProtocol):
+class SoloCoordinator(CoordinatorProtocol):
     def __init__(self, context: JobContext) -> None:
         super().__init__(context)
         self.newest: dict[TaskId, CheckpointNo] = dict(context.initial_line.checkpoints)
@@ -71,17 +67,17 @@ class PolicyCoordinator(CoordinatorProtocol):
         yield self._back((task,))
 
     def _back(self, tasks: Iterable[TaskId]) -> Rollback:
-        return Rollback(RecoveryLine({task: self.newest[task] for task in tasks}), Scope.LOST)  # P2
+        return Rollback(RecoveryLine({task: self.newest[task] for task in tasks}), Scope.LOST)  # S1
 
     def _persist(self) -> Persist:
         return Persist(json.dumps(self.newest).encode())
 
 
-POLICY = CheckpointProtocol(
-    name="policy",
-    summary="saves and restores each operator as its policy says",
-    task=PolicyTask,
-    coordinator=PolicyCoordinator,
+SOLO = CheckpointProtocol(
+    name="solo",
+    summary="saves each task on its own, restores only the lost slot",
+    task=SoloTask,
+    coordinator=SoloCoordinator,
     guarantees=(Guarantee.NOTHING,),
     cycles=True,
     checkpoints=False,
