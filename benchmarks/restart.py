@@ -23,7 +23,7 @@ def flow(rate: int, bidders: int) -> sl.Dataflow:
         rate=rate, seed=1, columns=("auction", "bidder", "price"), bidders=bidders
     )
     bids = flow.source(feed, name="bids")
-    bids.key_by("bidder").tumbling("1h").count().sink("counts")
+    bids.key_by("bidder").tumbling("1h").running_count().sink("counts")
     return flow
 
 

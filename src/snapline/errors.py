@@ -3,6 +3,7 @@
 SnaplineError
 ├─ UsageError           bad input: one clear message, exit code 2, nothing ran
 │   ├─ GraphError         a dataflow that cannot be built, or that a protocol refuses
+│   │   └─ NoSuchStep       a builder was asked for a step that it does not have; an AttributeError, too
 │   ├─ ProtocolError      a protocol that cannot be registered as it is defined
 │   ├─ FaultSyntaxError   a fault that the grammar does not know
 │   └─ RunDamaged         what a run left is damaged or gone: nobody can go on with it as it is
@@ -32,6 +33,10 @@ class UsageError(SnaplineError):
 
 class GraphError(UsageError):
     """A dataflow that cannot be built, or that the chosen protocol refuses."""
+
+
+class NoSuchStep(GraphError, AttributeError):
+    """A step that a stream or a dataflow does not have. The message says what to write instead."""
 
 
 class ProtocolError(UsageError):

@@ -61,7 +61,7 @@ def tag(record):
 def bids_per_bidder():
     flow = sl.Dataflow("bids per bidder")
     bids = flow.source(sl.nexmark.bids(rate=2_000, seed=1, bidders=50))
-    bids.key_by("bidder").tumbling("1s").count().sink("counts")
+    bids.key_by("bidder").tumbling("1s").running_count().sink("counts")
     return flow
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from snapline.dataflow.deploy import Deployment, TaskPlan, deploy_graph
 from snapline.dataflow.feed import Feed
+from snapline.dataflow.hints import DATAFLOW_HINTS, Hinted
 from snapline.dataflow.keyed import KeyedStream
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
 from snapline.dataflow.operators.operator import Operator
@@ -41,8 +42,10 @@ __all__ = [
 ]
 
 
-class Dataflow:
+class Dataflow(Hinted):
     """A builder: sources begin streams, streams add operators, sinks end them."""
+
+    _hints = DATAFLOW_HINTS
 
     def __init__(self, name: str) -> None:
         self.name: Final = name

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from snapline.batch import Schema
+from snapline.dataflow.hints import KEYED_HINTS, WINDOWED_HINTS, Hinted
 from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
 from snapline.dataflow.operators.cogroup import Pairing, Side, WindowCogroup
 from snapline.dataflow.operators.fold import Count, Fold, Step
@@ -21,6 +22,8 @@ from snapline.ids import Millis
 
 class KeyedStream(Stream):
     """Records routed by key to the next operator."""
+
+    _hints = KEYED_HINTS
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -53,7 +56,10 @@ class KeyedStream(Stream):
     def tumbling(
         self, size: str | Millis, *, time: str = "time", lateness: str | Millis = 0
     ) -> "WindowedStream":
-        """Windows of event time: `bids.key_by("bidder").tumbling("10s")`; then count or aggregate."""
+        """Cut the stream into windows of event time: `bids.key_by("bidder").tumbling("10s")`.
+
+        What is made of them is said next: `count`, `running_count` or `aggregate`.
+        """
         schema = self.schema
         if schema is not None and time not in schema:
             raise GraphError(f"there is no column '{time}' for the windows: {', '.join(schema)}")
@@ -123,19 +129,31 @@ class KeyedStream(Stream):
 
 
 @dataclass(frozen=True, slots=True)
-class WindowedStream:
+class WindowedStream(Hinted):
     """A keyed stream cut into windows."""
+
+    _hints = WINDOWED_HINTS
 
     stream: KeyedStream
     shape: Tumbling
 
     def count(self, *, name: str | None = None) -> Stream:
-        """The running count per key and window, one output per record: key, `window`, `count`, `time`."""
+        """One output per key when the window closes: the key, `window`, `count` and `time`.
+
+        `bids.key_by("bidder").tumbling("10s").count()` is short for `aggregate(count="count")`.
+        """
+        _refuse(self.stream.keys, ("window", "count", "time"))
+        return self._aggregate("window-count", name, {"count": "count"})
+
+    def running_count(self, *, name: str | None = None) -> Stream:
+        """One output per record, at once: the key, `window`, the `count` so far in it, and `time`.
+
+        Late records go to the output `late`.
+        """
         keys = self.stream.keys
         _refuse(keys, ("window", "count", "time"))
         factory = partial(WindowCount, keys, self.shape)
-        kind = "window-count"
-        return self.stream._add(kind, factory, name, detail=repr(self.shape))
+        return self.stream._add("running-count", factory, name, detail=repr(self.shape))
 
     def aggregate(
         self,
@@ -147,12 +165,15 @@ class WindowedStream:
 
         Aggregates: count, sum, min, max, collect (a list). Late records go to the output `late`.
         """
-        keys = self.stream.keys
-        _refuse(keys, ("window", "time"))
-        plan = AggregatePlan.of(keys, self.shape, aggregates)
+        _refuse(self.stream.keys, ("window", "time"))
+        return self._aggregate("aggregate", name, aggregates)
+
+    def _aggregate(
+        self, kind: str, name: str | None, aggregates: Mapping[str, Aggregate]
+    ) -> Stream:
+        plan = AggregatePlan.of(self.stream.keys, self.shape, aggregates)
         factory = partial(WindowAggregate, plan, self.shape)
-        detail = repr((self.shape, plan))
-        return self.stream._add("aggregate", factory, name, detail=detail)
+        return self.stream._add(kind, factory, name, detail=repr((self.shape, plan)))
 
 
 def _refuse(keys: Sequence[str], results: Sequence[str]) -> None:

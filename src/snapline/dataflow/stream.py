@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from snapline.batch import Array, Batch, Schema
+from snapline.dataflow.hints import LOOP_HINTS, STREAM_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.operators.stateless import Filter, Map, MapRecords, RecordFunction
@@ -29,8 +30,10 @@ class Upstream:
     schema: Schema | None = None
 
 
-class Loop:
+class Loop(Hinted):
     """A declared feedback edge: an operator takes it as one of its `ports`, a stream is fed into it."""
+
+    _hints = LOOP_HINTS
 
     def __init__(self, name: str) -> None:
         self.name: Final = name
@@ -38,8 +41,10 @@ class Loop:
         self.fed: bool = False
 
 
-class Stream:
+class Stream(Hinted):
     """Records on their way to the next operator."""
+
+    _hints = STREAM_HINTS
 
     def __init__(
         self, graph: Graph, upstreams: tuple[Upstream, ...], routing: Routing | None = None

@@ -1,5 +1,7 @@
 """What can be built, what it becomes, and what is refused."""
 
+import copy
+import pickle
 from dataclasses import dataclass, field
 
 import pytest
@@ -161,6 +163,24 @@ def test_names_are_given_where_the_user_gives_none():
     assert list(flow.graph.nodes) == ["source", "map", "map-2", "filter", "out"]
 
 
+def test_a_count_of_windows_is_the_aggregate_and_a_running_count_has_a_name_of_its_own():
+    flow = Dataflow("f")
+    windows = flow.source(Records(), name="in").key_by("id").tumbling("10ms")
+    windows.count().sink("counts")
+    windows.running_count().sink("running")
+    plans = deploy(flow, 1).plans
+    count, running = (plans[f"{name}/0"].operator() for name in ("window-count", "running-count"))
+    records = Batch.of(id=[7, 7, 8], time=[3, 5, 4])
+    assert list(count.process("in", records)) == []
+    ((_, closed),) = count.on_watermark(10)
+    assert list(closed.columns) == ["id", "window", "count", "time"]
+    rows_of = zip(*(closed[name].tolist() for name in closed.columns), strict=True)
+    assert sorted(rows_of) == [(7, 0, 2, 5), (8, 0, 1, 4)]
+    ((_, rows),) = running.process("in", records)
+    assert rows["count"].tolist() == [1, 2, 1]
+    assert list(running.on_watermark(10)) == []
+
+
 def test_tasks_stand_in_topological_order_without_feedback():
     graph = Graph("g")
     for name in ("out", "b", "a", "in"):
@@ -273,6 +293,8 @@ def test_windows_need_a_column_of_time_and_a_size():
 def test_results_do_not_hide_keys():
     source = Dataflow("f").source(Records({"window": "int64", "time": "int64"}), name="in")
     with pytest.raises(GraphError, match="cannot be called window"):
+        source.key_by("window").tumbling("1s").running_count()
+    with pytest.raises(GraphError, match="cannot be called window"):
         source.key_by("window").tumbling("1s").count()
     with pytest.raises(GraphError, match="cannot be called time"):
         source.key_by("time").tumbling("1s").aggregate(n="count")
@@ -280,6 +302,43 @@ def test_results_do_not_hide_keys():
         source.map(lambda b: b).key_by("a").tumbling("1s").aggregate(window="count")
     with pytest.raises(GraphError, match="'mean' is no aggregate"):
         source.map(lambda b: b).key_by("a").tumbling("1s").aggregate(m=("mean", "x"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "advice"),
+    [
+        (lambda flow, stream: stream.groupBy, "a Stream has no 'groupBy': use key_by"),
+        (lambda flow, stream: stream.group_by, "use key_by"),
+        (lambda flow, stream: stream.keyBy, "use key_by$"),
+        (lambda flow, stream: stream.withColumn, "use map\\(lambda batch: batch.with_columns"),
+        (lambda flow, stream: stream.where, "use filter"),
+        (lambda flow, stream: stream.join, "use key_by\\(...\\).join"),
+        (lambda flow, stream: stream.agg, "use key_by\\(...\\).tumbling"),
+        (lambda flow, stream: stream.filtre, "did you mean filter"),
+        (lambda flow, stream: stream.quux, "it has .*flat_map, key_by, map"),
+        (lambda flow, stream: stream.key_by("id").agg, "a KeyedStream has no 'agg': use tumbling"),
+        (lambda flow, stream: stream.key_by("id").tumbling("1s").agg, "use aggregate"),
+        (lambda flow, stream: stream.key_by("id").tumbling("1s").sink, "say first what is made"),
+        (lambda flow, stream: flow.map, "a Dataflow has no 'map': begin a stream with source"),
+        (lambda flow, stream: flow.feedback().map, "a Loop has no 'map': a loop is no stream"),
+    ],
+)
+def test_a_step_of_another_system_is_answered_with_ours(asked, advice):
+    flow = Dataflow("f")
+    with pytest.raises(GraphError, match=advice):
+        asked(flow, flow.source(Records(), name="in"))
+
+
+def test_builders_are_asked_copied_and_pickled_as_any_object():
+    flow = Dataflow("f")
+    stream = flow.source(Records(), name="in")
+    windows = stream.key_by("id").tumbling("1s")
+    for builder in (flow, flow.feedback(), stream, windows.stream, windows):
+        assert not hasattr(builder, "groupBy")
+        assert not hasattr(builder, "__array__")
+        for again in (copy.copy(builder), copy.deepcopy(builder)):
+            assert type(again) is type(builder)
+        assert type(pickle.loads(pickle.dumps(builder))) is type(builder)
 
 
 def test_a_join_needs_keys_of_one_length_on_both_sides():

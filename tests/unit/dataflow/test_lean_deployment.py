@@ -182,10 +182,15 @@ def sent_to(build, **deployment):
 
 def test_a_message_carries_only_what_its_receiver_reads():
     def windowed(stream):
-        stream.key_by("key").tumbling("1s").count().sink("out")
+        stream.key_by("key").tumbling("1s").running_count().sink("out")
+
+    def highest(stream):
+        windows = stream.key_by("key").tumbling("1s")
+        windows.aggregate(n="count", most=("max", "price"), times=("collect", "time")).sink("out")
 
     assert sent_to(windowed, lean=True) == ["time", "key"]
     assert sent_to(windowed) == ["id", "time", "key", "price"]
+    assert sent_to(highest, lean=True) == ["time", "key", "price"]
     assert sent_to(lambda s: s.key_by("key").count().sink("out"), lean=True) == ["time", "key"]
 
 

@@ -164,6 +164,8 @@ class WindowAggregate(Operator):
     uses_time = True
 
     def __init__(self, plan: AggregatePlan, shape: Tumbling) -> None:
+        columns = (*(column for _, column in plan.reduced.values()), *plan.collected.values())
+        self.reads = (*plan.keys, *(column for column in columns if column))
         self._windows: Final = Windows(shape, partial(_Window, plan))
 
     def process(self, port: str, batch: Batch) -> Outputs:

@@ -76,7 +76,7 @@ def build_q12(params: Params) -> Dataflow:
     """How many bids a bidder makes in a window: a running count over tumbling windows."""
     flow = Dataflow("q12")
     bids = flow.source(model.bids(params), name="bids").key_by("bidder")
-    bids.tumbling(window_ms(params)).count(name="count").sink(SINK)
+    bids.tumbling(window_ms(params)).running_count(name="count").sink(SINK)
     return flow
 
 
