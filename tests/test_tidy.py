@@ -16,16 +16,17 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "snapline"
 
-NOUNS = {"ids", "errors", "batch", "durations", "arguments"}
+NOUNS = {"ids", "errors", "batch", "durations", "arguments", "wording"}
 LAYERS: dict[str, set[str]] = {
     "ids": set(),
     "errors": set(),
+    "wording": set(),
     "batch": {"ids", "errors"},
     "durations": {"ids", "errors"},
     "arguments": {"ids", "errors", "durations"},
     "plugins": {"errors"},
     "core": NOUNS,
-    "chaos": {"ids", "errors", "durations"},
+    "chaos": {"ids", "errors", "durations", "wording"},
     "net": NOUNS | {"chaos"},
     "recovery": NOUNS | {"core"},
     "protocols": NOUNS | {"plugins", "core", "recovery"},

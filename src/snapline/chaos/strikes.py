@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from snapline.ids import Millis
+from snapline.wording import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def vacuous(
     missed = [strike.statement for strike in strikes if not strike.struck]
     if missed and not drawn:
         names = ", ".join(f"'{statement}'" for statement in missed)
-        return f"{len(missed)} of {_faults(len(strikes))} never struck: {names}"
+        return f"{len(missed)} of {plural(len(strikes), 'fault')} never struck: {names}"
     if not losses_ms:
         return "no process was lost, so nothing had to be recovered" if drawn else None
     if first_line_ms is None:
@@ -54,7 +55,3 @@ def vacuous(
             f"the first line (or output) came at {first_line_ms} ms"
         )
     return None
-
-
-def _faults(count: int) -> str:
-    return "1 fault" if count == 1 else f"{count} faults"

@@ -23,6 +23,7 @@ from snapline.sim.exhaustive.recorded import RecordedCounterexample
 from snapline.sim.exhaustive.search import Counterexample, Coverage, Search, shortened
 from snapline.sim.exhaustive.small import CYCLE, GRAPHS, RECORDS_MAX, Small
 from snapline.sim.exhaustive.story import tell, unusual
+from snapline.wording import plural
 
 KEPT, BROKEN, INTERRUPTED = 0, 1, 130
 
@@ -147,7 +148,7 @@ def _progress(spaces: int) -> Iterator[Callable[[Coverage], None]]:
 
     def words(coverage: Coverage) -> str:
         place = f"{coverage.protocol} on {coverage.small.graph}"
-        return f"{place}: {coverage.runs:,} runs, {coverage.states:,} states; {coverage}"
+        return f"{place}: {plural(coverage.runs, 'run')}, {plural(coverage.states, 'state')}; {coverage}"
 
     if console.is_terminal:
         with console.status("searching") as status:
@@ -207,7 +208,7 @@ def _print(
 def _print_story(protocol: str, small: Small, found: Counterexample) -> None:
     out = results()
     place = f"{protocol} on {small.graph}, {len(found.steps)} steps"
-    out.print(f"\n[bold red]BROKEN[/] [bold]{escape(found.violation.name)}[/]: {place}")
+    out.print(f"\n[bold red]broken[/] [bold]{escape(found.violation.name)}[/]: {place}")
     for deviation in found.deviations:
         out.print(f"unusual: {escape(unusual(deviation))}", soft_wrap=True)
     for line in tell(small, PROTOCOLS[protocol], found):

@@ -10,6 +10,7 @@ from snapline.cli.terminal.console import escape, escape_lines, messages, result
 from snapline.errors import UsageError
 from snapline.sim.explore import shrink_case
 from snapline.sim.run import Case, Outcome, simulate
+from snapline.wording import plural
 
 SHRUNK_MAX = 3  # a bug shows in many cells; a few small examples of it are enough
 
@@ -93,11 +94,12 @@ def print_failure(failure: BrokenPromise) -> None:
     case, violation = failure.smallest.case, failure.smallest.violation
     assert violation is not None
     run = f"{case.protocol} on {case.workload}, seed {case.seed}"
-    out.print(f"\n[bold red]BROKEN[/] [bold]{escape(violation.name)}[/]: {run}")
+    out.print(f"\n[bold red]broken[/] [bold]{escape(violation.name)}[/]: {run}")
     if failure.shrunk is not None:
         faults = "drawn from the seed" if case.faults is None else case.faults or "none"
         out.print(escape_lines(violation.story))
         out.print(
-            f"smallest run found: {case.slots} slots, {case.records} records, faults: {escape(faults)}"
+            f"smallest run found: {plural(case.slots, 'slot')}, {plural(case.records, 'record')}, "
+            f"faults: {escape(faults)}"
         )
     out.print(f"repeat with: [cyan]{escape(failure.command)}[/]\n", soft_wrap=True)

@@ -14,13 +14,14 @@ from rich.console import Console
 from rich.status import Status
 
 from snapline.cli.terminal.console import escape, messages
-from snapline.cli.validate import percent
 from snapline.dataflow.graph import Dataflow
 from snapline.judge.lineage import LineageReport
 from snapline.judge.live import LiveJudge, Progress, live_judge
+from snapline.judge.report_files import reliability
 from snapline.judge.run_directory import Judgement, Question, judge
 from snapline.rundir.directory import RunDirectory
 from snapline.validate.causes import Cause
+from snapline.wording import plural
 
 POLL_S: Final = 1.0
 LINE_EVERY_S: Final = 5.0
@@ -98,10 +99,12 @@ class FollowTeller:
 
 def described(progress: Progress) -> str:
     """How far the judge has come, in one line."""
-    held = f"holding {progress.held_events:,} events, {progress.held_bytes / 1024:,.0f} KB"
+    held = f"holding {plural(progress.held_events, 'event')}, {progress.held_bytes / 1024:,.0f} KB"
     held += f" of at most {progress.bound_bytes / 1024:,.0f}"
     if progress.through_ms is None:
         return f"nothing to judge yet; {held}"
     judged = progress.judged
-    through = f"judged through {progress.through_ms / 1000:,.1f} s: {judged.inputs:,} events"
-    return f"{through}, reliability {percent(judged)}; {held}"
+    through = (
+        f"judged through {progress.through_ms / 1000:,.1f} s: {plural(judged.inputs, 'event')}"
+    )
+    return f"{through}, reliability {reliability(judged)}; {held}"

@@ -12,6 +12,7 @@ from snapline.cli.terminal.console import escape, messages, print_json, results
 from snapline.cli.terminal.options import SEED_MAX
 from snapline.durations import millis
 from snapline.errors import UsageError
+from snapline.wording import plural
 from snapline.workload import settings_of
 from snapline.workload.common.base import Params, size_of
 from snapline.workload.common.generated import records_per_partition
@@ -97,10 +98,9 @@ def generate_input(workload: str, to: str, form: str, params: Params, as_json: b
         print_json({"directory": str(target), **description})
         return 0
     for name, size in description["sources"].items():
-        results().print(
-            f"{escape(name)}: {size['records']:,} records in {size['partitions']} partitions, "
-            f"{size['bytes'] / 1e6:,.1f} MB"
-        )
+        records, partitions = plural(size["records"], "record"), size["partitions"]
+        where = f"in {plural(partitions, 'partition')}, {size['bytes'] / 1e6:,.1f} MB"
+        results().print(f"{escape(name)}: {records} {where}")
     results().print(f"run them: snapline run {workload} --input {escape(str(target))}")
     return 0
 
@@ -114,4 +114,4 @@ class _Progress:
     def see(self, done: int, pieces: int) -> None:
         if time.monotonic() > self._next_s:
             self._next_s = time.monotonic() + PROGRESS_EVERY_S
-            messages().print(f"{done:,} of {pieces:,} pieces written")
+            messages().print(f"{done:,} of {plural(pieces, 'piece')} written")

@@ -15,14 +15,16 @@ from rich.table import Table
 from snapline.batch import Batch, Schema, concat
 from snapline.cli.terminal.console import (
     escape,
-    escape_lines,
     messages,
     print_csv,
     print_json,
     results,
 )
+from snapline.cli.terminal.run_page import print_page, short
+from snapline.cli.terminal.summary import VERDICTS
 from snapline.errors import UsageError
 from snapline.rundir.spec import OWN, STORED
+from snapline.wording import plural
 
 if TYPE_CHECKING:
     from snapline.rundir.directory import RunDirectory
@@ -36,7 +38,6 @@ EXAMPLES = """[bold]Examples[/bold]
 
 GROUP_ROWS = 1 << 16
 FORMATS = ("table", "csv", "json")
-KEPT = {"yes": "[green]kept[/]", "no": "[red]broken[/]", "unknown": "[yellow]unknown[/]"}
 
 ActionArgument = Annotated[str, typer.Argument(help="list, show, output or rm.")]
 SinkOption = Annotated[
@@ -68,10 +69,18 @@ class Wanted:
 
 def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as_json: bool) -> int:
     """List, show or remove what runs left, or show output."""
-    from snapline.rundir.directory import RunDirectory, remove_run, run_directories
-
     if runs.exists() and not runs.is_dir():
         raise UsageError(f"{runs} is a file: --runs names the directory in which runs are kept")
+    try:
+        _act(action, name, runs, wanted, as_json)
+    except RecursionError as error:
+        raise UsageError(f"a JSON file of a run in {runs} is nested too deeply") from error
+    return 0
+
+
+def _act(action: str, name: str | None, runs: Path, wanted: Wanted, as_json: bool) -> None:
+    from snapline.rundir.directory import RunDirectory, remove_run, run_directories
+
     match action:
         case "list":
             _print_runs([RunDirectory(path) for path in run_directories(runs)], as_json)
@@ -85,7 +94,6 @@ def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as
             messages().print(f"removed {escape(remove_run(runs, name))}")
         case _:
             raise UsageError(f"'snapline runs' knows list, show, output and rm, not {action!r}")
-    return 0
 
 
 # list and show
@@ -123,12 +131,12 @@ def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
     if not rows:
         messages().print("no runs yet: 'snapline run q12' makes one")
         return
-    table = Table("run", "flow", "protocol", "faults", "kept", box=None)
+    table = Table("run", "flow", "protocol", "faults", "verdict", box=None)
     for name, spec, result in rows:
-        kept = result.get("kept") or "not finished"
+        kept = VERDICTS.get(str(result.get("kept")), ("", "not finished"))[1]
         by = spec.get("protocol") or spec.get("system", "?")
         words = (name, spec.get("flow", "?"), by, spec.get("faults", "?"), kept)
-        table.add_row(*map(escape, words))
+        table.add_row(*(escape(short(word)) for word in words))
     results().print(table)
 
 
@@ -137,44 +145,8 @@ def _show(directory: "RunDirectory", as_json: bool) -> None:
     if as_json:
         print_json({"run": directory.name, **spec, **result})
         return
-    out = results()
-    out.print(f"[bold]{escape(directory.name)}[/]: {escape(str(directory.path))}", soft_wrap=True)
-    kept = KEPT.get(str(result.get("kept")), "[yellow]not finished[/]")
     because = result.get("because") or _unfinished(directory, spec)
-    out.print(f"{kept}: {escape_lines(because)}", soft_wrap=True)
-    for problem in result.get("problems", ())[1:4]:
-        text = f"{problem['kind']} {problem['record']}: {problem['because']}"
-        out.print(f"  {escape(text)}", soft_wrap=True)
-    for title, values in (
-        ("what was run", _plain(spec)),
-        ("how it went", _plain(result.get("metrics", {}))),
-        ("rows published", _plain(result.get("rows", {}))),
-    ):
-        if values:
-            out.print(f"[bold]{title}[/]")
-            for name, text in values.items():
-                out.print(f"  {escape(name):20} {escape(text)}", soft_wrap=True)
-
-
-def _plain(values: dict[str, Any]) -> dict[str, str]:
-    """What a person wants to read: no nested figures, nothing that was not set."""
-    simple = {
-        name.replace("_", " "): value
-        for name, value in values.items()
-        if not isinstance(value, dict)
-        and value not in (None, "", [], False)
-        and name not in ("version", "id")
-    }
-    return {
-        name: ", ".join(map(_figure, value)) if isinstance(value, list) else _figure(value)
-        for name, value in simple.items()
-    }
-
-
-def _figure(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    print_page(directory.name, str(directory.path), spec, {**result, "because": because})
 
 
 # output
@@ -218,7 +190,9 @@ def _tell_rows(
         return
     if wanted.to is not None:
         rows = _export(batches, schema, wanted.to)
-        messages().print(f"{rows:,} rows of {escape(sink)} written to {escape(str(wanted.to))}")
+        messages().print(
+            f"{plural(rows, 'row')} of {escape(sink)} written to {escape(str(wanted.to))}"
+        )
         return
     _print_rows(list(islice(_rows(batches), wanted.limit + 1)), schema, wanted.limit, form)
 
@@ -254,7 +228,9 @@ def _print_rows(rows: list[tuple[Any, ...]], schema: Schema, limit: int, form: s
                 table.add_row(*(escape(_text(value)) for value in row))
             results().print(table)
     if more:
-        messages().print(f"the first {limit:,} rows; more with --limit, all of them with --to FILE")
+        messages().print(
+            f"the first {plural(limit, 'row')}; more with --limit, all of them with --to FILE"
+        )
 
 
 def _json(value: Any) -> Any:

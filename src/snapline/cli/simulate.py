@@ -22,6 +22,7 @@ from snapline.errors import UsageError
 from snapline.report.spacetime.draw import draw, interesting_window
 from snapline.sim.explore import sweep, vacuous
 from snapline.sim.run import Case, Outcome, simulate
+from snapline.wording import plural
 
 KEPT, BROKEN, UNKNOWN = 0, 1, 3
 
@@ -91,7 +92,7 @@ def _print_sweep(
     stopped = [outcome.stopped for outcome in outcomes if outcome.stopped is not None]
     if stopped:
         out.print(
-            f"[yellow]stopped, rightly:[/] {len(stopped):,} runs, such as: {escape(stopped[0])}"
+            f"[yellow]stopped, rightly:[/] {plural(len(stopped), 'run')}, such as: {escape(stopped[0])}"
         )
     for failure in failures:
         print_failure(failure)
@@ -101,9 +102,8 @@ def _print_sweep(
     if empty:
         verdict = "[bold red]no violation, but the sweep is vacuous[/]"
     if failures:
-        broken = f"{len(failures):,} run{'s' if len(failures) > 1 else ''}"
-        verdict = f"[bold red]{broken} broke a promise[/]"
-    out.print(f"{runs:,} runs in {seconds:.1f} s ({runs / seconds:,.0f} runs/s): {verdict}")
+        verdict = f"[bold red]{plural(len(failures), 'run')} broke a promise[/]"
+    out.print(f"{plural(runs, 'run')} in {seconds:.1f} s ({runs / seconds:,.0f} runs/s): {verdict}")
 
 
 def _sweep_json(
@@ -190,9 +190,8 @@ def _title(case: Case) -> str:
 def _print_run(outcome: Outcome, failure: BrokenPromise | None, diagram: Path | None) -> None:
     out = results()
     case = outcome.case
-    out.print(
-        f"[bold]{_title(case)}[/]: {case.slots} slots, faults: {escape(outcome.faults or 'none')}"
-    )
+    slots, faults = plural(case.slots, "slot"), escape(outcome.faults or "none")
+    out.print(f"[bold]{_title(case)}[/]: {slots}, faults: {faults}")
     for line in told(outcome.journal):
         out.print(line)
     out.print(", ".join(f"{name} {n:,}" for name, n in outcome.stats.items() if n), style="dim")

@@ -14,6 +14,7 @@ from snapline.errors import UsageError
 from snapline.journal.entry import Happened
 from snapline.rundir.spec import OWN
 from snapline.systems.registry import system_of
+from snapline.wording import plural
 
 if TYPE_CHECKING:
     from snapline.rundir.spec import Spec
@@ -113,14 +114,16 @@ def describe(happened: Happened) -> str:
     detail = happened.detail
     match happened.what:
         case "killed" | "paused":
-            pids = ", ".join(map(str, detail["pids"]))
-            return f"{detail['fault']}: {happened.what} (processes {pids})"
+            pids, one = ", ".join(map(str, detail["pids"])), len(detail["pids"]) == 1
+            return (
+                f"{detail['fault']}: {happened.what} ({'process' if one else 'processes'} {pids})"
+            )
         case "disturbed":
-            return f"{detail['fault']}: {detail['connections']} connections"
+            return f"{detail['fault']}: {plural(detail['connections'], 'connection')}"
         case "missed":
             return f"{detail['fault']} finds nobody: it is not back yet"
         case "input ended":
-            return f"all {detail['records']:,} records are given"
+            return f"all input is given: {plural(detail['records'], 'record')}"
         case "failed":
             return f"failed: {detail['problem']}"
         case "progress":
@@ -144,7 +147,7 @@ def _print_summary(finished: "SystemRun") -> None:
     out.print(f"[bold]records[/]      {metrics['records_read']:,} given; rows of output: {rows}")
     if metrics["lost"]:
         took = ", ".join(f"{seconds:.1f} s" for seconds in metrics["restart_s"])
-        kills = "1 kill" if metrics["lost"] == 1 else f"{metrics['lost']} kills"
+        kills = plural(metrics["lost"], "kill")
         out.print(f"[bold]failures[/]     {kills}{took and f'; running again after {took}'}")
     if lineage := metrics.get("lineage"):
         print_phases(lineage)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from rich import box
 from rich.table import Table
 
-from snapline.cli.terminal.console import escape, escape_lines, messages, print_json, results
-from snapline.cli.terminal.summary import print_phases
+from snapline.cli.terminal.console import escape, messages, print_json, results
+from snapline.cli.terminal.summary import VERDICTS, print_phases, verdict_line
 from snapline.cli.terminal.validate_options import AUTO
 from snapline.core.policy import Guarantee
 from snapline.durations import millis
@@ -20,12 +20,14 @@ from snapline.judge.report_files import (
     Report,
     held_to,
     late_share,
+    reliability,
     report_of,
     to_json,
     write_junit,
 )
 from snapline.validate.causes import Cause
 from snapline.validate.judged import PROMISES, Answer, Judged
+from snapline.wording import plural
 
 if TYPE_CHECKING:
     from snapline.dataflow.graph import Dataflow
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from snapline.rundir.directory import RunDirectory
 
 EXIT: Final = {"yes": 0, "no": 1, "unknown": 3}
-COLOURS: Final = {"yes": "green", "no": "red", "unknown": "yellow"}
-VERDICTS: Final = {"yes": "KEPT", "no": "BROKEN", "unknown": "UNKNOWN"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +265,7 @@ def _print(found: Report) -> None:
     elif len(found.problems) > 1:
         for problem in found.problems[:5]:
             out.print(f"  {escape(problem)}", soft_wrap=True)
-    colour, word = COLOURS[found.kept], VERDICTS[found.kept]
-    out.print(f"[bold {colour}]{word}[/]: {escape_lines(found.because)}", soft_wrap=True)
+    out.print(verdict_line(found.kept, found.because), soft_wrap=True)
 
 
 def _guarantees(found: Report) -> Table:
@@ -274,35 +273,25 @@ def _guarantees(found: Report) -> Table:
     for level in PROMISES:
         answer = found.guarantees[level]
         decides = "decides" if level is held_to(found.promised) else ""
-        table.add_row(level.value, f"[{COLOURS[answer]}]{answer}[/]", f"[dim]{decides}[/]")
+        table.add_row(level.value, f"[{VERDICTS[answer][0]}]{answer}[/]", f"[dim]{decides}[/]")
     return table
 
 
 def _print_causes(judged: Judged, sentences: Mapping[Cause, str]) -> None:
     out = results()
     out.print(
-        f"reliability {percent(judged)} of {judged.inputs:,} events: {judged.lost:,} lost, "
-        f"{judged.repeated:,} repeated; {judged.outputs:,} outputs, {judged.late:,} late "
+        f"reliability {reliability(judged)} of {plural(judged.inputs, 'event')}: {judged.lost:,} lost, "
+        f"{judged.repeated:,} repeated; {plural(judged.outputs, 'output')}, {judged.late:,} late "
         f"({late_share(judged)})"
     )
     if judged.unjudged.events:
         rest = judged.unjudged
-        events = f"{rest.events:,} event{'s' if rest.events != 1 else ''}"
-        windows = (
-            "1 window that ends" if rest.windows == 1 else f"{rest.windows:,} windows that end"
-        )
-        out.print(f"not judged: {events} in {windows} later")
+        windows = plural(rest.windows, "window that ends", "windows that end")
+        out.print(f"not judged: {plural(rest.events, 'event')} in {windows} later")
     for cause in Cause:
         if cause in judged.causes:
             text = f"  [bold]{cause}[/] {judged.causes[cause]:,}"
             out.print(f"{text}  {escape(sentences.get(cause, ''))}", soft_wrap=True)
-
-
-def percent(judged: Judged) -> str:
-    """The reliability; what is shown as 100 % is 100 %."""
-    if judged.reliable == judged.inputs:
-        return "100 %"
-    return f"{min(judged.reliability, 99.9999):.4f} %"
 
 
 def _check_writable(file: Path) -> None:

@@ -7,7 +7,7 @@ from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.engine.job import Job
 from snapline.judge.by_reference import held_against
-from snapline.judge.verdict import Answers, Verdict, first_said, verdict_of
+from snapline.judge.verdict import Answers, Verdict, first_said, rows_as, verdict_of
 from snapline.rundir.program import Program
 from snapline.validate.judged import PROMISES
 
@@ -34,7 +34,7 @@ def judge_output(
         return Verdict("unknown", NO_ORACLE)
     oracle = program.judge
     rows = sum(len(batch) for batch in outputs.values())
-    right = f"{rows:,} rows of output are what the oracle expects"
+    right = rows_as(rows, "the oracle expects")
     return verdict_of(lambda level: oracle(outputs, level), job.guarantee, right)
 
 
@@ -50,7 +50,7 @@ def _by_reference(program: Program, job: Job, found: Mapping[str, Batch]) -> Ver
     if problems := decides.problems:
         return Verdict("no", first_said(problems, job.guarantee), problems, answers)
     rows = sum(len(batch) for batch in found.values())
-    right = f"{rows:,} rows of output are what comes out without failures"
+    right = rows_as(rows, "comes out without failures")
     if decides.views:
         right += f", in all that does not depend on the order of input: {'; '.join(decides.views)}"
     return Verdict("yes", right, (), answers)

@@ -32,6 +32,7 @@ from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
 from snapline.validate.causes import BREAKS, Cause
 from snapline.validate.judged import PROMISES, Answer, Judged
+from snapline.wording import are, plural
 
 _FIGURES: Final = (
     *("inputs", "outputs", "late", "lost", "repeated", "reliable", "reliability"),
@@ -86,9 +87,10 @@ def report_of(
         if promised is Guarantee.NOTHING:
             because = f"nothing was promised, and the output is wrong: {because}"
     else:
+        were = "was" if judged.reliable == 1 else "were"
         because = judged.doubt or (
-            f"{judged.reliable:,} of {judged.inputs:,} events were counted once in "
-            f"{judged.outputs:,} outputs, or late ({judged.late:,})"
+            f"{judged.reliable:,} of {plural(judged.inputs, 'event')} {were} counted once in "
+            f"{plural(judged.outputs, 'output')}, or late ({judged.late:,})"
         )
     answers = {guarantee: judged.kept(guarantee) for guarantee in PROMISES}
     return Report(name, promised, because, answers, judged, sentences, (), metrics or {}, view, by)
@@ -101,9 +103,16 @@ def _why(judged: Judged, broken: Sequence[Cause], sentences: Mapping[Cause, str]
     if judged.is_too_late:
         assert judged.max_late is not None
         share, most = late_share(judged), f"{judged.max_late * 100:g} %"
-        late = f"{judged.late_events:,} of {judged.inputs:,} events"
-        return f"{late} are late, {share}: at most {most} may be"
+        late = f"{judged.late_events:,} of {plural(judged.inputs, 'event')}"
+        return f"{late} {are(judged.late_events)} late, {share}: at most {most} may be"
     return str(judged.leading)
+
+
+def reliability(judged: Judged) -> str:
+    """The share of events that were counted once, in percent; what is shown as 100 % is 100 %."""
+    if judged.reliable == judged.inputs:
+        return "100 %"
+    return f"{min(judged.reliability, 99.9999):.4f} %"
 
 
 def late_share(judged: Judged) -> str:

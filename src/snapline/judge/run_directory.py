@@ -24,7 +24,7 @@ from snapline.judge.lineage import LineageReport, judge_lineage
 from snapline.judge.reader import BrokenChain, read_sinks
 from snapline.judge.report_files import held_to
 from snapline.judge.tables import saved_output, saved_tables, stamped
-from snapline.judge.verdict import UNKNOWN, Answers, Verdict, verdict_of
+from snapline.judge.verdict import UNKNOWN, Answers, Verdict, rows_as, verdict_of
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.output_rows import position_label, public_view
@@ -299,7 +299,7 @@ def _system_by_oracle(
         verdict = verdict_of(
             lambda level: workload.judge(spec.params, plain, {}, level),
             promise,
-            f"{len(output):,} rows of output are what the oracle expects",
+            rows_as(len(output), "the oracle expects"),
         )
     judgement = Judgement(verdict, promise, "committed", {sink: len(output)})
     return judgement, _first_written([output])

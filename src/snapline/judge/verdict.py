@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from snapline.core.policy import Guarantee
 from snapline.validate.judged import PROMISES, Answer
+from snapline.wording import are, plural
 from snapline.workload.common.base import Problem
 
 Answers: TypeAlias = Mapping[str, Answer]
@@ -50,6 +51,11 @@ def verdict_of(
     if not problems:
         return Verdict("yes", right, (), answers)
     return Verdict("no", first_said(problems, promised), problems, answers)
+
+
+def rows_as(rows: int, what: str) -> str:
+    """What is said of output in which nothing is wrong: it is `what`, such as what "the oracle expects"."""
+    return f"{plural(rows, 'row')} of output {are(rows)} what {what}"
 
 
 def first_said(problems: Sequence[Problem], promised: Guarantee) -> str:

@@ -38,6 +38,8 @@ from snapline.storage.files.store import FileStore
 from snapline.storage.files.trouble import Trouble
 
 VERSION = 4
+JSON_CHARS_MAX = 1 << 25
+"""A JSON file of a run is far smaller; one that is larger is not read, for it may be of any size."""
 RUNS = Path("runs")
 
 _FIRST = [
@@ -185,7 +187,11 @@ class RunDirectory:
     def read(self, file: str) -> dict[str, Any]:
         """Read a JSON file of the run."""
         try:
-            content = json.loads((self.path / file).read_text())
+            with (self.path / file).open(encoding="utf-8") as opened:
+                text = opened.read(JSON_CHARS_MAX + 1)
+            if len(text) > JSON_CHARS_MAX:
+                raise ValueError(f"it is larger than any that Snapline writes ({JSON_CHARS_MAX:,})")
+            content = json.loads(text)
         except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{self.path / file} cannot be read: {error}") from error
         if not isinstance(content, dict):

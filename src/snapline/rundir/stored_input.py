@@ -10,6 +10,7 @@ from snapline.storage.api import Ingress
 from snapline.storage.files.ingress import FileIngress
 from snapline.storage.files.storage import FileStorage
 from snapline.storage.parquet.ingress import ParquetIngress
+from snapline.wording import plural
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import Generated, StoredAsGenerated
@@ -55,7 +56,9 @@ def stored_input(directory: Path) -> StoredInput:
     sources = {name: storage.ingress(name) for name in sizes}
     for name, source in sources.items():
         if sum(source.end(partition) or 0 for partition in range(source.partitions)) != sizes[name]:
-            raise UsageError(f"{directory / name} has not the {sizes[name]:,} records it should")
+            raise UsageError(
+                f"{directory / name} has not the {plural(sizes[name], 'record')} it should"
+            )
     made = sources_of(workload, params)
     return StoredInput(workload, params, {n: _as_made(s, made.get(n)) for n, s in sources.items()})
 

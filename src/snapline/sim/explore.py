@@ -16,6 +16,7 @@ from snapline.chaos.faults import describe
 from snapline.chaos.shrink import shrink, smaller_faults
 from snapline.protocols import PROTOCOLS
 from snapline.sim.run import Case, Outcome, faults_of, simulate
+from snapline.wording import plural
 from snapline.workload import WORKLOADS
 
 ALWAYS_SHOWN = (
@@ -121,4 +122,4 @@ def _tame_cells(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if share < CRASHED_AFTER_COMMIT_MIN:
             yield f"{protocol} on {workload}: only {share:.0%} of the runs crash after a commit"
         if commits < COMMITS_MEDIAN_MIN:
-            yield f"{protocol} on {workload}: the median run commits only {commits:.0f} lines"
+            yield f"{protocol} on {workload}: the median run commits only {plural(round(commits), 'line')}"

@@ -20,6 +20,7 @@ from snapline.errors import NoSpark, NoWorkers, UsageError
 from snapline.rundir.place import check_place
 from snapline.rundir.spec import Spec
 from snapline.spark.starting import Aside
+from snapline.wording import plural
 
 SPARK_MAJOR = 4
 SLOTS_PER_CORE_MAX = 16
@@ -96,8 +97,9 @@ def check_cores(spec: Spec, spark: SparkSession | None) -> None:
     tasks = cores // int(context.getConf().get("spark.task.cpus", "1") or 1)
     if tasks < spec.slots + spec.spares:
         raise UsageError(
-            f"{_wanted(spec)} need a core each, and Spark with the master {master} runs {tasks} tasks "
-            f"at once: ask for fewer, or give it local[{spec.slots + spec.spares + 1}]"
+            f"{_wanted(spec)} need a core each, and Spark with the master {master} runs "
+            f"{plural(tasks, 'task')} at once: ask for fewer, or give it "
+            f"local[{spec.slots + spec.spares + 1}]"
         )
 
 
@@ -107,7 +109,7 @@ def check_own_cores(spec: Spec) -> None:
     most = SLOTS_PER_CORE_MAX * cores
     if spec.slots + spec.spares > most and not spec.oversubscribe:
         raise UsageError(
-            f"{_wanted(spec)} are too many for {_count(cores, 'core')}: up to {most} start in good "
+            f"{_wanted(spec)} are too many for {plural(cores, 'core')}: up to {most} start in good "
             "time; ask for fewer, or say --oversubscribe (oversubscribe=True) and be patient"
         )
 
@@ -161,9 +163,5 @@ def _java_cores(spark: SparkSession) -> int:
 
 
 def _wanted(spec: Spec) -> str:
-    slots = _count(spec.slots, "slot")
-    return f"{slots} and {_count(spec.spares, 'spare')}" if spec.spares else slots
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    slots = plural(spec.slots, "slot")
+    return f"{slots} and {plural(spec.spares, 'spare')}" if spec.spares else slots

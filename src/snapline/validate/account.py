@@ -16,6 +16,7 @@ from snapline.validate.facts import NUMBER
 from snapline.validate.findings import Findings, starts_of
 from snapline.validate.judged import Judged, Witness
 from snapline.validate.lineage import LineageColumns
+from snapline.wording import plural
 
 _NUMBERS: Final = (
     "inputs",
@@ -111,7 +112,8 @@ class Account:
         if not self.unsure_outputs + self.unsure_late:
             return None
         return (
-            f"{self.unsure_outputs} outputs and {self.unsure_late} rows of the late output came after "
+            f"{plural(self.unsure_outputs, 'output')} and {plural(self.unsure_late, 'row')} of the late "
+            "output came after "
             "their windows were judged, and may be what was called lost there, or a part of what came out "
             "before; judge the whole to know"
         )

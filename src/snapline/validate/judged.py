@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from snapline.core.policy import Guarantee
 from snapline.ids import Millis
 from snapline.validate.causes import BREAKS, MAY_HEAL, OF_A_WINDOW, Cause
+from snapline.wording import are, plural
 
 Answer: TypeAlias = Literal["yes", "no", "unknown"]
 """Whether a guarantee was kept."""
@@ -98,8 +99,9 @@ class Judged:
             return "no event was judged, so nothing was compared"
         if not self.counted:
             return (
-                f"no output counts an event in time, so nothing was compared: of {self.inputs:,} events "
-                f"{self.late_events:,} are late and {self.lost:,} lost"
+                f"no output counts an event in time, so nothing was compared: of "
+                f"{plural(self.inputs, 'event')} {self.late_events:,} {are(self.late_events)} late and "
+                f"{self.lost:,} lost"
             )
         return None
 

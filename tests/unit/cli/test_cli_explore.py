@@ -66,7 +66,7 @@ def test_a_counterexample_is_told_and_can_be_repeated(monkeypatch, capsys, tmp_p
         patch.setattr(Task, "perform", forgetting_what_is_blocked(Task.perform))
         code, out, _ = run(monkeypatch, capsys, *aligned)
         assert code == 1
-        assert "BROKEN blocked_channel_is_not_read: aligned on chain" in out
+        assert "broken blocked_channel_is_not_read: aligned on chain" in out
         assert "records/0 takes CHECKPOINT 1.1; records/0 sends marker 1.1 on" in out
         file = "snapline-counterexample-aligned-chain.json"
         assert f"repeat with: snapline explore --repeat {file}" in out

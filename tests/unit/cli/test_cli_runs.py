@@ -12,6 +12,7 @@ from snapline.batch import Batch, Words
 from snapline.cli import runs as cli_runs
 from snapline.cli.app import main
 from snapline.ids import TaskId
+from snapline.rundir import directory as rundir
 from snapline.rundir.directory import RunDirectory
 from snapline.storage.api import Extent, Life
 
@@ -144,24 +145,81 @@ def test_a_run_is_shown_to_people_and_to_programs(snapline, directory):
         "problems": [
             {"kind": "missing", "record": f"bid 0:{n}", "because": "lost"} for n in (1, 2)
         ],
-        "metrics": {"commits": 12, "restart_s": [1.25, 0.5], "kills": 0, "latency": {"p50": 1}},
+        "metrics": {
+            "commits": 12,
+            "restart_s": [1.25, 0.5],
+            "kills": 0,
+            "latency_ms": {"p50": 1.2, "p99": 40.0},
+            "bytes": {"wire": 12_000, "log": 0},
+        },
+        "faults": [
+            {"statement": "kill slot=1 at=8s", "struck": True, "at_ms": 8_012},
+            {"statement": "kill slot=0 at=90s", "struck": False, "at_ms": None},
+        ],
         "rows": {"out": 12_345},
     }
+    spec = {**directory.spec(), "origin_s": 1_794_800_000.5, "interval_ms": 5_000}
+    directory.write("run.json", spec)
     directory.write("result.json", result)
     code, out, _ = snapline("show", directory.name)
     assert code == 0
     assert "broken: missing bid 0:1: lost" in out
     assert "missing bid 0:2: lost" in out
     said = [" ".join(line.split()) for line in out.splitlines()]
-    for line in ("flow q12", "rate 2,000", "faults [x]", "commits 12", "restart s 1.25, 0.5"):
-        assert line in said
-    assert "out 12,345" in said
+    for line in (
+        "flow q12",
+        "rate 2,000 per second",
+        "interval 5000 ms",
+        "input began 2026-11-16 03:33:20 UTC",
+        "kill slot=1 at=8s struck at 8012 ms",
+        "kill slot=0 at=90s never struck",
+        "commits 12",
+        "restart 1.25 s, 0.50 s",
+        "latency p50 1.2 ms, p99 40 ms",
+        "bytes wire 12.0 kB",
+        "out 12,345",
+    ):
+        assert line in said, out
+    assert not any(line.endswith(" ") for line in out.splitlines())
     document = json.loads(snapline("show", "last", "--json")[1])
     assert (document["run"], document["flow"], document["rows"]) == (
         directory.name,
         "q12",
         {"out": 12_345},
     )
+
+
+@pytest.mark.parametrize(
+    "wrong", [17, "x" * 100_000, [[1]], {"a": {"b": {"c": {}}}}, 10**400, float("inf"), None, True]
+)
+def test_a_run_whose_files_hold_other_types_is_shown_without_a_traceback(
+    snapline, directory, wrong
+):
+    names = ("kept", "because", "problems", "guarantees", "metrics", "faults", "rows")
+    sound = {"kept": "yes", "because": "it is right"}
+    spec = directory.spec()
+    for field in ("slots", "origin_s", "faults", "flow", "interval_ms"):
+        directory.write("run.json", {**spec, field: wrong})
+        for result in ({}, *({**sound, name: wrong} for name in names)):
+            directory.write("result.json", result)
+            code, out, err = snapline("show")
+            assert (code, "Traceback" in out + err) == (0, False), err
+            assert len(out) < 10_000
+    assert snapline()[0] == 0
+
+
+def test_a_file_of_absurd_size_or_depth_is_refused_in_one_message(snapline, directory, monkeypatch):
+    monkeypatch.setattr(rundir, "JSON_CHARS_MAX", 1_000)
+    (directory.path / "result.json").write_text(json.dumps({"kept": "yes", "because": "x" * 1_000}))
+    code, _, err = snapline("show")
+    assert (code, "result.json cannot be read: it is larger than any" in err) == (2, True)
+    monkeypatch.setattr(rundir, "JSON_CHARS_MAX", 1 << 25)
+    deep = "[" * 900 + "]" * 900
+    (directory.path / "result.json").write_text(f'{{"kept": "yes", "because": {deep}}}')
+    for arguments in (("show",), ("show", "--json")):
+        code, _, err = snapline(*arguments)
+        assert code in (0, 2), err
+        assert "Traceback" not in err
 
 
 def test_runs_are_listed_and_removed(snapline, directory):

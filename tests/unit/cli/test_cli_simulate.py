@@ -153,7 +153,7 @@ def test_a_broken_promise_is_shrunk_written_down_and_repeated(sim, snapline, tmp
     code, out, _ = snapline("simulate", "--protocol", "hmnr", "--seeds", "3")
     assert code == 1
     assert row(out, "hmnr", "counting")[-1] == "1"
-    assert "BROKEN no_orphans: hmnr on counting, seed 2" in out
+    assert "broken no_orphans: hmnr on counting, seed 2" in out
     assert "bid 7 was received, [but] never sent" in out
     assert "2 slots, 7 records" in out
     command = "snapline simulate --repeat snapline-failure-hmnr-counting-2.json"
@@ -164,7 +164,7 @@ def test_a_broken_promise_is_shrunk_written_down_and_repeated(sim, snapline, tmp
     code, out, _ = snapline(*command.split()[1:])
     assert code == 1
     assert sim.ran == [sim.shrink_case(Case("hmnr", "counting", 2))]
-    assert "BROKEN no_orphans" in out
+    assert "broken no_orphans" in out
 
 
 def test_a_repaired_failure_no_longer_fails(sim, snapline):

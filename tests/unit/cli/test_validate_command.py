@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from snapline.cli import validate as cli_validate
 from snapline.cli.app import main
+from snapline.judge.report_files import reliability
 from snapline.systems.recorded import frames as recorded_frames
 from snapline.systems.recorded import judge as judge_recorded
 from snapline.validate.causes import BREAKS, Cause
@@ -67,7 +67,7 @@ def test_a_right_output_is_kept(snapline, recorded):
     assert code == 0
     assert "judged in process (8 events and claims; Spark judges more than 20,000,000)" in out
     assert "reliability 100 % of 4 events: 0 lost, 0 repeated; 3 outputs, 0 late (0 %)" in out
-    assert "KEPT: 4 of 4 events were counted once in 3 outputs, or late (0)" in out
+    assert "kept: 4 of 4 events were counted once in 3 outputs, or late (0)" in out
     assert err.splitlines() == ["reading ...", "judging ..."]
 
 
@@ -83,7 +83,7 @@ def test_a_broken_one_is_shown_with_its_causes_and_a_witness(snapline, recorded)
     assert "duplicate 1" in out
     assert "truncated 1" in out
     assert (
-        "BROKEN: duplicate: The output at position 2 for resource 'a', window 0 s to 0.01 s" in out
+        "broken: duplicate: The output at position 2 for resource 'a', window 0 s to 0.01 s" in out
     )
     suite = ElementTree.parse(recorded / "r.xml").getroot().find("testsuite")
     assert suite.attrib["failures"] == "1"
@@ -120,7 +120,7 @@ def test_the_promise_decides(snapline, recorded):
     assert snapline(*WHAT, "--promise", "at-most-once")[0] == 1
     code, out, _ = snapline(*WHAT, "--promise", "at-least-once", "--junit", "r.xml")
     assert code == 0
-    assert "KEPT: 3 of 4 events were counted once" in out
+    assert "kept: 3 of 4 events were counted once" in out
     suite = ElementTree.parse(recorded / "r.xml").getroot().find("testsuite")
     assert (suite.attrib["failures"], suite.attrib["skipped"]) == ("0", "2")
     code, _, err = snapline(*WHAT, "--promise", "nothing")
@@ -142,7 +142,7 @@ def test_the_share_that_may_be_late_is_the_users(snapline, recorded):
     code, out, _ = snapline(*late, "--max-late", "25%")
     assert (code, "2 outputs, 1 late (25 %)" in out) == (0, True)
     code, out, _ = snapline(*late, "--max-late", "0.2")
-    assert (code, "BROKEN: 1 of 4 events are late, 25 %: at most 20 % may be" in out) == (1, True)
+    assert (code, "broken: 1 of 4 events are late, 25 %: at most 20 % may be" in out) == (1, True)
     suite = ElementTree.parse(recorded / "r.xml").getroot().find("testsuite")
     properties = {each.get("name"): each.get("value") for each in suite.iter("property")}
     assert (properties["late_share"], suite.attrib["failures"]) == ("0.25", "1")
@@ -154,7 +154,7 @@ def test_where_everything_is_late_nobody_knows(snapline, recorded):
     save(recorded / "late" / "x.parquet", id=[1, 2, 3, 4])
     code, out, _ = snapline(*WHAT, "--late", "late")
     assert (code, "4 late (100 %)" in out) == (3, True)
-    assert "UNKNOWN: no output counts an event in time, so nothing was compared" in out
+    assert "unknown: no output counts an event in time, so nothing was compared" in out
 
 
 def test_a_job_that_goes_on_is_judged_up_to_a_time(snapline, recorded):
@@ -521,8 +521,8 @@ def test_the_engine_follows_from_the_size(snapline, recorded, monkeypatch):
 
 
 def test_reliability_is_never_rounded_up_to_all():
-    assert cli_validate.percent(Judged(10**9, 1, 0, 1, 0, 10**9 - 1, 1, 0)) == "99.9999 %"
-    assert cli_validate.percent(Judged(10**9, 1, 0, 0, 0, 10**9, 1, 0)) == "100 %"
+    assert reliability(Judged(10**9, 1, 0, 1, 0, 10**9 - 1, 1, 0)) == "99.9999 %"
+    assert reliability(Judged(10**9, 1, 0, 0, 0, 10**9, 1, 0)) == "100 %"
 
 
 def test_the_page_has_every_cause_with_what_it_breaks():

@@ -104,7 +104,7 @@ def test_a_run_that_was_right_is_right_again(snapline, finished, flow):
     code, out, _ = snapline("last")
     assert code == 0
     assert "judged in process, from the committed output of the run" in out
-    assert "KEPT" in out
+    assert "kept" in out
     assert {path: path.stat().st_mtime_ns for path in directory.path.rglob("*")} == before
 
 
@@ -141,7 +141,7 @@ def test_a_weaker_promise_of_the_run_decides(snapline, finished):
     assert ["at-most-once", "yes", "decides"] in [line.split() for line in out.splitlines()]
     finished("mst", lambda sink, rows: (rows, 0), **most)
     code, out, _ = snapline("last")
-    assert (code, "UNKNOWN: no output counts an event in time" in out) == (3, True)
+    assert (code, "unknown: no output counts an event in time" in out) == (3, True)
 
 
 def test_of_a_run_more_late_events_than_may_be_are_a_no(snapline, finished):
@@ -161,7 +161,7 @@ def test_of_a_run_that_did_not_come_to_its_end_nobody_knows_what_is_missing(snap
     result = {**RESULT, "problem": "the store was away for too long"}
     finished("sst", without_last, result)
     code, out, _ = snapline("last")
-    assert (code, "UNKNOWN: the store was away for too long" in out) == (3, True)
+    assert (code, "unknown: the store was away for too long" in out) == (3, True)
     finished("q12", result=result)
     assert snapline("last")[0] == 3
 
@@ -171,7 +171,7 @@ def test_a_flow_of_ones_own_is_unknown_without_a_reference(snapline, finished, t
     finished("mine.py:flow")
     mine = ("--flow", "mine.py:flow")
     code, out, _ = snapline("last", *mine)
-    assert (code, "UNKNOWN: nobody knows what this dataflow should put out" in out) == (3, True)
+    assert (code, "unknown: nobody knows what this dataflow should put out" in out) == (3, True)
     assert snapline("last", *mine, "--reference")[0] == 0
     finished("mine.py:flow", without_last)
     code, out, _ = snapline("last", *mine, "--reference")
@@ -239,7 +239,7 @@ def test_a_run_of_another_system_is_judged_by_what_was_recorded(snapline, of_sys
     assert (code, "missing 1" in out) == (1, True)
     of_system("sst", Batch({}, 0), events, late, problem="it died")
     code, out, _ = snapline("last")
-    assert (code, "UNKNOWN: it died" in out) == (3, True)
+    assert (code, "unknown: it died" in out) == (3, True)
 
 
 def test_so_is_one_of_a_workload_without_lineage(snapline, of_system):

@@ -7,16 +7,20 @@ escapes (`\\x1b`), and a value that becomes part of a sentence goes through `esc
 one line and takes its markup literally.
 
 Results go to standard output, everything said meanwhile to standard error, so that `--json` and pipes stay
-clean. Off a terminal there are no bars and no colours, and lines are as wide as they need.
+clean. Off a terminal there are no bars and no colours, lines are as wide as they need, and end without
+blanks. Where both streams lead into one pipe or file, lines stand there in the order in which they were
+printed: each stream is flushed before the other is written to.
 """
 
 import csv
+import io
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 import typer
 from rich import markup
@@ -27,12 +31,14 @@ from snapline.runs.interrupt import Interrupted
 
 PIPE_WIDTH = 120
 INTERRUPTED = 130
+NOBODY_READS = 141  # as if SIGPIPE had ended it
 NOTHING_SAID = "interrupted: there is no verdict on what ran until then"
 
 #: control characters but the newline, what turns or breaks lines in Unicode, and halves of characters
 _UNSEEN = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
+_FILLED = re.compile(r"[ \t]+$", re.MULTILINE)
 #: the beginning of a tag that only what comes behind the value would end
 _OPEN_TAG = re.compile(r"(\\*)(\[(?:[a-z#/@][^\[\]]*)?)$")
 
@@ -58,6 +64,16 @@ def _literal(text: str) -> str:
 
 class VisibleConsole(Console):
     """A console that prints control characters of a text as escapes, so that no text moves the cursor."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as rich does; off a terminal without the blanks with which it fills lines up."""
+        if self.is_terminal:
+            _flush()
+            super().print(*objects, **options)
+            return
+        with self.capture() as held:
+            super().print(*objects, **options)
+        _write(self.file, _FILLED.sub("", held.get()))
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -90,14 +106,42 @@ def _console(stderr: bool) -> Console:
 def print_json(document: Mapping[str, Any], indent: int | None = 2) -> None:
     """One JSON document on standard output, and nothing else."""
     text = json.dumps(document, indent=indent)
-    print(text.replace("\x7f", "\\u007f"))  # the one control character that JSON leaves as it is
+    # It is the one control character that JSON leaves as it is.
+    _write(sys.stdout, text.replace("\x7f", "\\u007f") + "\n")
 
 
 def print_csv(rows: Iterable[Sequence[object]]) -> None:
     """Rows as CSV on standard output. What would move the cursor is an escape here, too."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     for row in rows:
         writer.writerow([_shown(value) for value in row])
+    _write(sys.stdout, text.getvalue())
+
+
+def _write(stream: IO[str], text: str) -> None:
+    """Write to one of the two streams, behind all that was written to either before.
+
+    Where nobody reads any more (`snapline runs | head -1`), the command ends as others do.
+    """
+    try:
+        _flush()
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        for each in (sys.stdout, sys.stderr):
+            try:
+                each.flush()
+            except (
+                BrokenPipeError
+            ):  # Python flushes it at exit once more: what it holds goes nowhere
+                os.dup2(os.open(os.devnull, os.O_WRONLY), each.fileno())
+        raise SystemExit(NOBODY_READS) from None
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
 
 
 def _shown(value: object) -> object:

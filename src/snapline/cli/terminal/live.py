@@ -18,6 +18,7 @@ from rich.text import Text
 from snapline.cli.terminal.console import escape, messages
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.metrics.second import Second
+from snapline.wording import plural
 
 NUMBERS_EVERY_S = 5
 SPARK_S = 60  # so many seconds are drawn
@@ -140,7 +141,7 @@ def describe(happened: Happened, commits: int) -> str | None:
         case "coordinator-resumed":
             return "the run goes on from its last line"
         case "lost":
-            return f"slot {detail['slot']} lost; {commits} lines were committed before"
+            return f"slot {detail['slot']} lost; {plural(commits, 'line')} committed before"
         case "failed":
             who = f"operator '{detail['operator']}'" if detail["operator"] else happened.actor
             return f"{who} has raised {detail['kind']}"
@@ -161,10 +162,10 @@ def describe(happened: Happened, commits: int) -> str | None:
         case "damaged":
             return f"a snapshot of {happened.actor} is damaged"
         case "line":
-            used = detail["stored"] - detail["skipped"]
+            stored, skipped = plural(detail["stored"], "checkpoint"), detail["skipped"]
             return (
-                f"line found: {used} of {detail['stored']} checkpoints, {detail['skipped']} skipped; "
-                f"back by {detail['back_s']:.1f} s and about {detail['back_records']:,} records"
+                f"line found: {detail['stored'] - skipped} of {stored}, {skipped} skipped; "
+                f"back by {detail['back_s']:.1f} s and about {plural(detail['back_records'], 'record')}"
             )
         case "running" if happened.actor == COORDINATOR:
             return f"all slots run (epoch {happened.epoch})"
@@ -173,7 +174,7 @@ def describe(happened: Happened, commits: int) -> str | None:
         case "recovered":
             return f"recovered in {detail['recovery_s']:.1f} s"
         case "finished":
-            return f"all input is processed and all output published ({commits} lines)"
+            return f"all input is processed and all output published ({plural(commits, 'line')})"
         case "stopped":
             return f"stopped: {detail['problem']}"
         case _:

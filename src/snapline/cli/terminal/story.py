@@ -12,6 +12,7 @@ from snapline.cli.terminal.console import escape
 from snapline.core.effects import Commit, Rollback, Scope
 from snapline.ids import INITIAL, CheckpointNo, Micros, checkpoint_label
 from snapline.journal.entry import Entry, Handled, Happened
+from snapline.wording import plural
 
 #: what is told of the things that happen, and in which colour
 TOLD = {
@@ -97,7 +98,7 @@ def _rollback(rollback: Rollback) -> str:
         return f"rollback: {who} to {places[0][1]}"
     (most, newest), *older = places
     others = "".join(f", {n} to {place.removeprefix('checkpoint ')}" for n, place in older)
-    return f"rollback: {most} task{'s' if most > 1 else ''} to {newest}{others}"
+    return f"rollback: {plural(most, 'task')} to {newest}{others}"
 
 
 def _place(checkpoint: CheckpointNo) -> str:

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from snapline.cli.terminal.console import escape, escape_lines, results
 from snapline.cli.terminal.live import latency, size
+from snapline.wording import plural
 
 if TYPE_CHECKING:  # the runtime takes a second to import, and `--help` should not
     from snapline.judge.verdict import Verdict
@@ -88,8 +89,13 @@ def print_verdict(verdict: "Verdict") -> None:
     """Print what became of every guarantee, and why."""
     out = results()
     out.print(f"[bold]guarantees[/]   {_guarantees(verdict.guarantees)}")
-    colour, word = VERDICTS[verdict.kept]
-    out.print(f"[bold {colour}]{word}[/]: {escape_lines(verdict.because)}", soft_wrap=True)
+    out.print(verdict_line(verdict.kept, verdict.because), soft_wrap=True)
+
+
+def verdict_line(kept: str, because: str) -> str:
+    """The verdict in one line, as every command prints it: `kept: 12 rows of output are ...`."""
+    colour, word = VERDICTS[kept]
+    return f"[bold {colour}]{word}[/]: {escape_lines(because)}"
 
 
 def _guarantees(answers: Mapping[str, str]) -> str:
@@ -100,7 +106,10 @@ def _guarantees(answers: Mapping[str, str]) -> str:
 
 def summary(metrics: Mapping[str, Any], rows: int) -> Iterator[tuple[str, str]]:
     """The lines of a summary: what it is about, and the figures."""
-    yield "output", f"{rows:,} rows published, {metrics['commits']:,} lines committed"
+    yield (
+        "output",
+        f"{plural(rows, 'row')} published, {plural(metrics['commits'], 'line')} committed",
+    )
     yield "records", _records(metrics)
     yield "latency", _latency(metrics)
     if metrics["checkpoints"]["stored"]:
@@ -138,7 +147,7 @@ def _checkpoints(figures: Mapping[str, Any]) -> str:
         if figures[name]:
             text += f", {figures[name]:,} {name}"
     if figures["aborted_rounds"]:
-        text += f", {figures['aborted_rounds']:,} rounds aborted"
+        text += f", {plural(figures['aborted_rounds'], 'round')} aborted"
     if times := figures["time_ms"]:
         what = {"round": "a round", "task": "each"}[figures["timed"]]
         text += f"; {what} took {latency(times['median'])}, at most {latency(times['max'])}"
@@ -146,7 +155,7 @@ def _checkpoints(figures: Mapping[str, Any]) -> str:
 
 
 def _failures(metrics: Mapping[str, Any]) -> str:
-    parts = [f"{metrics['lost']} slots lost" if metrics["lost"] > 1 else "1 slot lost"]
+    parts = [f"{plural(metrics['lost'], 'slot')} lost"]
     if metrics["detection_s"]:
         parts.append(f"noticed after {_seconds(metrics['detection_s'])}")
     if metrics["restart_s"]:

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from snapline.cli.terminal.console import messages
 from snapline.sim.run import Outcome
+from snapline.wording import plural
 
 COLUMNS = ("crashes", "rollbacks", "replayed", "forced", "skipped", "useless")
 WIDE = 94  # what the table of a sweep needs with all its columns
@@ -129,4 +130,6 @@ class _Lines:
         now = time.monotonic()
         if now - self.told_at >= PROGRESS_EVERY_S:
             self.told_at = now
-            self.console.print(f"{self.done:,} of {self.total:,} runs, {self.violations} broken")
+            self.console.print(
+                f"{self.done:,} of {plural(self.total, 'run')}, {self.violations} broken"
+            )

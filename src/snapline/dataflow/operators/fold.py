@@ -15,6 +15,7 @@ from snapline.batch import Array, Batch, Column
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.state.keyed_state import KeyedState
 from snapline.dataflow.state.slot_table import Int64s, occurrences
+from snapline.wording import plural
 
 Step: TypeAlias = Callable[[Mapping[str, Array], Batch], Mapping[str, Array]]
 """(values per record, records) -> new values per record; no two of the records share a key."""
@@ -103,6 +104,6 @@ class Fold(_KeyedOperator):
         except (TypeError, ValueError, LookupError) as error:
             wanted = ", ".join(self._values)
             raise TypeError(
-                f"the step returned {after!r:.60} for {batch.length} records: it must return a mapping "
-                f"with a column of as many values for {wanted}"
+                f"the step returned {after!r:.60} for {plural(batch.length, 'record')}: it must return a "
+                f"mapping with a column of as many values for {wanted}"
             ) from error

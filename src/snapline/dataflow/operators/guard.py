@@ -16,6 +16,7 @@ from snapline.batch import Batch, Varlen, Words
 from snapline.dataflow.operators.operator import Capture, Operator, Outputs
 from snapline.errors import OperatorFailed
 from snapline.ids import Millis
+from snapline.wording import plural
 
 _T = TypeVar("_T")
 
@@ -116,7 +117,7 @@ def check_batch(batch: object, who: str) -> None:
         else:
             right = isinstance(column, Words | Varlen) and len(column) == length
         if not right:
-            raise TypeError(f"{who} a Batch of {length} records {_wrong(name, column)}")
+            raise TypeError(f"{who} a Batch of {plural(length, 'record')} {_wrong(name, column)}")
 
 
 def _wrong(name: str, column: object) -> str:
@@ -131,7 +132,7 @@ def _wrong(name: str, column: object) -> str:
             f"whose column '{name}' holds {column.dtype} values: it must be all numbers, all bools, all "
             "strings, all bytes or all lists of ints, and without None"
         )
-    return f"whose column '{name}' has {len(column)} values"
+    return f"whose column '{name}' has {plural(len(column), 'value')}"
 
 
 def _checked_capture(capture: object) -> Capture:

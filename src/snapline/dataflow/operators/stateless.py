@@ -8,6 +8,7 @@ import numpy as np
 from snapline.batch import Array, Batch
 from snapline.dataflow.operators.guard import check_batch
 from snapline.dataflow.operators.operator import OUT, Operator, Outputs
+from snapline.wording import plural
 
 Record: TypeAlias = Mapping[str, Any]
 RecordFunction: TypeAlias = Callable[[dict[str, Any]], Record | Sequence[Record] | None]
@@ -41,8 +42,8 @@ class Filter(Operator):
             and mask.shape == (batch.length,)
         ):
             raise TypeError(
-                f"the function returned {mask!r:.60} for {batch.length} records: it must return an array "
-                "with one bool for each"
+                f"the function returned {mask!r:.60} for {plural(batch.length, 'record')}: it must return "
+                "an array with one bool for each"
             )
         if mask.all():
             return ((OUT, batch),)

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from snapline.report.spacetime import svg
 from snapline.report.spacetime.layout import MARGIN, PictureFrame
 from snapline.report.spacetime.story import DrawnCheckpoint, Instant, Story, Stretch, Travel
+from snapline.wording import plural
 
 Sample: TypeAlias = Callable[[float, float], str]
 LONG, SHORT = 30.0, 15.0  # the width that a sample takes
@@ -19,17 +20,13 @@ def caption(story: Story, frame: PictureFrame) -> str:
     shown = _shown(story, frame)
     forced = sum(checkpoint.forced for checkpoint in shown)
     parts = [
-        _count(sum(t in (Travel.MESSAGE, Travel.ORPHAN, Travel.LOST) for t in travels), "message"),
-        _count(len(shown), "checkpoint") + (f" ({forced} forced)" if forced else ""),
-        _count(len(story.returns), "rollback"),
+        plural(sum(t in (Travel.MESSAGE, Travel.ORPHAN, Travel.LOST) for t in travels), "message"),
+        plural(len(shown), "checkpoint") + (f" ({forced} forced)" if forced else ""),
+        plural(len(story.returns), "rollback"),
         f"{travels.count(Travel.REPLAYED)} replayed",
         f"{frame.since_us / 1000:,.0f} to {frame.until_us / 1000:,.0f} ms",
     ]
     return "  ·  ".join(parts)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _shown(story: Story, frame: PictureFrame) -> list[DrawnCheckpoint]:

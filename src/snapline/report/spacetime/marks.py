@@ -31,6 +31,7 @@ from snapline.report.spacetime.story import (
     Travel,
 )
 from snapline.report.spacetime.svg import number
+from snapline.wording import plural
 
 
 def paper(frame: PictureFrame) -> Iterator[str]:
@@ -229,7 +230,7 @@ def events(story: Story, frame: PictureFrame, labels: Labels) -> Iterator[str]:
 
 
 def _event_text(each: Moment) -> str:
-    return each.label if not each.count else f"{each.label}, {each.count:,} rows of output"
+    return each.label if not each.count else f"{each.label}, {plural(each.count, 'row')} of output"
 
 
 def flags(story: Story, frame: PictureFrame, labels: Labels) -> Iterator[str]:

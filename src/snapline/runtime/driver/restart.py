@@ -24,6 +24,7 @@ from typing import Final
 
 from snapline.errors import OperatorFailed
 from snapline.ids import Epoch
+from snapline.wording import plural
 
 DELAY_MIN_S: Final = 0.1
 DELAY_MAX_S: Final = 10.0
@@ -147,8 +148,9 @@ class RestartStrategy:
     def _too_often(self, now_s: float) -> str:
         first = self._counted[0]
         without = "a new line" if self.lines else f"{STEADY_S:.0f} s in which all slots ran"
+        processes = plural(len(self._counted), "process", "processes")
         return (
-            f"{first.failure.reason}; in {now_s - first.at_s:.0f} s {len(self._counted)} processes failed, "
+            f"{first.failure.reason}; in {now_s - first.at_s:.0f} s {processes} failed, "
             f"one after the other, without {without} in between: mend the cause, or allow more with "
             "--restart-failures and --restart-window"
         )

@@ -9,6 +9,7 @@ from snapline.ids import Incarnation, SlotId
 from snapline.net.connection import Connection
 from snapline.runtime.driver.restart import ProcessFailure, RestartPolicy
 from snapline.runtime.wire.control_messages import Failed, Hello, Peer, Peers
+from snapline.wording import plural
 
 DEFINITE: Final = {ObjectDamaged.__name__, ObjectMissing.__name__}
 """The errors after which reading the same again gives the same."""
@@ -111,4 +112,4 @@ class Roster:
 
     def __str__(self) -> str:
         """How many slots have started."""
-        return f"only {self.slots - len(self.wanted)} of {self.slots} slots"
+        return f"only {self.slots - len(self.wanted)} of {plural(self.slots, 'slot')}"

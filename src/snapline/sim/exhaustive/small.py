@@ -27,6 +27,7 @@ from snapline.dataflow.partition import targets_of
 from snapline.engine.job import Job, Settings
 from snapline.ids import Millis
 from snapline.storage.list_ingress import ListIngress
+from snapline.wording import plural
 from snapline.workload.oracles.count_verdict import judge_counts, judge_numbers
 from snapline.workload.oracles.verdict import Problems
 
@@ -178,7 +179,7 @@ def _judge_finished(findings: Problems, records: Sequence[Batch], found: Batch |
     came = [] if found is None or not len(found) else found["id"].tolist()
     for number in (number for batch in records for number in batch["id"].tolist()):
         times = came.count(number)
-        because = f"published {times} times by the sink"
+        because = f"published {plural(times, 'time')} by the sink"
         if times < 1:
             findings.lack("missing", _record(number), because)
         elif times > 1:

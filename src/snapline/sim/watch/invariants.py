@@ -28,6 +28,7 @@ from snapline.recovery.replay import Origin, replay_plan
 from snapline.recovery.zpaths import useless_checkpoints
 from snapline.storage.api import Extent, Life
 from snapline.storage.codec import decode_snapshot
+from snapline.wording import are, plural
 
 if TYPE_CHECKING:
     from snapline.engine.slot.task import Task
@@ -224,7 +225,7 @@ def line_is_not_behind_public_output(monitor: "Monitor", line: "Line") -> None:
         if position < rows:
             broken(
                 "line_is_not_behind_public_output",
-                f"{task} goes back to row {position}, but {rows} rows of it are public",
+                f"{task} goes back to row {position}, but {plural(rows, 'row')} of it {are(rows)} public",
             )
 
 
@@ -286,7 +287,10 @@ def storage_is_bounded(monitor: "Monitor") -> None:
     registry = world.coordinator.engine.registry
     for task, known in registry.metas.items():
         if len(known) > bound:
-            broken("storage_is_bounded", f"{len(known)} checkpoints of {task} are kept")
+            broken(
+                "storage_is_bounded",
+                f"{plural(len(known), 'checkpoint')} of {task} {are(len(known))} kept",
+            )
 
 
 # When all run again.

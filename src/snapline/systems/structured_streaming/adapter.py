@@ -63,6 +63,7 @@ from snapline.systems.structured_streaming.files import (
 )
 from snapline.systems.structured_streaming.queries import QUERIES
 from snapline.systems.structured_streaming.shapes import flush_ms, shape_of
+from snapline.wording import are, plural
 
 START_S = 240.0
 TRIGGER_MS = 100
@@ -285,11 +286,11 @@ class StructuredStreaming:
         if self._cluster is not None and self._cluster.killed:
             told.append("what an executor was doing when it was killed, others did again")
         if exact and (unread := len(present_files(self._sink)) - len(logged_files(self._sink))):
-            files = f"{unread} files" if unread > 1 else "1 file"
-            told.append(f"{files} of attempts that never ended are in no entry of the sink's log")
+            files = f"{plural(unread, 'file')} of attempts that never ended {are(unread)}"
+            told.append(f"{files} in no entry of the sink's log")
         if dropped := self.figures()["dropped"]:
             told.append(
-                f"Spark dropped {dropped:,} rows behind its watermark: it has no late output"
+                f"Spark dropped {plural(dropped, 'row')} behind its watermark: it has no late output"
             )
         return told
 

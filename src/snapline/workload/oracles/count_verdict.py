@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from snapline.batch import Array, Batch, concat
+from snapline.wording import plural
 from snapline.workload.common.generated import Ints
 from snapline.workload.oracles.codes import UNKNOWN, Bools, Codes
 from snapline.workload.oracles.verdict import LIMIT, Problems, rows_of
@@ -49,7 +50,7 @@ def judge_counts(
     held = _Cells(cells.own, cells_found)
     for first, came, counted in held.differing(numbers):
         names = " or ".join(map(name, records["id"][cells.own == cells.own[first]].tolist()))
-        because = f"counted {counted} times in the {spoken(first)}, {came} came"
+        because = f"counted {plural(counted, 'time')} in the {spoken(first)}, {came} came"
         if counted < came:
             findings.lack("missing", names, because)
         else:
@@ -142,11 +143,12 @@ class _Numbers:
 def _judge_key(
     findings: Problems, key: str, true: int, highest: int, excess: Mapping[int, int]
 ) -> None:
+    came = f"{plural(true, 'record')} came"
     if highest < true:
-        findings.lack("missing", key, f"it ends at {highest}; {true} records came")
+        findings.lack("missing", key, f"it ends at {highest}; {came}")
     for number, copies in excess.items():
         if not 1 <= number <= true:
-            findings.excess("wrong", key, f"it has the count {number}; {true} records came")
+            findings.excess("wrong", key, f"it has the count {number}; {came}")
         else:
             findings.excess("duplicate", key, f"the count {number} came out {copies} times")
 

@@ -2,16 +2,27 @@
 
 import io
 import json
+import os
 import re
 import sys
 from dataclasses import asdict
 
 import pytest
+from rich.table import Table
 from rich.text import Text
 
 from snapline.batch import Batch
 from snapline.cli.app import main
-from snapline.cli.terminal.console import VisibleConsole, escape, escape_lines, visible
+from snapline.cli.terminal.console import (
+    VisibleConsole,
+    escape,
+    escape_lines,
+    messages,
+    print_csv,
+    print_json,
+    results,
+    visible,
+)
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.rundir.directory import RunDirectory
@@ -195,3 +206,37 @@ def test_two_values_do_not_make_markup_together(parts):
     joined = "".join(map(escape, parts))
     assert Text.from_markup(joined).spans == []
     assert Text.from_markup(joined).plain.endswith("]x")
+
+
+def test_in_a_pipe_lines_keep_their_order_and_end_without_blanks(tmp_path, monkeypatch):
+    """Both streams are buffered as they are in a pipe: who does not flush is overtaken."""
+    path = tmp_path / "pipe"
+    with path.open("a") as out, path.open("a") as err:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        sys.stdout.write("first\n")
+        messages().print("second")
+        print_json({"n": 3}, indent=None)
+        messages().print("fourth")
+        print_csv([("fifth",)])
+        sys.stderr.write("sixth\n")
+        table = Table("name", "value", box=None)
+        table.add_row("a", "b")
+        table.add_row("long name", "long value")
+        results().print(table)
+        found = path.read_text().splitlines()
+        monkeypatch.undo()
+    assert found[:6] == ["first", "second", '{"n": 3}', "fourth", "fifth", "sixth"]
+    assert [line.split() for line in found[6:]][:2] == [["name", "value"], ["a", "b"]]
+    assert all(line == line.rstrip() for line in found)
+
+
+def test_who_stops_reading_gets_no_traceback(monkeypatch):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        with pytest.raises(SystemExit) as left:
+            results().print("nobody hears this")
+        monkeypatch.undo()
+    assert left.value.code == 141

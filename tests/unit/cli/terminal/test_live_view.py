@@ -38,7 +38,7 @@ def test_events_are_said_in_words(terminal):
         told.event(happened(12.26, "line", **LINE))
         told.event(happened(18, "recovered", recovery_s=1.44))
     text = written(shown)
-    assert "12.25 s  slot 1 lost; 1 lines were committed before" in text
+    assert "12.25 s  slot 1 lost; 1 line committed before" in text
     assert "line found: 14 of 16 checkpoints, 2 skipped; back by 1.2 s and about 4,200 rec" in text
     assert "recovered in 1.4 s" in text
 
