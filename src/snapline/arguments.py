@@ -9,11 +9,13 @@ once and in one sentence, instead of failing somewhere inside.
 import difflib
 import inspect
 import operator
+import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeAlias, TypeVar
+from urllib.parse import unquote
 
 from snapline.durations import LONGEST_MS, millis
 from snapline.errors import UsageError
@@ -77,11 +79,25 @@ def flag(value: Any, name: str) -> bool:
     return value
 
 
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/+)(.*)", re.DOTALL)
+"""A URL, also one of which `Path` has already made `s3:/bucket`."""
+
+
 def path(value: Any, name: str) -> Path:
-    """A path, as a text or a `Path`."""
+    """A path of this machine, as a text, a `Path`, or `file:///DIR`; other URLs are refused."""
     if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
         raise refused(name, "a path", value)
-    return Path(value)
+    url = _URL.fullmatch(str(value))
+    if url is None or Path(value).exists():
+        return Path(value)
+    scheme, slashes, rest = url.groups()
+    elsewhere = slashes == "//" and not rest.startswith("localhost/")  # it names another host
+    if scheme != "file" or elsewhere:
+        raise UsageError(
+            f"{name} {scheme}://{rest.lstrip('/')}: only local or mounted paths so far, written as DIR or "
+            "file:///DIR"
+        )
+    return Path("/" + unquote(rest.removeprefix("localhost/")))
 
 
 def texts(value: Any, name: str) -> str | tuple[str, ...]:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from snapline.cli.request import chosen_protocols, one_of
 from snapline.cli.terminal.console import escape, messages, print_json, results
-from snapline.cli.terminal.options import Text
+from snapline.cli.terminal.options import Text, local_file
 from snapline.cli.terminal.tables import PROGRESS_EVERY_S
 from snapline.durations import millis
 from snapline.errors import UsageError
@@ -69,7 +69,10 @@ BudgetOption = Annotated[
     ),
 ]
 RepeatOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Tell a counterexample again from its file.")
+    Path | None,
+    typer.Option(
+        metavar="FILE", callback=local_file, help="Tell a counterexample again from its file."
+    ),
 ]
 
 

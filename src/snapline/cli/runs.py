@@ -20,6 +20,7 @@ from snapline.cli.terminal.console import (
     print_json,
     results,
 )
+from snapline.cli.terminal.options import local_path
 from snapline.cli.terminal.run_page import print_page, short
 from snapline.cli.terminal.summary import VERDICTS
 from snapline.errors import UsageError
@@ -52,7 +53,10 @@ FormatOption = Annotated[
     str, typer.Option("--format", metavar="F", help="output: as table, csv or json lines.")
 ]
 ToOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="output: all rows, into a .parquet or .csv.")
+    Path | None,
+    typer.Option(
+        metavar="FILE", callback=local_path, help="output: all rows, into a .parquet or .csv."
+    ),
 ]
 
 
@@ -69,8 +73,6 @@ class Wanted:
 
 def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as_json: bool) -> int:
     """List, show or remove what runs left, or show output."""
-    if runs.exists() and not runs.is_dir():
-        raise UsageError(f"{runs} is a file: --runs names the directory in which runs are kept")
     try:
         _act(action, name, runs, wanted, as_json)
     except RecursionError as error:

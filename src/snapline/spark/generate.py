@@ -23,7 +23,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import pyarrow as pa
@@ -31,6 +30,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from snapline import arguments
 from snapline.batch import Batch
 from snapline.errors import SnaplineError, UsageError
 from snapline.rundir.stored_input import DESCRIPTION, FORMATS, VERSION, Format, sources_of
@@ -102,12 +102,7 @@ def cores() -> int:
 
 def target_path(text: str) -> Path:
     """The directory that a path or a URL names."""
-    url = urlsplit(text)
-    if "://" not in text:
-        return Path(text)
-    if url.scheme != "file" or url.netloc not in ("", "localhost"):
-        raise UsageError(f"{text}: only local or mounted paths so far, as DIR or file:///DIR")
-    return Path(unquote(url.path))
+    return arguments.path(text, "--to")
 
 
 def check_target(target: Path) -> None:

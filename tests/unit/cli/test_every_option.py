@@ -172,3 +172,40 @@ def test_what_an_option_cannot_be_is_exit_code_2_and_nothing_begins(
         assert "_ms" not in told.err, value
         assert option in told.err or option in SAID_BY_VALUE, (value, told.err)
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("validate --input s3://b/in --output out --window 1s", "--input s3://b/in: only local"),
+        (
+            "validate --input in --output s3a://b/out --window 1s",
+            "--output s3a://b/out: only local",
+        ),
+        ("validate last --runs hdfs://h/runs", "--runs hdfs://h/runs: only local or mounted paths"),
+        ("validate last --junit .", "--junit . is a directory: name a file"),
+        ("validate last --runs file.txt", "--runs file.txt is a file: name a directory"),
+        ("generate q12 --to gs://b/x", "--to gs://b/x: only local or mounted paths so far"),
+        ("generate q12 --to file://host/x", "--to file://host/x: only local or mounted paths"),
+        ("run q12 --input s3://b/in", "--input s3://b/in: only local or mounted paths so far"),
+        ("run q12 --input file.txt", "--input file.txt is a file: name a directory"),
+        ("run q12 --runs file.txt", "--runs file.txt is a file: name a directory"),
+        ("runs --runs s3://b/runs", "--runs s3://b/runs: only local or mounted paths so far"),
+        ("runs output last --to s3://b/x.csv", "--to s3://b/x.csv: only local or mounted paths"),
+        ("simulate --seed 1 --diagram .", "--diagram . is a directory: name a file"),
+        ("simulate --repeat https://h/f.json", "--repeat https://h/f.json: only local or mounted"),
+        ("explore --repeat .", "--repeat . is a directory: name a file"),
+        ("doctor --runs file.txt", "--runs file.txt is a file: name a directory"),
+    ],
+)
+def test_a_path_is_local_and_of_the_kind_that_is_asked_for(
+    arguments, said, monkeypatch, capsys, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.txt").write_text("x")
+    monkeypatch.setattr(sys, "argv", ["snapline", *arguments.split()])
+    with pytest.raises(SystemExit) as left:
+        main()
+    told = capsys.readouterr()
+    assert (left.value.code, told.out) == (2, "")
+    assert told.err.startswith(f"bad input: {said}"), told.err

@@ -5,7 +5,31 @@ from typing import Annotated
 
 import typer
 
+from snapline import arguments
 from snapline.core.policy import Guarantee
+from snapline.errors import UsageError
+
+
+def local_path(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """An option that names a file or a directory: a URL of another machine is refused."""
+    return None if value is None else arguments.path(value, param.opts[0])
+
+
+def local_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """An option that names a file: a directory is refused before anything has run."""
+    path = local_path(param, value)
+    if path is not None and path.is_dir():
+        raise UsageError(f"{param.opts[0]} {path} is a directory: name a file")
+    return path
+
+
+def local_directory(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """An option that names a directory: a file is refused before anything has run."""
+    path = local_path(param, value)
+    if path is not None and path.is_file():
+        raise UsageError(f"{param.opts[0]} {path} is a file: name a directory")
+    return path
+
 
 SEED_MAX = (1 << 63) - 1  # of a number of 64 bits
 Number = int | None
@@ -54,10 +78,16 @@ FaultsOption = Annotated[
     ),
 ]
 DiagramOption = Annotated[
-    Path | None, typer.Option(metavar="F.svg", help="Draw the run in space and time; one run only.")
+    Path | None,
+    typer.Option(
+        metavar="F.svg",
+        callback=local_file,
+        help="Draw the run in space and time; one run only.",
+    ),
 ]
 RepeatOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Run a failure again from its file.")
+    Path | None,
+    typer.Option(metavar="FILE", callback=local_file, help="Run a failure again from its file."),
 ]
 SimulatedSizeOption = Annotated[
     Text,
@@ -102,7 +132,10 @@ JobsOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", metavar=" ", help="Print one JSON document instead.")
 ]
-RunsOption = Annotated[Path, typer.Option(metavar="DIR", help="Where runs are kept.")]
+RunsOption = Annotated[
+    Path,
+    typer.Option(metavar="DIR", callback=local_directory, help="The directory of all runs."),
+]
 
 # Of real runs.
 
@@ -171,7 +204,10 @@ HotMovesOption = Annotated[
 InputOption = Annotated[
     Path | None,
     typer.Option(
-        "--input", metavar="DIR", help="Input that [cyan]snapline generate[/] has written."
+        "--input",
+        metavar="DIR",
+        callback=local_directory,
+        help="Input that [cyan]snapline generate[/] has written.",
     ),
 ]
 ReferenceOption = Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
+from snapline.cli.terminal.options import local_file, local_path
 from snapline.core.policy import Guarantee
 
 AUTO: Final = "auto"
@@ -44,17 +45,30 @@ NameArgument = Annotated[
 ]
 InputOption = Annotated[
     Path | None,
-    typer.Option("--input", metavar="DIR", help="What went in: Parquet with id, time, resource."),
+    typer.Option(
+        "--input",
+        metavar="DIR",
+        callback=local_path,
+        help="What went in: Parquet with id, time, resource.",
+    ),
 ]
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        "--output", metavar="DIR", help="What came out: Parquet with resource, window, count, ids."
+        "--output",
+        metavar="DIR",
+        callback=local_path,
+        help="What came out: Parquet with resource, window, count, ids.",
     ),
 ]
 LateOption = Annotated[
     Path | None,
-    typer.Option("--late", metavar="DIR", help="What was left out as late: Parquet with id."),
+    typer.Option(
+        "--late",
+        metavar="DIR",
+        callback=local_path,
+        help="What was left out as late: Parquet with id.",
+    ),
 ]
 WindowOption = Annotated[
     str | None, typer.Option("--window", metavar="D", help="The size of the windows, as in 10s.")
@@ -108,7 +122,10 @@ AllowVacuousOption = Annotated[
     ),
 ]
 JUnitOption = Annotated[
-    Path | None, typer.Option("--junit", metavar="FILE", help="Write a report as JUnit XML, too.")
+    Path | None,
+    typer.Option(
+        "--junit", metavar="FILE", callback=local_file, help="Write a report as JUnit XML, too."
+    ),
 ]
 MaxLateOption = Annotated[
     str | None,
