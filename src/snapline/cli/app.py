@@ -6,6 +6,7 @@ dataflow whose own code fails, 3 unknown or a failure of the machinery, 130 inte
 
 import sys
 import traceback
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -13,17 +14,22 @@ import typer
 
 from snapline.arguments import whole
 from snapline.chaos.plan_file import read_plan
-from snapline.cli import explore as exploring
-from snapline.cli import generate as generating
-from snapline.cli import runs as left
-from snapline.cli import simulate as simulating
-from snapline.cli import validate as validating
+from snapline.cli import explore, generate, simulate
+from snapline.cli import runs as run_list
+from snapline.cli import validate as validation
 from snapline.cli.listing import Kind, print_catalogue
 from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
 from snapline.cli.run import RUN_EXAMPLES, diagnose, resume_run, run_flow
 from snapline.cli.systems import given_options, refuse_description, refuse_options
-from snapline.cli.terminal import validate_options as asking
-from snapline.cli.terminal.console import NOTHING_SAID, escape_lines, interruptible, messages
+from snapline.cli.terminal import validate_options
+from snapline.cli.terminal.console import (
+    NOTHING_SAID,
+    escape_lines,
+    interruptible,
+    messages,
+    results,
+)
+from snapline.cli.terminal.logs import VerboseOption, log_to_stderr
 from snapline.cli.terminal.options import (
     AllowVacuousOption,
     ChaosOption,
@@ -92,12 +98,35 @@ app = typer.Typer(
     "0 kept, 1 broken, 2 bad input, 3 unknown, 130 interrupted.",
     rich_markup_mode="rich",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
-@app.command("simulate", help=simulating.HELP, epilog=simulating.EXAMPLES)
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        results().print(f"snapline {version('snapline')}")
+        raise typer.Exit
+
+
+@app.callback()
+def all_commands(
+    verbose: VerboseOption = 0,
+    print_version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            metavar=" ",
+            is_eager=True,
+            callback=_print_version,
+            help="Print the version of Snapline.",
+        ),
+    ] = False,
+) -> None:
+    """What stands before the name of a command."""
+    log_to_stderr(verbose)
+
+
+@app.command("simulate", help=simulate.HELP, epilog=simulate.EXAMPLES)
 def simulate_command(
     protocol: ProtocolOption = None,
     workload: WorkloadOption = None,
@@ -124,7 +153,7 @@ def simulate_command(
         if any(option is not None for option in (*given, size, hot, hot_moves, settings, options)):
             raise UsageError("--repeat brings its own run: leave the options that describe one out")
         with interruptible():
-            raise typer.Exit(simulating.run_again(repeat, diagram, as_json, allow_vacuous))
+            raise typer.Exit(simulate.run_again(repeat, diagram, as_json, allow_vacuous))
     request = Request(
         chosen_protocols(protocol),
         chosen_workloads(workload),
@@ -142,22 +171,22 @@ def simulate_command(
     checked(request, diagram)
     with interruptible():
         if request.alone:
-            raise typer.Exit(simulating.run_one(request, diagram, as_json, allow_vacuous))
-        raise typer.Exit(simulating.run_sweep(request, jobs, as_json))
+            raise typer.Exit(simulate.run_one(request, diagram, as_json, allow_vacuous))
+        raise typer.Exit(simulate.run_sweep(request, jobs, as_json))
 
 
-@app.command("explore", help=exploring.HELP, epilog=exploring.EXAMPLES)
+@app.command("explore", help=explore.HELP, epilog=explore.EXAMPLES)
 def explore_command(
     protocol: ProtocolOption = None,
-    graph: exploring.GraphOption = None,
-    records: exploring.SmallRecordsOption = None,
-    budget: exploring.BudgetOption = None,
-    repeat: exploring.RepeatOption = None,
+    graph: explore.GraphOption = None,
+    records: explore.SmallRecordsOption = None,
+    budget: explore.BudgetOption = None,
+    repeat: explore.RepeatOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """`snapline explore`."""
     asked = protocol, graph, records, budget
-    raise typer.Exit(exploring.explore(*asked, repeat=repeat, as_json=as_json))
+    raise typer.Exit(explore.explore(*asked, repeat=repeat, as_json=as_json))
 
 
 @app.command("run", epilog=RUN_EXAMPLES)
@@ -239,81 +268,81 @@ def run_command(
         raise typer.Exit(run_flow(given, runs, patience, as_json))
 
 
-@app.command("validate", epilog=asking.EXAMPLES)
+@app.command("validate", epilog=validate_options.EXAMPLES)
 def validate_command(
-    name: asking.NameArgument = None,
-    source: asking.InputOption = None,
-    output: asking.OutputOption = None,
-    late: asking.LateOption = None,
-    window: asking.WindowOption = None,
-    promise: asking.PromiseOption = None,
-    max_late: asking.MaxLateOption = None,
-    until: asking.UntilOption = None,
-    ignore_open: asking.IgnoreOpenOption = False,
-    lateness: asking.LatenessOption = None,
-    id_column: asking.IdOption = None,
-    time_column: asking.TimeOption = None,
-    resource_column: asking.ResourceOption = None,
-    columns: asking.ColumnOption = None,
-    engine: asking.EngineOption = asking.AUTO,
-    uncommitted: asking.UncommittedOption = False,
-    reference: asking.ReferenceOption = False,
-    follow: asking.FollowOption = False,
-    junit: asking.JUnitOption = None,
-    flow: asking.FlowOption = None,
-    allow_vacuous: asking.AllowVacuousOption = False,
+    name: validate_options.NameArgument = None,
+    source: validate_options.InputOption = None,
+    output: validate_options.OutputOption = None,
+    late: validate_options.LateOption = None,
+    window: validate_options.WindowOption = None,
+    promise: validate_options.PromiseOption = None,
+    max_late: validate_options.MaxLateOption = None,
+    until: validate_options.UntilOption = None,
+    ignore_open: validate_options.IgnoreOpenOption = False,
+    lateness: validate_options.LatenessOption = None,
+    id_column: validate_options.IdOption = None,
+    time_column: validate_options.TimeOption = None,
+    resource_column: validate_options.ResourceOption = None,
+    columns: validate_options.ColumnOption = None,
+    engine: validate_options.EngineOption = validate_options.AUTO,
+    uncommitted: validate_options.UncommittedOption = False,
+    reference: validate_options.ReferenceOption = False,
+    follow: validate_options.FollowOption = False,
+    junit: validate_options.JUnitOption = None,
+    flow: validate_options.FlowOption = None,
+    allow_vacuous: validate_options.AllowVacuousOption = False,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
     """Judge only: a run that is over, or what another system took in and put out."""
-    asked = validating.Asked(
+    asked = validation.Asked(
         *(name, source, output, late, window, promise, engine, uncommitted, reference),
         *(follow, junit, runs, flow, allow_vacuous),
         *(max_late, until, ignore_open, lateness, columns or ()),
         {"id": id_column, "time": time_column, "resource": resource_column},
     )
     with interruptible():
-        raise typer.Exit(validating.validate(asked, as_json))
+        raise typer.Exit(validation.validate(asked, as_json))
 
 
-@app.command("runs", epilog=left.EXAMPLES)
+@app.command("runs", epilog=run_list.EXAMPLES)
 def runs_command(
-    action: left.ActionArgument = "list",
+    action: run_list.ActionArgument = "list",
     name: Annotated[Text, typer.Argument(metavar="[RUN|last]", help="Which run.")] = None,
-    sink: left.SinkOption = None,
-    uncommitted: left.UncommittedOption = False,
-    limit: left.LimitOption = 20,
-    form: left.FormatOption = "table",
-    to: left.ToOption = None,
+    sink: run_list.SinkOption = None,
+    uncommitted: run_list.UncommittedOption = False,
+    limit: run_list.LimitOption = 20,
+    form: run_list.FormatOption = "table",
+    to: run_list.ToOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
     """List the runs there are, show one, its output, or remove one."""
-    wanted = left.Wanted(sink, uncommitted, limit, form, to)
-    raise typer.Exit(left.manage_runs(action, name, runs, wanted, as_json=as_json))
+    wanted = run_list.Wanted(sink, uncommitted, limit, form, to)
+    raise typer.Exit(run_list.manage_runs(action, name, runs, wanted, as_json=as_json))
 
 
-@app.command("generate", epilog=generating.EXAMPLES)
+@app.command("generate", epilog=generate.EXAMPLES)
 def generate_command(
-    workload: generating.WorkloadArgument,
-    to: generating.ToOption,
-    form: generating.FormatOption = "log",
-    rate: generating.RateOption = 2_000,
-    duration: generating.DurationOption = "20s",
-    seed: generating.SeedOption = 1,
+    workload: generate.WorkloadArgument,
+    to: generate.ToOption,
+    form: generate.FormatOption = "log",
+    rate: generate.RateOption = 2_000,
+    duration: generate.DurationOption = "20s",
+    seed: generate.SeedOption = 1,
     size: SizeOption = "full",
     hot: HotOption = 0,
     hot_moves: HotMovesOption = "0ms",
     settings: SetOption = None,
-    slots: generating.PartitionsOption = None,
+    slots: generate.PartitionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make the input of a workload with a Spark job and store it, as a log or as Parquet."""
-    params = generating.params_of(
+    params = generate.params_of(
         workload, rate, duration, seed, slots, size, hot, hot_moves, settings or ()
     )
     with interruptible():
-        raise typer.Exit(generating.generate_input(workload, to, form, params, as_json))
+        raise typer.Exit(generate.generate_input(workload, to, form, params, as_json))
 
 
 @app.command("doctor")

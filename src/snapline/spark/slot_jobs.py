@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from logging import getLogger
 from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
@@ -44,6 +45,9 @@ from snapline.errors import NoSpark, SnaplineError, UsageError
 from snapline.spark.java import find_java, java_home, keep
 from snapline.spark.ready import check_version, reason
 from snapline.spark.starting import Aside, start_session
+
+_LOG = getLogger(__name__)
+
 
 CANCEL_AGAIN_SECONDS = 0.2
 RELEASE_POLL_SECONDS = 0.1
@@ -114,6 +118,7 @@ def _session(master: str, java_options: str, more: Mapping[str, str]) -> SparkSe
         **more,
     }
     check_version(pyspark.__version__)
+    _LOG.info("starting Spark %s with the master %s", pyspark.__version__, master)
     builder = SparkSession.builder.appName("snapline").master(master).config(map=settings)
     with _environment(_launch_environment()):
         try:
@@ -215,6 +220,7 @@ class SlotJobs:
             job = SlotJob(name, f"{self._tag_prefix}-{self._launched}")
             self._jobs = [*(old for old in self._jobs if not old.released.is_set()), job]
         threading.Thread(target=self._live, args=(job,), name=job.tag, daemon=True).start()
+        _LOG.info("launched %s as the Spark job %s", name, job.tag)
         return job
 
     def cancel(self, job: SlotJob) -> None:
@@ -222,6 +228,7 @@ class SlotJobs:
         if job.ended.is_set() or job.cancelled.is_set():
             return
         job.cancelled.set()
+        _LOG.info("cancelling %s", job.tag)
         name = f"{job.tag} cancel"
         threading.Thread(target=self._cancel, args=(job,), name=name, daemon=True).start()
 
@@ -243,6 +250,7 @@ class SlotJobs:
         except Exception as error:
             failure = slot_failure(error)
         job.ended.set()
+        _LOG.info("%s has ended%s", job.tag, "" if failure is None else f": {failure}")
         try:
             self._on_exit(job, failure)
         finally:

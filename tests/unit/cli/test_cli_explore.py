@@ -96,4 +96,4 @@ def test_bad_input_gets_one_message(monkeypatch, capsys, words, message):
 def test_progress_is_said_now_and_then(monkeypatch, capsys):
     monkeypatch.setattr(cli_explore, "PROGRESS_EVERY_S", 0.0)
     _, _, err = run(monkeypatch, capsys, *ONE, "--budget", "0ms")
-    assert "none on chain: 1 runs" in err
+    assert "none on chain: 1 run," in err

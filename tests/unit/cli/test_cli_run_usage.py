@@ -176,7 +176,7 @@ def test_size_and_skew_reach_the_input_and_a_resume(snapline, tmp_path, monkeypa
     assert spec_of(directory) == chosen
     _, out, _ = snapline("runs", "show", "last")
     assert "small" in out
-    assert "1,500" in out
+    assert "1500ms" in out
 
 
 @pytest.mark.parametrize(

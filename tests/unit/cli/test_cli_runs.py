@@ -169,7 +169,7 @@ def test_a_run_is_shown_to_people_and_to_programs(snapline, directory):
     for line in (
         "flow q12",
         "rate 2,000 per second",
-        "interval 5000 ms",
+        "interval 5s",
         "input began 2026-11-16 03:33:20 UTC",
         "kill slot=1 at=8s struck at 8012 ms",
         "kill slot=0 at=90s never struck",

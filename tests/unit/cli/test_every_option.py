@@ -1,5 +1,6 @@
 """Every option of every command with values that it cannot have: exit code 2, its name, nothing begun."""
 
+import logging
 import sys
 
 import pytest
@@ -209,3 +210,23 @@ def test_a_path_is_local_and_of_the_kind_that_is_asked_for(
     told = capsys.readouterr()
     assert (left.value.code, told.out) == (2, "")
     assert told.err.startswith(f"bad input: {said}"), told.err
+
+
+def test_version_and_verbose_stand_before_the_command(monkeypatch, capsys, tmp_path):
+    def told(*arguments):
+        monkeypatch.setattr(sys, "argv", ["snapline", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        logging.getLogger("snapline.spark.java").info("Java 21 of \x1b[31mPATH")
+        return left.value.code, *capsys.readouterr()
+
+    code, out, _ = told("--version")
+    assert (code, out.startswith("snapline 0.")) == (0, True)
+    quiet = told("runs", "--runs", str(tmp_path))
+    assert "Java 21" not in quiet[2]
+    loud = told("-v", "runs", "--runs", str(tmp_path))
+    assert "snapline.spark.java: Java 21 of \\x1b[31mPATH" in loud[2]
+    monkeypatch.setenv("SNAPLINE_LOG", "1")
+    assert "Java 21" in told("runs", "--runs", str(tmp_path))[2]
+    monkeypatch.delenv("SNAPLINE_LOG")
+    assert "Java 21" not in told("runs", "--runs", str(tmp_path))[2]

@@ -142,7 +142,7 @@ def test_the_share_that_may_be_late_is_the_users(snapline, recorded):
     code, out, _ = snapline(*late, "--max-late", "25%")
     assert (code, "2 outputs, 1 late (25 %)" in out) == (0, True)
     code, out, _ = snapline(*late, "--max-late", "0.2")
-    assert (code, "broken: 1 of 4 events are late, 25 %: at most 20 % may be" in out) == (1, True)
+    assert (code, "broken: 1 of 4 events is late, 25 %: at most 20 % may be" in out) == (1, True)
     suite = ElementTree.parse(recorded / "r.xml").getroot().find("testsuite")
     properties = {each.get("name"): each.get("value") for each in suite.iter("property")}
     assert (properties["late_share"], suite.attrib["failures"]) == ("0.25", "1")

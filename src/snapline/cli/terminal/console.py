@@ -119,6 +119,11 @@ def print_csv(rows: Iterable[Sequence[object]]) -> None:
     _write(sys.stdout, text.getvalue())
 
 
+def write_message(text: str) -> None:
+    """Write a line to standard error as it is at that moment: a live table makes room for it."""
+    _write(sys.stderr, visible(text) + "\n")
+
+
 def _write(stream: IO[str], text: str) -> None:
     """Write to one of the two streams, behind all that was written to either before.
 

@@ -104,8 +104,9 @@ def columns(second: Second) -> dict[str, str]:
     return {
         "in/s": f"{second.read:,}",
         "out/s": f"{second.written:,}",
-        "p50": latency(second.p50_ms),
-        "p99": latency(second.p99_ms),
+        # At rate max records come before the times that they carry, and there is no latency to show.
+        "p50": latency(second.p50_ms or None),
+        "p99": latency(second.p99_ms or None),
         "backlog": "-" if second.backlog is None else f"{second.backlog:,}",
         "checkpoints": f"{second.checkpoints:,}",
         "lines": f"{second.lines:,}",
@@ -192,6 +193,8 @@ def latency(value_ms: float | None) -> str:
     """A latency with as many digits as it deserves."""
     if value_ms is None:
         return "-"
+    if value_ms < 0.1:
+        return "<0.1 ms"
     if value_ms >= 10_000:
         return f"{value_ms / 1000:.1f} s"
     return f"{value_ms:.0f} ms" if value_ms >= 10 else f"{value_ms:.1f} ms"

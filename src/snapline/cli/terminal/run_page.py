@@ -15,6 +15,7 @@ from rich.table import Table
 from snapline.cli.terminal.console import escape, escape_lines, results
 from snapline.cli.terminal.live import latency, size
 from snapline.cli.terminal.summary import VERDICTS, verdict_line
+from snapline.durations import LONGEST_MS, write_duration
 from snapline.wording import plural
 
 LIST_MAX: Final = 8
@@ -78,8 +79,12 @@ def _spec_rows(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     began = spec.get("origin_s")
     if began is not None:
         yield "input began", date(began)
-    for name, text in _rows(spec):
-        yield name, f"{text} per second" if name == "rate" and text != "max" else text
+    for name, value in spec.items():
+        if name.endswith("_ms") and type(value) is int and 0 < value <= LONGEST_MS:
+            yield ("hot moves after" if name == "hot_ms" else _words(name)), write_duration(value)
+        else:
+            per_second = " per second" if name == "rate" and value != "max" else ""
+            yield from ((words, text + per_second) for words, text in _rows({name: value}))
 
 
 def _fault_rows(asked: Any, struck: Any) -> Iterator[tuple[str, str]]:

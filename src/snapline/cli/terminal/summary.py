@@ -131,6 +131,8 @@ def _records(metrics: Mapping[str, Any]) -> str:
 
 
 def _latency(metrics: Mapping[str, Any]) -> str:
+    if metrics["latency_ms"]["p50"] == 0:  # no record is written in no time
+        return "not measured: at rate max, records come before the times that they carry"
     text = f"written {_percentiles(metrics['latency_ms'])}"
     if metrics["committed_latency_ms"]:
         text += f"; published {_percentiles(metrics['committed_latency_ms'])}"

@@ -6,6 +6,7 @@ and tells a watcher. What it computes is in `metrics`; here is only the bookkeep
 """
 
 from collections.abc import Iterable, Mapping
+from logging import getLogger
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,8 @@ from snapline.metrics.histogram import Counts, Histogram
 from snapline.metrics.second import SECOND_US, Second
 from snapline.runtime.wire.control_messages import Pulse
 from snapline.storage.api import OutputReader, rows_of
+
+_LOG = getLogger(__name__)
 
 
 class Watcher(Protocol):
@@ -88,6 +91,7 @@ class Timeline:
     def _happened(self, happened: Happened) -> None:
         if happened.what == "second":
             return
+        _LOG.info("%s", happened)
         if happened.what in TOLD:
             self._told.append(happened)
         match happened.what:

@@ -9,12 +9,15 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from logging import getLogger
 from typing import Any
 
 from pyspark import cloudpickle
 
 from snapline.runtime.launch.launcher import OnExit
 from snapline.runtime.slot.process import SlotSpec
+
+_LOG = getLogger(__name__)
 
 PROGRAM = """
 import pickle, sys
@@ -49,6 +52,7 @@ class ProcessSlots:
             stderr=subprocess.PIPE,
         )
         self.processes[tag] = process
+        _LOG.info("launched %s as process %s", tag, process.pid)
         assert process.stdin is not None
         # If the process is gone already, `_wait` reports why.
         with suppress(BrokenPipeError), process.stdin as told:

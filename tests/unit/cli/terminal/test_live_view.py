@@ -122,8 +122,9 @@ def test_a_slot_that_comes_back_alone_is_told_apart():
 
 
 def test_numbers_have_as_many_digits_as_they_deserve():
-    assert [latency(ms) for ms in (None, 0.24, 9.96, 20.4, 9_999, 12_345)] == [
+    assert [latency(ms) for ms in (None, 0.04, 0.24, 9.96, 20.4, 9_999, 12_345)] == [
         "-",
+        "<0.1 ms",
         "0.2 ms",
         "10.0 ms",
         "20 ms",
@@ -180,6 +181,11 @@ def test_a_summary_has_latency_failures_and_bytes():
     )
     assert found["bytes"] == "wire 6.8 MB, log 24 B"
     assert "checkpoints" not in found
+
+
+def test_at_rate_max_a_summary_says_that_there_is_no_latency():
+    metrics = broken_run() | {"latency_ms": {"p50": 0.0, "p99": 0.0, "max": 0.0}}
+    assert dict(summary(metrics, rows=1))["latency"].startswith("not measured: at rate max")
 
 
 def test_a_summary_tells_checkpoints_and_what_was_read_again():
