@@ -39,10 +39,6 @@ class LineTracker:
         """The newest checkpoint of every task. Together they are usually not consistent."""
         return RecoveryLine({t: h.metas[-1].checkpoint for t, h in self._histories.items()})
 
-    def metas_on_line(self) -> dict[TaskId, CheckpointMeta]:
-        """The metadata of the line."""
-        return {task: history.on_line for task, history in self._histories.items()}
-
     def meta(self, task: TaskId, checkpoint: CheckpointNo) -> CheckpointMeta:
         """The metadata of one known checkpoint."""
         meta = self._find(task, checkpoint)

@@ -41,11 +41,6 @@ def orphans(topology: Topology, line: LineMetas) -> tuple[Orphans, ...]:
     return tuple(found)
 
 
-def is_consistent(topology: Topology, line: LineMetas) -> bool:
-    """Whether a line has no orphans."""
-    return not orphans(topology, line)
-
-
 def rollback_propagation(graph: CheckpointGraph) -> RecoveryLine:
     """Algorithm 1 of CheckMate: move every checkpoint back that others of the root set lead to."""
     freshest_first = {task: list(reversed(graph.checkpoints[task])) for task in graph.checkpoints}

@@ -35,14 +35,6 @@ class ReplayPart:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackDistance:
-    """The work that a rollback undoes."""
-
-    messages: int  # deliveries that will happen again
-    records: int  # source records that will be read again
-
-
 def replay_ranges(topology: Topology, line: LineMetas) -> dict[ChannelId, tuple[Seq, Seq]]:
     """The messages (after, through] that are under way across a line, where there are any."""
     ranges, metas = {}, {task: _at(line, task) for task in topology.tasks}
@@ -88,16 +80,6 @@ def _parts(
             low = parts.pop().after
         parts.append(ReplayPart(channel.id, low, high, origin))
     return parts
-
-
-def rollback_distance(newest: LineMetas, line: LineMetas) -> RollbackDistance:
-    """What is undone when the tasks of `newest`, with those counters, go back to a line."""
-    messages = records = 0
-    for task, now in newest.items():
-        then = _at(line, task)
-        messages += sum(seq - then.received.get(c, 0) for c, seq in now.received.items())
-        records += sum(offset - then.offsets.get(p, 0) for p, offset in now.offsets.items())
-    return RollbackDistance(messages, records)
 
 
 def skipped(metas: Iterable[CheckpointMeta], line: RecoveryLine) -> tuple[CheckpointMeta, ...]:

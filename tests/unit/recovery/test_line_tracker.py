@@ -13,6 +13,11 @@ from snapline.recovery.line_tracker import LineTracker
 from snapline.recovery.recovery_line import largest_line, largest_positions
 
 
+def on_line(tracker):
+    """The metadata of the tracker's line."""
+    return {task: tracker.meta(task, at) for task, at in tracker.line.checkpoints.items()}
+
+
 def tracked(story):
     topology, metas = parse(story)
     tracker = LineTracker(topology)
@@ -84,14 +89,14 @@ def test_a_whole_life_of_a_job_is_followed_exactly(topology, data):
             beyond = [m for ms in model.known.values() for m in ms if m.checkpoint > at[m.task]]
             assert list(tracker.drop_beyond(tracker.line)) == beyond
             model.keep(lambda m, at=at: m.checkpoint <= at[m.task])
-            execution.roll_back(tracker.metas_on_line().values())
+            execution.roll_back(on_line(tracker).values())
         elif kind == "f":
             tracker.forget_before(kept)
             model.keep(lambda m, at=kept.checkpoints: m.checkpoint >= at[m.task])
             kept = tracker.line
         elif kind == "d":
             damage(tracker, model, model.known[task][which % len(model.known[task])])
-            execution.roll_back(tracker.metas_on_line().values())
+            execution.roll_back(on_line(tracker).values())
             tracker.drop_beyond(tracker.line)
             at = tracker.line.checkpoints
             model.keep(lambda m, at=at: m.checkpoint <= at[m.task])
@@ -204,7 +209,7 @@ def test_the_metadata_of_the_line_and_of_any_checkpoint_can_be_asked_for():
     tracker = LineTracker(topology)
     for meta in metas:
         tracker.add(meta)
-    assert tracker.metas_on_line() == {"p": metas[1], "q": metas[2]}
+    assert on_line(tracker) == {"p": metas[1], "q": metas[2]}
     assert tracker.meta(TaskId("p"), 1) is metas[0]
     assert tracker.meta(TaskId("q"), INITIAL) == initial_meta(TaskId("q"))
     with pytest.raises(ProtocolViolation, match="q has no checkpoint"):

@@ -1,4 +1,4 @@
-"""Which messages come again after a rollback, from where, and what the rollback cost."""
+"""Which messages come again after a rollback and from where, and what a rollback makes void."""
 
 import pytest
 from hypothesis import given
@@ -13,10 +13,8 @@ from snapline.recovery.recovery_line import largest_line
 from snapline.recovery.replay import (
     Origin,
     ReplayPart,
-    RollbackDistance,
     replay_plan,
     replay_ranges,
-    rollback_distance,
     skipped,
 )
 
@@ -137,16 +135,6 @@ def test_ranges_are_the_messages_under_way_across_the_line(execution):
 
 def test_a_task_that_the_line_leaves_out_is_at_its_beginning():
     assert replay_ranges(PAIR, {P: CheckpointMeta(P, 1, sent={PQ: 2})}) == {PQ: (0, 2)}
-
-
-def test_the_distance_counts_deliveries_and_source_records_to_be_done_again():
-    newest = {
-        P: CheckpointMeta(P, 3, sent={PQ: 9}, offsets={0: 100, 1: 50}),
-        Q: CheckpointMeta(Q, 3, received={PQ: 8}),
-    }
-    chosen = {P: CheckpointMeta(P, 2, sent={PQ: 7}, offsets={0: 60})}
-    assert rollback_distance(newest, chosen) == RollbackDistance(messages=8, records=90)
-    assert rollback_distance(newest, newest) == RollbackDistance(messages=0, records=0)
 
 
 def test_skipped_checkpoints_are_those_newer_than_the_line():
