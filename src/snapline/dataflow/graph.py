@@ -13,11 +13,11 @@ from typing import Final
 from snapline.dataflow.deploy import Deployment, TaskPlan, deploy_graph
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.hints import DATAFLOW_HINTS, Hinted
-from snapline.dataflow.keyed import KeyedStream
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
 from snapline.dataflow.operators.operator import Operator
 from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Route, Routing
-from snapline.dataflow.stream import Loop, Stream, Upstream
+from snapline.dataflow.stream import KeyedStream, Stream
+from snapline.dataflow.tail import Loop, Tail, Upstream
 from snapline.errors import GraphError
 from snapline.ids import Millis
 from snapline.storage.api import Ingress
@@ -61,7 +61,7 @@ class Dataflow(Hinted):
         """Begin a stream of the records of an ingress: `flow.source(bids, name="bids")`."""
         node = Node(name or self.graph.fresh_name("source"), Operator, ingress=ingress)
         self.graph.add(node)
-        return Stream(self.graph, (Upstream(node.name, schema=ingress.schema),))
+        return Stream(Tail(self.graph, (Upstream(node.name, schema=ingress.schema),)))
 
     def feedback(self, name: str = "feedback") -> Loop:
         """Declare a feedback edge: give it to `apply(ports=...)`, then `stream.feed(loop)`."""

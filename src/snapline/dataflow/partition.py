@@ -43,7 +43,7 @@ class Route:
 
     output: str
     routing: Routing
-    channels: tuple[Channel, ...]  # by target index; one for Forward
+    channels: tuple[Channel, ...]  # by target index; one for OneToOne
     timed: bool  # carries watermarks: some operator downstream needs event time
     columns: frozenset[str] | None = None  # those that are sent; None: all
 

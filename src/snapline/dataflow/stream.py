@@ -1,101 +1,63 @@
 """Streams: the fluent way to build a dataflow. Every step adds one operator to the graph.
 
-A stream is where records come from (one or more outputs of operators) and how they are routed to whatever
-comes next: to the same slot, by key after `key_by`, or to every slot after `broadcast`.
+A stream is the open end of a dataflow (`tail.py`): where records come from, and how they are routed to
+whatever comes next: to the same slot, by key after `key_by`, or to every slot after `broadcast`. A keyed
+stream has the operators that keep state per key, and cuts itself into windows. The three kinds of stream
+make each other, so they are in one module; what a step does to the graph is not here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from snapline.batch import Array, Batch, Schema
-from snapline.dataflow.hints import LOOP_HINTS, STREAM_HINTS, Hinted
-from snapline.dataflow.logical import Edge, Factory, Graph, Node
-from snapline.dataflow.operators.operator import IN, OUT, Operator
+from snapline.dataflow.hints import KEYED_HINTS, STREAM_HINTS, WINDOWED_HINTS, Hinted
+from snapline.dataflow.logical import Factory
+from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
+from snapline.dataflow.operators.cogroup import Pairing, Side, WindowCogroup
+from snapline.dataflow.operators.fold import Count, Fold, Step
+from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin
+from snapline.dataflow.operators.operator import IN
 from snapline.dataflow.operators.stateless import Filter, Map, MapRecords, RecordFunction
-from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Routing
+from snapline.dataflow.operators.window import Tumbling
+from snapline.dataflow.operators.window_count import WindowCount
+from snapline.dataflow.partition import Broadcast, ByKey
+from snapline.dataflow.tail import Loop, Tail
+from snapline.durations import millis
 from snapline.errors import GraphError
-
-if TYPE_CHECKING:
-    from snapline.dataflow.keyed import KeyedStream
-
-
-@dataclass(frozen=True, slots=True)
-class Upstream:
-    """One output of one operator, and what is known about its columns."""
-
-    node: str
-    output: str = OUT
-    schema: Schema | None = None
-
-
-class Loop(Hinted):
-    """A declared feedback edge: an operator takes it as one of its `ports`, a stream is fed into it."""
-
-    _hints = LOOP_HINTS
-
-    def __init__(self, name: str) -> None:
-        self.name: Final = name
-        self.target: tuple[str, str] | None = None  # the operator and the port that take it
-        self.fed: bool = False
-
+from snapline.ids import Millis
 
 class Stream(Hinted):
     """Records on their way to the next operator."""
 
     _hints = STREAM_HINTS
 
-    def __init__(
-        self, graph: Graph, upstreams: tuple[Upstream, ...], routing: Routing | None = None
-    ) -> None:
-        self._graph: Final = graph
-        self._upstreams: Final = upstreams
-        self._routing: Final[Routing] = routing if routing is not None else OneToOne()
+    def __init__(self, tail: Tail) -> None:
+        self._tail: Final = tail
 
     @property
     def schema(self) -> Schema | None:
         """The columns, if they are known: functions may return anything."""
-        schemas = [upstream.schema for upstream in self._upstreams]
-        return schemas[0] if all(schema == schemas[0] for schema in schemas) else None
+        return self._tail.schema
 
     # Steps that change the route, not the records.
 
     def key_by(self, *columns: str) -> "KeyedStream":
         """Send records with equal values in these columns to one task: `bids.key_by("bidder")`."""
-        from snapline.dataflow.keyed import KeyedStream  # a keyed stream is a stream
-
-        if not columns:
-            raise GraphError("key_by needs at least one column")
-        for upstream in self._upstreams:
-            unknown = [
-                c for c in columns if upstream.schema is not None and c not in upstream.schema
-            ]
-            if unknown:
-                raise GraphError(
-                    f"'{upstream.node}' has no column {', '.join(unknown)} to key by:"
-                    f" it has {', '.join(upstream.schema or ())}"
-                )
-        return KeyedStream(self._graph, self._upstreams, ByKey(columns))
+        return KeyedStream(self._tail.by_key(columns))
 
     def broadcast(self) -> "Stream":
         """Send every record to every task of the next operator: `deletions.broadcast()`."""
-        return Stream(self._graph, self._upstreams, Broadcast())
+        return Stream(replace(self._tail, routing=Broadcast()))
 
     def union(self, *others: "Stream") -> "Stream":
         """Merge streams, in no particular order: `a.union(b, c)`. Route the result, not the parts."""
-        for stream in (self, *others):
-            self._same_graph(stream)
-            if not isinstance(stream._routing, OneToOne):
-                raise GraphError("union comes before key_by and broadcast: route what it returns")
-        upstreams = [upstream for stream in (self, *others) for upstream in stream._upstreams]
-        return Stream(self._graph, tuple(upstreams))
+        return Stream(self._tail.union([other._tail for other in others]))
 
     def output(self, name: str) -> "Stream":
         """Another output of the operator behind this stream: `windows.output("late")`."""
-        if len(self._upstreams) != 1:
-            raise GraphError("a union has no outputs of its own: ask its parts for theirs")
-        return Stream(self._graph, (Upstream(self._upstreams[0].node, name),))
+        return Stream(self._tail.output(name))
 
     # Steps that add an operator.
 
@@ -106,7 +68,7 @@ class Stream(Hinted):
         name: str | None = None,
     ) -> "Stream":
         """A batch for a batch: `bids.map(lambda b: b.with_columns(euro=b["price"] * 0.9))`."""
-        return self._add("map", partial(Map, function), name)
+        return self._then("map", partial(Map, function), name)
 
     def flat_map(
         self,
@@ -115,7 +77,7 @@ class Stream(Hinted):
         name: str | None = None,
     ) -> "Stream":
         """As `map`, where the result may have another number of records, even none."""
-        return self._add("flat-map", partial(Map, function), name)
+        return self._then("flat-map", partial(Map, function), name)
 
     def filter(
         self,
@@ -124,7 +86,7 @@ class Stream(Hinted):
         name: str | None = None,
     ) -> "Stream":
         """Keep the records under a mask: `bids.filter(lambda b: b["price"] > 100)`."""
-        return self._add("filter", partial(Filter, function), name, schema=self.schema)
+        return self._then("filter", partial(Filter, function), name, schema=self.schema)
 
     def map_records(
         self,
@@ -133,7 +95,7 @@ class Stream(Hinted):
         name: str | None = None,
     ) -> "Stream":
         """Per record: the function takes a dict and returns a dict, a list of them, or None."""
-        return self._add("map-records", partial(MapRecords, function), name)
+        return self._then("map-records", partial(MapRecords, function), name)
 
     def apply(
         self,
@@ -147,52 +109,207 @@ class Stream(Hinted):
 
         This stream feeds `port`; `ports` names the streams and loops that feed the operator's other inputs.
         """
-        return self._add("apply", factory, name, port=port, ports=ports)
+        others = {
+            other_port: other._tail if isinstance(other, Stream) else other
+            for other_port, other in (ports or {}).items()
+        }
+        return self._then("apply", factory, name, port=port, ports=others)
 
-    def sink(self, name: str) -> None:
+    def sink(self, name: str, *) -> None:
         """The end of a stream: `counts.sink("counts")` names what is written and published."""
-        self._connect(self._graph.add(Node(name, Operator, is_sink=True)).name, IN)
+        self._tail.end(name)
 
     def feed(self, loop: Loop) -> None:
         """Close a cycle: `extended.key_by("end").feed(loop)`."""
-        if loop.target is None:
-            raise GraphError(
-                f"no operator takes the loop '{loop.name}': name it in apply(ports=...)"
-            )
-        loop.fed = True
-        self._connect(*loop.target, feedback=True)
+        self._tail.feed(loop)
 
-    # How it is done.
-
-    def _add(
+    def _then(
         self,
         kind: str,
         factory: Factory,
         name: str | None,
         *,
         port: str = IN,
-        ports: Mapping[str, "Stream | Loop"] | None = None,
+        ports: Mapping[str, Tail | Loop] | None = None,
         detail: str = "",
         schema: Schema | None = None,
     ) -> "Stream":
-        node = Node(name or self._graph.fresh_name(kind), factory, detail=detail)
-        self._graph.add(node)
-        self._connect(node.name, port)
-        for other_port, other in (ports or {}).items():
-            if isinstance(other, Stream):
-                self._same_graph(other)
-                other._connect(node.name, other_port)
-            elif other.target is not None:
-                raise GraphError(f"the loop '{other.name}' already leads to '{other.target[0]}'")
-            else:
-                other.target = (node.name, other_port)
-        return Stream(self._graph, (Upstream(node.name, schema=schema),))
+        """The stream of what an operator puts out that is added here (`Tail.add`)."""
+        added = self._tail.add(
+            kind, factory, name, port=port, ports=ports, detail=detail, schema=schema
+        )
+        return Stream(added)
 
-    def _connect(self, target: str, port: str, *, feedback: bool = False) -> None:
-        edge = Edge("", target, self._routing, port=port, feedback=feedback)
-        for upstream in self._upstreams:
-            self._graph.connect(replace(edge, source=upstream.node, output=upstream.output))
 
-    def _same_graph(self, other: "Stream") -> None:
-        if other._graph is not self._graph:
-            raise GraphError(f"{other._graph.name} and {self._graph.name} are different dataflows")
+class KeyedStream(Stream):
+    """Records routed by key to the next operator."""
+
+    _hints = KEYED_HINTS
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns."""
+        routing = self._tail.routing
+        assert isinstance(routing, ByKey)
+        return routing.columns
+
+    def count(self, *, name: str | None = None) -> Stream:
+        """The running count per key, one output per record: `bids.key_by("bidder").count()`."""
+        _refuse(self.keys, ("count",))
+        schema = _running_schema(self.schema, self.keys, count="int64")
+        return self._then("count", partial(Count, self.keys), name, schema=schema)
+
+    def fold(
+        self,
+        initial: Mapping[str, Any],
+        step: Step,
+        *,
+        name: str | None = None,
+    ) -> Stream:
+        """A fold per key, one output per record, with the values after it.
+
+        `fold({"total": 0}, lambda state, batch: {"total": state["total"] + batch["price"]})`: the step
+        works on whole columns and never sees the same key twice in one call.
+        """
+        _refuse(self.keys, tuple(initial))
+        factory = partial(Fold, self.keys, dict(initial), step)
+        return self._then("fold", factory, name, detail=repr(sorted(initial)))
+
+    def tumbling(
+        self, size: str | Millis, *, time: str = "time", lateness: str | Millis = 0
+    ) -> "WindowedStream":
+        """Cut the stream into windows of event time: `bids.key_by("bidder").tumbling("10s")`.
+
+        What is made of them is said next: `count`, `running_count` or `aggregate`.
+        """
+        schema = self.schema
+        if schema is not None and time not in schema:
+            raise GraphError(f"there is no column '{time}' for the windows: {', '.join(schema)}")
+        return WindowedStream(self, Tumbling(millis(size), time, millis(lateness)))
+
+    def join(
+        self,
+        other: "KeyedStream",
+        *,
+        name: str | None = None,
+    ) -> Stream:
+        """All pairs with equal keys: `persons.key_by("id").join(auctions.key_by("seller"))`.
+
+        The result has the columns of both; those of the right whose names are taken end in `_right`.
+        """
+        self._same_keys(other)
+        factory = partial(Join, self.keys, other.keys)
+        return self._then("join", factory, name, port=LEFT, ports={RIGHT: other._tail})
+
+    def window_join(
+        self,
+        other: "KeyedStream",
+        size: str | Millis,
+        *,
+        time: str = "time",
+        lateness: str | Millis = 0,
+        name: str | None = None,
+    ) -> Stream:
+        """All pairs with equal keys in the same window, and its `window`; see `join`.
+
+        Late records go to the outputs `late-left` and `late-right`.
+        """
+        self._same_keys(other)
+        shape = Tumbling(millis(size), time, millis(lateness))
+        factory = partial(WindowJoin, self.keys, other.keys, shape)
+        ports = {RIGHT: other._tail}
+        return self._then(
+            "window-join", factory, name, port=LEFT, ports=ports, detail=repr(shape)
+        )
+
+    def window_cogroup(
+        self,
+        other: "KeyedStream",
+        size: str | Millis,
+        *,
+        left: Mapping[str, Aggregate],
+        right: Mapping[str, Aggregate],
+        time: str = "time",
+        lateness: str | Millis = 0,
+        name: str | None = None,
+    ) -> Stream:
+        """One output per key when the window closes, with what is made of the rows of each side.
+
+        `gets.key_by("page").window_cogroup(posts.key_by("page"), "10s", left={"gets": "count"},
+        right={"posts": ("collect", "id")})`: a side may be empty. Late records go to the outputs
+        `late-left` and `late-right`.
+        """
+        self._same_keys(other)
+        shape = Tumbling(millis(size), time, millis(lateness))
+        pairing = Pairing.of(Side.of(self.keys, left), Side.of(other.keys, right), shape)
+        factory, ports = partial(WindowCogroup, pairing), {RIGHT: other._tail}
+        return self._then(
+            "window-cogroup", factory, name, port=LEFT, ports=ports, detail=repr(pairing)
+        )
+
+    def _same_keys(self, other: "KeyedStream") -> None:
+        if not isinstance(other, KeyedStream) or len(self.keys) != len(other.keys):
+            raise GraphError("a join needs key_by with the same number of columns on both sides")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedStream(Hinted):
+    """A keyed stream cut into windows."""
+
+    _hints = WINDOWED_HINTS
+
+    stream: KeyedStream
+    shape: Tumbling
+
+    def count(self, *, name: str | None = None) -> Stream:
+        """One output per key when the window closes: the key, `window`, `count` and `time`.
+
+        `bids.key_by("bidder").tumbling("10s").count()` is short for `aggregate(count="count")`.
+        """
+        _refuse(self.stream.keys, ("window", "count", "time"))
+        return self._aggregate("window-count", name, {"count": "count"})
+
+    def running_count(self, *, name: str | None = None) -> Stream:
+        """One output per record, at once: the key, `window`, the `count` so far in it, and `time`.
+
+        Late records go to the output `late`.
+        """
+        keys = self.stream.keys
+        _refuse(keys, ("window", "count", "time"))
+        factory = partial(WindowCount, keys, self.shape)
+        return self.stream._then("running-count", factory, name, detail=repr(self.shape))
+
+    def aggregate(
+        self,
+        *,
+        name: str | None = None,
+        **aggregates: Aggregate,
+    ) -> Stream:
+        """One output per key when the window closes: `aggregate(n="count", top=("max", "price"))`.
+
+        Aggregates: count, sum, min, max, collect (a list). Late records go to the output `late`.
+        """
+        _refuse(self.stream.keys, ("window", "time"))
+        return self._aggregate("aggregate", name, aggregates)
+
+    def _aggregate(
+        self, kind: str, name: str | None, aggregates: Mapping[str, Aggregate]
+    ) -> Stream:
+        plan = AggregatePlan.of(self.stream.keys, self.shape, aggregates)
+        factory = partial(WindowAggregate, plan, self.shape)
+        return self.stream._then(kind, factory, name, detail=repr((self.shape, plan)))
+
+
+def _refuse(keys: Sequence[str], results: Sequence[str]) -> None:
+    taken = [key for key in keys if key in results]
+    if taken:
+        raise GraphError(f"a key cannot be called {', '.join(taken)}: the results have that column")
+
+
+def _running_schema(
+    schema: Schema | None, keys: Sequence[str], **results: str
+) -> dict[str, str] | None:
+    if schema is None:
+        return None
+    kept = (*keys, "time") if "time" in schema and "time" not in keys else tuple(keys)
+    return {**{name: schema[name] for name in kept}, **results}

@@ -15,7 +15,8 @@ a run directory does.
 import json
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from snapline.engine.coordinator.ledger import (
     closing,
@@ -26,10 +27,8 @@ from snapline.engine.coordinator.ledger import (
     read_line,
 )
 from snapline.errors import Deposed, StorageError, StoreUnavailable, UsageError
+from snapline.storage.api import Store
 from snapline.storage.codec import digest_of
-
-if TYPE_CHECKING:
-    from snapline.rundir.directory import RunDirectory
 
 FILE = "result.json"
 PATIENCE_S = 30.0
@@ -39,7 +38,44 @@ Content: TypeAlias = dict[str, Any]
 _T = TypeVar("_T")
 
 
-def settle(directory: "RunDirectory", content: Mapping[str, Any], author: str | None) -> None:
+class SettledRun(Protocol):
+    """What a verdict needs of the run directory to which it belongs."""
+
+    @property
+    def path(self) -> Path:
+        """Where its files are."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What its decisions carry; empty: it has no ledger."""
+        ...
+
+    @property
+    def store(self) -> Store:
+        """Snapshots and decisions, as the processes of the run find them."""
+        ...
+
+    @property
+    def files(self) -> Store:
+        """The same for readers outside of the run: faults that are done to the store do not touch them."""
+        ...
+
+    def read(self, file: str) -> Content:
+        """What a JSON file says."""
+        ...
+
+    def write(self, file: str, content: Mapping[str, Any]) -> None:
+        """Write a JSON file, durably, whole or not at all."""
+        ...
+
+
+def settle(directory: SettledRun, content: Mapping[str, Any], author: str | None) -> None:
     """Write down that a run is over, and how it went.
 
     `author` is that of the decisions of the driver that ran it; None: the run has no ledger. Raises Deposed
@@ -50,7 +86,7 @@ def settle(directory: "RunDirectory", content: Mapping[str, Any], author: str | 
     directory.write(FILE, content)
 
 
-def _decide(directory: "RunDirectory", content: Mapping[str, Any], author: str) -> None:
+def _decide(directory: SettledRun, content: Mapping[str, Any], author: str) -> None:
     store = directory.store
     past = read_line(store, directory.identity)
     if past is None:
@@ -68,7 +104,7 @@ def _decide(directory: "RunDirectory", content: Mapping[str, Any], author: str) 
         raise Deposed(f"another driver has taken {directory.name} over, and ends it")
 
 
-def settled(directory: "RunDirectory") -> tuple[Content | None, str]:
+def settled(directory: SettledRun) -> tuple[Content | None, str]:
     """The verdict on a run, or None and what is to be said about that."""
     there = (directory.path / FILE).is_file()
     run = directory.identity

@@ -1,0 +1,132 @@
+"""The open end of a dataflow: where records come from, how they are routed on, and what is added there.
+
+Streams (`stream.py`) are how users write a dataflow, and each step of theirs asks a tail to do the work: to
+add an operator to the graph, to connect it, and to refuse what cannot run, with a word on what to do.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from snapline.batch import Schema
+from snapline.dataflow.hints import LOOP_HINTS, Hinted
+from snapline.dataflow.logical import Edge, Factory, Graph, Node
+from snapline.dataflow.operators.operator import IN, OUT, Operator
+from snapline.dataflow.partition import ByKey, OneToOne, Routing
+from snapline.errors import GraphError
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """One output of one operator, and what is known about its columns."""
+
+    node: str
+    output: str = OUT
+    schema: Schema | None = None
+
+
+class Loop(Hinted):
+    """A declared feedback edge: an operator takes it as one of its `ports`, a stream is fed into it."""
+
+    _hints = LOOP_HINTS
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+        self.target: tuple[str, str] | None = None  # the operator and the port that take it
+        self.fed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """One or more outputs of operators, and the route from there to whatever comes next."""
+
+    graph: Graph
+    upstreams: tuple[Upstream, ...]
+    routing: Routing = field(default_factory=OneToOne)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns, if they are known and all outputs have the same."""
+        schemas = [upstream.schema for upstream in self.upstreams]
+        return schemas[0] if all(schema == schemas[0] for schema in schemas) else None
+
+    # Steps that change the route, not the records.
+
+    def by_key(self, columns: tuple[str, ...]) -> "Tail":
+        """Route by key; raises GraphError if a column is known not to be there."""
+        if not columns:
+            raise GraphError("key_by needs at least one column")
+        for upstream in self.upstreams:
+            unknown = [
+                c for c in columns if upstream.schema is not None and c not in upstream.schema
+            ]
+            if unknown:
+                raise GraphError(
+                    f"'{upstream.node}' has no column {', '.join(unknown)} to key by:"
+                    f" it has {', '.join(upstream.schema or ())}"
+                )
+        return replace(self, routing=ByKey(columns))
+
+    def union(self, others: Sequence["Tail"]) -> "Tail":
+        """The outputs of all, none of which may have a route yet."""
+        for tail in (self, *others):
+            self._check_same_graph(tail)
+            if not isinstance(tail.routing, OneToOne):
+                raise GraphError("union comes before key_by and broadcast: route what it returns")
+        upstreams = [upstream for tail in (self, *others) for upstream in tail.upstreams]
+        return Tail(self.graph, tuple(upstreams))
+
+    def output(self, name: str) -> "Tail":
+        """Another output of the one operator behind this tail."""
+        if len(self.upstreams) != 1:
+            raise GraphError("a union has no outputs of its own: ask its parts for theirs")
+        return Tail(self.graph, (Upstream(self.upstreams[0].node, name),))
+
+    # Steps that add an operator, or an edge.
+
+    def add(
+        self,
+        kind: str,
+        factory: Factory,
+        name: str | None,
+        *,
+        port: str = IN,
+        ports: Mapping[str, "Tail | Loop"] | None = None,
+        detail: str = "",
+        schema: Schema | None = None,
+    ) -> "Tail":
+        """Add an operator, fed by this tail at `port` and by others at theirs; what it puts out."""
+        node = Node(name or self.graph.fresh_name(kind), factory, detail=detail)
+        self.graph.add(node)
+        self._connect(node.name, port)
+        for other_port, other in (ports or {}).items():
+            if isinstance(other, Tail):
+                self._check_same_graph(other)
+                other._connect(node.name, other_port)
+            elif other.target is not None:
+                raise GraphError(f"the loop '{other.name}' already leads to '{other.target[0]}'")
+            else:
+                other.target = (node.name, other_port)
+        return Tail(self.graph, (Upstream(node.name, schema=schema),))
+
+    def end(self, name: str) -> None:
+        """Add a sink, which publishes what comes to it."""
+        self._connect(self.graph.add(Node(name, Operator, is_sink=True)).name, IN)
+
+    def feed(self, loop: Loop) -> None:
+        """Close a cycle through the operator that takes the loop."""
+        if loop.target is None:
+            raise GraphError(
+                f"no operator takes the loop '{loop.name}': name it in apply(ports=...)"
+            )
+        loop.fed = True
+        self._connect(*loop.target, feedback=True)
+
+    def _connect(self, target: str, port: str, *, feedback: bool = False) -> None:
+        edge = Edge("", target, self.routing, port=port, feedback=feedback)
+        for upstream in self.upstreams:
+            self.graph.connect(replace(edge, source=upstream.node, output=upstream.output))
+
+    def _check_same_graph(self, other: "Tail") -> None:
+        if other.graph is not self.graph:
+            raise GraphError(f"{other.graph.name} and {self.graph.name} are different dataflows")
