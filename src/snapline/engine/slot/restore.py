@@ -6,32 +6,48 @@ stamped again, because its stamp is part of the timeline to which the line belon
 that it has every message is known from its index, and the outbox reads each in its turn.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from snapline.core.messages import CheckpointMeta, Message
 from snapline.core.protocol import TaskContext
 from snapline.dataflow.operators.operator import Capture
 from snapline.engine.control import Restore, Unreadable
+from snapline.engine.job import Job
 from snapline.engine.shell import Ticket
 from snapline.engine.slot.checkpoints import key_of
+from snapline.engine.slot.host import Host
 from snapline.engine.slot.outbox import Outbox
 from snapline.engine.slot.task import Task
-from snapline.ids import ChannelId, CheckpointNo, Seq, TaskId, first_checkpoint
+from snapline.ids import ChannelId, CheckpointNo, Incarnation, Seq, SlotId, TaskId, first_checkpoint
 from snapline.journal.entry import Built
 from snapline.recovery.replay import Origin
 from snapline.storage.api import Life
 from snapline.storage.codec import StoredSnapshot, decode_snapshot
 
-if TYPE_CHECKING:
-    from snapline.engine.slot.slot import Slot
+
+class RestoredSlot(Host, Protocol):
+    """What a restoration asks of its slot."""
+
+    slot: SlotId
+    incarnation: Incarnation
+    job: Job
+
+    def restored(
+        self,
+        tasks: dict[TaskId, Task],
+        order: Restore,
+        recorded: Sequence[tuple[ChannelId, Sequence[Message]]],
+    ) -> None:
+        """Go on with tasks that are as they were at the line, and with what their inputs recorded."""
+        ...
 
 
 class Restoration:
     """The snapshots that a slot is loading."""
 
-    def __init__(self, slot: "Slot", order: Restore) -> None:
+    def __init__(self, slot: RestoredSlot, order: Restore) -> None:
         self.slot = slot
         self.order = order
         self.metas: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {
@@ -64,9 +80,7 @@ class Restoration:
         if len(self.loaded) < len(self.metas):
             return
         tasks = {task: self._build(task) for task in self.slot.job.hosted[self.slot.slot]}
-        self.slot.wire(tasks, self.order)
-        self._prepare_replay(tasks)
-        self.slot.acknowledge()
+        self.slot.restored(tasks, self.order, self._prepare_replay(tasks))
 
     def _build(self, name: TaskId) -> Task:
         slot, job, epoch = self.slot, self.slot.job, self.order.epoch
@@ -110,12 +124,16 @@ class Restoration:
         loaded = self.loaded[meta.task, meta.checkpoint]
         return Capture(loaded.full, loaded.parts)
 
-    def _prepare_replay(self, tasks: dict[TaskId, Task]) -> None:
+    def _prepare_replay(
+        self, tasks: dict[TaskId, Task]
+    ) -> list[tuple[ChannelId, Sequence[Message]]]:
+        """Fill the outboxes of the senders; what receivers recorded, per channel and in order."""
+        recorded: list[tuple[ChannelId, Sequence[Message]]] = []
         for part in self.order.replay:
             channel = self.slot.job.topology.by_id[part.channel]
             if part.origin is Origin.RECEIVER:
-                recorded = self._recorded(channel.target, part.channel, part.after, part.through)
-                self.slot.inject(part.channel, recorded)
+                known = self._recorded(channel.target, part.channel, part.after, part.through)
+                recorded.append((part.channel, known))
                 continue
             task = tasks[channel.source]
             messages: Iterable[Message]
@@ -126,6 +144,7 @@ class Restoration:
             outbox = task.outbox.setdefault(part.channel, Outbox())
             again = (replace(message, epoch=self.order.epoch) for message in messages)
             outbox.replay(again, part.through - part.after)
+        return recorded
 
     def _recorded(
         self, task: TaskId, channel: ChannelId, after: Seq, through: Seq

@@ -4,7 +4,7 @@ Its adapter calls it for frames, orders, alarms and answers of storage; `step` t
 a rollback only `Go` lets it send again, so no frame of the new epoch reaches a slot still in the old one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -154,28 +154,23 @@ class Slot:
 
     def ready(self) -> list[tuple[str, str]]:
         """The inputs that may be taken now: ("take" or "replay", channel) and ("read", source)."""
-        by_id, tasks = self.job.topology.by_id, self.tasks
+        by_id, tasks, dry = self.job.topology.by_id, self.tasks, self.outputs.dry
         free: dict[TaskId, bool] = {}
         ready: list[tuple[str, str]] = []
         for channel in self.inputs.waiting:
             target = by_id[channel].target
             if target not in free:
-                free[target] = self._may_take(tasks[target])
+                free[target] = tasks[target].may_take(dry)
             if free[target] and channel not in tasks[target].blocked:
                 ready.append(("take", channel))
         if not self.hold:
-            ready += [("read", task) for task in self.awake if self._may_take(tasks[task])]
+            ready += [("read", task) for task in self.awake if tasks[task].may_take(dry)]
         for channel in self.replaying:
             task = tasks[by_id[channel].source]
             may_go = task.outbox[channel].marker_is_next or self.outputs.may_send(channel)
             if may_go and not task.halted:
                 ready.append(("replay", channel))
         return ready
-
-    def _may_take(self, task: Task) -> bool:
-        if task.halted or (task.outbox and any(task.outbox.values())):
-            return False
-        return self.outputs.dry.isdisjoint(task.sent)  # whose keys are the outputs
 
     def _take(self, channel: ChannelId) -> None:
         payload = self.inputs.pop(channel)
@@ -302,8 +297,13 @@ class Slot:
         self.restoration = Restoration(self, order)
         self.restoration.begin()
 
-    def wire(self, tasks: dict[TaskId, Task], order: control.Restore) -> None:
-        """Everything was loaded: connect the tasks."""
+    def restored(
+        self,
+        tasks: dict[TaskId, Task],
+        order: control.Restore,
+        recorded: Sequence[tuple[ChannelId, Sequence[Message]]],
+    ) -> None:
+        """Connect tasks that are as they were at the line, and acknowledge: all is ready to go on."""
         self.restoration = None
         self.tasks = tasks
         self.inputs = Inputs(c for task in tasks.values() for c in task.inputs.values())
@@ -311,8 +311,13 @@ class Slot:
         self.outputs = Outputs(outputs, self.job.settings.credit)
         if order.alone:
             self.inputs.joining.update(self.inputs.inbox)
+        for channel, messages in recorded:
+            self._inject(channel, messages)
+        self.replaying = {c: None for t in tasks.values() for c, box in t.outbox.items() if box}
+        self.shell.note(self.name, self.epoch, "restored", {"incarnation": self.incarnation})
+        self.shell.report(control.Restored(self.epoch))
 
-    def inject(self, channel: ChannelId, messages: Iterable[Message]) -> None:
+    def _inject(self, channel: ChannelId, messages: Sequence[Message]) -> None:
         """Put channel state that the receiver recorded where it was."""
         again = [replace(message, epoch=self.epoch) for message in messages]
         self.inputs.inject(channel, again)
@@ -320,20 +325,12 @@ class Slot:
         for message in again:
             self.shell.note(target, self.epoch, "replayed", {"message": message})
 
-    def acknowledge(self) -> None:
-        """The tasks are as they were at the line, and what is replayed is ready."""
-        self.replaying = {
-            c: None for t in self.tasks.values() for c, box in t.outbox.items() if box
-        }
-        self.shell.note(self.name, self.epoch, "restored", {"incarnation": self.incarnation})
-        self.shell.report(control.Restored(self.epoch))
-
     def _go(self) -> None:
         self.running = True
-        for task in tuple(self.tasks.values()):
+        for name, task in tuple(self.tasks.items()):
             task.handle(Started())
-            if task.plan.ingress is not None:
-                self.awake[task.life.task] = None
+            if task.is_source:
+                self.awake[name] = None
         for channel, inbox in self.inputs.inbox.items():  # frames may have come before this order
             task = self.tasks[self.job.topology.by_id[channel].target]
             for payload in tuple(inbox):

@@ -5,7 +5,7 @@ logged BEFORE it is sent; a snapshot is captured when its effect is performed, w
 moment; a marker leaves behind all earlier output.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import assert_never
 
@@ -105,6 +105,17 @@ class Task:
         self.writer = CheckpointWriter(
             self.life, shell, self.log, self.egress, settings.full_every, settings.retry_ms
         )
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it reads input from outside of the job."""
+        return self.plan.ingress is not None
+
+    def may_take(self, dry: Set[ChannelId]) -> bool:
+        """Whether it may take an input, where no message can be sent on the `dry` channels."""
+        if self.halted or (self.outbox and any(self.outbox.values())):
+            return False
+        return dry.isdisjoint(self.sent)  # whose keys are the outputs
 
     def take(self, message: Message) -> None:
         """Give a message to the protocol."""
