@@ -21,8 +21,8 @@ from snapline.engine.job import Job, Settings
 from snapline.protocols import PROTOCOLS
 from snapline.sim.inject import SimInjector
 from snapline.sim.run import outputs, states
+from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
-from snapline.sim.world.world import World
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
 
@@ -39,7 +39,7 @@ HEADER = f"{'protocol':<15}{'seconds':>9}{'cpu':>7}{'virtual s':>11}" + "".join(
 )
 
 
-def build(protocol: str, params: Params) -> World:
+def build(protocol: str, params: Params) -> WatchedWorld:
     job = Job(
         f"q3-{protocol}",
         deploy(WORKLOAD.build(params), params.partitions),
@@ -49,14 +49,14 @@ def build(protocol: str, params: Params) -> World:
         Settings(linger_ms=100),
         SEED,
     )
-    world = World(job, Costs(), thorough=False)
+    world = WatchedWorld(job, Costs(), thorough=False)
     injector = SimInjector(world, SEED)
     for fault in parse(FAULTS):
         injector.plan(fault)
     return world
 
 
-def verdict(world: World, params: Params) -> str:
+def verdict(world: WatchedWorld, params: Params) -> str:
     if not world.finished or world.problem is not None:
         return world.problem or "it did not end"
     found = WORKLOAD.judge(params, outputs(world), states(world), Guarantee.EXACTLY_ONCE)

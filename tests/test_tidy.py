@@ -7,8 +7,9 @@ package its rooms (folders) stand in the order of `ROOMS`: each may import itsel
 import ast
 import re
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "engine": ("", "slot", "coordinator", "reference"),
     "report": ("", "spacetime"),
     "runtime": ("", "wire", "slot", "launch", "driver"),
-    "sim": ("watch", "world", "", "exhaustive"),
+    "sim": ("world", "watch", "", "exhaustive"),
     "storage": ("", "files", "parquet"),
     "systems": ("harness", "structured_streaming", "recorded", ""),
     "validate": ("", "on_spark"),
@@ -112,16 +113,9 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
-def for_types_only(path: Path) -> set[int]:
-    """The ids of the nodes that only a type checker sees."""
-    blocks = [node for node in tree(path).body if isinstance(node, ast.If)]
-    seen = [block for block in blocks if ast.unparse(block.test) == "TYPE_CHECKING"]
-    return {id(node) for block in seen for node in ast.walk(block)}
-
-
-def imported(path: Path, skipped: Set[int] = frozenset()) -> Iterator[str]:
-    """Every module that `path` imports, by its dotted name."""
-    for node in (node for node in ast.walk(tree(path)) if id(node) not in skipped):
+def imported(path: Path) -> Iterator[str]:
+    """Every module that `path` imports, by its dotted name: also late ones, and those for types only."""
+    for node in ast.walk(tree(path)):
         match node:
             case ast.Import(names):
                 yield from (name.name for name in names)
@@ -140,9 +134,8 @@ def own_layers(path: Path) -> set[str]:
 
 def own_modules(path: Path) -> set[Path]:
     """The modules of the project that `path` imports."""
-    names = imported(path, skipped=for_types_only(path))
-    found = (PACKAGE.parent.joinpath(*name.split(".")) for name in names)
-    files = (folder.with_suffix(".py") for folder in found)
+    found = [PACKAGE.parent.joinpath(*name.split(".")) for name in imported(path)]
+    files = {folder.with_suffix(".py") for folder in found} | {f / "__init__.py" for f in found}
     return {file for file in files if file.is_file() and file.is_relative_to(PACKAGE)}
 
 
@@ -229,6 +222,31 @@ def test_no_room_is_too_full():
     rooms = [room(path) for path in MODULES]
     full = {name: rooms.count(name) for name in set(rooms) if rooms.count(name) > ROOM_FILES_MAX}
     assert not full
+
+
+def circle(imports: dict[str, set[str]]) -> list[str]:
+    """Some that import each other in a circle, if there are any."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Neither late nor for types only: who is asked for less than a whole class gets a `Protocol`."""
+    names = {path: str(path.relative_to(PACKAGE)) for path in MODULES}
+    beside = {path: own_modules(path) & set(MODULES) for path in MODULES}
+    assert not circle({names[path]: {names[file] for file in beside[path]} for path in MODULES})
+
+
+def test_no_rooms_import_each_other_in_a_circle():
+    imports: dict[str, set[str]] = {}
+    for path in MODULES:
+        here = room(path) or layer(path)  # a module that stands alone is a room of its own
+        beside = {room(file) or layer(file) for file in own_modules(path) & set(MODULES)}
+        imports.setdefault(here, set()).update(beside - {here})
+    assert not circle(imports)
 
 
 def test_the_layers_have_no_cycle():

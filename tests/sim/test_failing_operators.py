@@ -16,8 +16,8 @@ from snapline.dataflow.operators.fold import Count
 from snapline.engine.job import Job, Settings
 from snapline.errors import GraphError, OperatorFailed
 from snapline.protocols import PROTOCOLS
+from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
-from snapline.sim.world.world import World
 
 
 def failure(build, *, lean=True, rule=lambda n: {"number": n, "key": n % 5}, interval_ms=200):
@@ -33,7 +33,7 @@ def failure(build, *, lean=True, rule=lambda n: {"number": n, "key": n % 5}, int
         protocol.guarantees[0],
         Settings(batch_max_records=10, linger_ms=40),
     )
-    world = World(job, Costs.draw(random.Random(1)), keep_journal=False)
+    world = WatchedWorld(job, Costs.draw(random.Random(1)), keep_journal=False)
     with pytest.raises(OperatorFailed) as raised:
         world.run(20_000_000)
     return raised.value

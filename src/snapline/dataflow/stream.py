@@ -115,7 +115,7 @@ class Stream(Hinted):
         }
         return self._then("apply", factory, name, port=port, ports=others)
 
-    def sink(self, name: str, *) -> None:
+    def sink(self, name: str) -> None:
         """The end of a stream: `counts.sink("counts")` names what is written and published."""
         self._tail.end(name)
 

@@ -38,7 +38,8 @@ from snapline.engine.slot.checkpoints import key_of
 from snapline.ids import Micros, Millis, SlotId
 from snapline.journal.entry import COORDINATOR
 from snapline.sim.world.process import SimSlotProcess
-from snapline.sim.world.world import Starting, World
+from snapline.sim.world.weather import Starting
+from snapline.sim.world.world import World
 
 RESUME_MS: Millis = 50
 """How long it takes to start a driver again."""

@@ -41,8 +41,8 @@ from snapline.journal.entry import Entry
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.sim.inject import SimInjector
 from snapline.sim.watch import fencing, invariants
+from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
-from snapline.sim.world.world import World
 from snapline.storage.api import View, rows_of
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params, Size
@@ -210,7 +210,7 @@ def simulate(
     if reason := refusal(chosen, job.topology):
         return Outcome(case, refused=reason)
     faults = faults_of(case)
-    world = World(job, costs, keep_journal=journal)
+    world = WatchedWorld(job, costs, keep_journal=journal)
     injector = SimInjector(world, case.seed)
     for fault in faults:
         injector.plan(fault)
@@ -242,7 +242,7 @@ def simulate(
     )
 
 
-def _vacuous(case: Case, world: World, strikes: tuple[Strike, ...], rows: int) -> str | None:
+def _vacuous(case: Case, world: WatchedWorld, strikes: tuple[Strike, ...], rows: int) -> str | None:
     """Why the run proves nothing, if so."""
     monitor = world.monitor
     lines = world.job.protocol.checkpoints
@@ -256,7 +256,7 @@ def _vacuous(case: Case, world: World, strikes: tuple[Strike, ...], rows: int) -
     )
 
 
-def _judge_end(case: Case, world: World) -> tuple[tuple[str, ...], int]:
+def _judge_end(case: Case, world: WatchedWorld) -> tuple[tuple[str, ...], int]:
     """What a run without a promise lost or repeated, and how many rows came out."""
     if not world.finished:
         fencing.lost_slot_is_replaced(world)
@@ -265,7 +265,7 @@ def _judge_end(case: Case, world: World) -> tuple[tuple[str, ...], int]:
             f"after {PATIENCE_MS // 1000} s of virtual time the job is still not done",
         )
     if world.problem is None:
-        world.problem = fencing.public_output_is_one_chain(world)
+        world.problem = fencing.public_output_is_one_chain(world.monitor)
     if world.problem is not None:
         stats = world.monitor.stats
         if not (stats["damaged"] or stats["launch failed"] or stats["late"]):
@@ -281,7 +281,7 @@ def _judge_end(case: Case, world: World) -> tuple[tuple[str, ...], int]:
     return lines, sum(batch.length for batch in public.values())
 
 
-def outputs(world: World) -> dict[str, Batch]:
+def outputs(world: WatchedWorld) -> dict[str, Batch]:
     """The public output of each sink."""
     view: View = "committed" if world.job.protocol.checkpoints else "uncommitted"
     result = {}
@@ -291,7 +291,7 @@ def outputs(world: World) -> dict[str, Batch]:
     return result
 
 
-def states(world: World) -> dict[str, dict[str, Batch]]:
+def states(world: WatchedWorld) -> dict[str, dict[str, Batch]]:
     """The state of each operator at the end, part by part, over all its tasks."""
     parts: dict[str, dict[str, list[Batch]]] = {}
     for slot in world.job.slots:

@@ -7,7 +7,7 @@ which is the worst that can happen to whoever still needs it.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from snapline.core.messages import Message
 from snapline.engine.control import Counters, Frame, Order, Report
@@ -15,13 +15,32 @@ from snapline.engine.shell import Alarm, NextRead, SourceAlarm, Ticket, TimerAla
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.ids import Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR
-from snapline.sim.exhaustive.lanes import Item, Lane
+from snapline.sim.exhaustive.lanes import Item, Lane, Past
 from snapline.sim.exhaustive.small import NOW_MS
-from snapline.sim.world.process import CoordinatorProcess, SimSlotProcess, void
+from snapline.sim.world.coordinator import CoordinatorPlace, CoordinatorProcess
+from snapline.sim.world.process import Boss, SimSlotProcess, void
 from snapline.storage.api import Egress, Extent, MessageLog
 
-if TYPE_CHECKING:
-    from snapline.sim.exhaustive.world import SteppedWorld
+
+class SteppedPlace(CoordinatorPlace, Protocol):
+    """What the processes ask of a stepped world."""
+
+    lanes: dict[Lane, deque[Item]]
+    past: Past
+    acting: str  #: the part of the world whose step it is
+    steps: int
+
+    def put(self, lane: Lane, item: Item) -> None:
+        """Let something wait in a lane, behind what waits there already."""
+        ...
+
+    def sends(self, lane: str) -> None:
+        """Note that somebody sends through a lane: the order in which they do counts."""
+        ...
+
+    def launch(self, boss: Boss, slot: SlotId, incarnation: Incarnation) -> None:
+        """Start a process for a slot; when it registers is a step."""
+        ...
 
 
 def _label(ticket: Ticket) -> str:
@@ -37,14 +56,14 @@ def _timer(alarm: Alarm) -> str:
 class SteppedSlot(SimSlotProcess):
     """One life of a slot."""
 
-    world: "SteppedWorld"
+    world: SteppedPlace
 
     def __init__(
         self,
-        world: "SteppedWorld",
+        world: SteppedPlace,
         slot: SlotId,
         incarnation: Incarnation,
-        boss: CoordinatorProcess,
+        boss: Boss,
     ) -> None:
         super().__init__(world, slot, incarnation, boss)
         self.actor = f"slot/{slot}.{incarnation}"
@@ -94,7 +113,7 @@ class SteppedSlot(SimSlotProcess):
         queue.insert(passed[0] if passed else len(queue), self._frame(slot, frame))
         return [payload for payload in waiting if isinstance(payload, Message)]
 
-    def _link(self, slot: SlotId, frame: Frame) -> "deque[Item]":
+    def _link(self, slot: SlotId, frame: Frame) -> deque[Item]:
         lane = Lane("link", f"slot/{slot}.{frame.life[2]}", self.actor)
         self.world.sends(str(lane))
         self.world.past.waits(str(lane), 1)
@@ -153,7 +172,7 @@ class SteppedSlot(SimSlotProcess):
 class SteppedCoordinator(CoordinatorProcess):
     """The coordinator."""
 
-    world: "SteppedWorld"
+    world: SteppedPlace
 
     def now_ms(self) -> Millis:
         """All input is due."""

@@ -12,14 +12,14 @@ from snapline.ids import ChannelId, Incarnation, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Stamped
 from snapline.sim.exhaustive.lanes import Item, Lane, Past, number_of
 from snapline.sim.exhaustive.processes import SteppedCoordinator, SteppedSlot
+from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
-from snapline.sim.world.process import CoordinatorProcess
-from snapline.sim.world.world import World
+from snapline.sim.world.process import Boss
 
 INPUTS = ("take", "read", "replay")
 
 
-class SteppedWorld(World):
+class SteppedWorld(WatchedWorld):
     """Two slots and a coordinator, from which every step is asked for by name."""
 
     coordinator: SteppedCoordinator
@@ -55,7 +55,7 @@ class SteppedWorld(World):
         process.engine = Coordinator(self.job, process, f"life {self.coordinators}", past)
         return process
 
-    def launch(self, boss: CoordinatorProcess, slot: SlotId, incarnation: Incarnation) -> None:
+    def launch(self, boss: Boss, slot: SlotId, incarnation: Incarnation) -> None:
         """Start a process for a slot; when it registers is a step."""
         process = SteppedSlot(self, slot, incarnation, boss)
         process.registered = True  # here every start succeeds, and every end is noticed

@@ -4,21 +4,17 @@ Like those in `invariants.py` they are named functions that raise `InvariantBrok
 is what the simulated storage was given (`SimStorage.ledger`), not what can still be read of it.
 """
 
-from typing import TYPE_CHECKING
-
 from snapline.engine.coordinator.ledger import Decision
 from snapline.errors import StorageError
 from snapline.ids import INITIAL, CheckpointNo
+from snapline.sim.watch.account import RunAccount
 from snapline.sim.watch.invariants import broken
-
-if TYPE_CHECKING:
-    from snapline.sim.watch.monitor import Monitor
-    from snapline.sim.world.world import World
+from snapline.sim.world.world import World
 
 
-def resume_goes_on_at_the_last_decision(monitor: "Monitor", past: Decision | None) -> None:
+def resume_goes_on_at_the_last_decision(run: RunAccount, past: Decision | None) -> None:
     """Whoever resumes goes on at the last decision that was ever durable, or not at all."""
-    found, last = past.number if past else 0, monitor.world.storage.last_decision
+    found, last = past.number if past else 0, run.world.storage.last_decision
     if found != last:
         broken(
             "resume_goes_on_at_the_last_decision",
@@ -26,9 +22,9 @@ def resume_goes_on_at_the_last_decision(monitor: "Monitor", past: Decision | Non
         )
 
 
-def deposed_coordinator_ends_nothing(monitor: "Monitor", author: str) -> None:
+def deposed_coordinator_ends_nothing(run: RunAccount, author: str) -> None:
     """The run is ended by the coordinator that made the last decision, never by one that it deposed."""
-    storage = monitor.world.storage
+    storage = run.world.storage
     last = storage.ledger.get(storage.last_decision)
     if last is not None and last.author != author:
         broken(
@@ -37,24 +33,24 @@ def deposed_coordinator_ends_nothing(monitor: "Monitor", author: str) -> None:
         )
 
 
-def what_is_kept_is_not_deleted(monitor: "Monitor", key: str) -> None:
+def what_is_kept_is_not_deleted(run: RunAccount, key: str) -> None:
     """No coordinator, deposed or not, deletes a snapshot that one of the kept lines needs."""
-    task, checkpoint = monitor.stored.get(key, (None, INITIAL))
+    task, checkpoint = run.stored.get(key, (None, INITIAL))
     if task is None:
         return  # it never counted, so no line can need it
-    for line in monitor.lines:
+    for line in run.lines:
         needed: CheckpointNo | None = line.checkpoints[task]
         while needed is not None and needed > checkpoint:
-            meta = monitor.metas.get((task, needed))
+            meta = run.metas.get((task, needed))
             needed = meta.parent if meta is not None else None
         if needed == checkpoint:
             broken(
                 "what_is_kept_is_not_deleted",
-                f"{key} is deleted, but the line of decision {monitor.decisions} needs it",
+                f"{key} is deleted, but the line of decision {run.decisions} needs it",
             )
 
 
-def lost_slot_is_replaced(world: "World") -> None:
+def lost_slot_is_replaced(world: World) -> None:
     """A slot that is gone gets a new process, also if the first one that is started for it fails."""
     engine = world.coordinator.engine
     for slot in world.job.slots:
@@ -65,17 +61,17 @@ def lost_slot_is_replaced(world: "World") -> None:
             )
 
 
-def public_output_is_one_chain(world: "World") -> str | None:
+def public_output_is_one_chain(run: RunAccount) -> str | None:
     """Every manifest that was decided can be read, once, and each goes on where the one before it ended.
 
     The word to end with, if somebody damaged them; a violation if nobody did.
     """
-    storage = world.storage
+    storage = run.world.storage
     last = storage.ledger.get(storage.last_decision)
     try:
         storage.outlet.require_all(last.published if last is not None else 0)
     except StorageError as error:
-        if not world.monitor.stats["damaged"]:
+        if not run.stats["damaged"]:
             broken("public_output_is_one_chain", str(error))
         return f"the public output cannot be read: {error}"
     return None

@@ -6,12 +6,13 @@ Where a check compares, one side is the engine's claim and the other the monitor
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from snapline.core.messages import CheckpointMeta, Message, initial_meta
 from snapline.core.policy import Guarantee
 from snapline.engine.coordinator.ledger import Manifest
 from snapline.engine.slot.checkpoints import key_of
+from snapline.engine.slot.task import Task
 from snapline.errors import InvariantBroken, ObjectMissing
 from snapline.ids import (
     INITIAL,
@@ -26,13 +27,10 @@ from snapline.journal.entry import Handled
 from snapline.recovery.recovery_line import orphans
 from snapline.recovery.replay import Origin, replay_plan
 from snapline.recovery.zpaths import useless_checkpoints
+from snapline.sim.watch.account import Line, RunAccount, TaskAccount
 from snapline.storage.api import Extent, Life
 from snapline.storage.codec import decode_snapshot
 from snapline.wording import are, plural
-
-if TYPE_CHECKING:
-    from snapline.engine.slot.task import Task
-    from snapline.sim.watch.monitor import Line, Monitor, TaskAccount
 
 OBSERVER = Life(TaskId("observer"), 0, 0)
 """A life that never existed: through its log one sees what is durable of all others."""
@@ -56,7 +54,7 @@ def message_is_of_this_epoch(entry: Handled, message: Message) -> None:
         )
 
 
-def blocked_channel_is_not_read(entry: Handled, account: "TaskAccount", message: Message) -> None:
+def blocked_channel_is_not_read(entry: Handled, account: TaskAccount, message: Message) -> None:
     """A blocked channel is not read."""
     if message.channel in account.blocked:
         broken(
@@ -66,29 +64,29 @@ def blocked_channel_is_not_read(entry: Handled, account: "TaskAccount", message:
 
 
 def messages_come_in_order(
-    monitor: "Monitor", entry: Handled, account: "TaskAccount", message: Message
+    run: RunAccount, entry: Handled, account: TaskAccount, message: Message
 ) -> None:
     """On each channel, in each life, the messages come one after the other."""
     last = account.delivered.get(message.channel)
-    if last is not None and message.seq != last + 1 and monitor.world.job.protocol.checkpoints:
+    if last is not None and message.seq != last + 1 and run.world.job.protocol.checkpoints:
         broken(
             "messages_come_in_order",
             f"{entry.actor} was given message {message.seq} of {message.channel} after {last}",
         )
 
 
-def checkpoint_number_is_new(monitor: "Monitor", task: TaskId, checkpoint: CheckpointNo) -> None:
+def checkpoint_number_is_new(run: RunAccount, task: TaskId, checkpoint: CheckpointNo) -> None:
     """Checkpoint numbers are never used twice."""
-    if (task, checkpoint) in monitor.taken:
+    if (task, checkpoint) in run.taken:
         broken(
             "checkpoint_number_is_new",
             f"{task} took checkpoint {checkpoint_label(checkpoint)} twice",
         )
 
 
-def replay_is_faithful(monitor: "Monitor", message: Message) -> None:
+def replay_is_faithful(run: RunAccount, message: Message) -> None:
     """A replayed message is the one that was sent in this timeline: records, header, watermark."""
-    sent = monitor.truth[message.channel][message.seq]
+    sent = run.truth[message.channel][message.seq]
     same = message.header == sent.header and message.watermark == sent.watermark
     if not same or message.batch != sent.batch:
         broken(
@@ -99,39 +97,39 @@ def replay_is_faithful(monitor: "Monitor", message: Message) -> None:
 
 
 def channels_continue_at_the_line(
-    monitor: "Monitor", channel: ChannelId, seq: Seq, epoch: Epoch
+    run: RunAccount, channel: ChannelId, seq: Seq, epoch: Epoch
 ) -> None:
     """In an epoch each channel goes on where its receiver stands on the line, without a gap.
 
     First comes what is replayed, then what is sent for the first time.
     """
-    if epoch != monitor.epoch or not monitor.world.job.protocol.checkpoints:
+    if epoch != run.epoch or not run.world.job.protocol.checkpoints:
         return
-    last = monitor.carried.get(channel, 0)
+    last = run.carried.get(channel, 0)
     if seq != last + 1:
         broken(
             "channels_continue_at_the_line",
             f"{channel} goes on with message {seq} in epoch {epoch}, but {last + 1} is next",
         )
-    monitor.carried[channel] = seq
+    run.carried[channel] = seq
 
 
 # When a checkpoint counts.
 
 
-def dead_checkpoints_do_not_count(monitor: "Monitor", entry: Handled, meta: CheckpointMeta) -> None:
+def dead_checkpoints_do_not_count(run: RunAccount, entry: Handled, meta: CheckpointMeta) -> None:
     """What a slot says of an epoch that is over counts for nothing."""
-    if meta.epoch != entry.epoch or monitor.recovering:
-        now = "a rollback is under way" if monitor.recovering else f"it is epoch {entry.epoch}"
+    if meta.epoch != entry.epoch or run.recovering:
+        now = "a rollback is under way" if run.recovering else f"it is epoch {entry.epoch}"
         broken(
             "dead_checkpoints_do_not_count",
             f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task} counts, but {now}",
         )
 
 
-def checkpoints_count_in_order(monitor: "Monitor", meta: CheckpointMeta) -> None:
+def checkpoints_count_in_order(run: RunAccount, meta: CheckpointMeta) -> None:
     """A checkpoint counts only after all earlier ones of its task."""
-    newest = max(monitor.live.get(meta.task, ()), default=INITIAL)
+    newest = max(run.live.get(meta.task, ()), default=INITIAL)
     if meta.checkpoint <= newest:
         broken(
             "checkpoints_count_in_order",
@@ -140,17 +138,17 @@ def checkpoints_count_in_order(monitor: "Monitor", meta: CheckpointMeta) -> None
         )
 
 
-def counted_means_durable(monitor: "Monitor", meta: CheckpointMeta) -> None:
+def counted_means_durable(run: RunAccount, meta: CheckpointMeta) -> None:
     """A checkpoint counts only when its snapshot, its log and its egress are durable."""
-    storage = monitor.world.storage
+    storage = run.world.storage
     label = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
     if not storage.store.has(key_of(meta)):
         broken("counted_means_durable", f"{label} counts but its snapshot is not stored")
-    logged = monitor.accounts[meta.task].logged if meta.task in monitor.accounts else {}
+    logged = run.accounts[meta.task].logged if meta.task in run.accounts else {}
     reader = storage.logs.open(OBSERVER)
     for channel, last in logged.items():
         through = min(last, meta.sent.get(channel, 0))
-        if through <= monitor.prunable(channel):
+        if through <= run.prunable(channel):
             continue
         try:
             reader.read(channel, after=through - 1, through=through)
@@ -167,23 +165,23 @@ def counted_means_durable(monitor: "Monitor", meta: CheckpointMeta) -> None:
         )
 
 
-def deltas_have_a_base(monitor: "Monitor", meta: CheckpointMeta) -> None:
+def deltas_have_a_base(run: RunAccount, meta: CheckpointMeta) -> None:
     """A snapshot is full, or it builds on the one that was taken just before, and that one counts."""
     label = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
     if meta.parent is None:
-        if not decode_snapshot(monitor.world.storage.store.get(key_of(meta))).full:
+        if not decode_snapshot(run.world.storage.store.get(key_of(meta))).full:
             broken("deltas_have_a_base", f"{label} builds on nothing, but it is not full")
         return
     base = checkpoint_label(meta.parent)
-    if meta.parent != monitor.before[meta.task, meta.checkpoint]:
+    if meta.parent != run.before[meta.task, meta.checkpoint]:
         broken("deltas_have_a_base", f"{label} builds on {base}, but others were taken between")
-    if (meta.task, meta.parent) not in monitor.metas:
+    if (meta.task, meta.parent) not in run.metas:
         broken("deltas_have_a_base", f"{label} builds on {base}, which never counted")
 
 
-def snapshot_covers_what_was_delivered(monitor: "Monitor", meta: CheckpointMeta) -> None:
+def snapshot_covers_what_was_delivered(run: RunAccount, meta: CheckpointMeta) -> None:
     """A snapshot says that it holds exactly what was delivered when it was taken."""
-    delivered = monitor.taken.get((meta.task, meta.checkpoint))
+    delivered = run.taken.get((meta.task, meta.checkpoint))
     label = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
     if delivered is None:
         broken("snapshot_covers_what_was_delivered", f"{label} was never taken")
@@ -199,9 +197,9 @@ def snapshot_covers_what_was_delivered(monitor: "Monitor", meta: CheckpointMeta)
 # When a line is decided.
 
 
-def decided_means_durable(monitor: "Monitor", number: int, epoch: Epoch, line: "Line") -> None:
+def decided_means_durable(run: RunAccount, number: int, epoch: Epoch, line: Line) -> None:
     """Whoever acts on a decision finds that very decision in the store."""
-    decision = monitor.world.storage.ledger.get(number)
+    decision = run.world.storage.ledger.get(number)
     if decision is None:
         broken("decided_means_durable", f"decision {number} is acted on, but it is not stored")
     chosen = {task: chain[-1].checkpoint for task, chain in decision.chains.items() if chain}
@@ -213,14 +211,14 @@ def decided_means_durable(monitor: "Monitor", number: int, epoch: Epoch, line: "
         )
 
 
-def _metas(monitor: "Monitor", line: "Line") -> dict[TaskId, CheckpointMeta]:
-    return {task: monitor.metas[task, number] for task, number in line.items() if number}
+def _metas(run: RunAccount, line: Line) -> dict[TaskId, CheckpointMeta]:
+    return {task: run.metas[task, number] for task, number in line.items() if number}
 
 
-def line_is_not_behind_public_output(monitor: "Monitor", line: "Line") -> None:
+def line_is_not_behind_public_output(run: RunAccount, line: Line) -> None:
     """What was published is never taken back, so no line is behind it."""
-    metas = _metas(monitor, line)
-    for task, rows in monitor.public.items():
+    metas = _metas(run, line)
+    for task, rows in run.public.items():
         position = metas[task].position if task in metas else 0
         if position < rows:
             broken(
@@ -229,36 +227,36 @@ def line_is_not_behind_public_output(monitor: "Monitor", line: "Line") -> None:
             )
 
 
-def line_is_consistent(monitor: "Monitor", line: "Line") -> None:
+def line_is_consistent(run: RunAccount, line: Line) -> None:
     """No message on the line was received and not sent."""
-    job = monitor.world.job
+    job = run.world.job
     if job.guarantee in (Guarantee.AT_LEAST_ONCE, Guarantee.NOTHING):
         return
-    for orphan in orphans(job.topology, _metas(monitor, line)):
+    for orphan in orphans(job.topology, _metas(run, line)):
         broken("line_is_consistent", f"orphans on the line: {orphan}")
 
 
-def line_is_complete(monitor: "Monitor", line: "Line") -> None:
+def line_is_complete(run: RunAccount, line: Line) -> None:
     """All that the line needs is durable: snapshots, their bases, and what must be replayed."""
-    _check_whole(monitor, "line_is_complete", line)
+    _check_whole(run, "line_is_complete", line)
 
 
-def kept_lines_are_whole(monitor: "Monitor") -> None:
+def kept_lines_are_whole(run: RunAccount) -> None:
     """Nothing that the oldest kept line or the newest line needs was deleted."""
-    for line in monitor.lines:
-        _check_whole(monitor, "kept_lines_are_whole", line.checkpoints)
+    for line in run.lines:
+        _check_whole(run, "kept_lines_are_whole", line.checkpoints)
 
 
-def _check_whole(monitor: "Monitor", name: str, line: "Line") -> None:
-    world = monitor.world
-    metas = _metas(monitor, line)
+def _check_whole(run: RunAccount, name: str, line: Line) -> None:
+    world = run.world
+    metas = _metas(run, line)
     for meta in metas.values():
         base: CheckpointMeta | None = meta
         while base is not None:
             if not world.storage.store.has(key_of(base)):
                 label = checkpoint_label(base.checkpoint)
                 broken(name, f"the snapshot of checkpoint {label} of {base.task} is gone")
-            base = None if base.parent is None else monitor.metas[base.task, base.parent]
+            base = None if base.parent is None else run.metas[base.task, base.parent]
     if world.job.guarantee not in (Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE):
         return
     reader = world.storage.logs.open(OBSERVER)
@@ -274,9 +272,9 @@ def _check_whole(monitor: "Monitor", name: str, line: "Line") -> None:
                 )
 
 
-def storage_is_bounded(monitor: "Monitor") -> None:
+def storage_is_bounded(run: RunAccount) -> None:
     """What is kept does not grow with the run, where the protocol promises so."""
-    world = monitor.world
+    world = run.world
     if not world.job.protocol.bounded or not world.job.protocol.checkpoints:
         return
     # The kept lines, what is newer, and for each of these the deltas down to a full snapshot.
@@ -296,24 +294,24 @@ def storage_is_bounded(monitor: "Monitor") -> None:
 # When all run again.
 
 
-def tasks_stand_at_the_line(monitor: "Monitor") -> None:
+def tasks_stand_at_the_line(run: RunAccount) -> None:
     """When the slots are let go, every task is what its checkpoint on the line says."""
-    world = monitor.world
+    world = run.world
     if not world.job.protocol.checkpoints:
         return  # a resumed job without a line goes on at the present
-    metas = _metas(monitor, monitor.lines[-1].checkpoints)
+    metas = _metas(run, run.lines[-1].checkpoints)
     for slot in world.job.slots:
         process = world.current(slot)
         if process is None or not process.alive:
             continue  # it died after it had acknowledged; that is for the next epoch
         for name in world.job.hosted[slot]:
-            task = process.engine.tasks.get(name) if process.engine.epoch == monitor.epoch else None
+            task = process.engine.tasks.get(name) if process.engine.epoch == run.epoch else None
             if task is None:
                 broken("tasks_stand_at_the_line", f"{name} is not restored, but others may send")
             _check_restored(task, metas.get(name) or initial_meta(name), world.job.guarantee)
 
 
-def _check_restored(task: "Task", meta: CheckpointMeta, guarantee: Guarantee) -> None:
+def _check_restored(task: Task, meta: CheckpointMeta, guarantee: Guarantee) -> None:
     """Other levels than exactly once may assume other numbers as received."""
     received = meta.received if guarantee is Guarantee.EXACTLY_ONCE else task.received
     position = task.egress.position if task.egress is not None else meta.position
@@ -337,10 +335,10 @@ def _check_restored(task: "Task", meta: CheckpointMeta, guarantee: Guarantee) ->
 
 
 def published_output_was_decided(
-    monitor: "Monitor", number: int, extents: Mapping[TaskId, Extent]
+    run: RunAccount, number: int, extents: Mapping[TaskId, Extent]
 ) -> None:
     """Output becomes public only after the decision that covers it is durable."""
-    storage = monitor.world.storage
+    storage = run.world.storage
     for k in range(storage.last_decision, 0, -1):
         decision = storage.ledger[k]
         if Manifest(number, dict(extents)) in decision.manifests:
@@ -354,11 +352,11 @@ def published_output_was_decided(
 
 
 def published_output_continues(
-    monitor: "Monitor", number: int, extents: Mapping[TaskId, Extent]
+    run: RunAccount, number: int, extents: Mapping[TaskId, Extent]
 ) -> None:
     """Each row becomes public once: a manifest begins where the one before it has ended."""
     for task, extent in extents.items():
-        rows = monitor.public.get(task, 0)
+        rows = run.public.get(task, 0)
         if extent.start != rows:
             broken(
                 "published_output_continues",
@@ -369,13 +367,13 @@ def published_output_continues(
 # At the end.
 
 
-def no_checkpoint_is_useless(monitor: "Monitor") -> None:
+def no_checkpoint_is_useless(run: RunAccount) -> None:
     """A protocol that promises so takes no checkpoint that lies on a Z-cycle."""
-    if monitor.world.job.guarantee is Guarantee.AT_LEAST_ONCE:
+    if run.world.job.guarantee is Guarantee.AT_LEAST_ONCE:
         return  # numbers are used again after a rollback, so counters do not tell intervals
-    metas = [monitor.reported[task, n] for task, known in monitor.live.items() for n in known]
-    useless = useless_checkpoints(monitor.world.job.topology, metas)
-    monitor.stats["useless"] += len(useless)
-    if useless and monitor.world.job.protocol.no_useless:
+    metas = [run.reported[task, n] for task, known in run.live.items() for n in known]
+    useless = useless_checkpoints(run.world.job.topology, metas)
+    run.stats["useless"] += len(useless)
+    if useless and run.world.job.protocol.no_useless:
         task, number = useless[0]
         broken("no_checkpoint_is_useless", f"checkpoint {checkpoint_label(number)} of {task} is")

@@ -4,10 +4,8 @@ The account is independent of the engine: it is made from the journal alone (wha
 and answered, what was sent), and the invariants compare the engine's claims with it.
 """
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import replace
 
 from snapline.core.effects import (
     Block,
@@ -21,19 +19,16 @@ from snapline.core.effects import (
     Unblock,
 )
 from snapline.core.events import MessageArrived, SnapshotStored
-from snapline.core.messages import CheckpointMeta, Message, RecoveryLine
+from snapline.core.messages import Message, RecoveryLine
 from snapline.core.policy import Guarantee
 from snapline.engine.coordinator.ledger import Decision
 from snapline.engine.slot.checkpoints import key_of
-from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Micros, Seq, TaskId
+from snapline.ids import TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened, Stamped
 from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.sim.watch import fencing, invariants
+from snapline.sim.watch.account import Line, RunAccount, TaskAccount
 from snapline.storage.api import Extent
-
-if TYPE_CHECKING:
-    from snapline.sim.world.world import World
-
 
 LOSSES = ("killed", "lost", "coordinator-killed", "coordinator-resumed")
 """Something is lost, and has to be recovered from what is durable."""
@@ -48,55 +43,9 @@ COUNTED = (
     "sent away",
 )
 
-Line: TypeAlias = Mapping[TaskId, CheckpointNo]
 
-
-@dataclass(slots=True)
-class TaskAccount:
-    """What one life of a task did, by the journal."""
-
-    epoch: Epoch
-    incarnation: Incarnation
-    delivered: dict[ChannelId, Seq] = field(default_factory=dict)
-    blocked: dict[ChannelId, None] = field(default_factory=dict)
-    logged: dict[ChannelId, Seq] = field(default_factory=dict)  # the last message stamped to log
-    taken: CheckpointNo | None = None  # the last checkpoint
-
-
-class Monitor:
-    """The account of a whole run."""
-
-    def __init__(self, world: "World", *, thorough: bool = True) -> None:
-        self.world = world
-        self.thorough = thorough  #: check whole lines; off for jobs of hundreds of tasks
-        self.stats: Counter[str] = Counter()
-        self.accounts: dict[TaskId, TaskAccount] = {}  #: of the present life of each task
-        #: per checkpoint what was delivered before it was taken, and which one was taken before it
-        self.taken: dict[tuple[TaskId, CheckpointNo], Mapping[ChannelId, Seq]] = {}
-        self.before: dict[tuple[TaskId, CheckpointNo], CheckpointNo | None] = {}
-        self.metas: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: all that ever counted
-        self.reported: dict[tuple[TaskId, CheckpointNo], CheckpointMeta] = {}  #: as they were taken
-        self.stored: dict[
-            str, tuple[TaskId, CheckpointNo]
-        ] = {}  #: by name, the snapshots that counted
-        self.live: dict[TaskId, list[CheckpointNo]] = {}  #: what counts in the live timeline
-        self.decisions = 0  #: number of the last one
-        self.epoch: Epoch = 0  #: in which it put the job
-        self.kept: KeptLines | None = None
-        self.lines: list[RecoveryLine] = []  #: the oldest kept line, and the newest
-        self.public: dict[TaskId, int] = {}  #: rows published, per sink task
-        self.manifests: dict[int, Mapping[TaskId, Extent]] = {}  #: all that were published
-        self.carried: dict[ChannelId, Seq] = {}  #: the last message of this epoch on each channel
-        self.truth: dict[ChannelId, dict[Seq, Message]] = {}  #: what was last sent under a number
-        self.crashed_after_commit = False
-        self.losses_us: list[Micros] = []  #: when a process was lost, or another took its place
-        self.killed: dict[
-            tuple[str, Incarnation | None], None
-        ] = {}  #: lives that are known as lost
-        self.first_line_us: Micros | None = None  #: when the first line was committed
-        self.first_output_us: Micros | None = None  #: when a sink first wrote something
-        self.recovering = True  #: from a rollback until all run again
-        self.round_open = False
+class Monitor(RunAccount):
+    """Keeps the account of a whole run, from the first entry to the last."""
 
     def see(self, entry: Entry) -> None:
         """Take an entry of the journal."""
@@ -300,12 +249,6 @@ class Monitor:
             self.kept.advance(line)
         self.lines = [self.kept.older, line]
 
-    def prunable(self, channel: ChannelId) -> Seq:
-        """Through which number nobody needs the log of a channel: the older line received it."""
-        target = self.world.job.topology.by_id[channel].target
-        meta = self.metas.get((target, self.lines[0].checkpoints[target])) if self.lines else None
-        return meta.received.get(channel, 0) if meta else 0
-
     def sending(self, message: Message) -> None:
         """A message is about to be sent for the first time."""
         sent = self.truth.setdefault(message.channel, {})
@@ -322,6 +265,11 @@ class Monitor:
         for task, extent in extents.items():
             self.stats["published"] += extent.stop - extent.start
             self.public[task] = extent.stop
+
+    @property
+    def commits(self) -> int:
+        """How many lines were committed."""
+        return self.stats["commits"]
 
     # Who writes.
 

@@ -7,23 +7,44 @@ is started after a pause that grows. A process that registers late takes the lif
 it is sent away. A job whose processes keep failing, while it commits nothing, ends with a word.
 """
 
-from typing import TYPE_CHECKING
+import random
+from typing import Protocol
 
 from snapline.ids import Incarnation, Micros, SlotId
-from snapline.sim.world.process import SimSlotProcess
-
-if TYPE_CHECKING:
-    from snapline.sim.world.process import CoordinatorProcess
-    from snapline.sim.world.world import World
+from snapline.sim.world.process import Boss, SimSlotProcess, SlotPlace
+from snapline.sim.world.weather import FaultsUnderWay, SlotLife
 
 FAILURES_MAX = 10
 """So many processes may fail to start while no new line is committed."""
 
 
+class LaunchPlace(SlotPlace, Protocol):
+    """What whoever starts slots asks of the world."""
+
+    @property
+    def processes(self) -> dict[SlotLife, SimSlotProcess]:
+        """The newest process that was started for each life of a slot."""
+        ...
+
+    @property
+    def weather(self) -> FaultsUnderWay:
+        """What faults do at present."""
+        ...
+
+    @property
+    def network_rng(self) -> random.Random:
+        """Random numbers for all that has to do with connections."""
+        ...
+
+    def note(self, actor: str, what: str, **detail: object) -> None:
+        """Write down what happened."""
+        ...
+
+
 class SimLaunches:
     """The processes that one coordinator starts."""
 
-    def __init__(self, world: "World", boss: "CoordinatorProcess") -> None:
+    def __init__(self, world: LaunchPlace, boss: Boss) -> None:
         self.world = world
         self.boss = boss
         self.failures = 0  #: how many processes failed to start since the last line was committed
@@ -49,7 +70,7 @@ class SimLaunches:
             lambda: self.boss.call(lambda: self.failed(process, "it did not register in time")),
         )
 
-    def _taken(self, life: tuple[SlotId, Incarnation]) -> bool:
+    def _taken(self, life: SlotLife) -> bool:
         known = self.world.processes.get(life)
         return known is not None and known.registered
 
@@ -88,7 +109,7 @@ class SimLaunches:
         if process.failed or self._taken(process.life):
             return
         process.failed = True
-        commits = self.world.monitor.stats["commits"]
+        commits = self.world.observer.commits
         self.failures = 1 if commits > self.commits else self.failures + 1
         self.commits = commits
         if self.failures >= FAILURES_MAX:

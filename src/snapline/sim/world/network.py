@@ -7,21 +7,13 @@ it breaks; it is then never used again.
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from snapline.ids import Micros
+from snapline.sim.world.clock import SimClock
 
 T = TypeVar("T")
-
-
-class NetworkClock(Protocol):
-    """What a link asks of the world."""
-
-    now_us: Micros
-
-    def at(self, at_us: Micros, action: Callable[[], None]) -> None:
-        """Do something at a time."""
-        ...
 
 
 class Link(Generic[T]):
@@ -29,7 +21,7 @@ class Link(Generic[T]):
 
     def __init__(
         self,
-        clock: NetworkClock,
+        clock: SimClock,
         rng: random.Random,
         latency_us: Micros,
         deliver: Callable[[T], None],
@@ -90,3 +82,11 @@ class Link(Generic[T]):
         overtaken = [self.queue[k][1] for k in passed]
         self.queue.insert(passed[0], (self.queue[passed[0]][0], item))
         return overtaken
+
+
+@dataclass(slots=True)
+class Control:
+    """The connection between a slot and its coordinator."""
+
+    up: Link[Callable[[], None]]
+    down: Link[Callable[[], None]]

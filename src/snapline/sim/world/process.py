@@ -7,37 +7,84 @@ effect: the shell counts them and raises in the middle of whatever the process i
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol
 
 from snapline.batch import Batch
 from snapline.core.effects import TaskEffect
 from snapline.core.messages import Message
-from snapline.engine.control import Credit, Frame, Order, Report
+from snapline.engine.control import Credit, Frame, Report
 from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, NextRead, SourceAlarm, Ticket
 from snapline.engine.slot.slot import Slot
 from snapline.errors import ObjectDamaged, ObjectMissing
-from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
-from snapline.journal.entry import COORDINATOR, Entry, Happened
-from snapline.storage.api import Egress, Extent, Life, MessageLog
-
-if TYPE_CHECKING:
-    from snapline.sim.world.launching import SimLaunches
-    from snapline.sim.world.world import World
-
-
-SlotLife: TypeAlias = tuple[SlotId, Incarnation]
-"""One life of a slot, by its name."""
+from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
+from snapline.journal.entry import Entry, Happened
+from snapline.sim.world.clock import SimClock
+from snapline.sim.world.costs import Costs
+from snapline.sim.world.network import Control, Link
+from snapline.sim.world.observer import Observer
+from snapline.sim.world.storage import SimStorage
+from snapline.sim.world.weather import SlotLife
+from snapline.storage.api import Egress, Life, MessageLog
 
 
 class Killed(Exception):
     """The process dies here and now."""
 
 
+class Place(SimClock, Protocol):
+    """What every process asks of the world in which it lives."""
+
+    @property
+    def job(self) -> Job:
+        """What is run."""
+        ...
+
+    @property
+    def costs(self) -> Costs:
+        """How long things take."""
+        ...
+
+    @property
+    def storage(self) -> SimStorage:
+        """All that survives a process."""
+        ...
+
+    @property
+    def observer(self) -> Observer:
+        """Whoever watches."""
+        ...
+
+    def journal(self, entry: Entry) -> None:
+        """Write down, and let the observer see."""
+        ...
+
+
+class SlotPlace(Place, Protocol):
+    """What the process of a slot asks of the world, besides."""
+
+    def kill(self, process: "SimSlotProcess", how: str, fault: str) -> None:
+        """SIGKILL."""
+        ...
+
+    def link(self, source: "SimSlotProcess", slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
+        """The connection from one life of a slot to another's."""
+        ...
+
+    def busy_us(self, frame: Frame) -> Micros:
+        """How long a frame occupies its link."""
+        ...
+
+    def control(self, process: "SimSlotProcess") -> Control:
+        """The connection between a slot and its coordinator."""
+        ...
+
+
 class Process:
     """What every process has: it lives, it may stand still, and it can die."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: Place) -> None:
         self.world = world
         self.alive = True
         self.paused = False
@@ -91,10 +138,31 @@ class Process:
         """Delete an object, a little later; what a paused process was about to delete waits with it."""
 
         def act() -> None:
-            self.world.monitor.deleting(key)
+            self.world.observer.deleting(key)
             self.world.storage.store.delete(key)
 
         self.world.at(self.world.now_us + 1_000, lambda: self.call(act))
+
+
+class Boss(Protocol):
+    """What is asked of the process of a coordinator, by its slots and by whoever starts them."""
+
+    @property
+    def engine(self) -> Coordinator:
+        """The coordinator."""
+        ...
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Let the process take an input, unless it is dead; later, if it is paused."""
+        ...
+
+    def did_not_start(self, process: "SimSlotProcess", why: str) -> None:
+        """Hear that a process will not register."""
+        ...
+
+    def give_up(self, problem: str) -> None:
+        """End a job that cannot go on."""
+        ...
 
 
 class SimSlotProcess(Process):
@@ -102,9 +170,10 @@ class SimSlotProcess(Process):
 
     journals_messages = True  #: the monitor makes its own account of them
     gathers = False  #: one message at a time: there are more interleavings to explore
+    world: SlotPlace
 
     def __init__(
-        self, world: "World", slot: SlotId, incarnation: Incarnation, boss: "CoordinatorProcess"
+        self, world: SlotPlace, slot: SlotId, incarnation: Incarnation, boss: Boss
     ) -> None:
         super().__init__(world)
         self.slot = slot
@@ -157,7 +226,7 @@ class SimSlotProcess(Process):
             self.world.kill(self, f"before act {self.acts}", self.kill_fault)
             raise Killed
         if isinstance(act, Message):
-            self.world.monitor.sending(act)
+            self.world.observer.sending(act)
 
     def worked(self, records: int) -> None:
         """Charge the CPU."""
@@ -171,8 +240,8 @@ class SimSlotProcess(Process):
         """Do nothing: figures of messages are not made of virtual time."""
 
     def wrote(self, batch: Batch) -> None:
-        """Tell the monitor, which notes when the first output came."""
-        self.world.monitor.wrote()
+        """Tell the observer, which notes when the first output came."""
+        self.world.observer.wrote()
 
     def at_hand(self, alarm: SourceAlarm, wanted: NextRead) -> bool:
         """Nothing is slow to read here."""
@@ -262,90 +331,3 @@ class SimSlotProcess(Process):
 
 def void(_: object) -> None:
     """Drop a result."""
-
-
-class CoordinatorProcess(Process):
-    """One life of the coordinator, with its shell."""
-
-    def __init__(self, world: "World", life: int) -> None:
-        super().__init__(world)
-        self.life = life
-        self.launches: SimLaunches  # set by the world
-        self.engine: Coordinator  # set by the world, which knows the past
-
-    def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:
-        """Over the control connection."""
-        process = self.world.processes.get((slot, incarnation))
-        if process is not None:
-            deliver = process.engine.order
-            self.world.control(process).down.send(lambda: process.call(lambda: deliver(order)), 1)
-
-    def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
-        """Start processes until one registers."""
-        self.launches.start(slot, incarnation)
-
-    def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
-        """Call the engine later."""
-        at_us = self.world.now_us + delay_ms * 1000
-        self.world.at(at_us, lambda: self.call(lambda: self.engine.alarm(alarm)))
-
-    def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
-        """Store a decision in the background, unless its number is taken."""
-        storage = self.world.storage
-
-        def answer() -> None:
-            try:
-                found = storage.store.get(key)
-            except (ObjectDamaged, ObjectMissing):
-                found = b""  # the author cannot be read; a resume will find the damage
-            if found == data:
-                self.call(lambda: self.engine.done(ticket))
-            else:
-                self.call(lambda: self.engine.conflict(ticket, found))
-
-        self.world.storage.call(
-            self.world.costs.store_us,
-            self,
-            lambda: storage.decide(ticket.number, key, data),
-            answer,
-            lambda: self.call(lambda: self.engine.failed(ticket)),
-        )
-
-    def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
-        """Publish in the background."""
-        accepted: list[bool] = []
-
-        def answer() -> None:
-            if accepted[-1]:
-                self.call(lambda: self.engine.done(ticket))
-            else:
-                self.call(lambda: self.engine.conflict(ticket, b""))
-
-        self.world.storage.call(
-            self.world.costs.store_us,
-            self,
-            lambda: accepted.append(self.world.publish(number, extents)),
-            answer,
-            lambda: self.call(lambda: self.engine.failed(ticket)),
-            an_object=False,
-        )
-
-    def finish(self, problem: str | None) -> None:
-        """The run is over, unless another coordinator has decided something since."""
-        if self.world.storage.may_end(self.engine.decider.author):
-            self.world.monitor.finishing(self.engine.decider.author)
-            self.world.finish(problem)
-        else:
-            self.note(COORDINATOR, self.engine.epoch, "deposed", {})
-            self.deposed()
-
-    def give_up(self, problem: str) -> None:
-        """The job cannot go on, for a reason of which the engine knows nothing."""
-        self.note(COORDINATOR, self.engine.epoch, "stopped", {"problem": problem})
-        self.finish(problem)
-
-    def deposed(self) -> None:
-        """If it was the newest, its user resumes the job once more."""
-        if self is self.world.coordinator:
-            self.alive = False
-            self.world.resume_coordinator()

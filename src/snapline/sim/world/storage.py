@@ -6,19 +6,10 @@ from typing import Protocol
 
 from snapline.engine.coordinator.ledger import Decision, decision_key, decode, read_last
 from snapline.ids import Micros
+from snapline.sim.world.clock import SimClock
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.outlet import SimOutlet
 from snapline.storage.memory import MemoryStorage
-
-
-class StorageClock(Protocol):
-    """What the storage asks of the world."""
-
-    now_us: Micros
-
-    def at(self, at_us: Micros, action: Callable[[], None]) -> None:
-        """Do something at a time."""
-        ...
 
 
 class Caller(Protocol):
@@ -37,7 +28,7 @@ class SimStorage(MemoryStorage):
 
     outlet: SimOutlet
 
-    def __init__(self, clock: StorageClock, costs: Costs, rng: random.Random) -> None:
+    def __init__(self, clock: SimClock, costs: Costs, rng: random.Random) -> None:
         super().__init__(SimOutlet())
         self.clock = clock
         self.costs = costs

@@ -7,7 +7,6 @@ one history, whatever the hash seed of the interpreter.
 import heapq
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from snapline.core.messages import Marker
 from snapline.engine.control import Credit, Frame
@@ -17,77 +16,38 @@ from snapline.engine.job import Job
 from snapline.errors import StorageError
 from snapline.ids import Incarnation, Micros, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
-from snapline.sim.watch.monitor import Monitor
+from snapline.sim.world.coordinator import CoordinatorProcess
 from snapline.sim.world.costs import Costs
-from snapline.sim.world.launching import SimLaunches
-from snapline.sim.world.network import Link
-from snapline.sim.world.process import CoordinatorProcess, SimSlotProcess, SlotLife
+from snapline.sim.world.network import Control, Link
+from snapline.sim.world.observer import Observer
+from snapline.sim.world.process import SimSlotProcess
 from snapline.sim.world.storage import SimStorage
+from snapline.sim.world.weather import FaultsUnderWay, SlotLife
 from snapline.storage.api import Extent
-
-
-@dataclass(slots=True)
-class Control:
-    """The connection between a slot and its coordinator."""
-
-    up: Link[Callable[[], None]]
-    down: Link[Callable[[], None]]
-
-
-@dataclass(slots=True)
-class Starting:
-    """What a fault does to processes that are started for a slot."""
-
-    delay_us: Micros | None  # by how much later they register; None: they die before they register
-    until_us: Micros
-    struck: Callable[[], None]  # tells the injector that there was one
-
-
-@dataclass(slots=True)
-class FaultsUnderWay:
-    """What faults do at present to the network, by the lives of slots that they struck, and to starts."""
-
-    delay_us: dict[SlotLife, tuple[Micros, Micros]] = field(default_factory=dict)  # (extra, until)
-    cut: dict[frozenset[SlotLife], Micros] = field(default_factory=dict)  # between two: until
-    alone: dict[SlotLife, Micros] = field(default_factory=dict)  # from the coordinator: until
-    start: dict[SlotId, Starting] = field(default_factory=dict)
-
-    def extra_us(self, life: SlotLife, now_us: Micros) -> Micros:
-        """How much longer everything takes that this life sends or receives."""
-        extra, until = self.delay_us.get(life, (0, 0))
-        return extra if now_us < until else 0
-
-    def starting(self, slot: SlotId, now_us: Micros) -> Starting | None:
-        """What is wrong with a process that is started now, if anything."""
-        trouble = self.start.get(slot)
-        if trouble is None or now_us >= trouble.until_us:
-            return None
-        trouble.struck()
-        return trouble
 
 
 class World:
     """All processes, links and storage of one run."""
 
     def __init__(
-        self, job: Job, costs: Costs, *, keep_journal: bool = False, thorough: bool = True
+        self, job: Job, costs: Costs, observer: Observer, *, keep_journal: bool = False
     ) -> None:
         self.job = job
         self.costs = costs
+        self.observer = observer
         self.now_us: Micros = 0
         self.heap: list[tuple[Micros, int, Callable[[], None]]] = []
         self.planned = 0  #: breaks ties
         self.network_rng = random.Random(f"{job.seed}:network")
         self.storage = SimStorage(self, costs, random.Random(f"{job.seed}:storage"))
-        self.processes: dict[tuple[SlotId, Incarnation], SimSlotProcess] = {}
+        self.processes: dict[SlotLife, SimSlotProcess] = {}
         self.links: dict[tuple[SlotId, Incarnation, SlotId, Incarnation], Link[Frame]] = {}
-        self.controls: dict[tuple[SlotId, Incarnation], Control] = {}
+        self.controls: dict[SlotLife, Control] = {}
         self.weather = FaultsUnderWay()
         self.entries: list[Entry] | None = [] if keep_journal else None
         self.finished = False
         self.problem: str | None = None
         self.on_trigger: Callable[[str], None] = lambda what: None  #: tells the injector
-        self.monitor = Monitor(self, thorough=thorough)
         self.coordinators = 0
         self.coordinator = self._new_coordinator(None)
 
@@ -112,7 +72,7 @@ class World:
         """Write down, and let the invariants see."""
         if self.entries is not None:
             self.entries.append(entry)
-        self.monitor.see(entry)
+        self.observer.see(entry)
 
     def note(self, actor: str, what: str, **detail: object) -> None:
         """Write down something that a fault did."""
@@ -127,7 +87,6 @@ class World:
     def _new_coordinator(self, past: Decision | None) -> CoordinatorProcess:
         self.coordinators += 1
         process = CoordinatorProcess(self, self.coordinators)
-        process.launches = SimLaunches(self, process)
         process.engine = Coordinator(self.job, process, f"life {self.coordinators}", past)
         self.at(self.now_us, lambda: process.call(process.engine.start))
         return process
@@ -149,7 +108,7 @@ class World:
             self.note(COORDINATOR, "stopped", problem=problem)
             self.finish(problem)
             return
-        self.monitor.resuming(past)
+        self.observer.resuming(past)
         self.coordinator = self._new_coordinator(past)
         self.note(COORDINATOR, "coordinator-resumed", **why)
 
@@ -214,7 +173,7 @@ class World:
         if process.registered:
             boss.call(lambda: boss.engine.lost(process.slot, process.incarnation))
         elif not process.alive:
-            boss.call(lambda: boss.launches.failed(process, "it ended"))
+            boss.call(lambda: boss.did_not_start(process, "it ended"))
 
     def suspect(self, process: SimSlotProcess, silent: Callable[[], bool]) -> None:
         """Give a slot up if it is still silent after the time-out."""
@@ -288,7 +247,7 @@ class World:
 
     def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
         """Write a manifest; False if its number is taken by another."""
-        self.monitor.publishing(number, extents)
+        self.observer.publishing(number, extents)
         return self.storage.outlet.publish(number, extents)
 
     def finish(self, problem: str | None) -> None:

@@ -1,0 +1,16 @@
+"""A simulated world that is watched: a monitor sees each entry of its journal, and may end the run."""
+
+from snapline.engine.job import Job
+from snapline.sim.watch.monitor import Monitor
+from snapline.sim.world.costs import Costs
+from snapline.sim.world.world import World
+
+
+class WatchedWorld(World):
+    """A world with its monitor."""
+
+    def __init__(
+        self, job: Job, costs: Costs, *, keep_journal: bool = False, thorough: bool = True
+    ) -> None:
+        self.monitor = Monitor(self, thorough=thorough)
+        super().__init__(job, costs, self.monitor, keep_journal=keep_journal)
