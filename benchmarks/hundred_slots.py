@@ -50,9 +50,7 @@ def build(protocol: str, params: Params) -> WatchedWorld:
         SEED,
     )
     world = WatchedWorld(job, Costs(), thorough=False)
-    injector = SimInjector(world, SEED)
-    for fault in parse(FAULTS):
-        injector.plan(fault)
+    SimInjector(world, parse(FAULTS), SEED).plan()
     return world
 
 

@@ -39,11 +39,11 @@ class Watch:
     def __call__(self, driver: Driver) -> None:
         every(driver, 0.25, lambda: self._look(driver))
         if self.kill_s is not None:
-            when_begun(driver, self.kill_s, lambda: driver.kill(VICTIM))
+            when_begun(driver, self.kill_s, lambda: driver.killer.kill(VICTIM))
 
     def _look(self, driver: Driver) -> None:
         for slot in range(self.slots):
-            pid = driver.pid(slot)
+            pid = driver.killer.pid(slot)
             if pid is not None and (now := memory_of(pid)) is not None:
                 before = self.highest.get(slot, now)
                 self.highest[slot] = Memory(max(now.rss, before.rss), max(now.pss, before.pss))

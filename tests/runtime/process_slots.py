@@ -173,7 +173,7 @@ def run_job(
 
 def strike(driver: Driver, faults: str) -> RunInjector:
     """Break a run now, and not at a time; the faults say `at=0ms`."""
-    injector = RunInjector(driver, parse(faults), seed=1)
+    injector = RunInjector(driver.fault_port, parse(faults), seed=1)
     injector.begin()
     return injector
 

@@ -80,7 +80,7 @@ def test_slots_that_can_write_nothing_more_end_and_others_go_on_in_their_place(t
         nonlocal commits
         commits += committed(driver, entry)
         if commits == 3 and not limited:
-            limited.extend(member.hello.pid for member in driver.members.values())
+            limited.extend(member.hello.pid for member in driver.roster.members.values())
             for pid in limited:
                 hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))

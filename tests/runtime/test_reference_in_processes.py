@@ -89,7 +89,7 @@ def killed_run(tmp_path, operator):
     def kill(driver, entry):
         seen.append(entry.what)
         if entry.what == "decided" and seen.count("decided") == 3:
-            driver.loop.post(lambda: driver.kill(1, signal.SIGKILL))
+            driver.loop.post(lambda: driver.killer.kill(1, signal.SIGKILL))
 
     driven = run_job(tmp_path, job, launcher, on_event=kill, until=lost)
     launcher.complaints()

@@ -38,7 +38,7 @@ def kill_after_first_line(slot):
 
     def act(driver, entry):
         if committed(driver, entry) and not killed:
-            killed.append(driver.pid(slot))
+            killed.append(driver.killer.pid(slot))
             os.kill(killed[0], signal.SIGKILL)
 
     return act

@@ -19,7 +19,7 @@ def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(tm
         if committed(driver, entry) and not injectors:
             injectors.append(strike(driver, "store outage at=0ms for=1h"))
         elif entry.what == "outage":
-            driver.loop.post(lambda: driver.kill(1))
+            driver.loop.post(lambda: driver.killer.kill(1))
         elif entry.what in ("lost", "waiting"):
             seen.add(entry.what)
             if seen == {"lost", "waiting"}:
@@ -67,7 +67,7 @@ def damage_the_line_and_kill(driver, entry, seen):
         def act():
             task = driver.job.hosted[1][0]
             driver.storage.store.damage(key_of(driver.engine.decider.chains[task][-1]))
-            driver.kill(1)
+            driver.killer.kill(1)
 
         driver.loop.post(act)
 

@@ -69,11 +69,18 @@ def checkpointing(driver: Driver, entry: Entry) -> bool:
     )
 
 
+def driver_of(injector: RunInjector) -> Driver:
+    """The driver behind the port through which an injector breaks its run."""
+    driver = injector.run._run
+    assert isinstance(driver, Driver)
+    return driver
+
+
 def kill(*slots: SlotId) -> Deed:
     """SIGKILL, all at once; to slots that live."""
 
     def deed(injector: RunInjector) -> None:
-        assert all(injector.driver.pid(slot) is not None for slot in slots), "nobody to kill"
+        assert all(injector.run.processes.pid(slot) is not None for slot in slots), "nobody to kill"
         injector._signal(slots, signal.SIGKILL)
 
     return deed
@@ -83,7 +90,7 @@ def kill_executor(slot: SlotId) -> Deed:
     """SIGKILL to the Java that a slot's process works for."""
 
     def deed(injector: RunInjector) -> None:
-        pid = injector.driver.pid(slot)
+        pid = injector.run.processes.pid(slot)
         assert pid is not None
         assert executor_of(pid) == parent_of(parent_of(pid))
         injector._strike(KillExecutor(slot, 0))
@@ -95,7 +102,7 @@ def stop_until_lost(slot: SlotId, zombie_ms: Millis) -> Deed:
     """SIGSTOP beyond the time-out: SIGCONT so long after the slot has been given up."""
 
     def deed(injector: RunInjector) -> None:
-        driver, pid = injector.driver, injector.driver.pid(slot)
+        driver, pid = driver_of(injector), injector.run.processes.pid(slot)
         assert pid is not None
         watch = driver.watch
 
@@ -103,10 +110,10 @@ def stop_until_lost(slot: SlotId, zombie_ms: Millis) -> Deed:
             watch(entry)
             if lost(driver, entry) and entry.detail["slot"] == slot:
                 driver.watch = watch
-                driver.loop.after(zombie_ms / 1000, lambda: driver.wake(pid))
+                driver.loop.after(zombie_ms / 1000, lambda: driver.killer.wake(pid))
 
         driver.watch = wait
-        driver.kill(slot, signal.SIGSTOP)
+        driver.killer.kill(slot, signal.SIGSTOP)
 
     return deed
 
@@ -157,7 +164,7 @@ class Script:
 
     def see(self, injector: RunInjector, entry: Entry) -> None:
         """Strike if this is the moment; in the driver's loop, when it is done with what it does."""
-        driver = injector.driver
+        driver = driver_of(injector)
         if running(driver, entry):
             self.up = True
         elif lost(driver, entry):

@@ -77,7 +77,7 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(
     def let_them_in(driver, what, detail):
         if what == "running":
             drivers.append(driver)
-            slots = [(member.hello.host, member.hello.port) for member in driver.members.values()]
+            slots = [(member.hello.host, member.hello.port) for member in driver.roster.members.values()]
             for address in (driver.listener.address, *slots):
                 threads.append(threading.Thread(target=disturb, args=(address,)))
                 threads[-1].start()
@@ -138,7 +138,7 @@ def damage_the_line_and_kill(on_event, monkeypatch, hold):
     def act(driver):
         task = driver.job.hosted[1][0]
         driver.storage.store.damage(key_of(driver.engine.decider.chains[task][-1]))
-        driver.kill(1)
+        driver.killer.kill(1)
         hold.let_go()
 
     def listen(driver, what, detail):
@@ -186,7 +186,7 @@ def test_slots_that_can_write_nothing_go_on_when_they_can_or_the_run_says_why_no
 
     def listen(driver, what, detail):
         if what == "decided" and detail["epoch"] == driver.engine.epoch and not daemons:
-            slots = [member.hello.pid for member in driver.members.values()]
+            slots = [member.hello.pid for member in driver.roster.members.values()]
             daemons.append(parent_of(slots[0]))  # new processes are forked from it
             for pid in (*slots, *daemons):
                 limit(pid, (0, unlimited[1]))

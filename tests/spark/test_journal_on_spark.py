@@ -114,7 +114,7 @@ def test_fresh_protocol_objects_answer_as_the_journal_of_a_real_run_says(
 def assert_reached_elsewhere_in_secret(driver: Driver) -> None:
     """Slots find the driver where it was told to listen, and nobody was told how on a command line."""
     assert driver.listener.address[0] == ELSEWHERE
-    assert {member.hello.host for member in driver.members.values()} == {"127.0.0.1"}
+    assert {member.hello.host for member in driver.roster.members.values()} == {"127.0.0.1"}
     for process in Path("/proc").glob("[0-9]*"):
         try:
             known = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()

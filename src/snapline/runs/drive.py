@@ -66,7 +66,7 @@ def drive(
         timeline=timeline,
         on_event=observe,
     )
-    injector = RunInjector(driver, tuple(faults), job.seed)
+    injector = RunInjector(driver.fault_port, tuple(faults), job.seed)
     driver.on_begin = begin
     prepare(driver)
     driver.run()

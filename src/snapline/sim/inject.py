@@ -1,15 +1,17 @@
 """Faults, done to the simulated world. One case per kind of fault, and nothing else knows faults.
 
 A fault strikes the life that a slot has at that moment; its next life is sound. Each is written down with
-its statement when it begins, and when it ends. The injector also remembers which faults struck: those that
-took effect, or found their target already down.
+its statement when it begins, and when it ends. When faults strike, and which of them have struck, the
+schedule knows.
 """
 
 import random
+from collections.abc import Sequence
 from functools import partial
 from typing import assert_never
 
 from snapline.chaos.faults import (
+    At,
     BeforeEffect,
     Cut,
     Damage,
@@ -31,12 +33,12 @@ from snapline.chaos.faults import (
     StoreOutage,
     StoreSlow,
     peers,
-    start_ms,
 )
-from snapline.chaos.strikes import Strike
+from snapline.chaos.schedule import Schedule, Spans, when
 from snapline.engine.slot.checkpoints import key_of
 from snapline.ids import Micros, Millis, SlotId
-from snapline.journal.entry import COORDINATOR
+from snapline.journal.entry import COORDINATOR, Entry
+from snapline.journal.moments import Moments
 from snapline.sim.world.process import SimSlotProcess
 from snapline.sim.world.weather import Starting
 from snapline.sim.world.world import World
@@ -44,47 +46,48 @@ from snapline.sim.world.world import World
 RESUME_MS: Millis = 50
 """How long it takes to start a driver again."""
 
+SOONEST_US: Micros = 1_000
+SPANS: Spans = {"recovery": 40_000, "round": 40_000}
+"""A fault that waits for a phase strikes so soon, at the earliest and at the latest, after it has begun."""
+
 
 class SimInjector:
     """Plans faults in a world."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: World, faults: Sequence[Fault], seed: int) -> None:
         self.world = world
         self.rng = random.Random(f"{seed}:inject")
-        self.waiting: list[Kill | KillDriver] = []  #: kills that wait for a recovery or a round
+        self.schedule = Schedule(faults, self.rng, SPANS, SOONEST_US)
+        self.moments = Moments()
         self.lost_record = False  #: whether a decision or a manifest is gone
-        self.planned: list[Fault] = []
-        self.struck: dict[int, Micros] = {}  #: by the identity of a planned fault: when
-        world.on_trigger = self.trigger
+        if self.schedule.waits:
+            world.watch = self.watch
 
-    def strikes(self) -> tuple[Strike, ...]:
-        """What became of each fault so far."""
-        times = [self.struck.get(id(fault)) for fault in self.planned]
-        return tuple(
-            Strike(str(fault), at_us is not None, None if at_us is None else at_us // 1000)
-            for fault, at_us in zip(self.planned, times, strict=True)
-        )
+    def plan(self) -> None:
+        """Arrange that the faults happen."""
+        for fault in self.schedule.faults:
+            match when(fault):
+                case At(ms):
+                    self.world.at(ms * 1000, partial(self._strike, fault))
+                case BeforeEffect(n):
+                    assert isinstance(fault, Kill)
+                    self.world.at(0, partial(self._arm, fault, fault.slots[0], n))
+                case During():
+                    pass  # the schedule says when
+
+    def watch(self, entry: Entry) -> None:
+        """See whether a recovery or a round begins, and break what was to be broken in it."""
+        for moment in self.moments.see(entry):
+            if due := self.schedule.happened(moment):
+                at_us = self.world.now_us + due.delay_us
+                self.world.at(at_us, partial(self._strike, due.fault))
 
     def _hit(self, fault: Fault) -> None:
-        self.struck.setdefault(id(fault), self.world.now_us)
-
-    def plan(self, fault: Fault) -> None:
-        """Arrange that a fault happens."""
-        self.planned.append(fault)
-        at_ms = start_ms(fault)
-        if at_ms is not None:
-            self.world.at(at_ms * 1000, partial(self._strike, fault))
-        elif isinstance(fault, Kill) and isinstance(fault.when, BeforeEffect):
-            self.world.at(0, partial(self._arm, fault, fault.slots[0], fault.when.n))
-        elif isinstance(fault, Kill | KillDriver):
-            self.waiting.append(fault)
-        else:
-            raise AssertionError(f"{fault} says neither when nor during what")
+        self.schedule.finds(fault, self.world.now_us // 1000)
 
     def _strike(self, fault: Fault) -> None:
         """The moment of a fault has come."""
-        if not isinstance(fault, Damage | DamageRecord | LaunchFailing | LaunchSlow):
-            self._hit(fault)  # the kinds named above strike only if they find something to strike
+        self.schedule.begins(fault, self.world.now_us // 1000)
         match fault:
             case Kill(slots):
                 self._kill(slots, str(fault))
@@ -144,14 +147,6 @@ class SimInjector:
         actor = f"slot/{fault.slot}"
         self.world.note(actor, "starts badly", fault=str(fault))
         self._heal(actor, until, fault)
-
-    def trigger(self, what: str) -> None:
-        """A recovery or a round has begun: kill whoever was to die in it, at some moment of it."""
-        due = [fault for fault in self.waiting if fault.when == During(what)]  # type: ignore[arg-type]
-        for fault in due[:1]:
-            self.waiting.remove(fault)
-            moment = self.world.now_us + self.rng.randrange(1_000, 40_000)
-            self.world.at(moment, partial(self._strike, fault))
 
     def _living(self, slot: SlotId) -> SimSlotProcess | None:
         process = self.world.current(slot)

@@ -211,9 +211,8 @@ def simulate(
         return Outcome(case, refused=reason)
     faults = faults_of(case)
     world = WatchedWorld(job, costs, keep_journal=journal)
-    injector = SimInjector(world, case.seed)
-    for fault in faults:
-        injector.plan(fault)
+    injector = SimInjector(world, faults, case.seed)
+    injector.plan()
     violation: Violation | None = None
     problems: tuple[str, ...] = ()
     empty: str | None = None
@@ -221,7 +220,7 @@ def simulate(
         world.run(PATIENCE_MS * 1000)
         problems, rows = _judge_end(case, world)
         if world.problem is None:
-            empty = _vacuous(case, world, injector.strikes(), rows)
+            empty = _vacuous(case, world, injector.schedule.strikes(), rows)
     except InvariantBroken as error:
         violation = Violation(error.name, error.story)
     except (OperatorFailed, ProtocolViolation, StorageError) as error:
@@ -234,7 +233,7 @@ def simulate(
         crashed_after_commit=world.monitor.crashed_after_commit,
         virtual_ms=world.now_us // 1000,
         vacuous=empty,
-        strikes=injector.strikes(),
+        strikes=injector.schedule.strikes(),
         problems=problems,
         faults="; ".join(map(str, faults)),
         journal=tuple(world.entries or ()),

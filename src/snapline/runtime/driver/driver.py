@@ -1,14 +1,11 @@
 """The coordinator as a real process: the driver's loop, behind the engine's `Coordinator`.
 
-Slots register here, are made lives of slots or spares, and say by heartbeats that they live. A connection
-that breaks is a slot lost at once; a silent one is given up, and its job cancelled. So is one that lives,
-but has lost its connection with another: what was on its way between them is gone.
+The driver puts its parts together, runs the loop, and is the shell of the coordinator: it does what that
+asks for. What comes from processes goes to the receiver; the roster knows who is there, the launches who is
+missing; the killer ends processes. Faults reach a run through the fault port, and no other way.
 """
 
-import contextlib
-import os
 import random
-import signal
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,17 +18,18 @@ from snapline.engine.shell import Alarm, Ticket
 from snapline.errors import OperatorFailed
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
-from snapline.net.connection import Connection
-from snapline.net.framing import Body, WireError
 from snapline.net.handshake import new_secret
-from snapline.net.listener import LOOPBACK, Listener, is_here
+from snapline.net.listener import LOOPBACK, Listener
 from snapline.net.loop import EventLoop
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import Detail, JournalFile
 from snapline.runtime.driver.decisions import Decisions
+from snapline.runtime.driver.fault_port import FaultPort
+from snapline.runtime.driver.killer import Killer
 from snapline.runtime.driver.launches import Launches
+from snapline.runtime.driver.receiver import Receiver
 from snapline.runtime.driver.restart import GivenUp, RestartStrategy
-from snapline.runtime.driver.roster import Member, Roster, Timeouts
+from snapline.runtime.driver.roster import Roster, Timeouts
 from snapline.runtime.driver.tenure import Tenure
 from snapline.runtime.driver.timeline import Timeline
 from snapline.runtime.launch.launcher import Launcher
@@ -80,21 +78,32 @@ class Driver:
         self.loop = EventLoop()
         self.wire = Wire.of(job)
         self.secret = new_secret()
-        self.listener = Listener(self.loop, self.secret, self, host=listen)
-        self.storage: Storage = directory.storage
-        post, give_up = self.loop.post, lambda error: self.finish(self.tenure.give_up(error))
-        self.decisions = Decisions(self.storage, post, self._complain, give_up)
-        self.journal_file = JournalFile(
-            directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl"
-        )
         self.roster = Roster(len(job.slots), spares)
-        self.members, self.wanted = self.roster.members, self.roster.wanted
         self.finished = False
         self.problem: str | None = None
         self.raised: OperatorFailed | None = None  #: what the dataflow did, if that is the problem
         lines = job.protocol.checkpoints
         self.strategy = RestartStrategy(self.timeouts.restarts, lines=lines)
         self.launches = Launches(self, launcher, self.timeouts, self.loop.after)
+        self.killer = Killer(self, self.roster, launcher)
+        self.receiver = Receiver(
+            self,
+            self.roster,
+            self.launches,
+            self.killer,
+            self.loop,
+            self.wire,
+            self.timeouts,
+            self.timeline.pulse,
+        )
+        self.listener = Listener(self.loop, self.secret, self.receiver, host=listen)
+        self.storage: Storage = directory.storage
+        post, give_up = self.loop.post, lambda error: self.finish(self.tenure.give_up(error))
+        self.decisions = Decisions(self.storage, post, self._complain, give_up)
+        self.journal_file = JournalFile(
+            directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl"
+        )
+        self.fault_port = FaultPort(self, self.killer, self.loop, self.wire, self.timeouts)
         self.engine = Coordinator(self.job, self, self.tenure.author, self.tenure.past)
 
     def run(self) -> str | None:
@@ -126,13 +135,13 @@ class Driver:
     def _close(self) -> None:
         self.finished = True  # whatever has ended it: nobody is missed from now on
         self.tenure.end(self.engine.decider.number)
-        for member in tuple(self.members.values()):
-            self._send_away(member)
+        for member in tuple(self.roster.members.values()):
+            self.receiver.send_away(member)
         deadline_s = time.monotonic() + 5
-        while self.members and time.monotonic() < deadline_s:
+        while self.roster.members and time.monotonic() < deadline_s:
             self.loop.poll(0.05)
         self.listener.close()
-        for member in self.members.values():
+        for member in self.roster.members.values():
             member.connection.close()
         self.timeline.close()
         self.launcher.stop()
@@ -140,141 +149,14 @@ class Driver:
         self.journal_file.close()
         self.loop.close()
 
-    def _send_away(self, member: Member) -> None:
-        member.connection.send(self.wire.pack(words.Leave("nobody needs you")))
-
     def _beat(self, seq: int, due_s: float) -> None:
         now_s = time.monotonic()
-        # After a stall of our own, heartbeats that wait in the sockets must not count as silence.
-        away = now_s - due_s > self.timeouts.silence_s / 2
-        for member in tuple(self.members.values()):
-            member.connection.send(self.wire.pack(words.Lease(seq)))
-            if away:
-                member.heard_s = now_s
-            elif member.silent(now_s, self.timeouts):
-                self.launcher.cancel(member.tag)
-                self._gone(member, "a slot was silent for too long")
+        self.receiver.beat(seq, now_s, stalled=now_s - due_s > self.timeouts.silence_s / 2)
         self.timeline.tick()
-        self.journal_file.flush()
+        self.flush()
         self.tenure.beat()
         beat_s = self.timeouts.heartbeat_s
         self.loop.after(beat_s, lambda: self._beat(seq + 1, now_s + beat_s))
-
-    # Processes come and go: the receiver of all connections.
-
-    def opened(self, connection: Connection) -> None:
-        """It will introduce itself."""
-
-    def received(self, connection: Connection, kind: int, body: Body) -> None:
-        """A word of a process."""
-        word = self.wire.unpack(kind, body)
-        member = self.members.get(connection)
-        if isinstance(word, words.Hello):
-            launch = self.launches.registered(word.role)
-            self._meet(Member(connection, word, time.monotonic(), *launch))
-            return
-        if member is None:
-            if isinstance(word, words.Heartbeat):
-                return  # sent before it could introduce itself
-            raise WireError("a process must introduce itself first")
-        member.heard_s = time.monotonic()
-        if isinstance(word, words.LinkLost):
-            life = (word.slot, word.incarnation)
-            self.loop.after(self.timeouts.link_s, lambda: self._cut_off(member, life))
-        elif isinstance(word, words.Failed):
-            self._fails(member, word)
-        elif isinstance(word, words.Pulse):
-            if member.life is not None:
-                self.timeline.pulse(member.life[0], word)
-        elif member.life is not None and not isinstance(word, words.Heartbeat):
-            if isinstance(word, control.Restored):
-                member.restoring = False
-            self.engine.report(*member.life, word)  # type: ignore[arg-type]
-
-    def lost(self, connection: Connection, reason: str) -> None:
-        """A process is gone."""
-        if member := self.members.get(connection):
-            self._gone(member, f"a slot is gone: {reason}")
-
-    def _fails(self, member: Member, word: words.Failed) -> None:
-        member.last_words = word  # it is gone in a moment
-        if not self.finished:
-            detail = {"kind": word.kind, "operator": word.operator}
-            self.note(f"process/{member.hello.pid}", word.epoch, "failed", detail)
-
-    def _meet(self, member: Member) -> None:
-        self.members[member.connection] = member
-        if self.wanted and not self.finished:
-            self._assign(member)
-        elif self.finished or self.roster.superfluous(member):
-            self._send_away(member)  # it comes too late: another has taken its place
-        else:
-            member.connection.send(self.wire.pack(words.BecomeSpare()))
-
-    def _assign(self, member: Member) -> None:
-        member.life = self.wanted.popleft()
-        member.connection.send(self.wire.pack(words.Assign(*member.life)))
-        self.engine.registered_slot(*member.life)
-
-    def _gone(self, member: Member, reason: str) -> None:
-        self.members.pop(member.connection, None)
-        member.connection.close()
-        if self.finished:
-            return
-        if member.life is None:
-            self.launches.spare_used()
-            return
-        # BEFORE the engine asks for the next process: this decides when that may start.
-        self.launches.failed(member.failure(reason))
-        if not self.finished:
-            self.engine.lost(*member.life)
-
-    def _cut_off(self, witness: Member, life: tuple[SlotId, Incarnation]) -> None:
-        """Two living slots have lost each other: give one up, and not the one that complained first."""
-        if witness.connection not in self.members or self.finished:
-            return
-        if member := self.roster.of(life):
-            detail = {"incarnation": life[1], "witness": witness.life}
-            self.note(f"slot/{life[0]}", self.engine.epoch, "cut off", detail)
-            self.launcher.cancel(member.tag)
-            self._gone(member, "a slot has lost its connection with another")
-
-    def member(self, slot: SlotId) -> Member | None:
-        """The process of the present life of a slot, if it is there."""
-        return self.roster.of((slot, self.engine.members.incarnations[slot]))
-
-    def pid(self, slot: SlotId) -> int | None:
-        """The number of that process, if it runs on this machine; else nothing can be done to it."""
-        member = self.member(slot)
-        if member is None:
-            return None
-        host = member.hello.host
-        if not is_here(host):  # its number may be somebody else's here
-            self.finish(f"slot {slot} runs on {host}: faults only reach this machine")
-            return None
-        return member.hello.pid
-
-    def strike(self, *slots: SlotId) -> None:
-        """A fault is done to these slots: if it ends their present lives, that was asked for."""
-        for member in filter(None, map(self.member, slots)):
-            member.struck = True
-
-    def kill(self, slot: SlotId, how: int = signal.SIGKILL, **why: str) -> None:
-        """Send a signal to a slot, if it lives."""
-        pid = self.pid(slot)
-        what, detail = "missed", {"signal": int(how), **why}
-        # A process that is gone may still have a connection that does not know it yet.
-        with contextlib.suppress(ProcessLookupError):
-            if pid is not None:
-                self.strike(slot)
-                os.kill(pid, how)
-                what, detail["pid"] = "paused" if how == signal.SIGSTOP else "killed", pid
-        self.note(f"slot/{slot}", self.engine.epoch, what, detail)
-
-    def wake(self, pid: int) -> None:
-        """Let a process that was stopped go on, if it still exists."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
 
     # The shell.
 
@@ -299,6 +181,10 @@ class Driver:
         self.journal_file.add(entry)
         self.timeline.see(entry)
         self.watch(entry)
+
+    def flush(self) -> None:
+        """Write out what was written down, as far as the disk takes it."""
+        self.journal_file.flush()
 
     def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
         """Write down a `Happened`, and tell who listens."""
@@ -342,21 +228,9 @@ class Driver:
     def _origin(self) -> words.Begin:
         return words.Begin(int(self.origin_s * 1000))
 
-    # The staff: which processes there are, and which are missing.
-
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
-        """Find a process for a life: a spare, or a new one."""
-        self.wanted.append((slot, incarnation))
-        spares = self.roster.idle()
-        if len(self.wanted) <= len(spares):
-            spare = spares[len(self.wanted) - 1]
-            self.loop.post(lambda: self._assign_spare(spare))
-            self.launches.spare_used()
-        self.launches.fill()
-
-    def _assign_spare(self, member: Member) -> None:
-        if self.wanted and member.connection in self.members and member.life is None:
-            self._assign(member)
+        """Find a process for a life of a slot."""
+        self.receiver.find(slot, incarnation)
 
     def tell(self, reason: str) -> None:
         """Write down that a process did not come."""

@@ -1,10 +1,10 @@
-"""Faults, done to a real run by real means, at their time or while something is under way.
+"""Faults, done to a real run by real means, when the schedule says so.
 
-Processes get signals. A slot makes its own network slow, or cuts it, when the driver tells it to
-(weather.py). The store is away while its directory is renamed, and slow or failing while a file beside it
-says so: no process is told, every call finds out by itself. Damage changes the bytes of a stored file. The
-coordinator lives in the driver: what is done to one is done to the other. Every fault is written down with
-its statement when it begins, and when it ends.
+Processes get signals. A slot makes its own network slow, or cuts it, when the driver tells it to (see
+`slot.network_faults`). The store is away while its directory is renamed, and slow or failing while a file
+beside it says so: no process is told, every call finds out by itself. Damage changes the bytes of a stored
+file. The coordinator lives in the driver: what is done to one is done to the other. Every fault is written
+down with its statement when it begins, and when it ends.
 """
 
 import os
@@ -20,6 +20,7 @@ from typing import assert_never
 from pyspark.sql import SparkSession
 
 from snapline.chaos.faults import (
+    At,
     BeforeEffect,
     Cut,
     Damage,
@@ -40,21 +41,22 @@ from snapline.chaos.faults import (
     StoreOutage,
     StoreSlow,
     peers,
-    start_ms,
 )
-from snapline.core import effects
-from snapline.engine.slot.checkpoints import key_of
+from snapline.chaos.schedule import Schedule, Spans, when
 from snapline.errors import UsageError
 from snapline.ids import Millis, SlotId
-from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened
-from snapline.metrics.figures import is_line
-from snapline.runtime.driver.driver import Driver
+from snapline.journal.entry import COORDINATOR, Entry
+from snapline.journal.moments import Moments
+from snapline.runtime.driver.fault_port import FaultPort
 from snapline.runtime.wire import control_messages as words
 
 NO_EXECUTOR = (
     "this Spark has no executor of its own: its slots work for the driver's Java; use a cluster, such as "
     "the master local-cluster[2,2,1024], or 'kill slot='"
 )
+
+SPANS: Spans = {"recovery": 500_000, "round": 20_000}
+"""A fault that waits for a phase strikes so soon, at the latest, after it has begun."""
 
 
 def check_possible(faults: tuple[Fault, ...]) -> None:
@@ -82,30 +84,33 @@ def check_executors(faults: tuple[Fault, ...], spark: SparkSession | None) -> No
 
 
 class RunInjector:
-    """Plans faults in a driver's loop."""
+    """Does faults to a real run, when the schedule says so."""
 
-    def __init__(self, driver: Driver, faults: tuple[Fault, ...], seed: int) -> None:
-        self.driver = driver
+    def __init__(self, run: FaultPort, faults: Sequence[Fault], seed: int) -> None:
+        self.run = run
         self.rng = random.Random(f"{seed}:inject")
-        self.waiting: list[Kill | KillDriver] = []  #: kills that wait for a recovery or a round
+        self.schedule = Schedule(faults, self.rng, SPANS)
+        self.moments = Moments()
         self.away_until_ms: Millis = 0  #: when the store is to come back
         self.paused: set[int] = set()  #: processes that stand still
-        self.faults = faults
-        self.lines = 0  #: committed so far
-        driver.watch = self.watch
+        run.watch(self.watch)
 
     def begin(self) -> None:
         """Input is due from now on: so are the faults."""
-        for fault in self.faults:
-            at_ms = start_ms(fault)
-            if at_ms is not None:
-                self._later(at_ms, partial(self._strike, fault))
-            elif isinstance(fault, Kill | KillDriver):
-                self.waiting.append(fault)
+        for fault in self.schedule.faults:
+            at = when(fault)
+            if isinstance(at, At):
+                self._later(at.ms, partial(self._strike, fault))
+
+    def watch(self, entry: Entry) -> None:
+        """See whether a recovery or a round begins, and break what was to be broken in it."""
+        for moment in self.moments.see(entry):
+            if due := self.schedule.happened(moment):
+                self.run.after(due.delay_us / 1e6, partial(self._strike, due.fault))
 
     def _strike(self, fault: Fault) -> None:
-        if self.driver.tenure.is_over(self.driver.engine.decider.number):
-            return  # it has stood still, and the run is not its own to break any more
+        if self.run.is_replaced():
+            return  # this driver has stood still meanwhile
         match fault:
             case Kill(slots):
                 self._signal(slots, signal.SIGKILL, fault=str(fault))
@@ -135,42 +140,42 @@ class RunInjector:
                 assert_never(fault)
 
     def _later(self, at_ms: Millis, action: Callable[[], None]) -> None:
-        self.driver.loop.after(max(0.0, (at_ms - self.driver.now_ms()) / 1000), action)
+        self.run.after(max(0.0, (at_ms - self.run.now_ms()) / 1000), action)
 
     def _note(self, actor: str, what: str, **detail: object) -> None:
-        self.driver.note(actor, self.driver.engine.epoch, what, detail)
+        self.run.note(actor, what, detail)
 
     def _heal(self, actor: str, for_ms: Millis, fault: Fault) -> None:
         """Write down when a fault is over."""
         heal = partial(self._note, actor, "healed", fault=str(fault))
-        self.driver.loop.after(for_ms / 1000, heal)
+        self.run.after(for_ms / 1000, heal)
 
     # Processes.
 
     def _signal(self, slots: tuple[SlotId, ...], how: signal.Signals, **why: str) -> None:
         for slot in slots:
-            self.driver.kill(slot, how, **why)
+            self.run.processes.kill(slot, how, **why)
 
     def _pause(self, fault: Pause) -> None:
-        pid = self.driver.pid(fault.slot)
-        self.driver.kill(fault.slot, signal.SIGSTOP, fault=str(fault))
+        pid = self.run.processes.pid(fault.slot)
+        self.run.processes.kill(fault.slot, signal.SIGSTOP, fault=str(fault))
         if pid is not None:
             self.paused.add(pid)
-            self.driver.loop.after(fault.for_ms / 1000, partial(self._go_on, fault, pid))
+            self.run.after(fault.for_ms / 1000, partial(self._go_on, fault, pid))
 
     def _go_on(self, fault: Pause, pid: int) -> None:
         self.paused.discard(pid)
-        self.driver.wake(pid)
+        self.run.processes.wake(pid)
         self._note(f"slot/{fault.slot}", "continued", fault=str(fault))
 
     def _kill_executor(self, fault: KillExecutor) -> None:
-        actor, pid = f"slot/{fault.slot}", self.driver.pid(fault.slot)
+        actor, pid = f"slot/{fault.slot}", self.run.processes.pid(fault.slot)
         if pid is None:
             self._note(actor, "missed", signal=int(signal.SIGKILL), fault=str(fault))
         elif (executor := executor_of(pid)) is None:
-            self.driver.finish(f"'{fault}' cannot be done: {NO_EXECUTOR}")
+            self.run.give_up(f"'{fault}' cannot be done: {NO_EXECUTOR}")
         else:
-            self.driver.strike(*self.driver.job.slots)  # any slot may have run on that executor
+            self.run.strike_all()  # any slot may have run on that executor
             os.kill(executor, signal.SIGKILL)
             detail = {"pid": executor, "signal": int(signal.SIGKILL), "fault": str(fault)}
             self._note(actor, "killed", **detail)
@@ -178,16 +183,16 @@ class RunInjector:
     def _kill_driver(self, fault: KillDriver | KillCoordinator) -> None:
         """Die, here and now; whoever resumes the run finds this written down."""
         self._note(COORDINATOR, "coordinator-killed", fault=str(fault))
-        self.driver.journal_file.flush()
+        self.run.flush()
         for pid in self.paused:
-            self.driver.wake(pid)  # nobody else would
+            self.run.processes.wake(pid)  # nobody else would
         os.kill(os.getpid(), signal.SIGKILL)
 
     def _pause_driver(self, fault: PauseCoordinator | PauseDriver) -> None:
         """The loop stands still; nobody takes over, because a real run has one driver."""
-        self.driver.strike(*self.driver.job.slots)  # their leases may lapse
+        self.run.strike_all()  # their leases may lapse
         self._note(COORDINATOR, "paused", fault=str(fault))
-        self.driver.journal_file.flush()
+        self.run.flush()
         time.sleep(fault.for_ms / 1000)
         self._note(COORDINATOR, "continued", fault=str(fault))
 
@@ -202,11 +207,9 @@ class RunInjector:
     def _cut(
         self, slots: Sequence[SlotId], others: Sequence[SlotId | None], fault: Cut | Partition
     ) -> None:
-        known = [self.driver.member(other) for other in others if other is not None]
-        lives = dict(member.life for member in known if member is not None and member.life)
-        patience_ms = int(self.driver.timeouts.silence_s * 1000)
-        self.driver.strike(*slots, *lives)
-        cut = words.CutLink(lives, None in others, fault.for_ms, patience_ms)
+        lives = self.run.lives(other for other in others if other is not None)
+        self.run.processes.strike(*slots, *lives)
+        cut = words.CutLink(lives, None in others, fault.for_ms, self.run.patience_ms)
         other = others[0] if len(others) == 1 and others[0] is not None else peers(others)
         for slot in slots:
             if self._tell(slot, cut, fault):
@@ -215,32 +218,29 @@ class RunInjector:
             self._heal(f"slot/{slots[0]}", fault.for_ms, fault)
 
     def _tell(self, slot: SlotId, word: words.Slow | words.CutLink, fault: Fault) -> bool:
-        member = self.driver.member(slot)
-        if member is None:
+        told = self.run.tell(slot, word)
+        if not told:
             self._note(f"slot/{slot}", "missed", fault=str(fault))
-            return False
-        self.driver.strike(slot)
-        member.connection.send(self.driver.wire.pack(word))
-        return True
+        return told
 
     # The store.
 
     def _take_store_away(self, for_ms: Millis, **why: str) -> None:
-        now_ms = self.driver.now_ms()
+        now_ms = self.run.now_ms()
         if now_ms >= self.away_until_ms:
-            self.driver.directory.take_store_away(self.driver.tenure.author)
+            self.run.take_store_away()
         self.away_until_ms = max(self.away_until_ms, now_ms + for_ms)
         self._note("store", "outage", for_ms=for_ms, **why)
         self._later(self.away_until_ms, partial(self._bring_store_back, **why))
 
     def _bring_store_back(self, **why: str) -> None:
-        if self.driver.now_ms() < self.away_until_ms:
+        if self.run.now_ms() < self.away_until_ms:
             return  # another outage has begun meanwhile
-        if self.driver.directory.bring_store_back(self.driver.tenure.author):
+        if self.run.bring_store_back():
             self._note("store", "back", **why)
 
     def _trouble_store(self, fault: StoreSlow | StoreFailing) -> None:
-        trouble = self.driver.directory.trouble
+        trouble = self.run.trouble
         match fault:
             case StoreSlow(delay_ms, _, for_ms):
                 trouble.slow(delay_ms, for_ms)
@@ -252,38 +252,10 @@ class RunInjector:
 
     def _damage(self, fault: Damage) -> None:
         """Of the snapshots that count, damage the newest of one task."""
-        known, hosted = self.driver.engine.registry.metas, self.driver.job.hosted[fault.slot]
-        newest = [known[task][max(known[task])] for task in hosted if known[task]]
-        if newest:
+        if newest := self.run.newest_snapshots(fault.slot):
             meta = self.rng.choice(newest)
-            self.driver.storage.store.damage(key_of(meta))
+            self.run.damage(meta)
             self._note(meta.task, "damaged", checkpoint=meta.checkpoint, fault=str(fault))
-
-    # While something is under way.
-
-    def watch(self, entry: Entry) -> None:
-        """See whether a recovery or a round begins, and kill whoever was to die in it.
-
-        A round counts from the first committed line on: before that there is nothing to lose.
-        """
-        if isinstance(entry, Happened):
-            self.lines += is_line(entry)
-            if entry.what == "lost":
-                self._trigger("recovery")
-        elif isinstance(entry, Handled) and self.lines:
-            for effect in entry.effects:
-                match effect:
-                    case effects.Order(_, command) if command.begins is not None:
-                        self._trigger("round")
-                    case _:
-                        pass
-
-    def _trigger(self, what: str) -> None:
-        due = [fault for fault in self.waiting if str(fault.when) == f"on={what}"]
-        for fault in due[:1]:
-            self.waiting.remove(fault)
-            longest_s = 0.5 if what == "recovery" else 0.02
-            self.driver.loop.after(self.rng.uniform(0, longest_s), partial(self._strike, fault))
 
 
 def executor_of(pid: int) -> int | None:

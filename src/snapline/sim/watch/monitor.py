@@ -128,8 +128,6 @@ class Monitor(RunAccount):
                     self.round_open = False
                 case Order(_, command) if command.begins is not None:
                     self.round_open = True
-                    if self.first_line_us is not None:  # before, there is nothing to lose
-                        self.world.trigger("round")
                 case Commit():
                     self.round_open = False
                 case Rollback(line, scope):
@@ -149,7 +147,6 @@ class Monitor(RunAccount):
         self.stats["skipped"] += sum(skipped)
         self.stats["domino"] += max(skipped, default=0) >= 2
         self._drop_beyond(line)
-        self.world.trigger("recovery")
 
     def _drop_beyond(self, line: Line) -> None:
         for task, number in line.items():

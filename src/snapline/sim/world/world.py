@@ -47,7 +47,7 @@ class World:
         self.entries: list[Entry] | None = [] if keep_journal else None
         self.finished = False
         self.problem: str | None = None
-        self.on_trigger: Callable[[str], None] = lambda what: None  #: tells the injector
+        self.watch: Callable[[Entry], None] | None = None  #: lets the injector see the journal
         self.coordinators = 0
         self.coordinator = self._new_coordinator(None)
 
@@ -73,14 +73,12 @@ class World:
         if self.entries is not None:
             self.entries.append(entry)
         self.observer.see(entry)
+        if self.watch is not None:
+            self.watch(entry)
 
     def note(self, actor: str, what: str, **detail: object) -> None:
         """Write down something that a fault did."""
         self.journal(Happened(self.now_us, actor, self.coordinator.engine.epoch, what, detail))
-
-    def trigger(self, what: str) -> None:
-        """A recovery or a round has begun."""
-        self.on_trigger(what)
 
     # The coordinator.
 

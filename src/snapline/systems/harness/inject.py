@@ -1,10 +1,11 @@
 """Does faults to a system under test, at their time or while a round is under way.
 
 The grammar is that of all runs. Which faults make sense for a system is decided by the system, which
-refuses the others; this module only decides when they strike. It does not restart a killed driver: the
+refuses the others; the schedule decides when they strike. It does not restart a killed driver: the
 system's supervisor does.
 """
 
+import random
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -19,12 +20,16 @@ from snapline.chaos.faults import (
     Partition,
     PauseDriver,
 )
+from snapline.chaos.schedule import Schedule, Spans
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.systems.harness.base import System, Target
 
 Note: TypeAlias = Callable[[str, dict[str, Any]], None]
 """(what happened, its details)"""
+
+AT_ONCE: Spans = {"round": 1, "recovery": 1}
+"""Who only looks now and then is late enough: what waits for a phase strikes as soon as that is seen."""
 
 
 def check(system: System, faults: Sequence[Fault]) -> None:
@@ -38,32 +43,30 @@ class SystemInjector:
     """Holds the faults of a run, and does each when it is due."""
 
     def __init__(self, system: System, faults: Sequence[Fault], note: Note) -> None:
-        self._system = system
-        self._note = note
-        self._timed: list[tuple[Millis, Fault]] = []  #: still to come, in order of time
-        self._waiting: list[KillDriver] = []  #: the faults that wait for a round
-        self._resume_ms: Millis | None = None
         for fault in faults:
             match fault:
-                case KillDriver(At(ms)):
-                    self._timed.append((ms, fault))
-                case KillDriver(During("round")):
-                    self._waiting.append(fault)
+                case KillDriver(At() | During("round")):
+                    pass
                 case PauseDriver() | KillExecutor() | Delay() | Cut() | Partition():
-                    self._timed.append((fault.at_ms, fault))
+                    pass
                 case _:
                     raise UsageError(f"'{fault}' cannot be done to {system.name}")
-        self._timed.sort(key=lambda planned: planned[0])
+        self._system = system
+        self._note = note
+        self._schedule = Schedule(faults, random.Random(0), AT_ONCE)
+        # Nobody outside sees what the system commits, so every round counts.
+        self._schedule.happened("line")
+        self._resume_ms: Millis | None = None
 
     @property
     def planned(self) -> bool:
         """Whether a fault with a time is still to come."""
-        return bool(self._timed) or self._resume_ms is not None
+        return self._schedule.timed or self._resume_ms is not None
 
     @property
     def watchful(self) -> bool:
         """Whether a fault waits for a round, which is short, so that `strike` must be called often."""
-        return bool(self._waiting)
+        return self._schedule.waits
 
     def strike(self, now_ms: Millis) -> None:
         """Do the faults that are due."""
@@ -71,10 +74,10 @@ class SystemInjector:
             self._resume_ms = None
             self._system.resume()
             self._note("continued", {})
-        while self._timed and self._timed[0][0] <= now_ms:
-            self._do(self._timed.pop(0)[1], now_ms)
-        if self._waiting and self._system.in_round():
-            self._do(self._waiting.pop(0), now_ms)
+        for fault in self._schedule.due(now_ms):
+            self._do(fault, now_ms)
+        if self.watchful and self._system.in_round() and (due := self._schedule.happened("round")):
+            self._do(due.fault, now_ms)
 
     def _do(self, fault: Fault, now_ms: Millis) -> None:
         said = {"fault": str(fault)}

@@ -1,0 +1,29 @@
+"""What the parts of a driver ask of the run as a whole."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.ids import Epoch
+
+
+class RunControl(Protocol):
+    """The run, as its receiver, its killer and its injector see it."""
+
+    @property
+    def engine(self) -> Coordinator:
+        """The coordinator, which is told what happens to slots."""
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run is over, so that nobody is missed any more."""
+        ...
+
+    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
+        """Write down what happened to an actor."""
+        ...
+
+    def finish(self, problem: str | None) -> None:
+        """End the run; `problem` says why it could not go on."""
+        ...

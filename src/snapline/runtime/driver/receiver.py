@@ -1,0 +1,176 @@
+"""Takes what comes from the processes of a run, and finds a process for every life of a slot.
+
+A process introduces itself and is made a life of a slot, or a spare. It says by heartbeats that it lives. A
+connection that breaks is a slot lost at once; a silent one is given up, and its job cancelled. So is one
+that lives, but has lost its connection with another: what was on its way between them is gone.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from snapline.engine import control
+from snapline.ids import Incarnation, SlotId
+from snapline.net.connection import Connection
+from snapline.net.framing import Body, WireError
+from snapline.runtime.driver.control import RunControl
+from snapline.runtime.driver.killer import Killer
+from snapline.runtime.driver.launches import Launches
+from snapline.runtime.driver.roster import Member, Roster, Timeouts
+from snapline.runtime.wire import control_messages as words
+from snapline.runtime.wire.codec import Wire
+
+
+class Later(Protocol):
+    """What the receiver asks of the driver's loop."""
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Do something soon."""
+        ...
+
+    def after(self, delay_s: float, action: Callable[[], None]) -> object:
+        """Do something after a while."""
+        ...
+
+
+class Receiver:
+    """The receiver of all connections of a driver."""
+
+    def __init__(
+        self,
+        run: RunControl,
+        roster: Roster,
+        launches: Launches,
+        killer: Killer,
+        loop: Later,
+        wire: Wire,
+        timeouts: Timeouts,
+        pulse: Callable[[SlotId, words.Pulse], None],
+    ) -> None:
+        self._run = run
+        self._roster = roster
+        self._launches = launches
+        self._killer = killer
+        self._loop = loop
+        self._wire = wire
+        self._timeouts = timeouts
+        self._pulse = pulse  #: takes what a slot says of its work
+
+    # Connections.
+
+    def opened(self, connection: Connection) -> None:
+        """Do nothing: the process will introduce itself."""
+
+    def received(self, connection: Connection, kind: int, body: Body) -> None:
+        """Take what a process says."""
+        word = self._wire.unpack(kind, body)
+        member = self._roster.members.get(connection)
+        if isinstance(word, words.Hello):
+            launch = self._launches.registered(word.role)
+            self._meet(Member(connection, word, time.monotonic(), *launch))
+            return
+        if member is None:
+            if isinstance(word, words.Heartbeat):
+                return  # sent before it could introduce itself
+            raise WireError("a process must introduce itself first")
+        member.heard_s = time.monotonic()
+        if isinstance(word, words.LinkLost):
+            life = (word.slot, word.incarnation)
+            self._loop.after(self._timeouts.link_s, lambda: self._cut_off(member, life))
+        elif isinstance(word, words.Failed):
+            self._fails(member, word)
+        elif isinstance(word, words.Pulse):
+            if member.life is not None:
+                self._pulse(member.life[0], word)
+        elif member.life is not None and not isinstance(word, words.Heartbeat):
+            if isinstance(word, control.Restored):
+                member.restoring = False
+            self._run.engine.report(*member.life, word)  # type: ignore[arg-type]
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        """Give up a process whose connection has broken."""
+        if member := self._roster.members.get(connection):
+            self._gone(member, f"a slot is gone: {reason}")
+
+    def _fails(self, member: Member, word: words.Failed) -> None:
+        member.last_words = word  # it is gone in a moment
+        if not self._run.finished:
+            detail = {"kind": word.kind, "operator": word.operator}
+            self._run.note(f"process/{member.hello.pid}", word.epoch, "failed", detail)
+
+    # Processes come.
+
+    def _meet(self, member: Member) -> None:
+        self._roster.members[member.connection] = member
+        if self._roster.wanted and not self._run.finished:
+            self._assign(member)
+        elif self._run.finished or self._roster.superfluous(member):
+            self.send_away(member)  # it comes too late: another has taken its place
+        else:
+            self._send(member, words.BecomeSpare())
+
+    def find(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Find a process for a life: a spare, or a new one."""
+        roster = self._roster
+        roster.wanted.append((slot, incarnation))
+        spares = roster.idle()
+        if len(roster.wanted) <= len(spares):
+            spare = spares[len(roster.wanted) - 1]
+            self._loop.post(lambda: self._assign_spare(spare))
+            self._launches.spare_used()
+        self._launches.fill()
+
+    def _assign_spare(self, member: Member) -> None:
+        here = member.connection in self._roster.members
+        if self._roster.wanted and here and member.life is None:
+            self._assign(member)
+
+    def _assign(self, member: Member) -> None:
+        member.life = self._roster.wanted.popleft()
+        self._send(member, words.Assign(*member.life))
+        self._run.engine.registered_slot(*member.life)
+
+    # Processes go.
+
+    def send_away(self, member: Member) -> None:
+        """Tell a process that nobody needs it."""
+        self._send(member, words.Leave("nobody needs you"))
+
+    def beat(self, seq: int, now_s: float, *, stalled: bool) -> None:
+        """Renew all leases, and give up whoever was silent for too long.
+
+        After a stall of our own, heartbeats that wait in the sockets must not count as silence.
+        """
+        for member in tuple(self._roster.members.values()):
+            self._send(member, words.Lease(seq))
+            if stalled:
+                member.heard_s = now_s
+            elif member.silent(now_s, self._timeouts):
+                self._killer.cancel(member)
+                self._gone(member, "a slot was silent for too long")
+
+    def _gone(self, member: Member, reason: str) -> None:
+        self._roster.members.pop(member.connection, None)
+        member.connection.close()
+        if self._run.finished:
+            return
+        if member.life is None:
+            self._launches.spare_used()
+            return
+        # BEFORE the engine asks for the next process: this decides when that may start.
+        self._launches.failed(member.failure(reason))
+        if not self._run.finished:
+            self._run.engine.lost(*member.life)
+
+    def _cut_off(self, witness: Member, life: tuple[SlotId, Incarnation]) -> None:
+        """Two living slots have lost each other: give one up, and not the one that complained first."""
+        if witness.connection not in self._roster.members or self._run.finished:
+            return
+        if member := self._roster.of(life):
+            detail = {"incarnation": life[1], "witness": witness.life}
+            self._run.note(f"slot/{life[0]}", self._run.engine.epoch, "cut off", detail)
+            self._killer.cancel(member)
+            self._gone(member, "a slot has lost its connection with another")
+
+    def _send(self, member: Member, word: words.Word) -> None:
+        member.connection.send(self._wire.pack(word))
