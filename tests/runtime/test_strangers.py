@@ -12,7 +12,9 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(tmp_path):
 
     def let_them_in(driver, entry):
         if entry.what == "running":
-            slots = [(member.hello.host, member.hello.port) for member in driver.roster.members.values()]
+            slots = [
+                (member.hello.host, member.hello.port) for member in driver.roster.members.values()
+            ]
             for address in (driver.listener.address, *slots):
                 threads.append(threading.Thread(target=disturb, args=(address,)))
                 threads[-1].start()

@@ -27,7 +27,7 @@ from snapline.runtime.driver.decisions import Decisions
 from snapline.runtime.driver.fault_port import FaultPort
 from snapline.runtime.driver.killer import Killer
 from snapline.runtime.driver.launches import Launches
-from snapline.runtime.driver.receiver import Receiver
+from snapline.runtime.driver.receiver import SlotReceiver
 from snapline.runtime.driver.restart import GivenUp, RestartStrategy
 from snapline.runtime.driver.roster import Roster, Timeouts
 from snapline.runtime.driver.tenure import Tenure
@@ -86,7 +86,7 @@ class Driver:
         self.strategy = RestartStrategy(self.timeouts.restarts, lines=lines)
         self.launches = Launches(self, launcher, self.timeouts, self.loop.after)
         self.killer = Killer(self, self.roster, launcher)
-        self.receiver = Receiver(
+        self.receiver = SlotReceiver(
             self,
             self.roster,
             self.launches,

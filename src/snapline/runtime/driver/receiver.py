@@ -33,7 +33,7 @@ class Later(Protocol):
         ...
 
 
-class Receiver:
+class SlotReceiver:
     """The receiver of all connections of a driver."""
 
     def __init__(

@@ -13,7 +13,7 @@ from snapline.journal.entry import Entry
 from snapline.storage.api import Extent
 
 
-class Observer(Protocol):
+class WorldObserver(Protocol):
     """Whoever watches a world."""
 
     @property

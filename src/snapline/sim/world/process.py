@@ -23,7 +23,7 @@ from snapline.journal.entry import Entry, Happened
 from snapline.sim.world.clock import SimClock
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.network import Control, Link
-from snapline.sim.world.observer import Observer
+from snapline.sim.world.observer import WorldObserver
 from snapline.sim.world.storage import SimStorage
 from snapline.sim.world.weather import SlotLife
 from snapline.storage.api import Egress, Life, MessageLog
@@ -52,7 +52,7 @@ class Place(SimClock, Protocol):
         ...
 
     @property
-    def observer(self) -> Observer:
+    def observer(self) -> WorldObserver:
         """Whoever watches."""
         ...
 

@@ -19,7 +19,7 @@ from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.sim.world.coordinator import CoordinatorProcess
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.network import Control, Link
-from snapline.sim.world.observer import Observer
+from snapline.sim.world.observer import WorldObserver
 from snapline.sim.world.process import SimSlotProcess
 from snapline.sim.world.storage import SimStorage
 from snapline.sim.world.weather import FaultsUnderWay, SlotLife
@@ -30,7 +30,7 @@ class World:
     """All processes, links and storage of one run."""
 
     def __init__(
-        self, job: Job, costs: Costs, observer: Observer, *, keep_journal: bool = False
+        self, job: Job, costs: Costs, observer: WorldObserver, *, keep_journal: bool = False
     ) -> None:
         self.job = job
         self.costs = costs
