@@ -28,6 +28,7 @@ from snapline.durations import millis
 from snapline.errors import GraphError
 from snapline.ids import Millis
 
+
 class Stream(Hinted):
     """Records on their way to the next operator."""
 
@@ -218,9 +219,7 @@ class KeyedStream(Stream):
         shape = Tumbling(millis(size), time, millis(lateness))
         factory = partial(WindowJoin, self.keys, other.keys, shape)
         ports = {RIGHT: other._tail}
-        return self._then(
-            "window-join", factory, name, port=LEFT, ports=ports, detail=repr(shape)
-        )
+        return self._then("window-join", factory, name, port=LEFT, ports=ports, detail=repr(shape))
 
     def window_cogroup(
         self,

@@ -1,5 +1,6 @@
 """A verdict as JSON and as JUnit XML: complete, stable, and accepted by parsers."""
 
+import json
 from xml.etree import ElementTree
 
 import numpy as np
