@@ -206,7 +206,7 @@ def overtaken_output_forgotten(patch):
 
 @bug("unaligned", "counting", "channels_continue_at_the_line")
 def recorded_input_forgotten_on_restore(patch):
-    never(patch, Slot, "inject")
+    never(patch, Slot, "_inject")
 
 
 @bug("synchronous", "counting", "line_is_complete")
@@ -734,8 +734,8 @@ def reader_skips_a_manifest_that_is_gone(patch):
                 chain.add(manifest.number, manifest.extents)
         return chain
 
-    patch.setattr(SimOutlet, "_read", careless)
-    never(patch, SimOutlet, "check")
+    patch.setattr(SimOutlet, "readable", careless)
+    never(patch, SimOutlet, "require_all")
 
 
 def in_manifests(patch: pytest.MonkeyPatch, change: Callable[[list[Any]], None]) -> None:

@@ -198,7 +198,7 @@ def test_so_is_one_whose_rule_returns_columns_of_another_length():
         lambda s: s.sink("c"), rule=lambda n: {"a": n, "b": n[:1] if len(n) > 1 else n}
     )
     assert failed.operator == "numbers"
-    assert "the rule returned a Batch of 25 records whose column 'b' has 1 values" in failed.cause
+    assert "the rule returned a Batch of 25 records whose column 'b' has 1 value" in failed.cause
     assert failed.where.endswith("of partition 0 of 'numbers'")
 
 

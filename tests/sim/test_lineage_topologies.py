@@ -139,7 +139,7 @@ def test_a_join_that_is_followed_by_a_hastier_window_makes_everything_late(monke
 def test_deployed_lean_as_in_real_runs(protocol, workload, monkeypatch):
     names = set()
 
-    def deploy(flow, slots):
+    def deploy(flow, slots, lean):  # what the case says of it does not count here
         deployment = graph.deploy(flow, slots, lean=True)
         names.update(task.rpartition("/")[0] for task in deployment.topology.tasks)
         return deployment
