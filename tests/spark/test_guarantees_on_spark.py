@@ -1,17 +1,15 @@
 """PGVal's topologies on a real Spark, broken as PGVal breaks them: twelve runs of the table of guarantees.
 
-The whole table, every protocol on both topologies with every fault, is `benchmarks/guarantees.py`.
+The whole table, every protocol on both topologies with every fault, is `benchmarks/judge/guarantees.py`.
 """
-
-import importlib
-from pathlib import Path
 
 import pytest
 from run_helpers import assert_usable_and_empty
 
+from benchmarks.judge import guarantees
+
 pytestmark = pytest.mark.spark
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 CASES = [
     ("aligned", "sst", "kill"),
     ("aligned", "mst", "delay-long"),
@@ -28,15 +26,9 @@ CASES = [
 ]
 
 
-@pytest.fixture
-def guarantees(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("guarantees")
-
-
 @pytest.mark.parametrize(("protocol", "topology", "fault"), CASES)
 def test_a_promise_is_kept_and_what_is_lost_is_noticed_and_named(
-    spark, guarantees, tmp_path, protocol, topology, fault
+    spark, tmp_path, protocol, topology, fault
 ):
     case = guarantees.Case(protocol, topology, fault)
     run = guarantees.measure(case, spark, tmp_path)

@@ -1,25 +1,24 @@
 """The benchmark programs are small, say how they are called, are listed, and divide the right figures."""
 
 import ast
-import importlib
 from pathlib import Path
 
 import pytest
 
+from benchmarks.endurance import flat_figures as figures
+from benchmarks.engine import prices
+from benchmarks.flink import compare
+from snapline.metrics.second import Second
+
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-FILES = sorted(BENCHMARKS.glob("*.py"))
+FILES = sorted(BENCHMARKS.glob("*/*.py"))
 PROGRAMS = [
     path for path in FILES if "\ndef main(" in path.read_text() and "parser" in path.read_text()
 ]
 
 
-@pytest.fixture(autouse=True)
-def beside(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-
-
 def name(path):
-    return path.stem
+    return f"{path.parent.name}.{path.stem}"
 
 
 def test_there_are_programs():
@@ -29,8 +28,9 @@ def test_there_are_programs():
 @pytest.mark.parametrize("path", PROGRAMS, ids=name)
 def test_a_program_shows_how_it_is_called_and_is_listed(path):
     doc = ast.get_docstring(ast.parse(path.read_text()))
-    assert f"python benchmarks/{path.name}" in doc
-    assert f"python benchmarks/{path.name}`" in (BENCHMARKS / "README.md").read_text()
+    command = f"python -m benchmarks.{name(path)}"
+    assert command in doc
+    assert f"{command}`" in (BENCHMARKS / "README.md").read_text()
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
@@ -39,7 +39,6 @@ def test_a_file_fits_in_a_head(path):
 
 
 def test_a_price_is_the_ratio_to_the_run_without_a_protocol_in_the_same_turn():
-    prices = importlib.import_module("prices")
     found = {
         "none": [prices.Cost(rate, 100, 0, 0) for rate in (1_000, 2_000, 4_000)],
         "aligned": [prices.Cost(rate, 110, 8, 0) for rate in (900, 1_000, 4_000)],
@@ -52,7 +51,6 @@ def test_a_price_is_the_ratio_to_the_run_without_a_protocol_in_the_same_turn():
 
 
 def test_snapline_is_compared_with_the_better_flink():
-    compare = importlib.import_module("compare")
     rates = {
         "Snapline": [4e6, 6e6],
         compare.REUSE: [1e6, 2e6],
@@ -63,11 +61,8 @@ def test_snapline_is_compared_with_the_better_flink():
 
 
 def test_figures_of_a_long_run_are_cut_into_whole_blocks_and_given_slopes():
-    figures = importlib.import_module("flat_figures")
-    seconds = importlib.import_module("snapline.metrics.second")
     made = [
-        seconds.Second(at_s, read=4_000, written=10, p50_ms=1.0, p99_ms=2.0 + at_s)
-        for at_s in range(45)
+        Second(at_s, read=4_000, written=10, p50_ms=1.0, p99_ms=2.0 + at_s) for at_s in range(45)
     ]
     lines = [
         figures.Line(at_s + 0.5, 0.002 * at_s, 5 * at_s, 5_000_000, 2_000_000, delta_us=[20.0])

@@ -1,28 +1,13 @@
 """What "flat" rests on: slopes with honest errors, and the size of a state without what is not filled."""
 
-import importlib
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from benchmarks.endurance import slopes, slot_probe
 from snapline.batch import Batch
 from snapline.dataflow.operators.join import Join
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 TIMES = np.arange(54) / 6  # nine minutes of blocks
-
-
-@pytest.fixture
-def slopes(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("slopes")
-
-
-@pytest.fixture
-def probe(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("slot_probe")
 
 
 def noise(dice, alike):
@@ -33,7 +18,7 @@ def noise(dice, alike):
     return steps[20:]
 
 
-def test_a_line_is_found_with_its_slope(slopes):
+def test_a_line_is_found_with_its_slope():
     line = slopes.slope_of(TIMES, 100 + 3 * TIMES + noise(np.random.default_rng(1), 0))
     assert abs(line.value - 3) < line.error < 0.2
     assert not line.flat
@@ -41,28 +26,28 @@ def test_a_line_is_found_with_its_slope(slopes):
 
 
 @pytest.mark.parametrize(("alike", "share"), [(0.0, 0.92), (0.6, 0.88)])
-def test_what_has_no_slope_is_called_flat_even_if_neighbours_are_alike(slopes, alike, share):
+def test_what_has_no_slope_is_called_flat_even_if_neighbours_are_alike(alike, share):
     dice = np.random.default_rng(2)
     flat = [slopes.slope_of(TIMES, 5 + noise(dice, alike)).flat for _ in range(500)]
     assert share < np.mean(flat) <= 0.98
 
 
-def test_a_sawtooth_and_what_never_changes_are_flat(slopes):
+def test_a_sawtooth_and_what_never_changes_are_flat():
     assert slopes.slope_of(TIMES, np.arange(len(TIMES)) % 9).flat
     assert slopes.slope_of(TIMES, np.full(len(TIMES), 0.1)).flat
     assert slopes.slope_of(TIMES, np.full(len(TIMES), 12_345.678)).flat
 
 
-def test_three_points_have_no_slope(slopes):
+def test_three_points_have_no_slope():
     with pytest.raises(ValueError, match="measure for longer"):
         slopes.slope_of([1, 2, 3], [1, 2, 3])
 
 
-def test_the_size_of_a_state_grows_with_its_rows_and_not_with_its_spare_room(probe):
+def test_the_size_of_a_state_grows_with_its_rows_and_not_with_its_spare_room():
     join = Join(("key",), ("key",))
-    empty = probe.size_of(join)
+    empty = slot_probe.size_of(join)
     rows = np.arange(100_000)
     join.process("left", Batch({"key": rows % 7, "value": rows}))
-    filled = probe.size_of(join) - empty
+    filled = slot_probe.size_of(join) - empty
     own = 3 * rows.nbytes  # two columns, and the chain through them
     assert own <= filled < own + 10_000

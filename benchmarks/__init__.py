@@ -1,0 +1,1 @@
+"""Programs that measure; `benchmarks/README.md` lists them."""

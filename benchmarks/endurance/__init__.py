@@ -1,0 +1,1 @@
+"""Long runs: does anything grow?"""

@@ -1,0 +1,1 @@
+"""What the engine costs: records, messages, restarts."""

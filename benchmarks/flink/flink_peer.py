@@ -1,0 +1,93 @@
+"""Flink's side of the comparison: built by Maven when its sources have changed, run in one JVM.
+
+One task manager with as many slots as there are partitions, heap state, exactly-once checkpoints into
+files. Every call is a new JVM, and the JVM is gone when the call returns.
+"""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.common.checks import Load, Tally
+from snapline.workload.nexmark.oracle import window_ms
+
+HOME = Path(__file__).parent / "peer"
+OPENED = ("java.lang", "java.nio", "java.time", "java.util", "java.util.concurrent")
+RUN_SECONDS_MAX = 300
+
+
+@dataclass(frozen=True)
+class FlinkRun:
+    """What a run has measured."""
+
+    tally: Tally
+    rate: float  # records per second, of all sources, without the warm-up; 0 in a paced run
+    p50_ms: float  # of a paced run
+    p99_ms: float
+    checkpoints: int  # that were completed
+
+
+def build() -> None:
+    """Compile, unless that was done since the last change; and compare the generator with Snapline's."""
+    mark = HOME / "target" / "built"
+    sources = [HOME / "pom.xml", *HOME.glob("src/**/*.java")]
+    if not mark.exists() or mark.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+        if shutil.which("mvn") is None or shutil.which("java") is None:
+            raise SystemExit("the comparison needs Java 17 or newer (a JDK) and Maven on the PATH")
+        subprocess.run(["mvn", "-q", "-B", "clean", "package"], cwd=HOME, check=True)
+        mark.touch()
+    check = [*java("256m"), "--check", HOME / "golden.txt"]
+    subprocess.run(check, check=True, stdout=subprocess.DEVNULL)
+
+
+def java(heap: str, options: Sequence[str] = ()) -> list[str]:
+    """The command that starts the program."""
+    memory = [f"-Xms{heap}", f"-Xmx{heap}"]
+    opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED]
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    classes = f"{HOME / 'target' / 'classes'}:{HOME / 'target' / 'lib'}/*"
+    return ["java", *memory, *opened, *options, quiet, "-cp", classes, "peer.Main"]
+
+
+def run(
+    load: Load, *, reuse: bool, heap: str, interval_ms: int, buffer_ms: int = 100, warm_ms: int = 0
+) -> FlinkRun:
+    """Run a query to its end; latencies of the first `warm_ms` are left out."""
+    params = load.params
+    with tempfile.TemporaryDirectory(prefix="flink-peer-") as scratch:
+        said = {
+            "query": load.query,
+            "seed": params.seed,
+            "partitions": params.partitions,
+            "records": params.records,
+            "duration_ms": params.duration_ms,
+            "disorder_ms": load.disorder_ms,
+            "hot": params.hot,
+            "hot_ms": params.hot_ms,
+            "window_ms": window_ms(params),
+            "warm_ms": warm_ms,
+            "paced": not params.at_once,
+            "reuse": reuse,
+            "checkpoint_ms": interval_ms,
+            "buffer_ms": buffer_ms,
+        }
+        words = [f"{name}={str(value).lower()}" for name, value in said.items()]
+        # Measured here: the parallel collector takes more records, the default one pauses for less time.
+        collector = "-XX:+UseParallelGC" if params.at_once else "-XX:+UseG1GC"
+        command = [*java(heap, [collector, f"-Djava.io.tmpdir={scratch}"]), *words]
+        command.append(f"directory={scratch}")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
+    if done.returncode != 0:
+        raise RuntimeError(f"Flink failed at {load}:\n{done.stderr[-4000:]}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    return FlinkRun(
+        Tally(found["count"], found["checksum"]),
+        found["rate"],
+        found["p50_ms"],
+        found["p99_ms"],
+        found["checkpoints"],
+    )

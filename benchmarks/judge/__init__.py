@@ -1,0 +1,1 @@
+"""The judge: at scale, and on runs that were broken."""
