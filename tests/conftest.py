@@ -1,8 +1,11 @@
-"""How hypothesis tries: with other examples every time at a desk, always with the same ones in CI."""
+"""Fixtures for several folders, and how hypothesis tries: with other examples every time at a desk, always
+with the same ones in CI."""
 
 import os
 
 from hypothesis import HealthCheck, settings
+
+pytest_plugins = ("shared_spark", "storage_forms")
 
 # The machines differ too much for a deadline per example: a slow one is not a wrong one.
 settings.register_profile("desk", deadline=None)

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ PAGES = [
 def flows():
     """The dataflows that the page builds, in order."""
     text = (ROOT / "docs" / "flows.md").read_text()
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     found = []
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         names.pop("flow", None)

@@ -45,7 +45,7 @@ GOLDEN_PARAMS = (
 class Tally(NamedTuple):
     """What a sink has counted."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # every tuple has a method of this name
     checksum: int  # modulo 2**64
 
 

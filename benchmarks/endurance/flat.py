@@ -17,6 +17,7 @@ With `--snapshots` operators are filled with 100,000 to 3 million rows, and capt
 import argparse
 
 from benchmarks.common import memory, snapline_side
+from benchmarks.common.checks import Load
 from benchmarks.common.pages import Session, call, names, parser_of
 from benchmarks.common.snapline_side import judged, load_of, paced
 from benchmarks.endurance import captures, slot_probe
@@ -50,7 +51,7 @@ def capacity(session: Session, protocol: str, asked: argparse.Namespace) -> tupl
 
 
 def _run(
-    load: snapline_side.Load, protocol: str, asked: argparse.Namespace, watch: Watch
+    load: Load, protocol: str, asked: argparse.Namespace, watch: Watch
 ) -> snapline_side.SnaplineRun:
     return snapline_side.run(
         load,

@@ -87,9 +87,10 @@ class ProbedSlot(SlotProcess):
         if isinstance(entry, Handled):
             for effect in entry.effects:
                 if isinstance(effect, Block):
-                    self._first_marker.setdefault(entry.actor, entry.at_us)
-                elif isinstance(effect, Snapshot) and entry.actor in self._first_marker:
-                    self.line.align_us.append(entry.at_us - self._first_marker.pop(entry.actor))
+                    self._first_marker.setdefault(TaskId(entry.actor), entry.at_us)
+                elif isinstance(effect, Snapshot) and TaskId(entry.actor) in self._first_marker:
+                    first_us = self._first_marker.pop(TaskId(entry.actor))
+                    self.line.align_us.append(entry.at_us - first_us)
 
 
 def watch_captures() -> None:
@@ -121,8 +122,8 @@ def watch_captures() -> None:
                 line.delta_rows += rows
                 line.delta_bytes += size
 
-    Task.capture = noted  # type: ignore[method-assign]
-    CheckpointWriter.take = timed  # type: ignore[method-assign]
+    setattr(Task, "capture", noted)  # noqa: B010 - mypy wants no method replaced
+    setattr(CheckpointWriter, "take", timed)  # noqa: B010
 
 
 def size_of(operator: object) -> int:

@@ -64,7 +64,7 @@ class IdleWorld:
     def _nothing(self, *arguments: object) -> None:
         pass
 
-    append = journal = note = performing = report = set_alarm = transmit = worked = _nothing
+    append = journal = note = performing = report = sent = set_alarm = transmit = worked = _nothing
 
 
 def build_job(protocol: CheckpointProtocol, tasks: int) -> Job:

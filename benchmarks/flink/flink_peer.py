@@ -40,7 +40,7 @@ def build() -> None:
             raise SystemExit("the comparison needs Java 17 or newer (a JDK) and Maven on the PATH")
         subprocess.run(["mvn", "-q", "-B", "clean", "package"], cwd=HOME, check=True)
         mark.touch()
-    check = [*java("256m"), "--check", HOME / "golden.txt"]
+    check = [*java("256m"), "--check", str(HOME / "golden.txt")]
     subprocess.run(check, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -11,6 +11,7 @@ Each stage is a process of its own. While the judge runs, the memory of its proc
 they start) is sampled ten times a second.
 """
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -56,7 +57,8 @@ def judge(spark: SparkSession, recorded: RecordedTables, size_ms: int) -> dict[s
 
 def _stages(spark: SparkSession) -> dict[str, int]:
     """What Spark wrote for shuffles and what it spilled, over all stages."""
-    gateway, store = spark.sparkContext._gateway, spark.sparkContext._jsc.sc().statusStore()
+    gateway: Any = spark.sparkContext._gateway
+    store = spark.sparkContext._jsc.sc().statusStore()
     nothing, quantiles = gateway.jvm.java.util.ArrayList(), gateway.new_array(gateway.jvm.double, 0)
     stages = store.stageList(nothing, False, False, quantiles, nothing)
     found = [stages.apply(n) for n in range(stages.size())]
@@ -128,7 +130,7 @@ def main() -> None:
     parser.add_argument(
         "--home", type=Path, help="where the tables go; else where temporary files go"
     )
-    parser.add_argument("--stage", choices=("make", "judge", "agree"), help=pages.argparse.SUPPRESS)
+    parser.add_argument("--stage", choices=("make", "judge", "agree"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.stage:
         found = stage(options.stage, options.events, options.memory_mb, options.home)

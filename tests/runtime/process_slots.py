@@ -4,6 +4,7 @@ Nothing here depends on the speed of the machine. Nobody is given up for being s
 other time-outs. Where a run must not be over before something has happened, a test says so with `until`.
 """
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -176,6 +177,12 @@ def strike(driver: Driver, faults: str) -> RunInjector:
     injector = RunInjector(driver.fault_port, parse(faults), seed=1)
     injector.begin()
     return injector
+
+
+def processes_of(driver: Driver) -> dict[str, subprocess.Popen[bytes]]:
+    """All that were ever launched for a run, by the name of the launch."""
+    assert isinstance(driver.launcher, ProcessSlots)
+    return driver.launcher.processes
 
 
 def public(directory: RunDirectory, job: Job) -> dict[str, Batch]:

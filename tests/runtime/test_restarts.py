@@ -5,7 +5,7 @@ import signal
 from dataclasses import replace
 
 import pytest
-from process_slots import PATIENT, committed, lost, run_processes
+from process_slots import PATIENT, committed, lost, processes_of, run_processes
 
 from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.launch.processes import PROGRAM
@@ -59,7 +59,7 @@ def test_a_replacement_that_dies_before_it_registers_is_replaced(tmp_path, spare
     )
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
     assert reasons(outcome) == ["a process was killed by signal 9 before it registered"]
-    assert len(outcome.driver.launcher.processes) >= first + 1 + (not spares)
+    assert len(processes_of(outcome.driver)) >= first + 1 + (not spares)
 
 
 def test_a_replacement_that_does_not_register_in_time_is_given_up_and_replaced(tmp_path):
@@ -79,7 +79,7 @@ def test_a_replacement_that_does_not_register_in_time_is_given_up_and_replaced(t
     )
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
     assert reasons(outcome) == ["a process did not register within 0.2 s"]
-    assert outcome.driver.launcher.processes["process-2"].returncode == -signal.SIGKILL
+    assert processes_of(outcome.driver)["process-2"].returncode == -signal.SIGKILL
 
 
 def test_where_no_process_ever_comes_the_first_reason_is_said_first(tmp_path):
@@ -93,7 +93,7 @@ def test_where_no_process_ever_comes_the_first_reason_is_said_first(tmp_path):
     first, _, rest = outcome.problem.partition("; ")
     assert first == "a process was killed by signal 9 before it registered"
     assert "3 processes failed" in rest
-    assert len(outcome.driver.launcher.processes) >= 3
+    assert len(processes_of(outcome.driver)) >= 3
 
 
 def test_kills_that_were_asked_for_use_nothing_up(tmp_path):

@@ -1,7 +1,7 @@
 """A spare takes the place of a slot that was lost, and is replaced; no slot waits for one in vain."""
 
 import pytest
-from process_slots import run_processes
+from process_slots import processes_of, run_processes
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ def test_lost_slots_come_back_with_a_single_spare_and_it_is_replaced(tmp_path, f
         *(tmp_path, "aligned", faults),
         spares=1,
         duration_ms=2_000,
-        until=lambda driver, entry: len(driver.launcher.processes) == 3 + len(lost),
+        until=lambda driver, entry: len(processes_of(driver)) == 3 + len(lost),
     )
     assert (outcome.problem, outcome.problems) == (None, [])
     assert sorted(outcome.lost) == lost
-    assert len(outcome.driver.launcher.processes) == 3 + len(lost)
+    assert len(processes_of(outcome.driver)) == 3 + len(lost)

@@ -98,7 +98,7 @@ def never(patch: pytest.MonkeyPatch, owner: type, method: str) -> None:
     patch.setattr(owner, method, lambda self, *args, **options: None)
 
 
-def drop(patch: pytest.MonkeyPatch, protocol: type, unwanted: Callable[[Any, Any], bool]) -> None:
+def drop(patch: pytest.MonkeyPatch, protocol: Any, unwanted: Callable[[Any, Any], bool]) -> None:
     """Leave effects of a protocol's task side out."""
     original = protocol._dispatch
 

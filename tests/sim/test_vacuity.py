@@ -13,6 +13,7 @@ from snapline.cli.app import app
 from snapline.cli.simulate import EXAMPLES
 from snapline.engine.coordinator.coordinator import Coordinator
 from snapline.sim import run
+from snapline.workload import WORKLOADS
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,7 +67,7 @@ def test_without_faults_nothing_is_promised_about_them():
 
 def test_a_run_that_ends_at_once_with_nothing_is_not_acquitted_by_a_blind_judge(monkeypatch):
     """Sabotage: the job ends when it has just begun, and the oracle sees nothing wrong in that."""
-    monkeypatch.setattr(run, "WORKLOADS", {"counting": Blind(run.WORKLOADS["counting"])})
+    monkeypatch.setattr(run, "WORKLOADS", {"counting": Blind(WORKLOADS["counting"])})
     started = Coordinator.registered_slot
 
     def end(self, slot, incarnation):

@@ -21,6 +21,7 @@ from snapline.core import effects, events
 from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry, Handled, Happened
 from snapline.recovery.replay import replay_ranges
+from snapline.rundir.program import build_job
 from snapline.runs import drive as drive_module
 from snapline.runs import run as run_module
 from snapline.runtime.driver.driver import Driver, Timeouts
@@ -125,7 +126,6 @@ def store_away(for_ms: Millis) -> Deed:
 
 def hold_input(monkeypatch, hold: Hold) -> None:
     """Let the input of the next run be held."""
-    build_job = run_module.build_job
     monkeypatch.setattr(run_module, "build_job", lambda *what: hold.held(build_job(*what)))
 
 

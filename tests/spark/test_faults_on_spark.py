@@ -20,20 +20,11 @@ from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
 from snapline.runs.run import run
 from snapline.runtime.driver.driver import Driver
-from snapline.spark.slot_jobs import own_session
 from strangers import IDLE, disturb
 
 pytestmark = pytest.mark.spark
 
 BOTH = ["aligned", pytest.param("uncoordinated", marks=pytest.mark.slow)]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """Room for two slots, and for a process that is slow to go."""
-    session = own_session(slots=2, spares=1)
-    yield session
-    session.stop()
 
 
 @pytest.fixture

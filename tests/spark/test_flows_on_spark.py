@@ -2,28 +2,15 @@
 
 import base64
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
 from run_helpers import assert_dead, assert_usable_and_empty
 
 import snapline as sl
-from snapline.spark.slot_jobs import own_session
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory) -> Iterator[SparkSession]:
-    """Room for two slots and a spare; all that Spark writes, its history included, lies in one place."""
-    home = tmp_path_factory.mktemp("spark")
-    kept = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(home)}
-    session = own_session(slots=2, spares=1, settings={**kept, "spark.local.dir": str(home)})
-    yield session
-    session.stop()
 
 
 class Highest(sl.Operator):

@@ -5,7 +5,6 @@ at another address than usual, and the secret of its processes stands nowhere.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,19 +20,10 @@ from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec
 from snapline.runs.run import resume, run
 from snapline.runtime.driver.driver import Driver
-from snapline.spark.slot_jobs import own_session
 
 pytestmark = pytest.mark.spark
 
 ELSEWHERE = "127.0.0.2"
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """Room for two slots and a spare."""
-    session = own_session(slots=2, spares=1)
-    yield session
-    session.stop()
 
 
 class Enough(Exception):

@@ -28,7 +28,6 @@ from snapline.rundir.program import find_program
 from snapline.rundir.spec import Spec
 from snapline.runs.run import run
 from snapline.runtime.driver.driver import Timeouts
-from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -53,14 +52,6 @@ def cases() -> Iterator[tuple[str, str, str]]:
         for name, protocol in PROTOCOLS.items():
             if protocol.checkpoints and refusal(protocol, topology) is None:
                 yield from ((workload, name, plan) for plan in PLANS)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """Room for three slots, and for a process that is slow to go."""
-    session = own_session(slots=3)
-    yield session
-    session.stop()
 
 
 @pytest.fixture

@@ -38,7 +38,6 @@ from snapline.runs.run import resume, run
 from snapline.runtime.driver.driver import Timeouts
 from snapline.spark import generate as generate_module
 from snapline.spark import slot_jobs as spark_module
-from snapline.spark.slot_jobs import own_session
 
 pytestmark = pytest.mark.spark
 
@@ -57,14 +56,6 @@ def three_kills(protocol: str) -> list[Step]:
     """When a line is committed, in the recovery, and when another is; a log must have something to do."""
     moment = replayable if protocol in LOGGING else committed
     return [Step(moment, kill(1)), Step(lost, kill(0)), Step(moment, kill(1))]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """Room for two slots, and for a spare or a process that is slow to go."""
-    session = own_session(slots=2, spares=1)
-    yield session
-    session.stop()
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """What a real run left, as DataFrames; and input that a Spark job made."""
 
+from typing import Any
+
 import pytest
 
 from snapline.batch import concat
@@ -79,7 +81,7 @@ def test_a_sink_that_wrote_nothing_is_empty_without_columns(spark, finished, tmp
 
 def test_state_is_that_of_the_last_line(spark, finished):
     """Deltas and all: once the run is over, each side of the join holds what passed its filter."""
-    sources = sources_of("q3", SPEC.params)
+    sources: Any = sources_of("q3", SPEC.params)
     expected = {
         "left": sources["auctions"].everything().take(is_wanted(sources["auctions"].everything())),
         "right": sources["persons"].everything().take(is_local(sources["persons"].everything())),
@@ -155,7 +157,8 @@ def test_input_that_spark_made_is_what_the_generator_makes(spark, tmp_path, monk
     workload, stored, sources = stored_input(tmp_path / "in")
     assert (workload, stored) == ("q12", params)
     bids = sources["bids"]
-    expected = sources_of("q12", params)["bids"].everything()
+    made: Any = sources_of("q12", params)["bids"]
+    expected = made.everything()
     assert concat([bids.read(p, 0, bids.end(p)) for p in range(2)]) == expected
     if form == "parquet":
         frame = spark.read.parquet(str(tmp_path / "in" / "bids"))

@@ -186,7 +186,9 @@ def test_nulls_are_refused_with_the_column(spark):
 @pytest.fixture
 def snapline(spark, monkeypatch, capsys, tmp_path):
     """`snapline validate` of recorded tables, in the session of these tests, which is not to be stopped."""
-    for name, value in recorded_frames.settings_for(0).items():
+    settings = recorded_frames.settings_for(0)
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
         spark.conf.set(name, value)
     monkeypatch.setattr(recorded_frames, "session_for", lambda recorded: spark)
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
@@ -200,7 +202,9 @@ def snapline(spark, monkeypatch, capsys, tmp_path):
         told = capsys.readouterr()
         return left.value.code, told.out, told.err
 
-    return run
+    yield run
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 def save(path, **columns):

@@ -12,6 +12,7 @@ import pytest
 
 from held_input import Hold
 from snapline.errors import SnaplineError
+from snapline.rundir.program import build_job
 from snapline.rundir.spec import Spec
 from snapline.runs import run as runtime
 from snapline.runs.finished import Run
@@ -33,7 +34,7 @@ def use_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def drive(runs: Path, resume: str | None = None) -> Run:
     """Begin a run, or resume one, to its end; whoever holds its input has done so already."""
-    hold, build_job = Hold(runs, begun=False), runtime.build_job
+    hold = Hold(runs, begun=False)
     with pytest.MonkeyPatch.context() as monkeypatch:
         use_processes(monkeypatch)
         monkeypatch.setattr(runtime, "build_job", lambda *what: hold.held(build_job(*what)))

@@ -9,7 +9,7 @@ import snapline.systems.structured_streaming.adapter as adapter
 from snapline.cli.app import app
 from snapline.systems.harness.processes import lives
 from snapline.systems.structured_streaming.files import logged_files, present_files
-from snapline.systems.structured_streaming.shapes import QueryShape
+from snapline.systems.structured_streaming.shapes import QueryShape, shape_of
 
 pytestmark = pytest.mark.spark
 
@@ -97,7 +97,7 @@ def test_a_network_that_is_slow_gone_or_broken_changes_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_what_is_behind_the_watermark_is_dropped_and_the_verdict_says_so(tmp_path, monkeypatch):
-    right = adapter.shape_of
+    right = shape_of
     monkeypatch.setattr(
         adapter,
         "shape_of",

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from toy_system import Toy
+from toy_system import Toy, use_toy_clock
 from typer.testing import CliRunner
 
 import snapline as sl
@@ -11,9 +11,12 @@ from snapline.cli import systems as cli_systems
 from snapline.cli.app import app, main
 from snapline.errors import UsageError
 
-pytestmark = pytest.mark.usefixtures("toy_clock")
-
 SMALL = ("--size", "small", "--slots", "2", "--rate", "max", "--records", "300", "--duration", "1s")
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    use_toy_clock(monkeypatch)
 
 
 @pytest.fixture

@@ -4,16 +4,19 @@ import json
 
 import pytest
 from pyarrow import parquet
-from toy_system import Toy
+from toy_system import Toy, use_toy_clock
 
 import snapline as sl
 from snapline.errors import UsageError
 from snapline.rundir.spec import Spec
 from snapline.systems.run import run
 
-pytestmark = pytest.mark.usefixtures("toy_clock")
-
 SPEC = Spec("sst", slots=2, rate=400, duration_ms=1_000, size="small", system="toy")
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    use_toy_clock(monkeypatch)
 
 
 def ran(tmp_path, toy, faults="", **changes):

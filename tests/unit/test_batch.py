@@ -202,7 +202,7 @@ def test_words_of_different_dictionaries_are_merged():
 
 def test_an_empty_list_of_rows_makes_an_empty_column():
     for kind in ("str", "bytes", "list"):
-        assert Varlen.of(kind, []).to_list() == []  # type: ignore[arg-type]
+        assert Varlen.of(kind, []).to_list() == []
 
 
 def test_times_are_written_though_numpy_gives_them_no_buffer():

@@ -2,6 +2,7 @@
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ TEXTS = [3, True, "", " ", "a\0b", b"x"]
 FLAGS = [None, 1, "yes"]
 PATHS = [3, None, True, "", b"x", "a\0b"]
 
-WRONG = {
+WRONG: dict[str, list[Any]] = {
     "slots": [0, *(value for value in NUMBERS if value is not None)],
     "spares": NUMBERS,
     "rate": [0, "fast", "1e99", "2000", *NUMBERS],
@@ -69,7 +70,7 @@ WRONG = {
     "directory": PATHS,
     "source": [None, *TEXTS],
 }
-SOUND = {
+SOUND: dict[str, dict[str, str]] = {
     "run": {"flow": "q12"},
     "run_on": {"system": "structured-streaming", "flow": "sst"},
     "resume": {},
@@ -112,11 +113,11 @@ def test_a_name_that_a_function_does_not_have_is_said(function):
 
 def test_the_nearest_name_is_suggested():
     with pytest.raises(UsageError, match=r"no argument 'slotz'; did you mean slots"):
-        api.run("q12", slotz=2)
+        api.run("q12", slotz=2)  # type: ignore[call-arg]  # that is what is tested
     with pytest.raises(UsageError, match=r"no protocol 'alinged'; did you mean aligned"):
         api.run("q12", protocol="alinged")
     with pytest.raises(UsageError, match=r"missing a required argument: 'flow'"):
-        api.run()
+        api.run()  # type: ignore[call-arg]  # that is what is tested
 
 
 def test_numbers_of_numpy_and_paths_are_taken_and_become_plain(monkeypatch):

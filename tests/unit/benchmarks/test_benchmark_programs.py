@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.endurance import flat_figures as figures
+from benchmarks.endurance.slot_probe import Line
 from benchmarks.engine import prices
 from benchmarks.flink import compare
 from snapline.metrics.second import Second
@@ -65,7 +66,7 @@ def test_figures_of_a_long_run_are_cut_into_whole_blocks_and_given_slopes():
         Second(at_s, read=4_000, written=10, p50_ms=1.0, p99_ms=2.0 + at_s) for at_s in range(45)
     ]
     lines = [
-        figures.Line(at_s + 0.5, 0.002 * at_s, 5 * at_s, 5_000_000, 2_000_000, delta_us=[20.0])
+        Line(at_s + 0.5, 0.002 * at_s, 5 * at_s, 5_000_000, 2_000_000, delta_us=[20.0])
         for at_s in range(45)
     ]
     watch = figures.Watch({"process-0": lines}, [(at_s + 0.5, 8_000_000) for at_s in range(45)])

@@ -9,11 +9,10 @@ import pytest
 from snapline.cli.app import main
 from snapline.errors import FlowFailed, UsageError
 from snapline.rundir.directory import RunDirectory
-from snapline.rundir.spec import Spec
+from snapline.rundir.spec import Spec, spec_of
+from snapline.rundir.stored_input import VERSION
 from snapline.runs import run as run_module
-from snapline.runs.finished import spec_of
 from snapline.runtime.driver.restart import RestartPolicy
-from snapline.spark import generate
 
 CYCLE = ("run", "reachability", "--protocol", "aligned")
 FLOW = """import snapline as sl
@@ -127,7 +126,7 @@ def test_an_error_in_a_flow_file_is_one_message_with_its_line(snapline, tmp_path
 
 def test_input_of_another_workload_is_refused(snapline, tmp_path):
     described = {
-        "version": generate.VERSION,
+        "version": VERSION,
         "workload": "q3",
         "format": "log",
         "sources": {},

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from typing import Any
 
 import pytest
 import typer.main
@@ -112,7 +113,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
 }
 """By command, with what makes it sound; where there are no wrong values, other words decide."""
 
-COMPANIONS = {
+COMPANIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "validate": {
         "--input": ("--output", ".", "--window", "1s"),
         "--output": ("--input", ".", "--window", "1s"),
@@ -137,9 +138,13 @@ SAID_BY_VALUE = {"--faults", "--chaos", "--set", "--input", "--output", "--late"
 PLACES = [(command, option) for command, options in WRONG.items() for option in options]
 
 
+GROUP: Any = typer.main.get_command(cli.app)
+COMMANDS = GROUP.commands
+
+
 def options_of(command):
     """The options of a command that take a value."""
-    found = typer.main.get_command(cli.app).commands[command.split()[0]].params
+    found = COMMANDS[command.split()[0]].params
     valued = [
         p for p in found if p.param_type_name == "option" and not getattr(p, "is_flag", False)
     ]
@@ -149,7 +154,7 @@ def options_of(command):
 @pytest.mark.parametrize("command", WRONG)
 def test_no_option_is_forgotten(command):
     assert set(WRONG[command]) == options_of(command)
-    assert {name.split()[0] for name in WRONG} == set(typer.main.get_command(cli.app).commands)
+    assert {name.split()[0] for name in WRONG} == set(COMMANDS)
 
 
 @pytest.mark.parametrize(("command", "option"), PLACES)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -150,7 +151,7 @@ def test_every_task_gets_an_operator_of_its_own_that_knows_its_place():
     flow = Dataflow("f")
     flow.source(Records(), name="in").apply(Placed, name="op").sink("out")
     plans = deploy(flow, 3).plans
-    built = [plans[f"op/{i}"].operator() for i in range(3)]
+    built: list[Any] = [plans[f"op/{i}"].operator() for i in range(3)]
     assert [operator.context for operator in built] == [OperatorContext(i, 3) for i in range(3)]
     assert plans["op/0"].operator() is not plans["op/0"].operator()
 

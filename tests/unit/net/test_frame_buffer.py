@@ -33,7 +33,7 @@ def feed(buffer: FrameBuffer, data: bytes) -> list[tuple[int, bytes | memoryview
 @given(sizes=st.lists(SIZES, max_size=30), cuts=st.lists(st.integers(1, 3000), min_size=1))
 def test_frames_come_out_as_they_went_in_however_the_stream_is_cut(sizes, cuts):
     bodies = [body(n, size - size % 8) for n, size in enumerate(sizes)]
-    stream = b"".join(packet(WORD, each).buffers[0] for each in bodies)
+    stream = b"".join(bytes(packet(WORD, each).buffers[0]) for each in bodies)
     buffer = FrameBuffer(size=1024)
     frames, at = [], 0
     while at < len(stream):

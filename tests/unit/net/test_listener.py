@@ -188,7 +188,7 @@ def test_a_dialer_that_is_closed_before_it_is_open_says_nothing(world):
     world.dial(lonely).close()
     world.loop.poll(0.05)
     world.loop.poll(0.05)
-    assert lonely.losses == lonely.connections == []
+    assert (lonely.losses, lonely.connections) == ([], [])
 
 
 def test_a_listener_is_on_loopback_unless_told_otherwise(world):

@@ -15,7 +15,8 @@ from snapline.protocols.hmnr import HMNR
 
 @pytest.fixture
 def tasks() -> tuple[TaskScene, TaskScene, TaskScene]:
-    return tuple(TaskScene(HMNR, me=me, peers="p q r") for me in "pqr")
+    p, q, r = (TaskScene(HMNR, me=me, peers="p q r") for me in "pqr")
+    return p, q, r
 
 
 def memory(task: TaskScene) -> tuple[int, list[int], str, str, str]:

@@ -37,7 +37,9 @@ class Toy:
 
     def __init__(self, protocol: CheckpointProtocol, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.tasks = {task: protocol.task(self.context(protocol, task)) for task in TASKS}
+        self.tasks: dict[str, Any] = {
+            task: protocol.task(self.context(protocol, task)) for task in TASKS
+        }
         self.queues: dict[str, deque[Message | Marker]] = {c.id: deque() for c in MESH.channels}
         self.sent = {task: {c.id: 0 for c in MESH.outputs[task]} for task in TASKS}
         self.received = {task: {c.id: 0 for c in MESH.inputs[task]} for task in TASKS}

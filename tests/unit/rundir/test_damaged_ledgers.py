@@ -18,6 +18,7 @@ from snapline.engine.coordinator.ledger import (
     read_last,
 )
 from snapline.errors import ObjectDamaged, ObjectMissing, RunDamaged, StoreUnavailable, UsageError
+from snapline.ids import TaskId
 from snapline.rundir.past import public_rows, read_past
 from snapline.storage.api import rows_of
 from snapline.storage.codec import digest_of
@@ -217,7 +218,7 @@ def test_the_loss_of_any_one_decision_is_found_or_harmless(commits, data):
     if Evidence(manifest=published).objection(past) is None:
         rows = public_rows(past) if past is not None else {}
         public = sum(len(batch) for batch in rows_of(outlet, ["b/0"], "committed"))
-        assert rows.get("b/0", 0) == public
+        assert rows.get(TaskId("b/0"), 0) == public
 
 
 @pytest.mark.parametrize("gap", [1, 2, WINDOW - 1, WINDOW])

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
@@ -178,7 +179,7 @@ def test_no_file_is_written_through_a_link(run, precious):
 
 # What was run.
 
-CHANGED = {
+CHANGED: dict[str, list[Any]] = {
     "flow": [3, "", None],
     "protocol": ["unknown", 3, None, ["aligned"], ""],
     "guarantee": ["x", 7],

@@ -1,6 +1,7 @@
 """What is looked at before a run: cores, sessions, places. Pure, or with a Spark that only answers."""
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -97,7 +98,7 @@ def test_a_place_is_tried_without_a_trace(tmp_path, monkeypatch):
     with pytest.raises(
         UsageError, match=r"^runs cannot be kept in /proc/x: /proc cannot be written"
     ):
-        check_place(ready.Path("/proc/x"))
+        check_place(Path("/proc/x"))
 
 
 def test_the_reason_is_the_telling_line_of_a_long_story():

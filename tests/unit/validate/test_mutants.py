@@ -37,7 +37,7 @@ def test_cases_do_not_see_each_other(posts):
     for number in range(120):
         tables = (drawn.inputs, drawn.outputs, drawn.late)
         parts = [table.take(np.flatnonzero(table["case"] == number)) for table in tables]
-        assert judge(*parts, drawn.size_ms) == together[number]
+        assert judge(*parts, size_ms=drawn.size_ms) == together[number]
 
 
 def test_the_same_seed_gives_the_same_cases():

@@ -22,10 +22,10 @@ WORDS = ("é", "b", "")
 @given(st.randoms(use_true_random=False), st.sampled_from([SMALL, EXTREME, WORDS]), st.booleans())
 def test_nonsense_is_judged_alike(dice, names, posts):
     rows = nonsense(dice, names, posts)
-    assert judge(*tables(*rows, posts), SIZE_MS) == plain_judge(*rows)
+    assert judge(*tables(*rows, posts=posts), size_ms=SIZE_MS) == plain_judge(*rows)
     marks = watermarks(dice, rows[0])
     given = {"lateness_ms": dice.choice((0, 20)), "until_ms": dice.choice((None, 100, 150, 1_000))}
-    found = judge(*tables(*rows, posts, marks), SIZE_MS, **given)
+    found = judge(*tables(*rows, posts=posts, marks=marks), size_ms=SIZE_MS, **given)
     assert found == plain_judge(*rows, marks=marks, **given)
 
 

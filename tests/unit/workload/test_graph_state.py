@@ -16,6 +16,7 @@ from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
 from snapline.workload.nhop import query as nhop
 from snapline.workload.nhop.buckets import Buckets, Stretches
+from snapline.workload.nhop.model import ttl_ms
 from snapline.workload.reachability import living
 from snapline.workload.reachability import query as reachability
 from snapline.workload.reachability.model import LINK, SOURCE
@@ -321,7 +322,7 @@ def test_a_ttl_of_nothing_pairs_what_is_due_at_the_same_time(rows):
     rows.add(edge(1, 5, 7, 8))
     near = list(rows.near(ints(7), ints(5)))
     assert [found.tolist() for _, _, found in near] == [[0]]
-    assert nhop.ttl_ms(replace(Params(), duration_ms=3)) == 0
+    assert ttl_ms(replace(Params(), duration_ms=3)) == 0
 
 
 def test_captures_of_edges_are_views():

@@ -25,6 +25,7 @@ def console(*, terminal: bool, width: int = 120) -> Console:
 
 
 def written(shown: Console) -> str:
+    assert isinstance(shown.file, io.StringIO)
     return shown.file.getvalue()
 
 

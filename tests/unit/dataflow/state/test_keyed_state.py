@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from snapline.batch import Batch, Varlen, Words
 from snapline.dataflow.state import keyed_state as state_module
+from snapline.dataflow.state.hashing import hash_columns
 from snapline.dataflow.state.keyed_state import KeyedState
 
 TEXT = st.sampled_from(["", "a", "b", "aa", "ab", "ba", "\0", "ä"])
@@ -21,7 +22,7 @@ def count(state: KeyedState, texts: list[str], numbers: list[int]) -> None:
 
 @pytest.mark.parametrize("distinct", [1, 3, None], ids=["one-hash", "three-hashes", "real-hash"])
 def test_keys_with_equal_hashes_are_told_apart(distinct, monkeypatch):
-    real = state_module.hash_columns
+    real = hash_columns
     if distinct is not None:
         monkeypatch.setattr(
             state_module, "hash_columns", lambda columns: real(columns) % np.uint64(distinct)

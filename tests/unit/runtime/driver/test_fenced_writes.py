@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from snapline.engine.coordinator.ledger import Evidence, newest_decision
+from snapline.engine.coordinator.ledger import Evidence, closing, newest_decision
 from snapline.engine.shell import Ticket
 from snapline.errors import (
     Deposed,
@@ -82,7 +82,7 @@ def test_who_loses_the_race_for_the_last_decision_writes_no_verdict(ledger, monk
     """Another driver decides between the look at the ledger and the write."""
     directory = ledger.directory
     past = read_past(directory, ledger.job)
-    honest = results.closing
+    honest = closing
 
     def late(*arguments):
         ledger.take_over("second", past)
@@ -179,7 +179,7 @@ def test_a_driver_that_takes_over_mends_what_a_dead_one_broke(ledger):
     assert Tenure(ledger.directory, ledger.job).past.number == 4
 
 
-def test_a_driver_that_takes_over_waits_for_a_store_that_does_not_answer(ledger):
+def test_a_driver_that_takes_over_waits_for_a_store_that_does_not_answer(ledger, monkeypatch):
     (ledger.directory.path / "store").rename(ledger.directory.path / "elsewhere")
     waits = threading.Event()
 
@@ -190,11 +190,11 @@ def test_a_driver_that_takes_over_waits_for_a_store_that_does_not_answer(ledger)
     returning = threading.Thread(target=come_back)
     returning.start()
     honest = time.sleep
-    results.time.sleep = lambda seconds: (waits.set(), honest(seconds))
+    monkeypatch.setattr(time, "sleep", lambda seconds: (waits.set(), honest(seconds)))
     try:
         assert Tenure(ledger.directory, ledger.job).past.number == 4
     finally:
-        results.time.sleep = honest
+        monkeypatch.setattr(time, "sleep", honest)
         waits.set()
         returning.join()
 
@@ -323,7 +323,7 @@ def test_a_driver_of_another_machine_lives_if_it_shows_a_sign_of_life(ledger, mo
     monkeypatch.setattr(presence, "WATCHED_S", 0.3)
     refuse_if_driven(ledger.directory)
     honest = time.sleep
-    monkeypatch.setattr(presence.time, "sleep", lambda seconds: (honest(0.01), word.beat()))
+    monkeypatch.setattr(time, "sleep", lambda seconds: (honest(0.01), word.beat()))
     with pytest.raises(UsageError, match="is being run by process"):
         refuse_if_driven(ledger.directory)
     word.leave()

@@ -2,6 +2,7 @@
 
 import struct
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def joined(packet: Packet) -> bytes:
     return data
 
 
-def carried(data: bytes) -> object:
+def carried(data: bytes) -> Any:
     """What the other end makes of the bytes of one frame."""
     kind, size = read_head(data, 0, 1 << 30)
     assert HEAD.size + size == len(data)

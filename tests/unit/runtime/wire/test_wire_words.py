@@ -92,7 +92,7 @@ WIRE = Wire((), SYNCHRONOUS.all_commands)
 
 def text_of(word: words.Word) -> bytes:
     (data,) = WIRE.pack(word).buffers
-    return data[HEAD.size :]
+    return bytes(data)[HEAD.size :]
 
 
 @pytest.mark.parametrize("word", WORDS, ids=lambda word: type(word).__name__)

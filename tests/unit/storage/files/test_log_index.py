@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.storage.files import log
+from snapline.storage.files.frames import scan
 from snapline.storage.files.log import FileLogs
 from snapline.storage.files.log_index import read_index
 from storage_harness import CHANNEL, OTHER, life, message, seqs
@@ -89,7 +90,6 @@ def test_what_is_indexed_is_not_scanned(tmp_path, monkeypatch):
     entries, through = read_index(segment, segment.stat().st_size)
     assert [entry[:3] for entry in entries] == [(CHANNEL, 1, 1), (CHANNEL, 2, 1)]
     scanned = []
-    scan = log.scan
 
     def spy(path, start=0):
         scanned.append(start)

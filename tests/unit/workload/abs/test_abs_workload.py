@@ -7,6 +7,7 @@ import pytest
 
 from interleaver import run
 from snapline.core.policy import Guarantee
+from snapline.dataflow.operators.fold import count_up
 from snapline.dataflow.partition import ByKey, targets_of
 from snapline.workload import WORKLOADS
 from snapline.workload.abs import query
@@ -58,7 +59,6 @@ def test_so_many_percent_of_the_records_have_the_hot_key_of_each_stage(stage):
 @every_stage
 @pytest.mark.parametrize("faulty", ["lost", "twice"])
 def test_a_stage_that_loses_a_count_or_gives_it_twice_is_named(monkeypatch, stage, faulty):
-    count_up = query.count_up
 
     def wrong(state, columns):
         """The fifth record of a key gets the sixth number, or the fourth."""
