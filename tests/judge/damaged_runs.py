@@ -11,6 +11,7 @@ import shutil
 import signal
 from dataclasses import replace
 
+from driver_in_process import PATIENT
 from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
 from snapline.runs.interrupt import Interrupted
@@ -60,7 +61,7 @@ class Interrupter:
 
 
 def finished_run(runs, seed=1):
-    return run_module.run(replace(SPEC, seed=seed), runs=runs).directory.path
+    return run_module.run(replace(SPEC, seed=seed), runs=runs, timeouts=PATIENT).directory.path
 
 
 def unfinished_run(runs, seed=1, lines=4):
@@ -71,7 +72,7 @@ def unfinished_run(runs, seed=1, lines=4):
     for duration_ms in (6_000, 20_000, 60_000, 180_000):
         try:
             spec = replace(SPEC, seed=seed, duration_ms=duration_ms)
-            run_module.run(spec, runs=runs, watcher=Interrupter(lines))
+            run_module.run(spec, runs=runs, watcher=Interrupter(lines), timeouts=PATIENT)
         except Interrupted as interrupted:
             return runs / interrupted.run
     raise AssertionError("it came to its end before it was interrupted")
