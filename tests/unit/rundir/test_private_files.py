@@ -3,6 +3,7 @@
 import os
 import stat
 import time
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def written(runs, **options):
     log.append(Message(ChannelId("c"), 1, 1, ROWS, b"", None))
     log.sync()
     log.close()
-    egress = directory.outlet.open(Life(TaskId("out/0"), 1, 1), 0)
+    egress: Any = directory.outlet.open(Life(TaskId("out/0"), 1, 1), 0)
     egress.append(ROWS)
     egress.sync()
     directory.outlet.publish(1, {TaskId("out/0"): Extent(egress.file, 0, 2)})

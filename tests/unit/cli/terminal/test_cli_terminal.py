@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 from rich.table import Table
@@ -71,7 +72,7 @@ def run(tmp_path):
         directory = RunDirectory.create(tmp_path / "runs", "x", "y", {**spec, **more})
         directory = RunDirectory(directory.path.rename(directory.path.with_name(_file(NAME))))
         task = TaskId(f"{_file(NAME)}/0")
-        egress = directory.outlet.open(Life(task, 1, 1), 0)
+        egress: Any = directory.outlet.open(Life(task, 1, 1), 0)
         egress.append(Batch.of(**{_file(POISON): [_file(POISON)], "raw": [b"\x1b"]}))
         egress.sync()
         directory.outlet.publish(1, {task: Extent(egress.file, 0, 1)})
