@@ -14,6 +14,7 @@ from snapline.rundir.directory import RunDirectory
 from snapline.rundir.output_rows import POSITION_BITS, position_label, walk_output
 from snapline.storage.api import Extent, Life
 from snapline.storage.codec import digest_of
+from snapline.storage.files.frames import scan
 
 SINKS = {
     "counts": (TaskId("counts/0"), TaskId("counts/1")),
@@ -173,6 +174,24 @@ def test_a_flipped_byte_is_damage(published, view):
     path.write_bytes(content)
     with pytest.raises(ObjectDamaged):
         read_sinks(published, SINKS, view)
+
+
+def test_whichever_byte_is_flipped_the_public_rows_stay_the_same_or_there_is_an_error(directory):
+    """Behind the last public row stand a mark of the last sync, and rows that nobody published: only there
+    a flipped byte may pass, because no reader of the output would ever see it."""
+    file = write(directory, "counts/0", 1, 0, 8)
+    directory.outlet.publish(1, {TaskId("counts/0"): Extent(file, 0, 5)})
+    path = directory.path / "output" / f"{file}.egress"
+    content = path.read_bytes()
+    unpublished = scan(path).frames[3][0]  # two rows in each frame, and five are public
+    public = list(read_sinks(directory, SINKS, "committed")["counts"].rows())
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
+        if at < unpublished:
+            with pytest.raises(ObjectDamaged):
+                read_sinks(directory, SINKS, "committed")
+        else:
+            assert list(read_sinks(directory, SINKS, "committed")["counts"].rows()) == public, at
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40])
