@@ -12,10 +12,13 @@ from snapline.rundir.directory import RunDirectory
 
 
 def happenings(journal: Path, files: str = "*") -> list[Happened]:
-    """What happened, as all processes of a run (or those of `files`) wrote it down, in time."""
+    """What happened, as all processes of a run wrote it down, in time.
+
+    With `files`, only in those journals; for the directory of all runs, say `*/journal/driver-*`.
+    """
     found: list[Happened] = []
     for path in journal.glob(f"{files}.jsonl"):
-        entries = journal_entries(RunDirectory(journal.parent), path)
+        entries = journal_entries(RunDirectory(path.parent.parent), path)
         found.extend(entry for entry in entries if isinstance(entry, Happened))
     return sorted(found, key=lambda entry: entry.at_us)
 
