@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from driver_in_process import PATIENT, SPEC, use_processes
-from snapline.journal.codec import read
 from snapline.journal.entry import Happened
+from snapline.judge.history import journal_entries
 from snapline.runs.run import run
 
 OPTIONS = (("align_timeout", 3_600_000), ("batch", 40), ("fused", 0))
@@ -18,8 +18,8 @@ def test_a_real_run_is_fused_and_aligned_as_its_options_say(monkeypatch, tmp_pat
     assert finished.spec.options == OPTIONS
     happened = []
     for file in (finished.directory.path / "journal").iterdir():
-        with file.open() as lines:
-            happened += [entry for entry in read(lines) if isinstance(entry, Happened)]
+        entries = journal_entries(finished.directory, file)
+        happened += [entry for entry in entries if isinstance(entry, Happened)]
     decided = [entry for entry in happened if entry.what == "decided"]
     operators = {task.rpartition("/")[0] for task in decided[-1].detail["line"]}
     assert len(operators) > 2, (
