@@ -20,6 +20,7 @@ from snapline.dataflow.graph import Dataflow, deploy
 from snapline.engine.job import Job, Settings
 from snapline.ids import TaskId
 from snapline.journal.entry import Entry, Happened
+from snapline.journal.happenings import Happening
 from snapline.metrics.second import Second, Volume
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
@@ -71,12 +72,12 @@ class Stopwatch(Timeline):
         super().__init__()
         self.read = self.written = 0
         self.last_s = 0.0
-        self.happened: Counter[str] = Counter()
+        self.happened: Counter[type[Happening]] = Counter()
 
     def see(self, entry: Entry) -> None:
         super().see(entry)
         if isinstance(entry, Happened):
-            self.happened[entry.what] += 1
+            self.happened[type(entry.what)] += 1
 
     def pulse(self, slot: int, pulse: Pulse) -> None:
         super().pulse(slot, pulse)

@@ -17,6 +17,7 @@ from benchmarks.common.memory import Memory, memory_of
 from benchmarks.common.pages import Session, call, names, numbers, parser_of, table
 from benchmarks.common.real_run import every, when_begun
 from benchmarks.common.snapline_side import SnaplineRun, judged, paced
+from snapline.journal.happenings import SlotLost
 from snapline.runtime.driver.driver import Driver
 
 VICTIM = 1
@@ -57,7 +58,7 @@ def measure(load: Load, protocol: str, asked: argparse.Namespace) -> tuple[Snapl
     """One run, judged."""
     watch = Watch(asked.slots, asked.seconds / 2 if asked.kill else None)
     run = snapline_side.run(load, protocol=protocol, interval_ms=asked.interval_ms, prepare=watch)
-    if asked.kill and not run.done.happened["lost"]:
+    if asked.kill and not run.done.happened[SlotLost]:
         raise SystemExit(f"nobody was killed in {load}: ask for more --seconds")
     return judged(load, run), watch
 
@@ -88,7 +89,7 @@ def main() -> None:
                         f"{load.records:,}",
                         f"{run.tally.count:,}",
                         run.checkpoints,
-                        run.done.happened["lost"],
+                        run.done.happened[SlotLost],
                         watch.told("rss"),
                         watch.told("pss"),
                     ]

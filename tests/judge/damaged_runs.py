@@ -12,6 +12,7 @@ import signal
 from dataclasses import replace
 
 from driver_in_process import PATIENT
+from snapline.journal.happenings import OutputPublished
 from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
 from snapline.runs.interrupt import Interrupted
@@ -51,7 +52,7 @@ class Interrupter:
         self.left = lines
 
     def event(self, happened):
-        if happened.what == "published":
+        if isinstance(happened.what, OutputPublished):
             self.left -= 1
             if self.left == 0:
                 os.kill(os.getpid(), signal.SIGINT)

@@ -27,6 +27,7 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.happenings import JobFinished
 from snapline.judge.run_directory import RunEnding, judge
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
@@ -106,7 +107,7 @@ class Writer:
                 cuts[task] = self._task(task, rows.take(np.flatnonzero(owner == index)))
         self._publish(cuts)
         journal = JournalFile(self.directory.path / "journal" / "driver-1.jsonl")
-        journal.add(Happened(9_000_000, COORDINATOR, Epoch(1), "finished", {}))
+        journal.add(Happened(9000000, COORDINATOR, Epoch(1), JobFinished()))
         journal.close()
 
     def _task(self, task, rows):

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from process_slots import committed, run_processes
 
+from snapline.journal.happenings import SlotLost, StoreAwaited
+
 
 def fill(ballast: Path) -> None:
     """Take all the room that there is."""
@@ -38,7 +40,7 @@ def main(place: Path, protocol: str, full_s: float) -> None:
 
     def act(driver, entry) -> None:
         nonlocal phase
-        if entry.what in ("waiting", "lost") and phase == "full" and not noticed:
+        if isinstance(entry.what, StoreAwaited | SlotLost) and phase == "full" and not noticed:
             noticed.append(entry.what)
             if full_s == float("inf"):
                 driver.loop.after(15, lambda: driver.finish("nobody made room"))

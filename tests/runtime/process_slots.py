@@ -16,6 +16,7 @@ from snapline.core.protocol import Options
 from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
 from snapline.journal.entry import Happened
+from snapline.journal.happenings import Happening, LineDecided, SlotLost
 from snapline.judge.history import journal_entries
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
@@ -47,16 +48,16 @@ class Outcome:
     driver: Driver
     complaints: list[str]
 
-    def what(self, what: str) -> list[Happened]:
-        return [entry for entry in self.happened if entry.what == what]
+    def what(self, kind: type[Happening]) -> list[Happened]:
+        return [entry for entry in self.happened if isinstance(entry.what, kind)]
 
     @property
     def commits(self) -> int:
-        return sum(entry.detail["epoch"] == entry.epoch for entry in self.what("decided"))
+        return sum(entry.what.epoch == entry.epoch for entry in self.what(LineDecided))
 
     @property
     def lost(self) -> list[int]:
-        return [entry.detail["slot"] for entry in self.what("lost")]
+        return [entry.what.slot for entry in self.what(SlotLost)]
 
 
 BATCH = Settings().batch_max_records
@@ -64,12 +65,12 @@ BATCH = Settings().batch_max_records
 
 def committed(driver: Driver, entry: Happened) -> bool:
     """A line was committed; a decision that begins an epoch commits nothing new."""
-    return entry.what == "decided" and bool(entry.detail["epoch"] == entry.epoch)
+    return isinstance(entry.what, LineDecided) and bool(entry.what.epoch == entry.epoch)
 
 
 def lost(driver: Driver, entry: Happened) -> bool:
     """A slot was lost."""
-    return entry.what == "lost"
+    return isinstance(entry.what, SlotLost)
 
 
 def nothing(driver: Driver, entry: Happened) -> None:

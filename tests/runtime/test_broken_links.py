@@ -3,6 +3,8 @@
 import pytest
 from process_slots import run_processes
 
+from snapline.journal.happenings import SlotCutOff
+
 
 def test_without_faults_nobody_is_lost(tmp_path):
     outcome = run_processes(tmp_path, "aligned", duration_ms=1_500)
@@ -19,6 +21,6 @@ def test_of_two_slots_that_lose_each_other_one_is_given_up_and_output_stays_righ
 ):
     outcome = run_processes(tmp_path, protocol, "cut slot=1 from=0 at=1500ms")
     assert (outcome.problem, outcome.problems) == (None, [])
-    assert [entry.actor for entry in outcome.what("cut off")] == ["slot/1"]
+    assert [entry.actor for entry in outcome.what(SlotCutOff)] == ["slot/1"]
     assert outcome.lost == [1]
     assert outcome.complaints == []

@@ -5,6 +5,7 @@ from process_slots import run_processes
 
 from snapline.chaos.faults import describe
 from snapline.chaos.soak import soak
+from snapline.journal.fault_happenings import FaultHappening
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,9 @@ def test_whatever_breaks_every_record_counts_once(tmp_path, protocol, chaos):
     assert plan
     outcome = run_processes(tmp_path, protocol, describe(plan), duration_ms=DURATION_MS, slots=3)
     assert (outcome.problem, outcome.problems) == (None, [])
-    struck = {entry.detail["fault"] for entry in outcome.happened if "fault" in entry.detail}
+    struck = {
+        entry.what.fault for entry in outcome.happened if isinstance(entry.what, FaultHappening)
+    }
     assert struck == {str(fault) for fault in plan}, "each was written down"
     if "low" in chaos:
         assert len(outcome.lost) <= 1, "all but the kill is below the time-out"

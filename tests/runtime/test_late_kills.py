@@ -5,6 +5,8 @@ import signal
 
 from process_slots import run_processes
 
+from snapline.journal.fault_happenings import FaultMissed, ProcessKilled
+
 
 def test_a_kill_of_a_process_that_is_gone_is_none_and_disturbs_nothing(tmp_path, monkeypatch):
     sent = []
@@ -21,13 +23,13 @@ def test_a_kill_of_a_process_that_is_gone_is_none_and_disturbs_nothing(tmp_path,
     outcome = run_processes(tmp_path, "aligned", faults, duration_ms=2_000)
     assert (outcome.problem, outcome.problems) == (None, [])
     assert outcome.lost == [1]
-    (killed,) = outcome.what("killed")
-    assert killed.detail["pid"] in sent
+    (killed,) = outcome.what(ProcessKilled)
+    assert killed.what.pids[0] in sent
 
 
 def test_a_kill_of_a_slot_that_is_not_back_yet_is_said_to_have_missed(tmp_path):
     faults = "kill slot=1 at=800ms; kill slot=1 at=850ms"
     outcome = run_processes(tmp_path, "aligned", faults, duration_ms=2_000)
     assert (outcome.problem, outcome.problems) == (None, [])
-    assert len(outcome.what("killed")) + len(outcome.what("missed")) == 2
-    assert outcome.what("killed")
+    assert len(outcome.what(ProcessKilled)) + len(outcome.what(FaultMissed)) == 2
+    assert outcome.what(ProcessKilled)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from driver_in_process import PATIENT, SPEC, use_processes
 from snapline.journal.entry import Happened
+from snapline.journal.happenings import LineDecided, MessagesOvertaken
 from snapline.judge.history import journal_entries
 from snapline.runs.run import run
 
@@ -20,9 +21,9 @@ def test_a_real_run_is_fused_and_aligned_as_its_options_say(monkeypatch, tmp_pat
     for file in (finished.directory.path / "journal").iterdir():
         entries = journal_entries(finished.directory, file)
         happened += [entry for entry in entries if isinstance(entry, Happened)]
-    decided = [entry for entry in happened if entry.what == "decided"]
-    operators = {task.rpartition("/")[0] for task in decided[-1].detail["line"]}
+    decided = [entry.what for entry in happened if isinstance(entry.what, LineDecided)]
+    operators = {task.rpartition("/")[0] for task in decided[-1].line}
     assert len(operators) > 2, (
         "the source, the sink and what is between them are tasks of their own"
     )
-    assert "overtaken" not in {entry.what for entry in happened}
+    assert not any(isinstance(entry.what, MessagesOvertaken) for entry in happened)

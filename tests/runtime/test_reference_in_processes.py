@@ -11,6 +11,7 @@ import snapline as sl
 from snapline.core.protocol import Options
 from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
+from snapline.journal.happenings import LineDecided, SlotLost
 from snapline.judge.expected import judge_output
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.program import Program
@@ -87,13 +88,13 @@ def killed_run(tmp_path, operator):
     seen = []
 
     def kill(driver, entry):
-        seen.append(entry.what)
-        if entry.what == "decided" and seen.count("decided") == 3:
+        seen.append(type(entry.what))
+        if isinstance(entry.what, LineDecided) and seen.count(LineDecided) == 3:
             driver.loop.post(lambda: driver.killer.kill(1, signal.SIGKILL))
 
     driven = run_job(tmp_path, job, launcher, on_event=kill, until=lost)
     launcher.complaints()
-    assert "lost" in seen
+    assert SlotLost in seen
     outputs = public(driven.directory, job)
     return judge_output(program, job, outputs, reference=True, problem=driven.problem)
 

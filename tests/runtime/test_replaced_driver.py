@@ -15,6 +15,7 @@ import driver_in_process
 from driver_in_process import drive
 from held_input import Hold
 from snapline.errors import RunDamaged, UsageError
+from snapline.journal.happenings import OutputPublished
 from snapline.rundir.directory import RunDirectory
 from snapline.runs.run import prepare_resume
 
@@ -84,8 +85,8 @@ def test_what_cannot_heal_ends_a_run_with_the_name_of_the_file(tmp_path):
     obstacle = []
 
     def obstruct(driver, entry):
-        if entry.what == "published" and not obstacle:
-            place = entry.detail["number"] + 1
+        if isinstance(entry.what, OutputPublished) and not obstacle:
+            place = entry.what.number + 1
             obstacle.append(driver.directory.path / "output" / "manifests" / f"{place}.obj")
             obstacle[0].mkdir()
 

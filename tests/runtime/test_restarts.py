@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 from process_slots import PATIENT, committed, lost, processes_of, run_processes
 
+from snapline.journal.fault_happenings import FaultMissed, ProcessKilled
+from snapline.journal.happenings import ProcessNotStarted, SlotLost
 from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.launch.processes import PROGRAM
 
@@ -29,7 +31,7 @@ def dies(which):
 
 
 def reasons(outcome):
-    return [entry.detail["because"] for entry in outcome.what("not started")]
+    return [entry.what.because for entry in outcome.what(ProcessNotStarted)]
 
 
 def kill_after_first_line(slot):
@@ -55,7 +57,7 @@ def test_a_replacement_that_dies_before_it_registers_is_replaced(tmp_path, spare
         spares=spares,
         program=dies(f"sys.argv[1] == 'process-{first}'"),
         on_event=kill_after_first_line(1),
-        until=lambda driver, entry: entry.what == "not started",
+        until=lambda driver, entry: isinstance(entry.what, ProcessNotStarted),
     )
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [1])
     assert reasons(outcome) == ["a process was killed by signal 9 before it registered"]
@@ -66,9 +68,9 @@ def test_a_replacement_that_does_not_register_in_time_is_given_up_and_replaced(t
     strike = kill_after_first_line(1)
 
     def act(driver, entry):
-        if entry.what == "lost":
+        if isinstance(entry.what, SlotLost):
             driver.timeouts.register_s = 0.2  # of the one that is launched now ...
-        elif entry.what == "not started":
+        elif isinstance(entry.what, ProcessNotStarted):
             driver.timeouts.register_s = (
                 PATIENT.register_s
             )  # ... but not of those that come after it
@@ -107,5 +109,5 @@ def test_kills_that_were_asked_for_use_nothing_up(tmp_path):
         timeouts=replace(PATIENT, restarts=RestartPolicy(failures=2)),
     )
     assert outcome.problem is None
-    assert len(outcome.what("killed")) + len(outcome.what("missed")) == 4
+    assert len(outcome.what(ProcessKilled)) + len(outcome.what(FaultMissed)) == 4
     assert len(outcome.lost) >= 2

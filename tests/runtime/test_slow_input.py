@@ -14,6 +14,7 @@ from snapline.core.protocol import Options
 from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
 from snapline.ids import task_id
+from snapline.journal.happenings import SlotLost
 from snapline.protocols import PROTOCOLS
 from snapline.runtime.launch.processes import ProcessSlots
 from snapline.storage.api import rows_of
@@ -67,7 +68,7 @@ def test_a_slot_goes_on_while_an_input_does_not_answer(tmp_path):
 
     driven = run_job(tmp_path, job, ProcessSlots(), on_event=see)
     assert driven.problem is None
-    assert not [entry for entry in driven.happened if entry.what == "lost"]
+    assert not [entry for entry in driven.happened if isinstance(entry.what, SlotLost)]
     for sink, count in (("s", 2 * BLOCK * BLOCKS), ("c", 600)):
         tasks = [task_id(sink, n) for n in (0, 1)]
         rows = rows_of(driven.directory.output, tasks, "committed")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from process_slots import PATIENT, run_processes
 
+from snapline.journal.happenings import JobRunning, SlotLost
 from snapline.runtime.launch.processes import PROGRAM
 
 SLOW = """
@@ -23,9 +24,9 @@ def test_a_slot_may_be_silent_for_longer_while_it_loads_its_state(tmp_path):
 
     def be_impatient(driver, entry):
         """While a recovery is under way, and no longer: a busy machine may make anybody seem silent."""
-        if entry.what == "lost":
+        if isinstance(entry.what, SlotLost):
             timeouts.silence_s = 2.0
-        elif entry.what == "running":
+        elif isinstance(entry.what, JobRunning):
             timeouts.silence_s = PATIENT.silence_s
 
     outcome = run_processes(

@@ -6,6 +6,15 @@ import pytest
 from process_slots import committed, lost, run_processes, strike
 
 from snapline.engine.slot.checkpoints import key_of
+from snapline.journal.fault_happenings import (
+    FaultEnded,
+    Slowed,
+    SnapshotDamaged,
+    StoreAway,
+    StoreBack,
+    StoreUnreliable,
+)
+from snapline.journal.happenings import JobRunning, LineDecided, SlotLost, StoreAwaited
 
 
 @pytest.mark.parametrize(
@@ -18,40 +27,40 @@ def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(tm
         """Behind a line the store goes away, then a slot dies; it is back when the driver waits for it."""
         if committed(driver, entry) and not injectors:
             injectors.append(strike(driver, "store outage at=0ms for=1h"))
-        elif entry.what == "outage":
+        elif isinstance(entry.what, StoreAway):
             driver.loop.post(lambda: driver.killer.kill(1))
-        elif entry.what in ("lost", "waiting"):
-            seen.add(entry.what)
-            if seen == {"lost", "waiting"}:
+        elif isinstance(entry.what, SlotLost | StoreAwaited):
+            seen.add(type(entry.what))
+            if seen == {SlotLost, StoreAwaited}:
                 driver.loop.after(0.3, come_back)
 
     def come_back():
         injectors[0].away_until_ms = 0
-        injectors[0]._bring_store_back()
+        injectors[0]._bring_store_back(*injectors[0].faults)
 
     outcome = run_processes(tmp_path, protocol, on_event=break_it, until=lost)
     assert (outcome.problem, outcome.problems) == (None, [])
     assert outcome.lost == [1]
-    whats = [entry.what for entry in outcome.happened]
-    away, back = whats.index("outage"), whats.index("back")
-    assert "decided" in whats[:away], "something could be restored"
-    assert "lost" in whats[away:back]
-    assert "waiting" in whats[away:back], "the user is told why nothing goes on"
+    whats = [type(entry.what) for entry in outcome.happened]
+    away, back = whats.index(StoreAway), whats.index(StoreBack)
+    assert LineDecided in whats[:away], "something could be restored"
+    assert SlotLost in whats[away:back]
+    assert StoreAwaited in whats[away:back], "the user is told why nothing goes on"
     meanwhile = whats[away:back]
-    assert "running" not in meanwhile
-    assert meanwhile.count("decided") <= 2, "nothing counts meanwhile but what was on its way"
+    assert JobRunning not in meanwhile
+    assert meanwhile.count(LineDecided) <= 2, "nothing counts meanwhile but what was on its way"
     assert outcome.commits > 0
     assert (outcome.driver.directory.path / "store").is_dir()
 
 
 def test_an_outage_ends_with_the_run(tmp_path):
     def give_up(driver, entry):
-        if entry.what == "outage":
+        if isinstance(entry.what, StoreAway):
             driver.loop.post(lambda: driver.finish("enough"))
 
     outcome = run_processes(tmp_path, "aligned", "store outage at=800ms for=1m", on_event=give_up)
     assert outcome.problem == "enough"
-    assert not outcome.what("back")
+    assert not outcome.what(StoreBack)
     directory = outcome.driver.directory
     assert (directory.path / "store").is_dir()
     assert not list(directory.path.glob("store.away*")), "it is not away any more"
@@ -83,13 +92,12 @@ def test_damage_to_the_newest_line_costs_nothing_while_its_output_is_held_back(t
     )
     assert (outcome.problem, outcome.problems) == (None, [])
     assert outcome.lost == [1]
-    damaged = seen[3].detail["line"]
-    after = outcome.what("decided")[len(seen[:4]) + 1 :]
+    damaged = seen[3].what.line
+    after = outcome.what(LineDecided)[len(seen[:4]) + 1 :]
     assert len(seen) > 4, "the run went on"
-    begun = [entry for entry in after if entry.detail["epoch"] != entry.epoch]
+    begun = [entry for entry in after if entry.what.epoch != entry.epoch]
     assert any(
-        all(entry.detail["line"][task] < number for task, number in damaged.items())
-        for entry in begun
+        all(entry.what.line[task] < number for task, number in damaged.items()) for entry in begun
     ), "it went on at the line before"
 
 
@@ -122,31 +130,31 @@ def test_damage_that_nobody_reads_is_never_noticed(tmp_path, protocol):
         *(tmp_path, protocol),
         duration_ms=1_500,
         on_event=damage,
-        until=lambda driver, entry: entry.what == "damaged",
+        until=lambda driver, entry: isinstance(entry.what, SnapshotDamaged),
     )
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
-    assert len(outcome.what("damaged")) == 1
+    assert len(outcome.what(SnapshotDamaged)) == 1
 
 
 @pytest.mark.parametrize(
     ("fault", "what"),
     [
-        pytest.param("store slow 150ms at=500ms for=2500ms", "slowed", marks=pytest.mark.slow),
-        ("store failing 30% at=500ms for=2500ms", "failing"),
+        pytest.param("store slow 150ms at=500ms for=2500ms", Slowed, marks=pytest.mark.slow),
+        ("store failing 30% at=500ms for=2500ms", StoreUnreliable),
     ],
 )
 def test_a_slow_or_failing_store_costs_time_and_no_slot(tmp_path, fault, what):
     outcome = run_processes(
         *(tmp_path, "uncoordinated", fault),
         duration_ms=2_000,
-        until=lambda driver, entry: entry.what == "healed",
+        until=lambda driver, entry: isinstance(entry.what, FaultEnded),
     )
     assert (outcome.problem, outcome.problems, outcome.lost) == (None, [], [])
-    [begun], [over] = outcome.what(what), outcome.what("healed")
-    assert begun.detail["fault"] == over.detail["fault"] == fault
-    during = [e for e in outcome.what("decided") if begun.at_us < e.at_us < over.at_us]
+    [begun], [over] = outcome.what(what), outcome.what(FaultEnded)
+    assert begun.what.fault == over.what.fault == fault
+    during = [e for e in outcome.what(LineDecided) if begun.at_us < e.at_us < over.at_us]
     assert during, "some calls succeed"
-    if what == "slowed":
+    if what is Slowed:
         gaps = [b.at_us - a.at_us for a, b in pairwise(during)]
         assert all(gap >= 0.14e6 for gap in gaps), "one decision at a time, each slow"
     assert outcome.complaints == []

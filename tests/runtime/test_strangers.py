@@ -4,6 +4,7 @@ import threading
 
 from process_slots import run_processes
 
+from snapline.journal.happenings import JobRunning
 from strangers import IDLE, disturb
 
 
@@ -11,7 +12,7 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(tmp_path):
     threads: list[threading.Thread] = []
 
     def let_them_in(driver, entry):
-        if entry.what == "running":
+        if isinstance(entry.what, JobRunning):
             slots = [
                 (member.hello.host, member.hello.port) for member in driver.roster.members.values()
             ]

@@ -37,14 +37,14 @@ def can_run(protocol: str, workload: str) -> bool:
     return PROTOCOLS[protocol].cycles or not WORKLOADS[workload].cyclic
 
 
-def happened(entries: Iterable[Entry]) -> Counter[str]:
-    """How often what happened, by the journal; what the coordinator was told, by its class."""
-    seen: Counter[str] = Counter()
+def happened(entries: Iterable[Entry]) -> Counter[type]:
+    """How often what happened, by the journal; and what protocol objects were told."""
+    seen: Counter[type] = Counter()
     for entry in entries:
         if isinstance(entry, Happened):
-            seen[entry.what] += 1
+            seen[type(entry.what)] += 1
         elif isinstance(entry, Handled):
-            seen[type(entry.event).__name__] += 1
+            seen[type(entry.event)] += 1
     return seen
 
 

@@ -8,6 +8,8 @@ import pytest
 from sim_runs import TROUBLE, happened, kept
 
 from snapline.journal.codec import digest
+from snapline.journal.fault_happenings import CoordinatorResumed, ProcessContinued
+from snapline.journal.happenings import FrameFenced, MessageReplayed, SlotLost
 from snapline.sim.run import Case, simulate
 
 CASES = [
@@ -58,8 +60,10 @@ def test_the_journal_does_not_depend_on_the_hash_seed_of_the_process(digests, ha
 def test_these_journals_hold_zombies_and_resumes():
     """Or that they are equal would say little."""
     aligned, uncoordinated = (happened(kept(CASES[i], journal=True).journal) for i in (1, 4))
-    assert all(aligned[what] for what in ("lost", "continued", "fenced", "coordinator-resumed"))
-    assert uncoordinated["replayed"]
+    assert all(
+        aligned[what] for what in (SlotLost, ProcessContinued, FrameFenced, CoordinatorResumed)
+    )
+    assert uncoordinated[MessageReplayed]
 
 
 def test_keeping_a_journal_changes_nothing():

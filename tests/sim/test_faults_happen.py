@@ -8,10 +8,29 @@ from collections.abc import Callable
 import pytest
 from sim_runs import Case, Outcome, first_that_shows, happened, kept
 
-from snapline.core.events import MessageArrived, SnapshotStored
+from snapline.core.events import MessageArrived, SnapshotStored, SnapshotUnreadable, StoreFailed
 from snapline.engine.job import Settings
 from snapline.ids import slot_of
 from snapline.journal.entry import Handled, Happened, Stamped
+from snapline.journal.fault_happenings import (
+    ConnectionCut,
+    CoordinatorKilled,
+    CoordinatorResumed,
+    ProcessContinued,
+    ProcessKilled,
+    ProcessPaused,
+    Slowed,
+    SnapshotDamaged,
+    StoreAway,
+)
+from snapline.journal.happenings import (
+    CoordinatorDeposed,
+    FrameFenced,
+    Happening,
+    LineDecided,
+    ReportFenced,
+    SlotLost,
+)
 from snapline.sim import run
 
 PROTOCOLS = ("aligned", "uncoordinated", "unaligned")
@@ -28,18 +47,18 @@ def shown(
     return first_that_shows(cases, shows)
 
 
-def saw(*what: str, never: str = "") -> Callable[[Outcome], bool]:
+def saw(*what: type, never: type | None = None) -> Callable[[Outcome], bool]:
     """Whether all of these happened, and something else did not."""
 
     def look(outcome: Outcome) -> bool:
         seen = happened(outcome.journal)
-        return all(seen[each] for each in what) and not (never and seen[never])
+        return all(seen[each] for each in what) and not (never is not None and seen[never])
 
     return look
 
 
-def notes(outcome: Outcome, what: str) -> list[Happened]:
-    return [e for e in outcome.journal if isinstance(e, Happened) and e.what == what]
+def notes(outcome: Outcome, *kinds: type[Happening]) -> list[Happened]:
+    return [e for e in outcome.journal if isinstance(e, Happened) and isinstance(e.what, kinds)]
 
 
 def journeys(outcome: Outcome, source: int, target: int) -> list[tuple[int, int]]:
@@ -64,48 +83,48 @@ def journeys(outcome: Outcome, source: int, target: int) -> list[tuple[int, int]
 @each_protocol
 def test_a_slot_dies_at_a_time_after_a_commit(protocol):
     outcome = shown(protocol, "kill slot=1 at=1200ms", lambda o: o.crashed_after_commit)
-    [killed] = notes(outcome, "killed")
+    [killed] = notes(outcome, ProcessKilled)
     assert (killed.actor, killed.at_us) == ("slot/1", 1_200_000)
-    assert [note.detail["slot"] for note in notes(outcome, "lost")] == [1]
+    assert [note.what.slot for note in notes(outcome, SlotLost)] == [1]
     assert outcome.stats["rollbacks"] == 1
 
 
 @each_protocol
 def test_a_slot_dies_before_a_certain_effect(protocol):
-    outcome = shown(protocol, "kill slot=1 step=60", saw("killed", "lost"))
-    [killed] = notes(outcome, "killed")
-    assert killed.detail["how"] == "before act 60"
+    outcome = shown(protocol, "kill slot=1 step=60", saw(ProcessKilled, SlotLost))
+    [killed] = notes(outcome, ProcessKilled)
+    assert killed.what.fault == "kill slot=1 step=60"
 
 
 @each_protocol
 def test_a_slot_dies_while_another_is_recovered(protocol):
     faults = "kill slot=1 at=1200ms; kill slot=2 on=recovery"
     outcome = shown(protocol, faults, lambda o: o.stats["crash during recovery"] > 0)
-    assert [note.actor for note in notes(outcome, "killed")] == ["slot/1", "slot/2"]
+    assert [note.actor for note in notes(outcome, ProcessKilled)] == ["slot/1", "slot/2"]
     assert outcome.stats["rollbacks"] == 2
 
 
 @each_protocol
 def test_a_slot_dies_in_a_round(protocol):
     outcome = shown(protocol, "kill slot=1 on=round", lambda o: o.stats["crash during a round"] > 0)
-    [killed] = notes(outcome, "killed")
-    assert killed.detail["how"] == "kill slot=1 on=round"
+    [killed] = notes(outcome, ProcessKilled)
+    assert killed.what.fault == "kill slot=1 on=round"
 
 
 @each_protocol
 def test_several_slots_die_at_once(protocol):
-    outcome = shown(protocol, "kill slot=0,2 at=1200ms", saw("killed"))
-    assert [(k.actor, k.at_us) for k in notes(outcome, "killed")] == [
+    outcome = shown(protocol, "kill slot=0,2 at=1200ms", saw(ProcessKilled))
+    assert [(k.actor, k.at_us) for k in notes(outcome, ProcessKilled)] == [
         ("slot/0", 1_200_000),
         ("slot/2", 1_200_000),
     ]
-    assert [note.detail["slot"] for note in notes(outcome, "lost")] == [0, 2]
+    assert [note.what.slot for note in notes(outcome, SlotLost)] == [0, 2]
 
 
 @each_protocol
 def test_all_slots_die_at_once(protocol):
     outcome = shown(protocol, "kill slot=0,1,2 at=1200ms", lambda o: o.crashed_after_commit)
-    assert len(notes(outcome, "lost")) == 3
+    assert len(notes(outcome, SlotLost)) == 3
 
 
 # Slots that are slow or cut off, and come back.
@@ -114,16 +133,18 @@ def test_all_slots_die_at_once(protocol):
 @each_protocol
 def test_a_slot_that_is_paused_beyond_the_time_out_comes_back_as_a_zombie(protocol):
     faults = "pause slot=1 at=1s for=600ms"
-    outcome = shown(protocol, faults, saw("paused", "lost", "continued", "fenced"))
+    outcome = shown(protocol, faults, saw(ProcessPaused, SlotLost, ProcessContinued, FrameFenced))
     assert outcome.stats["crashes"] == 0
-    [zombie] = notes(outcome, "continued")
-    after = [note for note in notes(outcome, "fenced") if note.at_us >= zombie.at_us]
+    [zombie] = notes(outcome, ProcessContinued)
+    after = [
+        note for note in notes(outcome, ReportFenced, FrameFenced) if note.at_us >= zombie.at_us
+    ]
     assert after, "what it still had to say was not heard"
 
 
 @each_protocol
 def test_a_slot_that_is_paused_for_a_moment_is_not_given_up(protocol):
-    outcome = shown(protocol, "pause slot=1 at=1s for=100ms", saw("paused", "continued"))
+    outcome = shown(protocol, "pause slot=1 at=1s for=100ms", saw(ProcessPaused, ProcessContinued))
     assert outcome.stats["rollbacks"] == 0
 
 
@@ -131,8 +152,8 @@ def test_a_slot_that_is_paused_for_a_moment_is_not_given_up(protocol):
 @pytest.mark.parametrize("other", ["coordinator", "2"])
 def test_a_slot_that_is_cut_off_is_given_up_and_then_ignored(protocol, other):
     faults = f"cut slot=1 from={other} at=1s for=600ms"
-    outcome = shown(protocol, faults, saw("cut", "lost", "fenced"))
-    assert [note.detail["slot"] for note in notes(outcome, "lost")] == [1]
+    outcome = shown(protocol, faults, saw(ConnectionCut, SlotLost, FrameFenced))
+    assert [note.what.slot for note in notes(outcome, SlotLost)] == [1]
     assert outcome.stats["crashes"] == 0
 
 
@@ -175,7 +196,7 @@ def test_a_short_cut_from_the_coordinator_delays_reports_and_nothing_more(protoc
 @each_protocol
 def test_a_slow_network_costs_time_and_no_slot(protocol):
     faults = "delay slot=1 200ms at=500ms for=2500ms"
-    outcome = shown(protocol, faults, saw("slowed", never="lost"))
+    outcome = shown(protocol, faults, saw(Slowed, never=SlotLost))
     undisturbed = kept(Case(protocol, "counting", outcome.case.seed, records=20, faults=""))
     assert outcome.virtual_ms > undisturbed.virtual_ms
     assert outcome.stats["rollbacks"] == 0
@@ -187,28 +208,28 @@ def test_a_slow_network_costs_time_and_no_slot(protocol):
 @each_protocol
 def test_a_coordinator_that_died_is_resumed_from_the_last_line(protocol):
     faults = "kill coordinator at=1200ms for=200ms"
-    outcome = shown(protocol, faults, saw("coordinator-killed", "coordinator-resumed"))
-    [resumed] = notes(outcome, "coordinator-resumed")
-    decided = notes(outcome, "decided")
+    outcome = shown(protocol, faults, saw(CoordinatorKilled, CoordinatorResumed))
+    [resumed] = notes(outcome, CoordinatorResumed)
+    decided = notes(outcome, LineDecided)
     last = [note for note in decided if note.at_us < resumed.at_us][-1]
     first = next(note for note in decided if note.at_us > resumed.at_us)
-    assert any(last.detail["line"].values())
-    assert first.detail["epoch"] == last.detail["epoch"] + 1
-    assert all(n >= last.detail["line"][task] for task, n in first.detail["line"].items())
+    assert any(last.what.line.values())
+    assert first.what.epoch == last.what.epoch + 1
+    assert all(n >= last.what.line[task] for task, n in first.what.line.items())
 
 
 @each_protocol
 def test_a_coordinator_that_was_away_finds_another_in_its_place(protocol):
     faults = "pause coordinator at=1200ms for=900ms"
-    outcome = shown(protocol, faults, saw("paused", "coordinator-resumed"))
-    assert len(notes(outcome, "coordinator-resumed")) == 1
+    outcome = shown(protocol, faults, saw(ProcessPaused, CoordinatorResumed))
+    assert len(notes(outcome, CoordinatorResumed)) == 1
 
 
 def test_a_zombie_coordinator_that_decides_is_deposed():
     """Where a line is committed whenever it moves, the zombie soon has something to decide."""
     faults = "pause coordinator at=1200ms for=900ms"
-    outcome = shown("uncoordinated", faults, saw("deposed"))
-    [deposed] = notes(outcome, "deposed")
+    outcome = shown("uncoordinated", faults, saw(CoordinatorDeposed))
+    [deposed] = notes(outcome, CoordinatorDeposed)
     assert deposed.at_us >= 2_100_000
 
 
@@ -218,9 +239,9 @@ def test_a_zombie_coordinator_that_decides_is_deposed():
 @each_protocol
 def test_a_store_that_answers_nobody_delays_what_counts(protocol):
     faults = "store outage at=800ms for=700ms"
-    outcome = shown(protocol, faults, saw("outage", "StoreFailed", never="lost"))
+    outcome = shown(protocol, faults, saw(StoreAway, StoreFailed, never=SlotLost))
     assert outcome.stats["rollbacks"] == 0
-    times = [note.at_us for note in notes(outcome, "decided")]
+    times = [note.at_us for note in notes(outcome, LineDecided)]
     assert not [at for at in times if 800_000 < at < 1_500_000]
     assert [at for at in times if at > 1_500_000]
 
@@ -228,7 +249,7 @@ def test_a_store_that_answers_nobody_delays_what_counts(protocol):
 @each_protocol
 def test_a_slow_store_costs_commits(protocol):
     faults = "store slow 400ms at=300ms for=2s"
-    outcome = shown(protocol, faults, saw("slowed", never="lost"))
+    outcome = shown(protocol, faults, saw(Slowed, never=SlotLost))
     undisturbed = kept(Case(protocol, "counting", outcome.case.seed, records=20, faults=""))
     assert outcome.stats["commits"] < undisturbed.stats["commits"]
 
@@ -256,7 +277,7 @@ def with_lag(lag, monkeypatch):
 def test_damage_to_the_line_that_is_public_stops_the_run_with_a_clear_word(protocol, monkeypatch):
     with_lag(0, monkeypatch)
     outcome = shown(protocol, DAMAGE, lambda o: o.stopped is not None)
-    assert happened(outcome.journal)["SnapshotUnreadable"]
+    assert happened(outcome.journal)[SnapshotUnreadable]
     assert "the published line is damaged" in outcome.stopped
     assert "output that was published already would come again" in outcome.stopped
 
@@ -267,7 +288,7 @@ def test_with_a_lag_damage_to_the_newest_line_costs_nothing(protocol, monkeypatc
     for seed in SEEDS:
         case = Case(protocol, "counting", seed, records=20, faults=DAMAGE)
         assert kept(case).stopped is None, case.command()
-    outcome = shown(protocol, DAMAGE, saw("damaged", "SnapshotUnreadable"))
+    outcome = shown(protocol, DAMAGE, saw(SnapshotDamaged, SnapshotUnreadable))
     assert outcome.stats["rollbacks"] == 2
 
 
@@ -290,12 +311,12 @@ def test_damage_beyond_the_public_line_is_as_if_it_had_never_been_stored(monkeyp
 def test_damage_to_a_snapshot_is_damage_to_every_delta_on_top_of_it(seed, faults):
     """Both kept lines may rest on it, whatever their own numbers are."""
     outcome = kept(Case("aligned", "counting", seed, faults=faults), journal=True)
-    assert happened(outcome.journal)["SnapshotUnreadable"]
+    assert happened(outcome.journal)[SnapshotUnreadable]
 
 
 def test_damage_to_what_nobody_reads_again_is_not_noticed():
-    outcome = shown("aligned", "damage slot=1 at=1400ms", saw("damaged"))
-    assert not happened(outcome.journal)["SnapshotUnreadable"]
+    outcome = shown("aligned", "damage slot=1 at=1400ms", saw(SnapshotDamaged))
+    assert not happened(outcome.journal)[SnapshotUnreadable]
 
 
 # None of it is the simulator's doing.
@@ -305,6 +326,14 @@ def test_damage_to_what_nobody_reads_again_is_not_noticed():
 def test_without_faults_nothing_of_the_kind_happens(protocol):
     outcome = kept(Case(protocol, "counting", 3, records=20, faults=""), journal=True)
     seen = happened(outcome.journal)
-    for what in ("killed", "lost", "fenced", "deposed", "StoreFailed", "coordinator-resumed"):
+    for what in (
+        ProcessKilled,
+        SlotLost,
+        FrameFenced,
+        ReportFenced,
+        CoordinatorDeposed,
+        StoreFailed,
+        CoordinatorResumed,
+    ):
         assert not seen[what]
     assert outcome.stats["rollbacks"] == 0

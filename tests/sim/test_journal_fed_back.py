@@ -10,6 +10,7 @@ from journal_feeder import Feeder
 from snapline.core.events import Started
 from snapline.journal.codec import lines, read
 from snapline.journal.entry import Handled
+from snapline.journal.fault_happenings import CoordinatorResumed
 from snapline.protocols import PROTOCOLS
 from snapline.sim.run import Case, build_job
 from snapline.sim.world.costs import Costs
@@ -26,7 +27,7 @@ def feeder(case):
 
 def recorded(case):
     outcome = kept(case, journal=True)
-    assert happened(outcome.journal)["coordinator-resumed"]
+    assert happened(outcome.journal)[CoordinatorResumed]
     return outcome.journal
 
 

@@ -10,8 +10,18 @@ from test_faults_happen import each_protocol, journeys, notes, saw, shown
 from snapline.chaos.faults import KINDS, At, Kill, describe
 from snapline.chaos.plan import draw
 from snapline.chaos.soak import soak
+from snapline.core.events import StoreFailed
 from snapline.ids import slot_of
 from snapline.journal.entry import Handled
+from snapline.journal.fault_happenings import (
+    ConnectionCut,
+    CoordinatorKilled,
+    CoordinatorResumed,
+    ProcessKilled,
+    ProcessPaused,
+    StoreUnreliable,
+)
+from snapline.journal.happenings import JobRunning, LineDecided, SlotLost
 from snapline.protocols import PROTOCOLS
 from snapline.sim.run import DURATION_MS
 from snapline.sim.world.costs import Costs
@@ -22,7 +32,7 @@ TIMEOUT_MS = Costs().timeout_us // 1000
 
 
 def lost(outcome):
-    return [note.detail["slot"] for note in notes(outcome, "lost")]
+    return [note.what.slot for note in notes(outcome, SlotLost)]
 
 
 # Delay.
@@ -43,11 +53,11 @@ def test_what_a_slow_slot_sends_and_receives_takes_that_much_longer(protocol):
 @pytest.mark.parametrize("for_ms", [20, 2_000])
 def test_a_delay_beyond_the_time_out_is_noticed_once_and_the_next_life_is_quick(protocol, for_ms):
     faults = f"delay slot=1 {TIMEOUT_MS + 10}ms at=1s for={for_ms}ms"
-    outcome = shown(protocol, faults, saw("lost"))
+    outcome = shown(protocol, faults, saw(SlotLost))
     assert lost(outcome) == [1]
-    [found] = notes(outcome, "lost")
+    [found] = notes(outcome, SlotLost)
     assert found.at_us == 1_000_000 + TIMEOUT_MS * 1000
-    back = next(note.at_us for note in notes(outcome, "running") if note.at_us > found.at_us)
+    back = next(note.at_us for note in notes(outcome, JobRunning) if note.at_us > found.at_us)
     later = [taken - sent for sent, taken in journeys(outcome, 1, 2) if sent > back]
     assert all(took < TIMEOUT_MS * 1000 for took in later)
 
@@ -58,9 +68,9 @@ def test_a_delay_beyond_the_time_out_is_noticed_once_and_the_next_life_is_quick(
 @each_protocol
 @pytest.mark.parametrize("other", ["2", "coordinator"])
 def test_a_lost_connection_is_noticed_at_once_and_nothing_is_lost_with_it(protocol, other):
-    outcome = shown(protocol, f"cut slot=1 from={other} at=1s", saw("cut", "lost"))
-    [loss] = notes(outcome, "lost")
-    assert (loss.detail["slot"], loss.at_us) == (1, 1_000_000 + Costs().detect_us)
+    outcome = shown(protocol, f"cut slot=1 from={other} at=1s", saw(ConnectionCut, SlotLost))
+    [loss] = notes(outcome, SlotLost)
+    assert (loss.what.slot, loss.at_us) == (1, 1_000_000 + Costs().detect_us)
 
 
 def test_what_is_sent_on_a_connection_that_broke_goes_nowhere():
@@ -81,7 +91,7 @@ def test_what_is_sent_on_a_connection_that_broke_goes_nowhere():
 
 @each_protocol
 def test_who_is_on_the_other_side_of_a_partition_is_given_up(protocol):
-    outcome = shown(protocol, "cut slot=0,1 from=2,coordinator at=1s for=600ms", saw("lost"))
+    outcome = shown(protocol, "cut slot=0,1 from=2,coordinator at=1s for=600ms", saw(SlotLost))
     assert lost(outcome) == [0, 1]
 
 
@@ -109,9 +119,9 @@ def test_a_short_partition_holds_everything_up_and_costs_nobody(protocol):
 def test_a_life_that_takes_over_is_not_cut_off():
     """By the process, not by the name: or a long cut would cost one life after the other."""
     faults = "cut slot=1 from=2 at=1s for=1500ms"
-    outcome = shown("aligned", faults, saw("lost"))
+    outcome = shown("aligned", faults, saw(SlotLost))
     assert lost(outcome) == [1]
-    back = next(note.at_us for note in notes(outcome, "running") if note.at_us > 1_250_000)
+    back = next(note.at_us for note in notes(outcome, JobRunning) if note.at_us > 1_250_000)
     assert [j for j in journeys(outcome, 1, 2) if back < j[1] < 2_500_000]
 
 
@@ -122,21 +132,21 @@ def test_a_life_that_takes_over_is_not_cut_off():
 @pytest.mark.parametrize("when", ["at=1200ms", "on=round", "on=recovery"])
 def test_a_driver_that_dies_takes_its_slots_along_and_is_resumed(protocol, when):
     faults = f"kill driver {when}" + ("; kill slot=1 at=1s" if "recovery" in when else "")
-    outcome = shown(protocol, faults, saw("coordinator-killed", "coordinator-resumed"))
-    [killed] = notes(outcome, "coordinator-killed")
-    [resumed] = notes(outcome, "coordinator-resumed")
+    outcome = shown(protocol, faults, saw(CoordinatorKilled, CoordinatorResumed))
+    [killed] = notes(outcome, CoordinatorKilled)
+    [resumed] = notes(outcome, CoordinatorResumed)
     assert resumed.at_us - killed.at_us == 50_000
     assert killed.detail == resumed.detail == {"fault": f"kill driver {when}"}
 
 
 @each_protocol
 def test_a_driver_that_stands_still_is_a_coordinator_that_stands_still(protocol):
-    outcome = shown(protocol, "pause driver at=1200ms for=900ms", saw("coordinator-resumed"))
-    assert [note.actor for note in notes(outcome, "paused")] == ["coordinator"]
+    outcome = shown(protocol, "pause driver at=1200ms for=900ms", saw(CoordinatorResumed))
+    assert [note.actor for note in notes(outcome, ProcessPaused)] == ["coordinator"]
 
 
 def test_every_slot_has_an_executor_of_its_own():
-    outcome = shown("aligned", "kill executor=1 at=1200ms", saw("killed"))
+    outcome = shown("aligned", "kill executor=1 at=1200ms", saw(ProcessKilled))
     assert lost(outcome) == [1]
 
 
@@ -145,10 +155,10 @@ def test_every_slot_has_an_executor_of_its_own():
 
 @each_protocol
 def test_a_store_that_fails_now_and_then_costs_time_and_no_slot(protocol):
-    seen = saw("failing", "StoreFailed", never="lost")
+    seen = saw(StoreUnreliable, StoreFailed, never=SlotLost)
 
     def both(outcome):
-        times = [note.at_us for note in notes(outcome, "decided")]
+        times = [note.at_us for note in notes(outcome, LineDecided)]
         return seen(outcome) and any(500_000 < at < 2_300_000 for at in times)
 
     outcome = shown(protocol, "store failing 8% at=300ms for=2s", both)
@@ -156,8 +166,8 @@ def test_a_store_that_fails_now_and_then_costs_time_and_no_slot(protocol):
 
 
 def test_a_store_that_always_fails_is_an_outage_for_snapshots_and_decisions():
-    outcome = shown("aligned", "store failing 100% at=800ms for=700ms", saw("failing"))
-    times = [note.at_us for note in notes(outcome, "decided")]
+    outcome = shown("aligned", "store failing 100% at=800ms for=700ms", saw(StoreUnreliable))
+    times = [note.at_us for note in notes(outcome, LineDecided)]
     assert not [at for at in times if 800_000 < at < 1_500_000]
     assert [at for at in times if at > 1_500_000]
 
@@ -214,4 +224,4 @@ def test_a_fault_is_written_down_with_its_statement_when_it_begins_and_when_it_i
     told = [e for e in outcome.journal if getattr(e, "detail", {}).get("fault") == fault]
     assert told[0].at_us == 1_000_000
     assert told[-1].at_us == (1_050_000 if fault == "kill driver at=1s" else 1_100_000)
-    assert happened(told)[told[0].what] == (2 if "0,1" in fault else 1)
+    assert happened(told)[type(told[0].what)] == (2 if "0,1" in fault else 1)

@@ -10,6 +10,8 @@ import pytest
 from sim_runs import Case, Outcome, first_that_shows, happened, kept
 
 from snapline.journal.entry import Happened
+from snapline.journal.fault_happenings import CoordinatorResumed, RecordSpoiled
+from snapline.journal.happenings import Happening, LaunchFailed, SlotLaunched, SlotLost
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.storage import SimStorage
 
@@ -22,8 +24,8 @@ def shown(faults, shows, protocol="aligned") -> Outcome:
     return first_that_shows(cases, shows)
 
 
-def notes(outcome: Outcome, what: str) -> list[Happened]:
-    return [e for e in outcome.journal if isinstance(e, Happened) and e.what == what]
+def notes(outcome: Outcome, *kinds: type[Happening]) -> list[Happened]:
+    return [e for e in outcome.journal if isinstance(e, Happened) and isinstance(e.what, kinds)]
 
 
 def struck(outcome: Outcome) -> bool:
@@ -36,10 +38,10 @@ def struck(outcome: Outcome) -> bool:
 @pytest.mark.parametrize("protocol", ["none", "aligned", "uncoordinated"])
 def test_a_replacement_that_dies_before_it_registers_is_replaced(protocol):
     faults = f"{KILL}; launch failing slot=1 at=1100ms for=300ms"
-    outcome = shown(faults, lambda o: len(notes(o, "launch failed")) >= 2, protocol)
-    lives = [(n.actor, n.detail["incarnation"]) for n in notes(outcome, "launched")]
+    outcome = shown(faults, lambda o: len(notes(o, LaunchFailed)) >= 2, protocol)
+    lives = [(n.actor, n.what.incarnation) for n in notes(outcome, SlotLaunched)]
     assert lives.count(("slot/1", 2)) >= 3, "one life, three processes"
-    assert len(notes(outcome, "lost")) == 1, "the engine hears of one loss"
+    assert len(notes(outcome, SlotLost)) == 1, "the engine hears of one loss"
     assert struck(outcome)
 
 
@@ -54,26 +56,26 @@ def test_a_slot_that_never_starts_ends_the_run_with_a_word():
     outcome = shown(faults, lambda o: o.stopped is not None)
     assert "slot 1 does not start: 10 processes failed" in outcome.stopped
     assert outcome.vacuous is None
-    assert len(notes(outcome, "launch failed")) <= 10
+    assert len(notes(outcome, LaunchFailed)) <= 10
 
 
 def test_a_process_that_registers_too_late_is_given_up_and_turned_away():
     faults = f"{KILL}; launch slow slot=1 700ms at=1190ms for=100ms"
     outcome = shown(faults, lambda o: o.stats["sent away"] > 0)
-    assert len(notes(outcome, "lost")) == 1
+    assert len(notes(outcome, SlotLost)) == 1
     assert struck(outcome)
 
 
 def test_a_process_that_was_given_up_takes_the_life_if_nobody_else_has_it():
     faults = f"{KILL}; launch slow slot=1 650ms at=1190ms for=620ms"
     outcome = shown(faults, lambda o: o.stats["late"] > 0)
-    assert len(notes(outcome, "lost")) == 1
+    assert len(notes(outcome, SlotLost)) == 1
 
 
 def test_a_slow_start_within_the_time_costs_time_and_nothing_else():
     faults = f"{KILL}; launch slow slot=1 300ms at=1190ms for=100ms"
     outcome = shown(faults, struck)
-    assert len([n for n in notes(outcome, "launched") if n.actor == "slot/1"]) == 2
+    assert len([n for n in notes(outcome, SlotLaunched) if n.actor == "slot/1"]) == 2
 
 
 # Memories that are damaged.
@@ -86,9 +88,9 @@ def test_who_resumes_from_a_damaged_memory_stops_with_a_word(record):
     faults = f"{record} at=1200ms; kill coordinator at=1600ms for=100ms"
     outcome = shown(faults, lambda o: o.stopped is not None)
     assert outcome.stopped.startswith("the run cannot be resumed: ")
-    assert not notes(outcome, "coordinator-resumed")
-    [spoiled] = notes(outcome, "spoiled")
-    assert spoiled.detail["how"] == ("gone" if "lose" in record else "damaged")
+    assert not notes(outcome, CoordinatorResumed)
+    [spoiled] = notes(outcome, RecordSpoiled)
+    assert spoiled.what.lost == ("lose" in record)
 
 
 @pytest.mark.parametrize("record", RECORDS)
@@ -146,4 +148,4 @@ def test_what_a_paused_process_had_not_sent_is_written_when_it_goes_on():
 @pytest.mark.parametrize("protocol", ["none", "aligned", "uncoordinated"])
 def test_a_coordinator_that_comes_back_hears_that_its_slots_left_and_is_deposed(protocol):
     outcome = shown("pause coordinator at=900ms for=1s", lambda o: o.stats["deposed"] > 0, protocol)
-    assert happened(outcome.journal)["coordinator-resumed"] == 1
+    assert happened(outcome.journal)[CoordinatorResumed] == 1

@@ -9,6 +9,7 @@ from sim_runs import TROUBLE, happened, kept
 from journal_feeder import Feeder
 from snapline.core.effects import Rollback, Scope
 from snapline.journal.entry import COORDINATOR, Built, Handled
+from snapline.journal.happenings import SlotLost
 from snapline.sim.run import Case, build_job
 from snapline.sim.world.costs import Costs
 from solo_protocol import SOLO
@@ -87,7 +88,7 @@ def test_the_journal_of_the_solo_protocol_can_be_fed_back():
     """Also where a slot restarts alone, and so in its epoch, with other checkpoint numbers."""
     case = Case("solo", "counting", 3, faults=KILLS)
     journal = kept(case, journal=True, protocol=SOLO).journal
-    assert happened(journal)["lost"] > 2
+    assert happened(journal)[SlotLost] > 2
     rng = random.Random(f"{case.seed}:world")
     Costs.draw(rng)
     assert list(Feeder(build_job(case, SOLO, rng)).feed(journal)) == []

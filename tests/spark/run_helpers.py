@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from spark_slots import eventually, lives, parent_of
 
 from snapline.journal.entry import Happened
+from snapline.journal.happenings import Happening, LineDecided
 from snapline.judge.history import journal_entries
 from snapline.rundir.directory import RunDirectory
 
@@ -23,13 +24,13 @@ def happenings(journal: Path, files: str = "*") -> list[Happened]:
     return sorted(found, key=lambda entry: entry.at_us)
 
 
-def only(found: Iterable[Happened], what: str) -> list[Happened]:
-    return [entry for entry in found if entry.what == what]
+def only(found: Iterable[Happened], kind: type[Happening]) -> list[Happened]:
+    return [entry for entry in found if isinstance(entry.what, kind)]
 
 
 def commits(entry: Happened) -> bool:
     """Whether a line was committed; a decision that begins an epoch commits nothing new."""
-    return entry.what == "decided" and entry.detail["epoch"] == entry.epoch
+    return isinstance(entry.what, LineDecided) and entry.what.epoch == entry.epoch
 
 
 def slot_processes(ancestor: int) -> dict[int, int]:

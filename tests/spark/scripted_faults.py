@@ -16,10 +16,12 @@ from run_helpers import commits
 from spark_slots import parent_of
 
 from held_input import Hold
-from snapline.chaos.faults import KillExecutor
+from snapline.chaos.faults import KillExecutor, StoreOutage
 from snapline.core import effects, events
 from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry, Handled, Happened
+from snapline.journal.fault_happenings import StoreAway
+from snapline.journal.happenings import JobRunning, SlotLost
 from snapline.recovery.replay import replay_ranges
 from snapline.rundir.program import build_job
 from snapline.runs import drive as drive_module
@@ -47,17 +49,17 @@ def replayable(driver: Driver, entry: Entry) -> bool:
 
 def lost(driver: Driver, entry: Entry) -> bool:
     """A recovery begins."""
-    return isinstance(entry, Happened) and entry.what == "lost"
+    return isinstance(entry, Happened) and isinstance(entry.what, SlotLost)
 
 
 def running(driver: Driver, entry: Entry) -> bool:
     """A recovery is over, or the run has begun."""
-    return isinstance(entry, Happened) and entry.what == "running"
+    return isinstance(entry, Happened) and isinstance(entry.what, JobRunning)
 
 
 def outage(driver: Driver, entry: Entry) -> bool:
     """The store is away."""
-    return isinstance(entry, Happened) and entry.what == "outage"
+    return isinstance(entry, Happened) and isinstance(entry.what, StoreAway)
 
 
 def checkpointing(driver: Driver, entry: Entry) -> bool:
@@ -82,7 +84,8 @@ def kill(*slots: SlotId) -> Deed:
 
     def deed(injector: RunInjector) -> None:
         assert all(injector.run.processes.pid(slot) is not None for slot in slots), "nobody to kill"
-        injector._signal(slots, signal.SIGKILL)
+        for slot in slots:
+            injector.run.processes.kill(slot)
 
     return deed
 
@@ -109,7 +112,7 @@ def stop_until_lost(slot: SlotId, zombie_ms: Millis) -> Deed:
 
         def wait(entry: Entry) -> None:
             watch(entry)
-            if lost(driver, entry) and entry.detail["slot"] == slot:
+            if lost(driver, entry) and entry.what.slot == slot:
                 driver.watch = watch
                 driver.loop.after(zombie_ms / 1000, lambda: driver.killer.wake(pid))
 
@@ -121,7 +124,7 @@ def stop_until_lost(slot: SlotId, zombie_ms: Millis) -> Deed:
 
 def store_away(for_ms: Millis) -> Deed:
     """Every call to the store fails for so long."""
-    return lambda injector: injector._take_store_away(for_ms)
+    return lambda injector: injector._take_store_away(StoreOutage(0, for_ms))
 
 
 def hold_input(monkeypatch, hold: Hold) -> None:

@@ -11,6 +11,8 @@ from run_helpers import assert_dead, commits, happenings, only
 from scripted_faults import PATIENT, Script, Step, committed, kill_executor
 
 from held_input import Hold
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import JobRunning, SlotLost
 from snapline.rundir.spec import Spec
 from snapline.runs.run import run
 from snapline.spark.slot_jobs import own_session
@@ -43,10 +45,10 @@ def test_the_slots_of_a_killed_executor_move_and_every_record_counts_once(
     assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
     found = happenings(finished.directory.path / "journal", "driver-*")
-    (killed,) = only(found, "killed")
-    assert killed.detail["fault"] == "kill executor=1 at=0ms"
-    assert_dead([killed.detail["pid"]])
+    (killed,) = only(found, ProcessKilled)
+    assert killed.what.fault == "kill executor=1 at=0ms"
+    assert_dead([killed.what.pids[0]])
     later = found[found.index(killed) :]
-    assert 1 in [loss.detail["slot"] for loss in only(later, "lost")]
-    assert only(later, "running")[-1].epoch > killed.epoch
+    assert 1 in [loss.what.slot for loss in only(later, SlotLost)]
+    assert only(later, JobRunning)[-1].epoch > killed.epoch
     assert any(map(commits, later)), "the run went on"

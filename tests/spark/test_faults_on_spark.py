@@ -16,6 +16,8 @@ from spark_slots import parent_of
 from held_input import Hold
 from snapline.cli.run import EXIT
 from snapline.engine.slot.checkpoints import key_of
+from snapline.journal.fault_happenings import ProcessKilled, StoreAway, StoreBack
+from snapline.journal.happenings import JobRunning, LineDecided, SlotCutOff, SlotLost
 from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
 from snapline.runs.run import run
@@ -41,10 +43,10 @@ def on_event(monkeypatch):
     listeners = []
 
     class Watched(Driver):
-        def note(self, actor, epoch, what, detail):
-            super().note(actor, epoch, what, detail)
+        def note(self, actor, epoch, what):
+            super().note(actor, epoch, what)
             for listener in listeners:
-                listener(self, what, detail)
+                listener(self, what)
 
     monkeypatch.setattr(run_module, "Driver", Watched)
     return listeners.append
@@ -65,8 +67,8 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(
     threads = []
     drivers = []
 
-    def let_them_in(driver, what, detail):
-        if what == "running":
+    def let_them_in(driver, what):
+        if isinstance(what, JobRunning):
             drivers.append(driver)
             slots = [
                 (member.hello.host, member.hello.port) for member in driver.roster.members.values()
@@ -75,7 +77,7 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(
                 threads.append(threading.Thread(target=disturb, args=(address,)))
                 threads[-1].start()
 
-    def let_go(driver, what, detail):
+    def let_go(driver, what):
         if len(threads) == 3 and not any(thread.is_alive() for thread in threads):
             hold.let_go()
 
@@ -89,7 +91,7 @@ def test_strangers_at_the_ports_of_driver_and_slots_disturb_nothing(
         thread.join()
     assert len(threads) == 3
     assert finished.verdict.kept == "yes", finished.verdict
-    assert not only(journal_of(finished), "lost")
+    assert not only(journal_of(finished), SlotLost)
     assert sum(drivers[0].listener.refused.values()) >= IDLE + 4
 
 
@@ -104,13 +106,13 @@ def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(
     assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
     found = journal_of(finished)
-    whats = [entry.what for entry in found]
-    away, back = whats.index("outage"), whats.index("back")
+    whats = [type(entry.what) for entry in found]
+    away, back = whats.index(StoreAway), whats.index(StoreBack)
     assert any(map(commits, found[:away])), "something could be restored"
-    assert "lost" in whats[away:back]
-    assert "running" not in whats[away:back]
+    assert SlotLost in whats[away:back]
+    assert JobRunning not in whats[away:back]
     assert any(map(commits, found[back:])), "the run went on"
-    assert_dead(entry.detail["pid"] for entry in only(found, "killed"))
+    assert_dead(entry.what.pids[0] for entry in only(found, ProcessKilled))
 
 
 @pytest.mark.parametrize("protocol", BOTH)
@@ -119,8 +121,8 @@ def test_of_two_slots_that_lose_each_other_one_is_given_up(session, tmp_path, pr
     finished = run(a_spec(protocol, faults), session, runs=tmp_path, timeouts=PATIENT)
     assert finished.verdict.kept == "yes", finished.verdict
     found = journal_of(finished)
-    assert [entry.actor for entry in only(found, "cut off")] == ["slot/1"]
-    assert [entry.detail["slot"] for entry in only(found, "lost")] == [1]
+    assert [entry.actor for entry in only(found, SlotCutOff)] == ["slot/1"]
+    assert [entry.what.slot for entry in only(found, SlotLost)] == [1]
 
 
 def damage_the_line_and_kill(on_event, monkeypatch, hold):
@@ -134,9 +136,9 @@ def damage_the_line_and_kill(on_event, monkeypatch, hold):
         driver.killer.kill(1)
         hold.let_go()
 
-    def listen(driver, what, detail):
-        if what == "decided" and detail["epoch"] == driver.engine.epoch:
-            lines.append(detail["line"])
+    def listen(driver, what):
+        if isinstance(what, LineDecided) and what.epoch == driver.engine.epoch:
+            lines.append(what.line)
             if len(lines) == 4:
                 driver.loop.post(lambda: act(driver))
 
@@ -151,7 +153,7 @@ def test_damage_to_the_published_line_ends_the_run_and_nothing_wrong_is_public(
     finished = run(a_spec("aligned"), session, runs=tmp_path, timeouts=PATIENT)
     assert EXIT[finished.verdict.kept] == 3
     assert finished.verdict.because.startswith("the published line is damaged")
-    assert_dead(entry.detail["pid"] for entry in only(journal_of(finished), "killed"))
+    assert_dead(entry.what.pids[0] for entry in only(journal_of(finished), ProcessKilled))
 
 
 @pytest.mark.slow
@@ -177,8 +179,8 @@ def test_slots_that_can_write_nothing_go_on_when_they_can_or_the_run_says_why_no
     def limit(pid, limits):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
 
-    def listen(driver, what, detail):
-        if what == "decided" and detail["epoch"] == driver.engine.epoch and not daemons:
+    def listen(driver, what):
+        if isinstance(what, LineDecided) and what.epoch == driver.engine.epoch and not daemons:
             slots = [member.hello.pid for member in driver.roster.members.values()]
             daemons.append(parent_of(slots[0]))  # new processes are forked from it
             for pid in (*slots, *daemons):
@@ -191,7 +193,7 @@ def test_slots_that_can_write_nothing_go_on_when_they_can_or_the_run_says_why_no
     finally:
         limit(daemons[0], unlimited)
     found = journal_of(finished)
-    assert only(found, "lost")
+    assert only(found, SlotLost)
     if seconds == 2:
         assert finished.verdict.kept == "yes", finished.verdict
     else:

@@ -9,6 +9,7 @@ import pytest
 from run_helpers import assert_dead, assert_usable_and_empty
 
 import snapline as sl
+from snapline.journal.happenings import LineDecided
 
 pytestmark = pytest.mark.spark
 
@@ -177,7 +178,7 @@ class Looking:
         self.found = []
 
     def event(self, entry):
-        if entry.what == "decided":
+        if isinstance(entry.what, LineDecided):
             for path in (path for place in self.places for path in Path(place).rglob("*")):
                 if path.is_file():
                     data = path.read_bytes()

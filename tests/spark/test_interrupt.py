@@ -16,6 +16,8 @@ import pytest
 from run_helpers import assert_dead, commits, happenings, only, slot_processes
 from spark_slots import eventually
 
+from snapline.journal.happenings import JobInterrupted
+
 pytestmark = pytest.mark.spark
 
 SNAPLINE = [sys.executable, "-m", "snapline"]
@@ -138,7 +140,7 @@ def test_an_interrupted_run_leaves_nobody_behind_and_is_resumed(tmp_path, signal
     again = f"snapline run --resume {directory.name} --runs {tmp_path}"
     assert said.splitlines()[-1] == f"interrupted; go on with: {again}"
     assert "Traceback" not in said
-    assert only(happenings(directory / "journal", "driver-*"), "interrupted")
+    assert only(happenings(directory / "journal", "driver-*"), JobInterrupted)
     assert not (directory / "result.json").exists()
     listed = subprocess.run(
         [*SNAPLINE, "runs", "list", "--runs", str(tmp_path)], capture_output=True, text=True

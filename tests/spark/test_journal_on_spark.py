@@ -15,6 +15,8 @@ from scripted_faults import PATIENT
 from journal_feeder import Feeder
 from snapline.core.events import MessageArrived
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened, Stamped
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import JobRunning
 from snapline.judge.history import journal_entries
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec
@@ -37,7 +39,7 @@ class Impatient:
         self.drivers = drivers
 
     def event(self, happened: Happened) -> None:
-        if happened.what == "running":
+        if isinstance(happened.what, JobRunning):
             assert_reached_elsewhere_in_secret(self.drivers[-1])
         if commits(happened) and happened.epoch > 1:
             raise Enough
@@ -124,9 +126,9 @@ def assert_nothing_was_missing(journals: dict[str, list[Entry]]) -> None:
     taken = [e for e in entries if isinstance(e, Handled) and isinstance(e.event, MessageArrived)]
     assert len(taken) > 50
     assert len([entry for entry in entries if isinstance(entry, Stamped)]) > 50
-    assert [e.actor for e in entries if isinstance(e, Happened) and e.what == "killed"] == [
-        "slot/1"
-    ]
+    assert [
+        e.actor for e in entries if isinstance(e, Happened) and isinstance(e.what, ProcessKilled)
+    ] == ["slot/1"]
     assert any(isinstance(entry, Stamped) for entry in journals["slot-1.1"]), "who was killed"
     built = [entry for entry in entries if isinstance(entry, Built)]
     first, second = sorted((e for e in built if e.actor == COORDINATOR), key=lambda e: e.epoch)

@@ -23,6 +23,8 @@ from scripted_faults import (
 
 from held_input import Hold
 from snapline.dataflow.graph import deploy
+from snapline.journal.fault_happenings import ProcessKilled, ProcessPaused
+from snapline.journal.happenings import JobRunning
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.rundir.program import find_program
 from snapline.rundir.spec import Spec
@@ -81,9 +83,9 @@ def test_every_protocol_keeps_its_promise_on_every_workload_however_it_is_broken
     assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
     found = happenings(finished.directory.path / "journal", "driver-*")
-    signals = [entry for entry in found if entry.what in ("killed", "paused")]
+    signals = [entry for entry in found if isinstance(entry.what, ProcessKilled | ProcessPaused)]
     record_property("signals", len(signals))
-    assert_dead(entry.detail["pid"] for entry in signals)
+    assert_dead(entry.what.pids[0] for entry in signals)
     last = found.index(signals[-1])
-    assert only(found[last:], "running")[-1].epoch > only(found, "running")[0].epoch
+    assert only(found[last:], JobRunning)[-1].epoch > only(found, JobRunning)[0].epoch
     assert any(map(commits, found[last:])), "the run went on"

@@ -5,6 +5,8 @@ from run_helpers import assert_dead
 from scripted_faults import PATIENT
 
 from snapline.journal.entry import Happened
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import Happening, JobRunning, LineFound, SlotLost
 from snapline.metrics.second import Second
 from snapline.rundir.spec import Spec
 from snapline.runs.run import run
@@ -16,11 +18,11 @@ class Watched:
     """A watcher that remembers."""
 
     def __init__(self) -> None:
-        self.events: list[str] = []
+        self.events: list[type[Happening]] = []
         self.seconds: list[Second] = []
 
     def event(self, happened: Happened) -> None:
-        self.events.append(happened.what)
+        self.events.append(type(happened.what))
 
     def second(self, second: Second) -> None:
         self.seconds.append(second)
@@ -61,8 +63,10 @@ def test_a_run_with_a_kill_tells_its_seconds_and_has_all_figures(spark, tmp_path
     for kind in ("messages", "wire", "log", "snapshots", "output"):
         assert found["bytes"][kind] > 0, kind
 
-    order = [what for what in watched.events if what in {"killed", "lost", "line", "running"}]
-    assert order == ["running", "killed", "lost", "line", "running"]
+    order = [
+        what for what in watched.events if what in {ProcessKilled, SlotLost, LineFound, JobRunning}
+    ]
+    assert order == [JobRunning, ProcessKilled, SlotLost, LineFound, JobRunning]
     assert [second.at_s for second in watched.seconds] == [*range(len(watched.seconds))]
     assert {second.epoch for second in watched.seconds} >= {1, watched.seconds[-1].epoch}
     assert watched.seconds[-1].epoch >= 2

@@ -32,6 +32,13 @@ from spark_slots import eventually
 
 from held_input import Hold
 from snapline.cli.app import main
+from snapline.journal.fault_happenings import (
+    CoordinatorKilled,
+    CoordinatorResumed,
+    ProcessKilled,
+    ProcessPaused,
+)
+from snapline.journal.happenings import JobRunning, LineDecided, MessageReplayed, SlotLost
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.spec import Spec
 from snapline.runs.run import resume, run
@@ -85,27 +92,23 @@ def test_a_kill_one_during_recovery_and_another_leave_every_record_exactly_once(
     assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
     found = happenings(finished.directory.path / "journal")
-    killed, losses = only(found, "killed"), only(found, "lost")
-    assert [(kill.actor, kill.detail["signal"]) for kill in killed] == [
-        ("slot/1", signal.SIGKILL),
-        ("slot/0", signal.SIGKILL),
-        ("slot/1", signal.SIGKILL),
-    ]
-    pids = [kill.detail["pid"] for kill in killed]
+    killed, losses = only(found, ProcessKilled), only(found, SlotLost)
+    assert [kill.actor for kill in killed] == ["slot/1", "slot/0", "slot/1"]
+    pids = [kill.what.pids[0] for kill in killed]
     assert finished.metrics["killed_pids"] == pids
     assert len(set(pids)) == 3
     assert_dead(pids)
-    assert [loss.detail["slot"] for loss in losses] == [1, 0, 1]
+    assert [loss.what.slot for loss in losses] == [1, 0, 1]
     first, second, third = (found.index(kill) for kill in killed)
     assert any(map(commits, found[:first])), "a line was committed before"
-    assert not only(found[first:second], "running"), "the second kill came during recovery"
+    assert not only(found[first:second], JobRunning), "the second kill came during recovery"
     assert any(map(commits, found[third:])), "the run went on"
-    running = [entry.epoch for entry in only(found, "running")]
+    running = [entry.epoch for entry in only(found, JobRunning)]
     assert running[0] == 1
     assert running[-1] > losses[-1].epoch >= 2
     assert all(before < after for before, after in pairwise(running))
     if protocol in LOGGING:
-        assert sum(len(entry.detail["message"].batch) for entry in only(found, "replayed")) > 0
+        assert sum(len(entry.what.message.batch) for entry in only(found, MessageReplayed)) > 0
 
 
 @pytest.mark.parametrize(("workload", "column"), [("q12", "bidder"), ("q3", "auction")])
@@ -140,16 +143,13 @@ def test_a_slot_that_stood_still_too_long_is_replaced_and_publishes_nothing_as_a
     assert script.struck == script.steps
     assert finished.verdict.kept == "yes", finished.verdict
     found = happenings(finished.directory.path / "journal", "driver-*")
-    stopped = only(found, "paused")
-    assert [(entry.actor, entry.detail["signal"]) for entry in stopped] == [
-        ("slot/1", signal.SIGSTOP),
-        ("slot/0", signal.SIGSTOP),
-    ]
+    stopped = only(found, ProcessPaused)
+    assert [entry.actor for entry in stopped] == ["slot/1", "slot/0"]
     for stop in stopped:  # it was given up in its turn, and the others went on without it
         later = found[found.index(stop) :]
-        assert stop.actor in {f"slot/{loss.detail['slot']}" for loss in only(later, "lost")}
-        assert only(later, "running")
-    assert_dead(entry.detail["pid"] for entry in stopped)
+        assert stop.actor in {f"slot/{loss.what.slot}" for loss in only(later, SlotLost)}
+        assert only(later, JobRunning)
+    assert_dead(entry.what.pids[0] for entry in stopped)
 
 
 SNAPLINE = [sys.executable, "-c", "from snapline.cli.app import main; main()"]
@@ -184,11 +184,11 @@ def test_a_killed_driver_leaves_no_slot_behind_and_its_run_is_resumed(session, t
     journals = sorted((directory / "journal").glob("driver-*"), key=os.path.getmtime)
     assert len(journals) == 2
     after = happenings(directory / "journal", journals[-1].stem)
-    restored = next(entry for entry in after if entry.what == "decided")
+    restored = next(entry for entry in after if isinstance(entry.what, LineDecided))
     last = [entry for entry in before if commits(entry)][-1]
-    assert restored.detail["epoch"] > last.detail["epoch"]
-    assert all(restored.detail["line"][t] >= no for t, no in last.detail["line"].items())
-    assert any(restored.detail["line"].values()), "it did not begin anew"
+    assert restored.what.epoch > last.what.epoch
+    assert all(restored.what.line[t] >= no for t, no in last.what.line.items())
+    assert any(restored.what.line.values()), "it did not begin anew"
 
 
 def test_a_run_that_kills_its_driver_is_resumed_by_itself_and_judged(tmp_path):
@@ -199,11 +199,11 @@ def test_a_run_that_kills_its_driver_is_resumed_by_itself_and_judged(tmp_path):
     result = json.loads(done.stdout)
     assert (done.returncode, result["kept"]) == (0, "yes")
     found = happenings(tmp_path, "*/journal/driver-*")
-    (died,), (resumed,) = only(found, "coordinator-killed"), only(found, "coordinator-resumed")
-    (killed,) = only(found, "killed")
-    assert died.detail["fault"] == "kill driver at=2s"
+    (died,), (resumed,) = only(found, CoordinatorKilled), only(found, CoordinatorResumed)
+    (killed,) = only(found, ProcessKilled)
+    assert died.what.fault == "kill driver at=2s"
     assert died.at_us < resumed.at_us < killed.at_us, "what was still to come has come"
-    assert only(found, "running")[-1].epoch > killed.epoch
+    assert only(found, JobRunning)[-1].epoch > killed.epoch
     assert json.loads((tmp_path / result["run"] / "run.json").read_text())["faults"] == faults
 
 

@@ -123,10 +123,10 @@ def test_the_journal_has_every_whole_entry_of_every_process(spark, finished):
     kinds = [type(entry).__name__ for entry in entries]
     counted = {row["type"]: row["count"] for row in frame.groupBy("type").count().collect()}
     assert counted == {kind: kinds.count(kind) for kind in set(kinds)}
-    killed = frame.where("what = 'killed'").collect()
+    killed = frame.where("what = 'ProcessKilled'").collect()
     assert [row.actor for row in killed] == ["slot/1"]
-    assert '"signal":9' in killed[0].body.replace(" ", "")
-    replayed = frame.where("what = 'replayed'").first()
+    assert '"pids":[' in killed[0].body.replace(" ", "")
+    replayed = frame.where("what = 'MessageReplayed'").first()
     assert replayed.channel
     assert replayed.seq
     assert frame.where("event = 'SnapshotStored'").count() > 0
@@ -135,7 +135,7 @@ def test_the_journal_has_every_whole_entry_of_every_process(spark, finished):
 def test_spark_reads_the_journal_by_itself(spark, finished):
     frame = spark.read.json(str(finished.path / "journal"))
     assert {"type", "at_us", "actor", "what", "event"} <= set(frame.columns)
-    assert frame.where("what = 'killed'").count() == 1
+    assert frame.where("what.type = 'ProcessKilled'").count() == 1
 
 
 @pytest.mark.parametrize("form", FORMATS)

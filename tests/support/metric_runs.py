@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.happenings import Happening
 from snapline.metrics.second import Second
 
 SECOND = 1_000_000
 
 
-def happened(at: float, what: str, actor: str = COORDINATOR, epoch: int = 1, **detail: Any):
-    return Happened(round(at * SECOND), actor, epoch, what, detail)
+def happened(at: float, what: Happening, actor: str = COORDINATOR, epoch: int = 1) -> Happened:
+    return Happened(round(at * SECOND), actor, epoch, what)
 
 
 def second(at_s: int, latency_ms: float | None = 20, **fields: Any) -> Second:

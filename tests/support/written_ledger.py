@@ -18,6 +18,7 @@ from snapline.engine.coordinator.decider import Decider, Intent
 from snapline.engine.job import Job, Settings
 from snapline.ids import ChannelId, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.happenings import LineDecided
 from snapline.protocols.aligned import ALIGNED
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
@@ -140,6 +141,5 @@ class WrittenLedger:
     def note_decided(self, number: int) -> None:
         """What the journal of its driver says."""
         journal = JournalFile(self.directory.path / "journal" / "driver-1.jsonl")
-        detail = {"epoch": 1, "line": {}, "number": number}
-        journal.add(Happened(1, COORDINATOR, 1, "decided", detail))
+        journal.add(Happened(1, COORDINATOR, 1, LineDecided(number, 1, {})))
         journal.close()

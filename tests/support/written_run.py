@@ -8,9 +8,12 @@ from snapline.batch import Batch, concat
 from snapline.dataflow.partition import targets_of
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import JobFinished, JobRunning
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.program import find_program
+from snapline.rundir.results import VERSION
 from snapline.rundir.spec import Spec
 from snapline.storage.api import Extent, Life
 
@@ -111,12 +114,13 @@ class WrittenRun:
         """The run is over, in which slot 0 was killed."""
         journal = JournalFile(self.directory.path / "journal" / "driver-1.jsonl")
         at_us = kill_s * 1_000_000
-        for what, detail in (("killed", {"fault": f"kill slot=0 at={kill_s}s"}), ("running", {})):
-            journal.add(Happened(at_us, COORDINATOR, Epoch(1), what, detail))
+        for what in (ProcessKilled(f"kill slot=0 at={kill_s}s"), JobRunning()):
+            journal.add(Happened(at_us, COORDINATOR, Epoch(1), what))
         at_us = (self.clock[0] - self.origin_ms) * 1000
-        journal.add(Happened(at_us, COORDINATOR, Epoch(1), "finished", {}))
+        journal.add(Happened(at_us, COORDINATOR, Epoch(1), JobFinished()))
         journal.close()
         result = {
+            "version": VERSION,
             "kept": kept,
             "because": because,
             "problem": problem,

@@ -24,7 +24,7 @@ def ran(tmp_path, flow, faults, system="structured-streaming", **options):
     command = ["run", flow, "--system", system, "--faults", faults, "--json", *words]
     result = CliRunner().invoke(app, [*command, "--runs", str(tmp_path)], catch_exceptions=False)
     told = json.loads(result.stdout)
-    hit = [pid for event in told["metrics"]["events"] for pid in event.get("pids", ())]
+    hit = [pid for event in told["events"] for pid in event["what"].get("pids", ())]
     assert not any(map(lives, hit))
     return result.exit_code, told, tmp_path / told["run"] / "system" / "sink"
 
@@ -35,7 +35,7 @@ def test_under_a_driver_kill_the_file_sink_is_exactly_once(tmp_path):
     assert (code, told["kept"]) == (0, "yes")
     assert told["because"].startswith("600 of 600 events were counted once")
     assert "was under way when the driver was killed and was run again" in told["because"]
-    assert told["metrics"]["lost"] == told["metrics"]["restarts"] == 1
+    assert told["metrics"]["lost"] == told["metrics"]["system"]["restarts"] == 1
     # What the first attempt wrote, the log does not name: who lists the directory counts it twice.
     unread = set(present_files(sink)) - set(logged_files(sink))
     assert ("in no entry of the sink's log" in told["because"]) == bool(unread)
@@ -78,7 +78,7 @@ def test_two_kills_at_a_time_and_a_pause_change_nothing(tmp_path):
 def test_an_executor_that_dies_changes_nothing(tmp_path):
     faults = "kill executor=1 at=3s; kill executor=0 at=9s"
     code, told, _ = ran(tmp_path, "mst", faults, "structured-streaming executors=2", rate="200")
-    assert (code, told["metrics"]["lost"], told["metrics"]["restarts"]) == (0, 2, 0)
+    assert (code, told["metrics"]["lost"], told["metrics"]["system"]["restarts"]) == (0, 2, 0)
     assert "others did again" in told["because"]
 
 
@@ -90,7 +90,8 @@ def test_a_network_that_is_slow_gone_or_broken_changes_nothing(tmp_path):
     )
     code, told, _ = ran(tmp_path, "sst", faults, "structured-streaming executors=2", rate="200")
     assert code == 0
-    met = [e["connections"] for e in told["metrics"]["events"] if e["what"] == "disturbed"]
+    whats = [event["what"] for event in told["events"]]
+    met = [what["connections"] for what in whats if what["type"] == "ConnectionsDisturbed"]
     assert len(met) == 3
     assert min(met) >= 2
 

@@ -50,12 +50,12 @@ def test_a_run_says_what_happens_and_ends_with_the_verdict(toy, snapline):
     assert code == 0
     for said in (
         "starting toy",
-        "it runs, and takes input",
-        "kill driver on=round: killed (processes 1, 2)",
-        "it is down, and will be started again",
-        "pause driver at=1s for=100ms: paused",
-        "continued",
-        "all 300 records are given",
+        "toy runs, and takes input",
+        "toy is killed (kill driver on=round; processes 1, 2)",
+        "toy is down, and will be started again",
+        "toy stops responding (pause driver at=1s for=100ms; process",
+        "toy responds again",
+        "all 300 records are given to toy",
         "all input is processed",
     ):
         assert said in err
@@ -88,7 +88,7 @@ def test_a_system_that_fails_is_unknown(toy, snapline):
     code, out, err = run(snapline)
     assert code == 3
     assert "unknown: no more heap" in out
-    assert "failed: no more heap" in err
+    assert "toy stops: no more heap" in err
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from toy_system import Toy, use_toy_clock
 
 import snapline as sl
 from snapline.errors import UsageError
+from snapline.journal.fault_happenings import ConnectionsDisturbed
 from snapline.rundir.spec import Spec
 from snapline.systems.run import run
 
@@ -70,15 +71,15 @@ def test_output_that_is_repeated_after_a_kill_is_found_and_the_fault_is_named(tm
     assert finished.verdict.kept == "no"
     assert "duplicate" in finished.verdict.because
     assert "active: kill driver on=round" in finished.verdict.because
-    assert finished.metrics["lost"] == 1
-    assert len(finished.metrics["restart_s"]) == 1
+    assert finished.figures.lost == 1
+    assert len(finished.figures.restart_s) == 1
 
 
 def test_a_kill_lasts_until_the_system_runs_again(tmp_path):
-    phases = ran(tmp_path, Toy(), "kill driver at=300ms").metrics["lineage"]["phases"]
+    phases = ran(tmp_path, Toy(), "kill driver at=300ms").figures.lineage.phases
     assert list(phases) == ["control", "failure", "recovery"]
-    assert phases["failure"]["from_ms"] >= 300
-    assert phases["failure"]["to_ms"] - phases["failure"]["from_ms"] >= 50  # two looks
+    assert phases["failure"].from_ms >= 300
+    assert phases["failure"].to_ms - phases["failure"].from_ms >= 50  # two looks
 
 
 def test_what_it_is_held_to_decides(tmp_path):
@@ -107,13 +108,15 @@ def test_executors_and_the_network_are_hurt_without_the_system_being_down(tmp_pa
     faults = (
         "kill executor=1 at=100ms; cut slot=0 from=1 at=300ms; delay slot=0 20ms at=400ms for=1s"
     )
-    metrics = ran(tmp_path, toy, faults).metrics
+    finished = ran(tmp_path, toy, faults)
+    figures, failure = finished.figures, finished.figures.lineage.phases["failure"]
     assert toy.calls[1:4] == faults.replace("=1 at=100ms", " 1").split("; ")
-    assert (metrics["lost"], metrics["restart_s"]) == (1, [])
-    met = [event for event in metrics["events"] if event["what"] == "disturbed"]
-    assert [(event["connections"], event["for_ms"]) for event in met] == [(1, 0), (1, 1_000)]
-    assert metrics["lineage"]["phases"]["failure"]["from_ms"] >= 100
-    assert metrics["lineage"]["phases"]["failure"]["to_ms"] >= 1_000
+    assert (figures.lost, figures.restart_s) == (1, ())
+    whats = [happened.what for happened in finished.events]
+    met = [what for what in whats if isinstance(what, ConnectionsDisturbed)]
+    assert [(what.connections, what.for_ms) for what in met] == [(1, 0), (1, 1_000)]
+    assert failure.from_ms >= 100
+    assert failure.to_ms >= 1_000
 
 
 def test_a_fault_that_finds_nobody_or_no_moment_is_said(tmp_path):

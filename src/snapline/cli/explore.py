@@ -13,7 +13,7 @@ from rich import box
 from rich.table import Table
 
 from snapline.cli.request import chosen_protocols, one_of
-from snapline.cli.terminal.console import escape, messages, print_json, results
+from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.cli.terminal.options import Text, local_file
 from snapline.cli.terminal.tables import PROGRESS_EVERY_S
 from snapline.durations import millis
@@ -224,7 +224,8 @@ def _document(
     covered: Sequence[Coverage], found: Sequence[ShortCounterexample], interrupted: bool
 ) -> dict[str, Any]:
     return {
-        "kept": not found,
+        "version": JSON_VERSION,
+        "kept": "no" if found else "unknown" if interrupted else "yes",
         "interrupted": interrupted,
         "spaces": [
             {
@@ -267,7 +268,8 @@ def _again(file: Path, as_json: bool) -> int:
     found = recorded.again(PROTOCOLS[name])
     if as_json:
         broken = None if found is None else recorded.to_json(found)
-        print_json({"kept": found is None, "counterexample": broken})
+        kept = "yes" if found is None else "no"
+        print_json({"version": JSON_VERSION, "kept": kept, "counterexample": broken})
     elif found is None:
         results().print("[bold green]kept[/]: these steps break nothing any more")
     else:

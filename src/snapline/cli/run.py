@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from snapline.arguments import option
 from snapline.cli.systems import run_system
-from snapline.cli.terminal.console import escape, messages, print_json, results
+from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.cli.terminal.live import watching_run
 from snapline.cli.terminal.summary import print_summary
 from snapline.errors import UsageError
@@ -138,13 +138,14 @@ def _tell_interrupted(interrupted: Interrupted, runs: Path) -> int:
 
 def _as_json(finished: "Run") -> dict[str, Any]:
     return {
+        "version": JSON_VERSION,
         "run": finished.name,
         "directory": str(finished.directory.path),
         "kept": finished.verdict.kept,
         "because": finished.verdict.because,
         "guarantees": dict(finished.verdict.guarantees),
         "faults": [asdict(strike) for strike in finished.faults],
-        "metrics": dict(finished.metrics),
+        "metrics": finished.metrics,
         "rows": dict(finished.rows),
     }
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from snapline.cli.failure import BrokenPromise, find_failures, print_failure, read_case, shrink
 from snapline.cli.request import Request
-from snapline.cli.terminal.console import escape, print_json, results
+from snapline.cli.terminal.console import JSON_VERSION, escape, print_json, results
 from snapline.cli.terminal.story import told
+from snapline.cli.terminal.summary import print_figures, summary
 from snapline.cli.terminal.tables import (
     cells,
     refusals,
@@ -19,12 +20,15 @@ from snapline.cli.terminal.tables import (
     watching,
 )
 from snapline.errors import UsageError
+from snapline.metrics.figures import figures_of
+from snapline.metrics.json_form import to_json
 from snapline.report.spacetime.draw import draw, interesting_window
 from snapline.sim.explore import sweep, vacuous
 from snapline.sim.run import Case, Outcome, simulate
 from snapline.wording import plural
 
 KEPT, BROKEN, UNKNOWN = 0, 1, 3
+UNMEASURED = "Not measured in simulation."
 
 HELP = """Run dataflows in a simulator that breaks them, and judge what came out.
 
@@ -114,7 +118,8 @@ def _sweep_json(
 ) -> dict[str, Any]:
     rows = cells(outcomes)
     return {
-        "kept": not failures and not empty,
+        "version": JSON_VERSION,
+        "kept": "no" if failures else "unknown" if empty else "yes",
         "runs": sum(row.runs for row in rows),
         "seconds": round(seconds, 3),
         "cells": [row.to_json() for row in rows],
@@ -195,6 +200,8 @@ def _print_run(outcome: Outcome, failure: BrokenPromise | None, diagram: Path | 
     for line in told(outcome.journal):
         out.print(line)
     out.print(", ".join(f"{name} {n:,}" for name, n in outcome.stats.items() if n), style="dim")
+    rows = outcome.stats.get("published", 0)
+    print_figures(summary(figures_of(outcome.journal), rows, UNMEASURED))
     if failure is None:
         out.print(_verdict(outcome))
     else:
@@ -223,12 +230,14 @@ def _run_json(
     broken = [] if failure is None else [{**failure.to_json(), "repeat": failure.command}]
     unknown = outcome.stopped is not None or outcome.vacuous is not None
     return {
-        "kept": False if broken else None if unknown else True,
+        "version": JSON_VERSION,
+        "kept": "no" if broken else "unknown" if unknown else "yes",
         "case": json.loads(outcome.case.to_json()),
         "faults": [asdict(strike) for strike in outcome.strikes],
         "vacuous": outcome.vacuous,
         "virtual_ms": outcome.virtual_ms,
         "stats": dict(outcome.stats),
+        "metrics": to_json(figures_of(outcome.journal)),
         "stopped": outcome.stopped,
         "problems": list(outcome.problems),
         "violations": broken,

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from snapline.cli.terminal.console import escape, messages, print_json, results
+from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.cli.terminal.summary import print_phases, print_verdict
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
+from snapline.journal.codec import json_of
 from snapline.journal.entry import Happened
+from snapline.journal.sentences import sentence
+from snapline.metrics.json_form import to_json
 from snapline.rundir.spec import OWN
 from snapline.systems.registry import system_of
 from snapline.wording import plural
@@ -103,59 +106,30 @@ def teller() -> Callable[[Happened], None]:
     console = messages()
 
     def tell(happened: Happened) -> None:
-        text = describe(happened)
-        console.print(f"{happened.at_us / 1e6:8.2f} s  {escape(text)}", soft_wrap=True)
+        text = escape(sentence(happened))
+        console.print(f"{happened.at_us / 1e6:8.2f} s  {text}", soft_wrap=True)
 
     return tell
 
 
-def describe(happened: Happened) -> str:
-    """An event in words."""
-    detail = happened.detail
-    match happened.what:
-        case "killed" | "paused":
-            pids, one = ", ".join(map(str, detail["pids"])), len(detail["pids"]) == 1
-            return (
-                f"{detail['fault']}: {happened.what} ({'process' if one else 'processes'} {pids})"
-            )
-        case "disturbed":
-            return f"{detail['fault']}: {plural(detail['connections'], 'connection')}"
-        case "missed":
-            return f"{detail['fault']} finds nobody: it is not back yet"
-        case "input ended":
-            return f"all input is given: {plural(detail['records'], 'record')}"
-        case "failed":
-            return f"failed: {detail['problem']}"
-        case "progress":
-            figures = (f"{name.replace('_', ' ')} {value:,}" for name, value in detail.items())
-            return ", ".join(figures)
-        case "running":
-            return "it runs, and takes input"
-        case "down":
-            return "it is down, and will be started again"
-        case "finished":
-            return "all input is processed"
-        case what:
-            return what
-
-
 def _print_summary(finished: "SystemRun") -> None:
-    out, metrics = results(), finished.metrics
+    out, figures = results(), finished.figures
     path = finished.directory.path
     out.print(f"[bold]{escape(path.name)}[/]: {escape(str(path))}", soft_wrap=True)
     rows = ", ".join(f"{escape(sink)} {count:,}" for sink, count in finished.rows.items())
-    out.print(f"[bold]records[/]      {metrics['records_read']:,} given; rows of output: {rows}")
-    if metrics["lost"]:
-        took = ", ".join(f"{seconds:.1f} s" for seconds in metrics["restart_s"])
-        kills = plural(metrics["lost"], "kill")
+    out.print(f"[bold]records[/]      {figures.records_read:,} given; rows of output: {rows}")
+    if figures.lost:
+        took = ", ".join(f"{seconds:.1f} s" for seconds in figures.restart_s)
+        kills = plural(figures.lost, "kill")
         out.print(f"[bold]failures[/]     {kills}{took and f'; running again after {took}'}")
-    if lineage := metrics.get("lineage"):
-        print_phases(lineage)
+    if figures.lineage is not None:
+        print_phases(figures.lineage)
     print_verdict(finished.verdict)
 
 
 def _as_json(finished: "SystemRun") -> dict[str, Any]:
     return {
+        "version": JSON_VERSION,
         "run": finished.name,
         "directory": str(finished.directory.path),
         "system": finished.spec.system,
@@ -163,6 +137,7 @@ def _as_json(finished: "SystemRun") -> dict[str, Any]:
         "because": finished.verdict.because,
         "guarantees": dict(finished.verdict.guarantees),
         "faults": [asdict(strike) for strike in finished.faults],
-        "metrics": dict(finished.metrics),
+        "metrics": to_json(finished.figures),
         "rows": dict(finished.rows),
+        "events": [json_of(happened) for happened in finished.events],
     }

@@ -258,7 +258,7 @@ def _print(found: Report) -> None:
     out = results()
     out.print(f"[bold]{escape(found.name)}[/], judged {escape(found.by)}", soft_wrap=True)
     out.print(_guarantees(found))
-    if found.metrics:
+    if found.metrics is not None:
         print_phases(found.metrics)
     if found.judged is not None:
         _print_causes(found.judged, found.sentences)

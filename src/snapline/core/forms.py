@@ -53,6 +53,16 @@ def _scalar(kind: type, write: Callable[[Value], Json]) -> Form:
 _SCALARS: Final = {int: _scalar(int, index), bool: _scalar(bool, bool), str: _scalar(str, str)}
 
 
+def _read_float(value: Json) -> float:
+    if type(value) not in (float, int):  # JSON has one kind of numbers
+        raise ValueError(f"{value!r:.50} where a number should be")
+    return float(value)
+
+
+NUMBER: Final = Form(float, _read_float)
+"""The form of a `float`, for those who name it among their leaves; nothing that protocols say has one."""
+
+
 class Forms:
     """Derives forms, and keeps those that it has derived.
 

@@ -8,7 +8,7 @@ so an answer that comes too late is recognised.
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from snapline.batch import Batch
 from snapline.core.effects import TaskEffect
@@ -17,6 +17,7 @@ from snapline.core.messages import Message
 from snapline.engine.control import Frame, Order, Report
 from snapline.ids import Epoch, Incarnation, Millis, SlotId, TaskId
 from snapline.journal.entry import Entry
+from snapline.journal.happenings import Happening
 from snapline.storage.api import Egress, Extent, Ingress, Life, MessageLog
 
 
@@ -98,8 +99,8 @@ class Shell(Protocol):
         """The time for the journal."""
         ...
 
-    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
-        """Write down a `Happened`."""
+    def note(self, actor: str, epoch: Epoch, what: Happening) -> None:
+        """Write down what happened to an actor."""
         ...
 
 

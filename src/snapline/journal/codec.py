@@ -1,7 +1,7 @@
 """The text form of a journal: a header line, then one JSON object per entry.
 
 How a value is written follows from the declared type of the field that holds it (`core.forms`), so the
-classes of `core` and `journal.entry` are the only description of the format. Every line has the class of
+classes of `core` and of this package are the only description of the format. Every line has the class of
 its entry as `type`; bytes are base64; a batch is left out but for its size. Everything keeps its order and
 every line is ASCII, so equal journals have equal lines, and equal digests.
 
@@ -17,17 +17,15 @@ import json
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
 
 from snapline.batch import Batch
 from snapline.core.events import SHARED_COMMANDS, SHARED_TIMERS, Command, Timer
-from snapline.core.forms import TYPE, Form, Forms, Hint, Json, Value
-from snapline.core.messages import Message
+from snapline.core.forms import NUMBER, Form, Forms, Hint, Json
 from snapline.core.protocol import CheckpointProtocol
 from snapline.errors import ObjectDamaged, UsageError
-from snapline.journal.entry import Entry
+from snapline.journal.entry import Entry, Happened
 
-VERSION = 3
+VERSION = 4
 
 
 class LeftOut(Batch):
@@ -115,6 +113,19 @@ def _entry(form: Form, number: int, line: str) -> Entry:
     return back
 
 
+def json_of(happened: Happened) -> Json:
+    """Something that happened as a JSON object: what a line of a journal says."""
+    return _WRITTEN.write(happened)
+
+
+def happened_of(written: Json) -> Happened:
+    """Something that happened, behind its JSON object. Raises ValueError."""
+    back = _WRITTEN.read(written)
+    if not isinstance(back, Happened):
+        raise ValueError(f"a {type(back).__name__} is nothing that happened")
+    return back
+
+
 # The form of entries.
 
 
@@ -122,38 +133,11 @@ def _write_batch(batch: Batch) -> dict[str, int]:
     return {"records": len(batch), "bytes": batch.nbytes}
 
 
-def _write_free(value: Value) -> Json:
-    """Where any value may stand, only those may that come back equal.
-
-    A mapping with the key `type` would come back as a message.
-    """
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, tuple):
-        return [_write_free(each) for each in value]
-    if isinstance(value, Message):
-        return {TYPE: "Message", **_FREE.write(value)}
-    if isinstance(value, Mapping) and all(isinstance(key, str) and key != TYPE for key in value):
-        return {key: _write_free(each) for key, each in value.items()}
-    raise TypeError(f"a journal cannot hold {value!r}: use numbers, strings, tuples, mappings")
-
-
-def _read_free(value: Json) -> Value:
-    if isinstance(value, list):
-        return tuple(_read_free(each) for each in value)
-    if isinstance(value, dict):
-        if TYPE in value:
-            return _FREE.read({name: each for name, each in value.items() if name != TYPE})
-        return {key: _read_free(each) for key, each in value.items()}
-    return value
-
-
 _LEAVES: Mapping[Hint, Form] = {
     bytes: Form(lambda value: b2a_base64(value, newline=False).decode(), a2b_base64),
     Batch: Form(_write_batch, lambda size: LeftOut(size["records"], size["bytes"])),
-    Any: Form(_write_free, _read_free),
+    float: NUMBER,
 }
-_FREE = Forms(_LEAVES).of(Message)
 
 
 @cache

@@ -5,16 +5,17 @@ object was told and answered (`Built`, `Handled`, `Stamped`) is complete: fed in
 give the same effects and stamps again.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from snapline.core.effects import CoordinatorEffect, TaskEffect
 from snapline.core.events import CoordinatorEvent, TaskEvent
 from snapline.core.messages import CheckpointMeta, Stamp
 from snapline.ids import INITIAL, ChannelId, CheckpointNo, Epoch, Incarnation, Micros, Seq
+from snapline.journal.happenings import Happening
 
 COORDINATOR = "coordinator"
+STORE = "store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +70,13 @@ class Stamped:
 class Happened:
     """Something that no protocol object was told in this form: a fault, a step of the engine.
 
-    `what` is one of: killed, missed, paused, continued, cut, slowed, healed, outage, back, failing,
-    damaged, coordinator-killed, coordinator-resumed (faults and their ends, with the statement as `fault`
-    among the details); lost, launched, restored, running (a slot, or the job); line (found for a rollback,
-    and what it costs), decided, published, collected, waiting (for a store that fails), finished, stopped,
-    interrupted, deposed (the coordinator); replayed, fenced, overtaken (messages); second (what all slots
-    did in one, see `metrics.second`), recovered (backlog and latency are as before a loss).
+    What it was is a value of its own class, one for each kind: see `journal.happenings`.
     """
 
     at_us: Micros
-    actor: str  # `slot/1`, a task, or COORDINATOR
+    actor: str  # `slot/1`, a task, COORDINATOR, STORE, or the name of a system under test
     epoch: Epoch
-    what: str
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    what: Happening
 
 
 Entry: TypeAlias = Built | Handled | Stamped | Happened

@@ -6,6 +6,7 @@ from typing import Literal
 from snapline.core import effects
 from snapline.ids import Epoch
 from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened
+from snapline.journal.happenings import LineDecided
 
 
 class Moments:
@@ -21,8 +22,9 @@ class Moments:
     def see(self, entry: Entry) -> Iterator[Literal["line", "recovery", "round"]]:
         """The moments that come with an entry, in order."""
         if isinstance(entry, Happened):
-            if entry.what == "decided" and entry.detail["number"] > self._decision:
-                self._decision, self._epoch = entry.detail["number"], entry.detail["epoch"]
+            what = entry.what
+            if isinstance(what, LineDecided) and what.number > self._decision:
+                self._decision, self._epoch = what.number, what.epoch
                 if self._epoch == entry.epoch:  # else it begins an epoch, and commits nothing new
                     yield "line"
         elif isinstance(entry, Handled) and entry.actor == COORDINATOR:

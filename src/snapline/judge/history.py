@@ -1,36 +1,44 @@
 """What happened to a run, as far as a verdict depends on it: which faults struck, and what was lost when.
 
-Snapline's own runs write journals, one per driver; other systems are watched from outside and have a list
-of events in their `result.json`. Both become the same `History`.
+Snapline's own runs write journals, one per driver; of other systems, which are watched from outside, the
+list of what happened stands in their `result.json`. Both become the same `History`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from snapline.chaos.faults import Fault, Kill, Partition, parse
 from snapline.chaos.strikes import Strike
 from snapline.errors import SnaplineError
 from snapline.ids import Millis
 from snapline.journal.codec import read
-from snapline.journal.entry import COORDINATOR, Entry, Happened
-from snapline.metrics.fault_spans import ENDS, fault_spans
+from snapline.journal.entry import Entry, Happened
+from snapline.journal.fault_happenings import (
+    ConnectionsDisturbed,
+    CoordinatorKilled,
+    CoordinatorResumed,
+    FaultBegan,
+    FaultMissed,
+    ProcessContinued,
+    ProcessKilled,
+    ProcessPaused,
+)
+from snapline.journal.happenings import Happening, JobRunning, SlotLost, SystemDown
+from snapline.metrics.fault_spans import fault_spans
 from snapline.metrics.figures import is_line
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.validate.sentences import TimedFault
 
-LOSSES = frozenset({"lost", "coordinator-killed", "coordinator-resumed"})
-"""The entries of a driver's journal that mean that a process was lost on which the job depends."""
+Loss: TypeAlias = SlotLost | CoordinatorKilled | CoordinatorResumed
+"""What means that a process was lost on which the job depends; a resume tells of a loss before it."""
 
 _NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What reading a damaged journal may raise: a line with a flipped byte may parse, and mean nonsense."""
-
-Told: TypeAlias = Mapping[str, Any]
-"""Something that happened to a system, as `result.json` has it: `at_ms`, `what`, and details."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +66,26 @@ def history_of(directory: RunDirectory, plan: str) -> History:
 
 def _history(entries: Sequence[Entry], gap: str | None, plan: str) -> History:
     happened = [entry for entry in entries if isinstance(entry, Happened)]
-    seen = ((h.detail["fault"], h.at_us // 1000) for h in happened if _strikes(h))
     lines = [h.at_us // 1000 for h in happened if is_line(h)]
     return History(
-        _matched(parse(plan), seen),
+        _matched(parse(plan), _seen(happened)),
         tuple(TimedFault(*span) for span in fault_spans(entries)),
-        tuple(h.at_us // 1000 for h in happened if h.what in LOSSES),
+        tuple(h.at_us // 1000 for h in happened if isinstance(h.what, Loss)),
         min(lines, default=None),
         max((entry.at_us for entry in entries), default=0) // 1000,
         gap,
     )
 
 
-def history_of_system(events: Sequence[Told], end_ms: Millis, plan: str) -> History:
+def history_of_system(events: Sequence[Happened], end_ms: Millis, plan: str) -> History:
     """The history of a run of another system, from what was seen of it from outside."""
-    struck = ("killed", "missed", "paused", "disturbed")
-    seen = ((event["fault"], event["at_ms"]) for event in events if event["what"] in struck)
-    losses = tuple(event["at_ms"] for event in events if event["what"] == "killed")
+    kills = [(e.at_us // 1000, e.what.fault) for e in events if isinstance(e.what, ProcessKilled)]
+    losses = tuple(at_ms for at_ms, _ in kills)
     # A kill that waited for a round struck while rows were written and not committed: there was output.
-    rounds = (e["at_ms"] for e in events if e["what"] == "killed" and "on=round" in e["fault"])
+    rounds = (at_ms for at_ms, fault in kills if fault is not None and "on=round" in fault)
     first_ms = min((at_ms - 1 for at_ms in rounds), default=None)
-    return History(_matched(parse(plan), seen), tuple(_timed(events)), losses, first_ms, end_ms)
+    strikes = _matched(parse(plan), _seen(events))
+    return History(strikes, tuple(_timed(events)), losses, first_ms, end_ms)
 
 
 def driver_entries(directory: RunDirectory) -> tuple[list[Entry], str | None]:
@@ -109,21 +116,25 @@ def _dated(entries: Sequence[Entry]) -> Iterator[Entry]:
     A driver starts its clock again when all slots run for the first time, because input is due from then.
     """
     begun = next((n for n, entry in enumerate(entries) if _begins(entry)), len(entries))
-    resumed = any(isinstance(e, Happened) and e.what == "coordinator-resumed" for e in entries)
+    happened = [entry for entry in entries if isinstance(entry, Happened)]
+    resumed = any(isinstance(entry.what, CoordinatorResumed) for entry in happened)
     for number, entry in enumerate(entries):
         early = number < begun and not resumed
-        if early and isinstance(entry, Happened) and entry.what in LOSSES:
+        if early and isinstance(entry, Happened) and isinstance(entry.what, Loss):
             entry = replace(entry, at_us=-1)
         yield entry
 
 
 def _begins(entry: Entry) -> bool:
-    return isinstance(entry, Happened) and (entry.what, entry.actor) == ("running", COORDINATOR)
+    return isinstance(entry, Happened) and isinstance(entry.what, JobRunning)
 
 
-def _strikes(happened: Happened) -> bool:
-    """Whether a fault took effect here, or found its target down already."""
-    return "fault" in happened.detail and happened.what not in ENDS
+def _seen(happened: Iterable[Happened]) -> Iterator[tuple[str, Millis]]:
+    """The faults that took effect or found their target down already, each with its time."""
+    for each in happened:
+        what = each.what
+        if isinstance(what, FaultBegan | FaultMissed) and what.fault is not None:
+            yield what.fault, each.at_us // 1000
 
 
 def _matched(plan: Sequence[Fault], seen: Iterable[tuple[str, Millis]]) -> tuple[Strike, ...]:
@@ -148,24 +159,25 @@ def _targets(fault: Fault) -> int:
     return len(fault.slots) if isinstance(fault, Kill | Partition) else 1
 
 
-def _timed(events: Sequence[Told]) -> Iterator[TimedFault]:
+def _timed(events: Sequence[Happened]) -> Iterator[TimedFault]:
     """The faults with their times. A kill lasts until the system runs again, if it was down at all."""
     for number, event in enumerate(events):
         later = events[number + 1 :]
-        end_ms: Millis | None = None
-        match event["what"]:
-            case "killed":
-                soon = list(takewhile(lambda other: other["what"] != "killed", later))
-                down = _first(soon, "down") is not None
-                end_ms = _first(later, "running") if down else None
-            case "paused":
-                end_ms = _first(later, "continued")
-            case "disturbed":
-                end_ms = event["at_ms"] + event["for_ms"]
+        at_ms, end_ms = event.at_us // 1000, None
+        match event.what:
+            case ProcessKilled(fault):
+                soon = takewhile(lambda other: not isinstance(other.what, ProcessKilled), later)
+                down = _first([*soon], SystemDown) is not None
+                end_ms = _first(later, JobRunning) if down else None
+            case ProcessPaused(fault):
+                end_ms = _first(later, ProcessContinued)
+            case ConnectionsDisturbed(fault, _, for_ms):
+                end_ms = at_ms + for_ms
             case _:
                 continue
-        yield TimedFault(event["fault"], event["at_ms"], end_ms)
+        if fault is not None:
+            yield TimedFault(fault, at_ms, end_ms)
 
 
-def _first(events: Sequence[Told], what: str) -> Millis | None:
-    return next((event["at_ms"] for event in events if event["what"] == what), None)
+def _first(events: Sequence[Happened], kind: type[Happening]) -> Millis | None:
+    return next((event.at_us // 1000 for event in events if isinstance(event.what, kind)), None)

@@ -7,7 +7,6 @@ was active in the time between the arrival of the event and the output.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from snapline.core.policy import Guarantee
 from snapline.ids import Millis
 from snapline.judge.report_files import held_to, report_of
 from snapline.judge.verdict import Verdict
-from snapline.metrics.reliability import Events, Results, figures, phases
+from snapline.metrics.reliability import Events, LineageFigures, Results, figures, phases
 from snapline.validate.causes import BREAKS, OF_A_LATE_EVENT, Cause
 from snapline.validate.check import judge_each
 from snapline.validate.columns import Ints
@@ -41,7 +40,7 @@ class LineageReport:
 
     judged: Judged
     sentences: Mapping[Cause, str]  # one for each cause that was found
-    figures: Mapping[str, Any]
+    figures: LineageFigures | None  # None: they need the whole run, which is not over
 
     def verdict(self, promised: Guarantee) -> Verdict:
         """The verdict on the promised guarantee, with the answers for the others."""

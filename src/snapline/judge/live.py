@@ -144,7 +144,7 @@ class LiveJudge:
                 witness = judged.witnesses[cause]
                 self._told[cause] = (witness, self._sentence(witness, faults))
         sentences = {cause: self._told[cause][1] for cause in Cause if cause in judged.witnesses}
-        return LineageReport(judged, sentences, {})
+        return LineageReport(judged, sentences, None)
 
     # What comes in.
 

@@ -1,6 +1,6 @@
 """A verdict as files: JSON for programs, JUnit XML for build servers.
 
-*JSON*, one object; keys are only ever added:
+*JSON*, one object; within a version keys are only ever added:
 
 - `judged` (what: a run, an output), `view` (`committed`: what readers see; `uncommitted`: all that was
   written, of an exactly-once system with what it took back), `by` (who judged);
@@ -11,7 +11,8 @@
   `undecided` (why something is unknown, or null), `causes`: a list, each with `cause`, `count`, `breaks`
   (guarantees), the fields of its `Witness`, and `sentence`; of others `problems`, a list of texts;
 - of a run with faults: `faults`, a list, each with `statement`, `struck` and `at_ms`;
-- `metrics`: whatever was measured, by name.
+- `metrics`: of outputs with lineage the figures of `metrics.reliability`, else empty;
+- `version`: it changes when a key changes its meaning or goes.
 
 *JUnit*, one testcase for each guarantee. The promised one fails with the sentence of the witness if it is
 broken, and is an error if nobody knows: servers take a skipped test for a passed one, and a promise that
@@ -19,7 +20,6 @@ could not be judged must not turn a build green. A guarantee that nobody promise
 kept.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,10 +30,13 @@ from xml.etree import ElementTree
 from snapline.chaos.strikes import Strike
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
+from snapline.metrics import json_form
+from snapline.metrics.reliability import LineageFigures
 from snapline.validate.causes import BREAKS, Cause
 from snapline.validate.judged import PROMISES, Answer, Judged
 from snapline.wording import are, plural
 
+VERSION: Final = 1
 _FIGURES: Final = (
     *("inputs", "outputs", "late", "lost", "repeated", "reliable", "reliability"),
     *("counted", "late_events", "late_share"),
@@ -52,7 +55,7 @@ class Report:
     judged: Judged | None = None  # where outputs name the inputs behind them
     sentences: Mapping[Cause, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()  # where they do not
-    metrics: Mapping[str, Any] = field(default_factory=dict)
+    metrics: LineageFigures | None = None
     view: str = "committed"
     by: str = "in process"
     faults: tuple[Strike, ...] = ()  # of a run: every fault of its plan, and whether it struck
@@ -74,7 +77,6 @@ def report_of(
     sentences: Mapping[Cause, str],
     promised: Guarantee,
     *,
-    metrics: Mapping[str, Any] | None = None,
     view: str = "committed",
     by: str = "in process",
 ) -> Report:
@@ -93,7 +95,7 @@ def report_of(
             f"{plural(judged.outputs, 'output')}, or late ({judged.late:,})"
         )
     answers = {guarantee: judged.kept(guarantee) for guarantee in PROMISES}
-    return Report(name, promised, because, answers, judged, sentences, (), metrics or {}, view, by)
+    return Report(name, promised, because, answers, judged, sentences, (), None, view, by)
 
 
 def _why(judged: Judged, broken: Sequence[Cause], sentences: Mapping[Cause, str]) -> str:
@@ -129,6 +131,7 @@ def late_share(judged: Judged) -> str:
 def to_json(report: Report) -> dict[str, Any]:
     """A report as plain values."""
     document: dict[str, Any] = {
+        "version": VERSION,
         "judged": report.name,
         "view": report.view,
         "by": report.by,
@@ -149,7 +152,8 @@ def to_json(report: Report) -> dict[str, Any]:
         ]
     if report.faults:
         document["faults"] = [asdict(strike) for strike in report.faults]
-    return document | {"metrics": _plain(report.metrics)}
+    metrics = {} if report.metrics is None else json_form.to_json(report.metrics)
+    return document | {"metrics": metrics}
 
 
 def _cause(report: Report, cause: Cause) -> dict[str, Any]:
@@ -160,17 +164,6 @@ def _cause(report: Report, cause: Cause) -> dict[str, Any]:
         "breaks": [level.value for level in PROMISES if level in BREAKS[cause]],
         "sentence": report.sentences.get(cause),
     }
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON can have it; a NaN becomes null."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):  # a number of numpy
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # JUnit.

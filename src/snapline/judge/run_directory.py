@@ -10,7 +10,7 @@ to lose, and a run that put out nothing are *unknown* (`chaos.strikes`), whateve
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from snapline.batch import Batch, concat
 from snapline.chaos.strikes import Strike, vacuous
@@ -18,17 +18,22 @@ from snapline.core.policy import Guarantee
 from snapline.dataflow.graph import Dataflow, deploy
 from snapline.errors import StorageError, UsageError
 from snapline.ids import Millis
+from snapline.journal.codec import happened_of
+from snapline.journal.entry import Happened
+from snapline.journal.fault_happenings import FaultMissed
 from snapline.judge.expected import judge_output
-from snapline.judge.history import History, Told, history_of, history_of_system
+from snapline.judge.history import History, history_of, history_of_system
 from snapline.judge.lineage import LineageReport, judge_lineage
 from snapline.judge.reader import BrokenChain, read_sinks
 from snapline.judge.report_files import held_to
 from snapline.judge.tables import saved_output, saved_tables, stamped
 from snapline.judge.verdict import UNKNOWN, Answers, Verdict, rows_as, verdict_of
+from snapline.metrics.reliability import LineageFigures
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.output_rows import position_label, public_view
 from snapline.rundir.program import build_job, program_of_run
+from snapline.rundir.results import check_version
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.storage.api import View
 from snapline.validate.causes import Cause
@@ -59,7 +64,7 @@ class RunEnding:
     """How a run ended, as far as its other files do not show it; `result.json` keeps it for later."""
 
     problem: str | None = None  # why it did not come to its end
-    events: Sequence[Told] = ()  # of another system: what happened to it
+    events: Sequence[Happened] = ()  # of another system: what happened to it
     end_ms: Millis = 0  # of another system: when it was over
     remarks: Sequence[str] = ()  # of another system: its own account of what it repeated or dropped
     promise: Guarantee = Guarantee.EXACTLY_ONCE  # of another system: what it promises
@@ -75,7 +80,7 @@ class Judgement:
     rows: Mapping[str, int] = field(default_factory=dict)  # how many rows were judged, per sink
     judged: Judged | None = None  # where outputs name the inputs behind them
     sentences: Mapping[Cause, str] = field(default_factory=dict)
-    figures: Mapping[str, Any] = field(default_factory=dict)  # PGVal's, with lineage
+    figures: LineageFigures | None = None  # PGVal's, with lineage
     strikes: tuple[Strike, ...] = ()  # what became of the faults
 
 
@@ -116,11 +121,15 @@ def _read_ending(directory: RunDirectory, spec: Spec) -> RunEnding:
         raise UsageError(
             f"{directory.path / 'run.json'} was changed after the run: nobody knows any more what was run"
         )
+    check_version(directory, result)
     if spec.system == OWN:
         return RunEnding(result.get("problem"))
-    metrics = result["metrics"]
-    end_ms = int(metrics.get("duration_s", 0) * 1000)
-    return RunEnding(result.get("problem"), metrics.get("events", ()), end_ms)
+    try:
+        events = [happened_of(written) for written in result["events"]]
+        end_ms = round(result["metrics"]["duration_s"] * 1000)
+    except (ValueError, TypeError, KeyError) as error:
+        raise UsageError(f"{directory.path / 'result.json'} is damaged: {error}") from error
+    return RunEnding(result.get("problem"), events, end_ms)
 
 
 # Whether it proved anything.
@@ -310,6 +319,6 @@ def _remarks(verdict: Verdict, ended: RunEnding) -> list[str]:
     said = [*ended.remarks]
     if verdict.kept == "no" and ended.promise is not Guarantee.EXACTLY_ONCE:
         said.append(f"it promises no more than {ended.promise.value}")
-    missed = (event["fault"] for event in ended.events if event["what"] == "missed")
+    missed = (e.what.fault for e in ended.events if isinstance(e.what, FaultMissed))
     said.extend(f"'{fault}' found nobody: the system was down already" for fault in missed)
     return said

@@ -15,27 +15,9 @@ from snapline.core.effects import Commit, CoordinatorEffect, Order, Rollback, Sc
 from snapline.core.events import SnapshotStored
 from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.ids import CheckpointNo, Micros, TaskId
-from snapline.journal.entry import COORDINATOR, Built, Entry, Handled
+from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened
+from snapline.journal.happenings import JobRunning, LineFound
 from snapline.metrics.second import SECOND_US
-
-
-@dataclass(frozen=True, slots=True)
-class FoundLine:
-    """A line that was found for a rollback, and what it costs."""
-
-    stored: int  # checkpoints since the last rollback, and earlier ones that are skipped now
-    skipped: int
-    back_s: float
-    back_records: int
-
-    def detail(self) -> dict[str, int | float]:
-        """As it stands in the journal."""
-        return {
-            "stored": self.stored,
-            "skipped": self.skipped,
-            "back_s": round(self.back_s, 3),
-            "back_records": self.back_records,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +40,28 @@ class CheckpointAccount:
     lines: int = 0  # that were committed
     offset: int = 0  # records read through the last line: of a finished run, all
     position: int = 0  # records written through it
-    read: int = 0  # records read in this timeline; whoever knows better says so
+    read: int | None = None  # records read in this timeline; None: nobody measures it
+    restoring: bool = True  # until all slots run, at first and after every rollback
     _kept: dict[TaskId, dict[CheckpointNo, _Kept]] = field(default_factory=dict)
     _fresh: int = 0  # stored since the last rollback
     _rounds: dict[CheckpointNo, Micros] = field(default_factory=dict)  # when they were ordered
 
-    def see(self, entry: Entry) -> FoundLine | None:
-        """Take an entry; the line, if it found one."""
+    def see(self, entry: Entry) -> LineFound | None:
+        """Take an entry; the line, if it found one.
+
+        Another loss on the way back to a line finds the same line again: that is no news.
+        """
+        found = self._see(entry)
+        if found is None or (self.restoring and not found.stored):
+            return None
+        self.restoring = True
+        return found
+
+    def _see(self, entry: Entry) -> LineFound | None:
         if entry.actor != COORDINATOR:
             return None
+        if isinstance(entry, Happened):
+            self.restoring &= not isinstance(entry.what, JobRunning)
         if isinstance(entry, Built):
             for meta in entry.line:
                 self._keep(meta, entry.at_us)
@@ -95,7 +90,7 @@ class CheckpointAccount:
         """Whether lines are rounds; tasks on their own take one at most, at the end of the input."""
         return 2 * len(self.round_us) > self.lines
 
-    def _perform(self, effect: CoordinatorEffect, at_us: Micros) -> FoundLine | None:
+    def _perform(self, effect: CoordinatorEffect, at_us: Micros) -> LineFound | None:
         match effect:
             case Order(_, command):
                 if command.begins is not None:
@@ -119,7 +114,7 @@ class CheckpointAccount:
         if newest in self._rounds and min(line.checkpoints.values()) == newest:
             self.round_us.append(at_us - self._rounds.pop(newest))
 
-    def _back(self, line: RecoveryLine, at_us: Micros) -> FoundLine:
+    def _back(self, line: RecoveryLine, at_us: Micros) -> LineFound:
         kept = self._line(line)
         skipped = [
             (task, number)
@@ -132,12 +127,14 @@ class CheckpointAccount:
         stored, self._fresh = max(self._fresh, len(skipped)), 0
         self.skipped += len(skipped)
         offset = sum(each.offset for each in kept.values())
-        back_records, self.read = max(0, self.read - offset), offset
+        back_records = None
+        if self.read is not None:
+            back_records, self.read = max(0, self.read - offset), offset
         whole = len(kept) == len(line.checkpoints)
         oldest_us = min((each.stored_us for each in kept.values()), default=0) if whole else 0
-        back_s = max(0, at_us - oldest_us) / SECOND_US
+        back_s = round(max(0, at_us - oldest_us) / SECOND_US, 3)
         self._rounds.clear()
-        return FoundLine(stored, len(skipped), back_s, back_records)
+        return LineFound(stored, len(skipped), back_s, back_records)
 
     def _line(self, line: RecoveryLine) -> Mapping[TaskId, _Kept]:
         """What is known of the checkpoints of a line; of an initial one there is nothing to know."""

@@ -11,9 +11,19 @@ nothing would be nothing, so the bounds have a floor: records of a tenth of a se
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeAlias
 
 from snapline.ids import Micros
 from snapline.journal.entry import Happened
+from snapline.journal.fault_happenings import (
+    ConnectionCut,
+    FaultEnded,
+    ProcessContinued,
+    ProcessKilled,
+    ProcessPaused,
+    Slowed,
+)
+from snapline.journal.happenings import JobRunning, SlotLost, SlotRunning
 from snapline.metrics.second import SECOND_US, Second
 
 BEFORE_S = 10
@@ -21,8 +31,11 @@ HOLD_S = 5
 FACTOR = 2.0
 FLOOR_BACKLOG_S = 0.1
 FLOOR_P50_MS = 10.0
-STRUCK = frozenset({"killed", "paused", "slowed", "cut"})
-OVER = frozenset({"continued", "healed"})
+Struck: TypeAlias = ProcessKilled | ProcessPaused | Slowed | ConnectionCut
+"""What may cost a slot."""
+Again: TypeAlias = JobRunning | SlotRunning
+"""All that was lost runs again."""
+Over: TypeAlias = ProcessContinued | FaultEnded
 LATEST_S = 5
 """What is lost so long after the end of a fault is lost for another reason."""
 _NEVER: Micros = 1 << 62
@@ -38,21 +51,20 @@ class Failure:
 
 def detections(entries: Iterable[Happened]) -> list[float]:
     """Seconds from each fault to the loss of its slot; a fault that nobody noticed has none."""
-    struck: dict[str, Happened] = {}
-    over: dict[str, Micros] = {}
+    struck: dict[str, tuple[Micros, Struck]] = {}
+    over: dict[str | None, Micros] = {}
     found = []
     for entry in entries:
-        if entry.what in STRUCK:
-            struck[entry.actor] = entry
-        elif entry.what in OVER:
-            over[entry.detail.get("fault", "")] = entry.at_us
-        elif entry.what == "lost":
-            fault = struck.pop(f"slot/{entry.detail['slot']}", None)
-            if fault is None:
-                continue
-            over_us = over.get(fault.detail.get("fault", ""), entry.at_us)
+        what = entry.what
+        if isinstance(what, Struck):
+            struck[entry.actor] = entry.at_us, what
+        elif isinstance(what, Over):
+            over[what.fault] = entry.at_us
+        elif isinstance(what, SlotLost) and (cause := struck.pop(f"slot/{what.slot}", None)):
+            struck_us, fault = cause
+            over_us = over.get(fault.fault, entry.at_us)
             if entry.at_us - over_us <= LATEST_S * SECOND_US:
-                found.append((entry.at_us - fault.at_us) / SECOND_US)
+                found.append((entry.at_us - struck_us) / SECOND_US)
     return found
 
 
@@ -60,9 +72,9 @@ def failures(entries: Iterable[Happened]) -> list[Failure]:
     """The failures of a run. What is lost before all run again belongs to the same one."""
     found: list[Failure] = []
     for entry in entries:
-        if entry.what == "lost" and (not found or found[-1].running_us is not None):
+        if isinstance(entry.what, SlotLost) and (not found or found[-1].running_us is not None):
             found.append(Failure(entry.at_us))
-        elif entry.what == "running" and found and found[-1].running_us is None:
+        elif isinstance(entry.what, Again) and found and found[-1].running_us is None:
             found[-1].running_us = entry.at_us
     return found
 

@@ -2,19 +2,27 @@
 
 A fault is written down with its statement when it begins, and what lasts a while also when it ends. A
 process that was killed has no such end: its span lasts until the job runs again. Damage is a moment. What
-was still going on at the end of the journal lasts until then. A fault that found nobody is none.
+was still going on at the end of the journal lasts until then. A fault that found nobody has no span.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from snapline.ids import Micros, Millis
-from snapline.journal.entry import COORDINATOR, Entry, Happened
+from snapline.journal.entry import Entry, Happened
+from snapline.journal.fault_happenings import (
+    CoordinatorKilled,
+    FaultBegan,
+    FaultOver,
+    ProcessKilled,
+    RecordSpoiled,
+    SnapshotDamaged,
+)
+from snapline.journal.happenings import JobRunning, SlotRunning
 
-ENDS = frozenset({"continued", "healed", "back"})
-KILLS = frozenset({"killed", "coordinator-killed"})
-NO_BEGINNINGS = ENDS | {"missed", "coordinator-resumed"}
+_Kill: TypeAlias = ProcessKilled | CoordinatorKilled
+_Damage: TypeAlias = SnapshotDamaged | RecordSpoiled
 
 
 class FaultSpan(NamedTuple):
@@ -29,7 +37,7 @@ class FaultSpan(NamedTuple):
 class _Active:
     text: str
     start_us: Micros
-    whats: set[str]
+    kills: bool  # whether it killed a process
     actors: set[str]
     end_us: Micros | None = None
 
@@ -53,21 +61,21 @@ def fault_spans(entries: Iterable[Entry]) -> list[FaultSpan]:
 
 
 def _see(found: list[_Active], entry: Happened) -> None:
-    active = [fault for fault in found if fault.end_us is None]
-    text = entry.detail.get("fault")
-    if entry.what == "running":
+    what, active = entry.what, [fault for fault in found if fault.end_us is None]
+    if isinstance(what, JobRunning | SlotRunning):
         for fault in active:
-            if fault.whats & KILLS and (entry.actor == COORDINATOR or entry.actor in fault.actors):
+            if fault.kills and (isinstance(what, JobRunning) or entry.actor in fault.actors):
                 fault.end_us = entry.at_us
-    elif entry.what in ENDS:
+    elif isinstance(what, FaultOver):
         for fault in active:
-            if fault.text == text or (text is None and entry.actor in fault.actors):
+            if fault.text == what.fault or (what.fault is None and entry.actor in fault.actors):
                 fault.end_us = entry.at_us
-    elif text is not None and entry.what not in NO_BEGINNINGS:
-        same = [fault for fault in active if fault.text == text]
+    elif isinstance(what, FaultBegan) and what.fault is not None:
+        same = [fault for fault in active if fault.text == what.fault]
         if same:  # it strikes several
-            same[0].whats.add(entry.what)
+            same[0].kills |= isinstance(what, _Kill)
             same[0].actors.add(entry.actor)
             return
-        end_us = entry.at_us if entry.what == "damaged" else None
-        found.append(_Active(text, entry.at_us, {entry.what}, {entry.actor}, end_us))
+        end_us = entry.at_us if isinstance(what, _Damage) else None
+        struck = _Active(what.fault, entry.at_us, isinstance(what, _Kill), {entry.actor}, end_us)
+        found.append(struck)

@@ -1,31 +1,149 @@
-"""All figures of a run in one plain dictionary, as `result.json` and `Run.metrics` have them."""
+"""All figures of a run in one frozen value, as `result.json` and `Run.metrics` have them.
+
+The same functions read the journal of a simulated and of a real run. What needs the measured seconds of a
+real run is None for a simulated one: nobody measured it.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from statistics import median
-from typing import Any
+from typing import TypeAlias
 
 from snapline.journal.entry import Entry, Happened
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import (
+    JobFinished,
+    JobRunning,
+    LineDecided,
+    LineFound,
+    OutputPublished,
+    SecondMeasured,
+    SlotLost,
+    SlotRunning,
+)
 from snapline.metrics.checkpoints import CheckpointAccount
-from snapline.metrics.failures import OVER, STRUCK, detections, failures, recoveries, restarts
-from snapline.metrics.histogram import Counts
-from snapline.metrics.latency import as_dict, committed, uncommitted
-from snapline.metrics.second import Second, Volume, seconds_of
-
-TOLD = {"lost", "running", "decided", "line", "published", "finished"} | STRUCK | OVER
-"""What figures need of all that happened."""
+from snapline.metrics.failures import Over, Struck, detections, failures, recoveries, restarts
+from snapline.metrics.histogram import Counts, Histogram
+from snapline.metrics.latency import committed, uncommitted
+from snapline.metrics.reliability import LineageFigures
+from snapline.metrics.second import Second, Volume, second_of
 
 
-def figures_of(entries: Iterable[Entry], times_ms: Mapping[str, Counts]) -> dict[str, Any]:
-    """The figures of a run from its driver's journal, and the times of the rows that it published."""
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Of a latency, in milliseconds; None where nothing was written."""
+
+    p50: float | None
+    p99: float | None
+    max: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Records per second, over the seconds in which input was read."""
+
+    read: float
+    written: float
+
+
+class Timed(StrEnum):
+    """What the times of checkpoints are of: of whole rounds, or of single tasks."""
+
+    ROUND = "round"
+    TASK = "task"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointTimes:
+    """How long checkpoints took, in milliseconds."""
+
+    median: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFigures:
+    """Checkpoints by number, size and time; see `metrics.checkpoints`."""
+
+    stored: int
+    forced: int
+    skipped: int
+    aborted_rounds: int
+    bytes: int
+    timed: Timed
+    time_ms: CheckpointTimes | None  # None: there was none to time
+
+
+@dataclass(frozen=True, slots=True)
+class ByteFigures:
+    """Bytes of the whole run; `metrics.second.Volume` says what each counts."""
+
+    messages: int
+    headers: int
+    wire: int
+    log: int
+    snapshots: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of a run. None stands for what was not measured, unless something else is said."""
+
+    commits: int  # lines that were committed
+    kills: int
+    lost: int  # slots that were given up
+    killed_pids: tuple[int, ...]  # empty in simulation, which has no processes
+    detection_s: tuple[float, ...]  # see `metrics.failures` for these three
+    restart_s: tuple[float, ...]
+    recovery_s: tuple[float | None, ...] | None  # within: None where the run ended before
+    latency_ms: Percentiles | None
+    committed_latency_ms: Percentiles | None  # also None where no row with a time was published
+    records_read: int | None  # each once
+    records_written: int | None
+    read_again: int | None  # after rollbacks, at least
+    written_again: int | None
+    rate: Rate | None
+    checkpoints: CheckpointFigures
+    rollbacks: tuple[LineFound, ...]  # what each of them cost
+    bytes: ByteFigures | None
+    lineage: LineageFigures | None = None  # None: outputs do not name the inputs behind them
+
+
+Told: TypeAlias = (
+    SlotLost
+    | JobRunning
+    | SlotRunning
+    | LineDecided
+    | LineFound
+    | OutputPublished
+    | JobFinished
+    | Struck
+    | Over
+)
+"""What figures need of all that happened, beside seconds."""
+
+
+def figures_of(entries: Iterable[Entry], times_ms: Mapping[str, Counts] | None = None) -> Figures:
+    """The figures of a run from the journal of its coordinator.
+
+    `times_ms` are the times of the rows that each sink has published: committed latency needs them.
+    """
     account = CheckpointAccount()
-    told = []
-    seconds = []
+    told: list[Happened] = []
+    seconds: list[Second] = []
+    found: list[LineFound] = []
     for entry in entries:
-        account.see(entry)
-        if isinstance(entry, Happened):
-            seconds += seconds_of([entry])
-            told += [entry] if entry.what in TOLD else []
-    return figures(told, account, seconds, times_ms)
+        if (line := account.see(entry)) is not None:
+            found.append(line)
+        if not isinstance(entry, Happened):
+            continue
+        if isinstance(entry.what, SecondMeasured):
+            seconds.append(second_of(entry.epoch, entry.what))
+        elif isinstance(entry.what, Told):
+            told.append(entry)
+    return figures(told, account, seconds, times_ms or {}, found)
 
 
 def figures(
@@ -33,27 +151,38 @@ def figures(
     account: CheckpointAccount,
     seconds: Sequence[Second],
     times_ms: Mapping[str, Counts],
-) -> dict[str, Any]:
-    """The figures of a run."""
-    found = failures(told)
+    found: Sequence[LineFound] = (),
+) -> Figures:
+    """The figures of a run; `found` are its lines where nobody wrote them down with their price."""
+    failed = failures(told)
     public = committed(told, times_ms)
-    kills = [entry for entry in told if entry.what == "killed"]
-    return {
-        "commits": lines(told),
-        "kills": len(kills),
-        "lost": sum(entry.what == "lost" for entry in told),
-        "killed_pids": [entry.detail["pid"] for entry in kills],
-        "detection_s": _rounded(detections(told)),
-        "restart_s": _rounded(restarts(found)),
-        "recovery_s": _rounded(recoveries(seconds, found)),
-        "latency_ms": as_dict(uncommitted(seconds)),
-        "committed_latency_ms": as_dict(public) if len(public) else None,
-        **records(told, account, seconds),
-        "rate": rate(seconds),
-        "checkpoints": checkpoints(account, seconds),
-        "rollbacks": [dict(entry.detail) for entry in told if entry.what == "line"],
-        "bytes": volume(seconds).as_dict(),
-    }
+    kills = [entry.what for entry in told if isinstance(entry.what, ProcessKilled)]
+    priced = tuple(entry.what for entry in told if isinstance(entry.what, LineFound))
+    read, written = records(told, account, seconds)
+    return Figures(
+        commits=lines(told),
+        kills=len(kills),
+        lost=sum(isinstance(entry.what, SlotLost) for entry in told),
+        killed_pids=tuple(pid for kill in kills for pid in kill.pids),
+        detection_s=tuple(round(s, 3) for s in detections(told)),
+        restart_s=tuple(round(s, 3) for s in restarts(failed)),
+        recovery_s=_rounded(recoveries(seconds, failed)) if seconds else None,
+        latency_ms=percentiles(uncommitted(seconds)) if seconds else None,
+        committed_latency_ms=percentiles(public) if len(public) else None,
+        records_read=read,
+        records_written=written,
+        read_again=_again(read, [second.read for second in seconds]),
+        written_again=_again(written, [second.written for second in seconds]),
+        rate=rate(seconds) if seconds else None,
+        checkpoints=checkpoints(account, seconds),
+        rollbacks=priced or tuple(found),
+        bytes=ByteFigures(**volume(seconds).as_dict()) if seconds else None,
+    )
+
+
+def percentiles(histogram: Histogram) -> Percentiles:
+    """The percentiles that are shown."""
+    return Percentiles(*(histogram.percentile_ms(q) for q in (50.0, 99.0, 100.0)))
 
 
 def lines(told: Iterable[Happened]) -> int:
@@ -63,57 +192,55 @@ def lines(told: Iterable[Happened]) -> int:
 
 def is_line(entry: Happened) -> bool:
     """Whether a line was committed here; a decision that begins an epoch commits nothing new."""
-    return entry.what == "decided" and bool(entry.detail["epoch"] == entry.epoch)
+    return isinstance(entry.what, LineDecided) and entry.what.epoch == entry.epoch
 
 
 def records(
     told: Sequence[Happened], account: CheckpointAccount, seconds: Sequence[Second]
-) -> dict[str, int]:
-    """Records read and written, each once; and at least so many of them again, after rollbacks.
+) -> tuple[int | None, int | None]:
+    """Records read and written, each once.
 
     The last line of a finished run has all input and all output. Without lines, or without an end, what
     slots said has to do; what a slot did just before it was killed it could not say any more.
     """
-    read, written = sum(s.read for s in seconds), sum(s.written for s in seconds)
-    once = read, written
-    if account.stored and any(entry.what == "finished" for entry in told):
-        once = account.offset, account.position
-    return {
-        "records_read": once[0],
-        "records_written": once[1],
-        "read_again": max(0, read - once[0]),
-        "written_again": max(0, written - once[1]),
-    }
+    if account.stored and any(isinstance(entry.what, JobFinished) for entry in told):
+        return account.offset, account.position
+    if not seconds:
+        return None, None
+    return sum(s.read for s in seconds), sum(s.written for s in seconds)
 
 
-def rate(seconds: Sequence[Second]) -> dict[str, float]:
+def _again(once: int | None, each_second: Sequence[int]) -> int | None:
+    return max(0, sum(each_second) - once) if each_second and once is not None else None
+
+
+def rate(seconds: Sequence[Second]) -> Rate:
     """Records per second, over the seconds in which input was read."""
     busy = [second for second in seconds if second.read]
     if not busy:
-        return {"read": 0.0, "written": 0.0}
+        return Rate(0.0, 0.0)
     span_s = busy[-1].at_s - busy[0].at_s + 1
     read, written = sum(s.read for s in seconds), sum(s.written for s in seconds)
-    return {"read": round(read / span_s, 1), "written": round(written / span_s, 1)}
+    return Rate(round(read / span_s, 1), round(written / span_s, 1))
 
 
-def checkpoints(account: CheckpointAccount, seconds: Sequence[Second]) -> dict[str, Any]:
+def checkpoints(account: CheckpointAccount, seconds: Sequence[Second]) -> CheckpointFigures:
     """Checkpoints by number, size and time. Times are of rounds, or where there are none, of tasks."""
     of_tasks_us = [us for second in seconds for us in second.checkpoint_us]
     times_us = account.round_us if account.in_rounds else of_tasks_us
-    time_ms = (
-        {"median": round(median(times_us) / 1000, 3), "max": round(max(times_us) / 1000, 3)}
-        if times_us
-        else None
+    time_ms = None
+    if times_us:
+        longest, middle = max(times_us), median(times_us)
+        time_ms = CheckpointTimes(round(middle / 1000, 3), round(longest / 1000, 3))
+    return CheckpointFigures(
+        account.stored,
+        account.forced,
+        account.skipped,
+        account.aborted,
+        account.bytes,
+        Timed.ROUND if account.in_rounds else Timed.TASK,
+        time_ms,
     )
-    return {
-        "stored": account.stored,
-        "forced": account.forced,
-        "skipped": account.skipped,
-        "aborted_rounds": account.aborted,
-        "bytes": account.bytes,
-        "timed": "round" if account.in_rounds else "task",
-        "time_ms": time_ms,
-    }
 
 
 def volume(seconds: Iterable[Second]) -> Volume:
@@ -124,5 +251,5 @@ def volume(seconds: Iterable[Second]) -> Volume:
     return total
 
 
-def _rounded(values: Iterable[float | None]) -> list[float | None]:
-    return [None if value is None else round(value, 3) for value in values]
+def _rounded(values: Iterable[float | None]) -> tuple[float | None, ...]:
+    return tuple(None if value is None else round(value, 3) for value in values)

@@ -12,6 +12,7 @@ import numpy as np
 
 from snapline.ids import Micros
 from snapline.journal.entry import Happened
+from snapline.journal.happenings import OutputPublished
 from snapline.metrics.histogram import Counts, Histogram, merged
 from snapline.metrics.second import Second
 
@@ -24,15 +25,15 @@ def uncommitted(seconds: Iterable[Second]) -> Histogram:
 
 
 def committed(entries: Iterable[Happened], times_ms: Mapping[str, Counts]) -> Histogram:
-    """Of all records that were published, by the `published` entries and the times of each sink's rows.
+    """Of all records that were published, by what was published and the times of each sink's rows.
 
     The rows of a sink are numbered from 0 on in the order in which they were published.
     """
     histogram = Histogram()
     for entry in entries:
-        if entry.what != "published":
+        if not isinstance(entry.what, OutputPublished):
             continue
-        for task, (start, stop) in entry.detail["rows"].items():
+        for task, (start, stop) in entry.what.rows.items():
             if task in times_ms:
                 histogram.add(since(times_ms[task][start:stop], entry.at_us))
     return histogram
@@ -42,9 +43,3 @@ def since(times_ms: Any, now_us: Micros) -> Counts:
     """How long these times are ago."""
     ages: Counts = now_us - np.asarray(times_ms, np.int64) * MS_US
     return ages
-
-
-def as_dict(histogram: Histogram) -> dict[str, float | None]:
-    """The percentiles that are shown."""
-    shown = {"p50": 50.0, "p99": 99.0, "max": 100.0}
-    return {name: histogram.percentile_ms(q) for name, q in shown.items()}

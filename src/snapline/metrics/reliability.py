@@ -11,9 +11,8 @@ from the fault on lies above the mean latency before it.
 last one on. An event belongs to the phase in which it arrived, an output to that in which it was written.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,25 +65,61 @@ class Results:
     claimed_at: Ints  # when each of these was written
 
 
+@dataclass(frozen=True, slots=True)
+class OutputLatency:
+    """Of the outputs of a run or of a phase, in milliseconds."""
+
+    mean: float
+    p50: float
+    p99: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityFigures:
+    """What is measured of a whole run as well as of each phase."""
+
+    events: int
+    reliability: float | None  # in percent; None: there were no events
+    reliable_throughput: float  # events per second
+    latency_ms: OutputLatency | None  # None: no output has a latency
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseFigures(ReliabilityFigures):
+    """The figures of a phase, and when it was."""
+
+    from_ms: Millis
+    to_ms: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class LineageFigures(ReliabilityFigures):
+    """The figures of a whole run, and of each of its phases."""
+
+    failure_cost_ms: (
+        float | None
+    )  # None: no fault struck, or no latency is known before or after it
+    phases: Mapping[str, PhaseFigures]
+
+
 def figures(
     events: Events, results: Results, size_ms: Millis, parts: Sequence[Phase]
-) -> dict[str, Any]:
-    """The figures of the whole run and of each phase, as `result.json` has them."""
+) -> LineageFigures:
+    """The figures of the whole run and of each phase."""
     latency = latencies(events, results, size_ms)
     processed = _first_times(results)
     whole = Phase("run", 0, max((part.stop_ms for part in parts), default=0))
-    return {
-        **_figures(events, results, latency, processed, whole, everything=True),
-        "failure_cost_ms": failure_cost(results, latency, parts),
-        "phases": {
-            part.name: {
-                "from_ms": part.start_ms,
-                "to_ms": part.stop_ms,
-                **_figures(events, results, latency, processed, part),
-            }
-            for part in parts
-        },
-    }
+
+    def measured(part: Phase) -> PhaseFigures:
+        found = _figures(events, results, latency, processed, part)
+        return PhaseFigures(*found, part.start_ms, part.stop_ms)
+
+    return LineageFigures(
+        *_figures(events, results, latency, processed, whole, everything=True),
+        failure_cost(results, latency, parts),
+        {part.name: measured(part) for part in parts},
+    )
 
 
 def latencies(events: Events, results: Results, size_ms: Millis) -> npt.NDArray[np.float64]:
@@ -137,7 +172,9 @@ def _figures(
     phase: Phase,
     *,
     everything: bool = False,
-) -> dict[str, Any]:
+) -> tuple[int, float | None, float, OutputLatency | None]:
+    """The fields of `ReliabilityFigures`."""
+
     def within(times: Ints) -> Flags:
         inside: Flags = (times >= phase.start_ms) & (times < phase.stop_ms)
         return inside | everything
@@ -145,12 +182,12 @@ def _figures(
     reliable = events.reliable[within(events.arrival)]
     shown = latency[within(results.written) & ~np.isnan(latency)]
     seconds = max(phase.stop_ms - phase.start_ms, 1) / 1000
-    return {
-        "events": len(reliable),
-        "reliability": percent(int(reliable.sum()), len(reliable)),
-        "reliable_throughput": round(int(within(processed).sum()) / seconds, 1),
-        "latency_ms": _latency(shown),
-    }
+    return (
+        len(reliable),
+        percent(int(reliable.sum()), len(reliable)),
+        round(int(within(processed).sum()) / seconds, 1),
+        _latency(shown),
+    )
 
 
 def percent(part: int, whole: int) -> float | None:
@@ -158,9 +195,9 @@ def percent(part: int, whole: int) -> float | None:
     return part * 1_000_000 // whole / 10_000 if whole else None
 
 
-def _latency(values: npt.NDArray[np.float64]) -> dict[str, float] | None:
+def _latency(values: npt.NDArray[np.float64]) -> OutputLatency | None:
     if not len(values):
         return None
     p50, p99 = np.percentile(values, (50, 99))
-    shown = {"mean": values.mean(), "p50": p50, "p99": p99, "max": values.max()}
-    return {name: round(float(value), 1) for name, value in shown.items()}
+    shown = (values.mean(), p50, p99, values.max())
+    return OutputLatency(*(round(float(value), 1) for value in shown))

@@ -1,15 +1,16 @@
 """What happened in one second of a run, as all slots together saw it.
 
 A run's seconds are counted from the moment at which input began to be due. They stand in the driver's
-journal (`Happened("second")`), so every figure can be computed again when the run is over.
+journal (`SecondMeasured`), so every figure can be computed again when the run is over. A simulated run has
+none: how long its work would take is not measured.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from snapline.ids import Epoch
-from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.entry import Happened
+from snapline.journal.happenings import SecondMeasured
 from snapline.metrics.histogram import Histogram
 
 SECOND_US = 1_000_000
@@ -61,27 +62,27 @@ class Second:
         self.p50_ms = self.latency.percentile_ms(50)
         self.p99_ms = self.latency.percentile_ms(99)
 
-    def detail(self) -> dict[str, Any]:
-        """As it stands in the journal."""
-        written = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**written, "volume": self.volume.as_dict(), "latency": self.latency.pairs()}
-
-    def as_dict(self) -> dict[str, Any]:
-        """As it is shown: without what only figures need."""
-        hidden = ("latency", "checkpoint_us")
-        return {name: value for name, value in self.detail().items() if name not in hidden}
+    def measured(self) -> SecondMeasured:
+        """As it stands in the journal, where its epoch is that of the entry."""
+        known = {each.name: getattr(self, each.name) for each in fields(self)}
+        del known["epoch"]
+        return SecondMeasured(
+            **{**known, "volume": self.volume.as_dict(), "latency": self.latency.pairs()}
+        )
 
 
-def second_of(detail: Mapping[str, Any]) -> Second:
+def second_of(epoch: Epoch, measured: SecondMeasured) -> Second:
     """A second, read from the journal."""
-    known = {**detail, "volume": Volume(**detail["volume"])}
-    return Second(**{**known, "latency": Histogram.of_pairs(detail["latency"])})
+    known = {each.name: getattr(measured, each.name) for each in fields(measured)}
+    known["volume"] = Volume(**measured.volume)
+    known["latency"] = Histogram.of_pairs(measured.latency)
+    return Second(epoch=epoch, **known)
 
 
 def seconds_of(entries: Iterable[object]) -> list[Second]:
     """The seconds of a journal."""
     return [
-        second_of(entry.detail)
+        second_of(entry.epoch, entry.what)
         for entry in entries
-        if isinstance(entry, Happened) and entry.what == "second" and entry.actor == COORDINATOR
+        if isinstance(entry, Happened) and isinstance(entry.what, SecondMeasured)
     ]

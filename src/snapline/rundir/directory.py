@@ -37,7 +37,7 @@ from snapline.storage.files.storage import FileStorage
 from snapline.storage.files.store import FileStore
 from snapline.storage.files.trouble import Trouble
 
-VERSION = 4
+VERSION = 5
 JSON_CHARS_MAX = 1 << 25
 """A JSON file of a run is far smaller; one that is larger is not read, for it may be of any size."""
 RUNS = Path("runs")

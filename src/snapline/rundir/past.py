@@ -24,7 +24,10 @@ from snapline.engine.coordinator.ledger import Decision, Evidence, read_last
 from snapline.engine.job import Job
 from snapline.errors import ObjectDamaged, ObjectMissing, RunDamaged, StorageError
 from snapline.ids import TaskId
+from snapline.journal.happenings import LineDecided
 from snapline.rundir.directory import RunDirectory
+
+_DECIDED = LineDecided.__name__
 
 
 def read_past(directory: RunDirectory, job: Job) -> Decision | None:
@@ -79,11 +82,11 @@ def _numbers(directory: RunDirectory) -> Iterator[int]:
 def _decided(journal: Path) -> Iterator[int]:
     with journal.open("rb") as lines:
         for line in lines:
-            if b'"decided"' not in line:
+            if _DECIDED.encode() not in line:
                 continue
             try:
-                entry = json.loads(line)
-                if entry["what"] == "decided":
-                    yield int(entry["detail"]["number"])
+                what = json.loads(line)["what"]
+                if what["type"] == _DECIDED:
+                    yield int(what["number"])
             except (ValueError, LookupError, TypeError):
                 continue  # a line that was cut

@@ -31,6 +31,8 @@ from snapline.storage.api import Store
 from snapline.storage.codec import digest_of
 
 FILE = "result.json"
+VERSION = 1
+"""It changes when a key of `result.json` changes its meaning or goes; others may be added."""
 PATIENCE_S = 30.0
 """For how long a store that does not answer is asked again, where nothing else can be done meanwhile."""
 
@@ -84,6 +86,13 @@ def settle(directory: SettledRun, content: Mapping[str, Any], author: str | None
     if author is not None:
         patiently(lambda: _decide(directory, content, author))
     directory.write(FILE, content)
+
+
+def check_version(directory: SettledRun, result: Mapping[str, Any]) -> None:
+    """Raise UsageError if another version of Snapline has written a result."""
+    if result.get("version") != VERSION:
+        written = f"version {result.get('version')}, and this Snapline reads {VERSION}"
+        raise UsageError(f"{directory.path / FILE} has {written}")
 
 
 def _decide(directory: SettledRun, content: Mapping[str, Any], author: str) -> None:

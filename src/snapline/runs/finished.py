@@ -12,12 +12,16 @@ from snapline.chaos.strikes import Strike
 from snapline.dataflow.graph import Dataflow
 from snapline.errors import UsageError
 from snapline.ids import TaskId, task_id
+from snapline.journal.codec import json_of
+from snapline.journal.entry import Happened
 from snapline.judge.run_directory import Judgement
 from snapline.judge.verdict import Verdict
+from snapline.metrics.figures import Figures
+from snapline.metrics.json_form import from_json, to_json
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.output_rows import public_view
-from snapline.rundir.results import settle
+from snapline.rundir.results import FILE, VERSION, check_version, settle
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.runs import tables
 from snapline.storage.api import rows_of
@@ -31,7 +35,7 @@ class Run:
     directory: RunDirectory
     spec: Spec
     verdict: Verdict
-    metrics: Mapping[str, Any]
+    figures: Figures
     rows: Mapping[str, int]  # of public output, per sink
     spark: SparkSession | None = field(repr=False, default=None)  # the caller's session
     flow: Dataflow | None = field(repr=False, default=None)  # if it is known
@@ -41,6 +45,15 @@ class Run:
     def name(self) -> str:
         """The name of the run."""
         return self.directory.name
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The figures by name, as plain values: what `result.json` has under `metrics`.
+
+        `metrics["lost"]` is `figures.lost`; `metrics.figures.Figures` explains them all.
+        """
+        plain: dict[str, Any] = to_json(self.figures)
+        return plain
 
     def output(self, sink: str | None = None, *, uncommitted: bool = False) -> DataFrame:
         """The public output of a sink, or all that was ever written to it."""
@@ -87,19 +100,24 @@ class Run:
 def write_result(
     directory: RunDirectory,
     judgement: Judgement,
-    metrics: Mapping[str, Any],
+    figures: object,
     problem: str | None,
     author: str | None = None,
+    *,
+    events: Sequence[Happened] = (),
 ) -> None:
     """Write down that a run is over, and how it went: what `open_run` reads.
 
-    `problem` says why it did not come to its end: a resume may go on from there. `author` is that of the
-    decisions of its driver, where it has a ledger. Raises Deposed if another driver has taken the run over.
+    `figures` is a frozen dataclass: `Figures`, or those of another system. `problem` says why the run did
+    not come to its end: a resume may go on from there. `author` is that of the decisions of its driver,
+    where it has a ledger. `events` is what happened to another system, which has no journal. Raises Deposed
+    if another driver has taken the run over.
     """
     verdict = judgement.verdict
     settle(
         directory,
         {
+            "version": VERSION,
             "run": directory.digest("run.json"),
             "kept": verdict.kept,
             "because": verdict.because,
@@ -107,8 +125,9 @@ def write_result(
             "problems": [asdict(found) for found in verdict.problems],
             "problem": problem,
             "faults": [asdict(strike) for strike in judgement.strikes],
-            "metrics": dict(metrics),
+            "metrics": to_json(figures),
             "rows": dict(judgement.rows),
+            "events": [json_of(happened) for happened in events],
         },
         author,
     )
@@ -128,10 +147,15 @@ def open_run(
         why = f" ({why})" if (why := directory.why_not_over()) else ""
         again = f"'snapline run --resume {directory.name}'"
         raise UsageError(f"{directory.name} is not over{why}: {again}")
+    check_version(directory, result)
     problems = tuple(Problem(**problem) for problem in result["problems"])
     verdict = Verdict(result["kept"], result["because"], problems, result["guarantees"])
     faults = tuple(Strike(**strike) for strike in result["faults"])
-    return Run(directory, spec, verdict, result["metrics"], result["rows"], spark, flow, faults)
+    try:
+        figures = from_json(Figures, result["metrics"])
+    except ValueError as error:
+        raise UsageError(f"{directory.path / FILE} is damaged: {error}") from error
+    return Run(directory, spec, verdict, figures, result["rows"], spark, flow, faults)
 
 
 def read_output(directory: RunDirectory, protocol: str, tasks: Sequence[TaskId]) -> Batch:

@@ -173,16 +173,15 @@ def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
     """Have a run judged that has ended, and write its result down."""
     directory, problem = driver.directory, driver.problem
     sinks = [task for tasks in prepared.job.deployment.sinks.values() for task in tasks]
-    metrics = driver.timeline.metrics(published_times(directory.output, sinks))
+    measured = driver.timeline.figures(published_times(directory.output, sinks))
     judgement = judge(directory, ending=RunEnding(problem), flow=prepared.flow)
-    if judgement.figures:
-        metrics["lineage"] = dict(judgement.figures)
-    write_result(directory, judgement, metrics, problem, driver.tenure.author)
+    figures = replace(measured, lineage=judgement.figures)
+    write_result(directory, judgement, figures, problem, driver.tenure.author)
     return Run(
         directory,
         spec_of(directory),
         judgement.verdict,
-        metrics,
+        figures,
         judgement.rows,
         prepared.spark,
         prepared.flow,

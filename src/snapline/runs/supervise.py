@@ -16,6 +16,7 @@ from types import FrameType
 from snapline.chaos.faults import KillCoordinator, KillDriver, parse
 from snapline.ids import Millis
 from snapline.journal.entry import Happened
+from snapline.journal.fault_happenings import CoordinatorKilled
 from snapline.judge.history import journal_entries
 from snapline.rundir.directory import RunDirectory
 
@@ -49,8 +50,11 @@ def deaths(directory: RunDirectory) -> list[Death]:
     for path in (directory.path / "journal").glob("driver-*.jsonl"):
         entries = journal_entries(directory, path)
         happened = [entry for entry in entries if isinstance(entry, Happened)]
-        killed = [entry for entry in happened if entry.what == "coordinator-killed"]
-        found += [Death(entry.at_us // 1000, entry.detail["fault"]) for entry in killed]
+        found += [
+            Death(entry.at_us // 1000, entry.what.fault)
+            for entry in happened
+            if isinstance(entry.what, CoordinatorKilled) and entry.what.fault is not None
+        ]
     return sorted(found, key=lambda death: death.at_ms)
 
 

@@ -244,17 +244,19 @@ def _as_batch(rows: list[tuple[Any, ...]]) -> Batch:
 # The journal.
 
 _MESSAGE = "struct<channel: string, seq: bigint, batch: struct<records: bigint>>"
-_ENTRY = f"""type string, at_us bigint, actor string, epoch bigint, incarnation bigint, what string,
-    channel string, seq bigint, records bigint, detail struct<message: {_MESSAGE}>,
+_WHAT = f"struct<type: string, incarnation: bigint, channel: string, message: {_MESSAGE}>"
+_ENTRY = f"""type string, at_us bigint, actor string, epoch bigint, incarnation bigint, what {_WHAT},
+    channel string, seq bigint, records bigint,
     event struct<type: string, channel: string, message: {_MESSAGE}>, _damaged string"""
 
 
 def journal(spark: SparkSession, directory: RunDirectory) -> DataFrame:
     """What happened in all processes of a run, one row per entry; `body` is the entry itself, as JSON.
 
-    Columns: type, at_us, actor, epoch, incarnation, what, channel, seq, records, event, body. What an entry
-    does not have is null; channel, seq and records are those of its message. `spark.read.json` reads the
-    same files with all that is in them, and headers and cut lines, too.
+    Columns: type, at_us, actor, epoch, incarnation, what, channel, seq, records, event, body. `what` is the
+    class of `journal.happenings` that says what happened, as in `SlotLost`. What an entry does not have is
+    null; channel, seq and records are those of its message. `spark.read.json` reads the same files with all
+    that is in them, and headers and cut lines, too.
     """
     lines = spark.read.text(str(directory.path / "journal"))
     options = {"columnNameOfCorruptRecord": "_damaged"}
@@ -263,12 +265,13 @@ def journal(spark: SparkSession, directory: RunDirectory) -> DataFrame:
     )
     # The first line of a file is its header; the last may have been cut by a kill.
     whole = read.where("e._damaged is null and e.type is not null")
-    messages = ("e.event.message", "e.detail.message")
+    messages = ("e.event.message", "e.what.message")
+    places = ("e", "e.event", "e.what", *messages)
     return whole.select(
-        *(f"e.{name}" for name in ("type", "at_us", "actor", "epoch", "incarnation", "what")),
-        F.coalesce("e.channel", "e.event.channel", *(f"{m}.channel" for m in messages)).alias(
-            "channel"
-        ),
+        *(f"e.{name}" for name in ("type", "at_us", "actor", "epoch")),
+        F.coalesce("e.incarnation", "e.what.incarnation").alias("incarnation"),
+        F.col("e.what.type").alias("what"),
+        F.coalesce(*(f"{place}.channel" for place in places)).alias("channel"),
         F.coalesce("e.seq", *(f"{m}.seq" for m in messages)).alias("seq"),
         F.coalesce("e.records", *(f"{m}.batch.records" for m in messages)).alias("records"),
         F.col("e.event.type").alias("event"),

@@ -32,12 +32,25 @@ from snapline.chaos.faults import (
     StoreFailing,
     StoreOutage,
     StoreSlow,
-    peers,
 )
 from snapline.chaos.schedule import Schedule, Spans, when
 from snapline.engine.slot.checkpoints import key_of
 from snapline.ids import Micros, Millis, SlotId
-from snapline.journal.entry import COORDINATOR, Entry
+from snapline.journal.entry import COORDINATOR, STORE, Entry
+from snapline.journal.fault_happenings import (
+    ConnectionCut,
+    FaultEnded,
+    FaultOver,
+    LaunchTroubled,
+    ProcessContinued,
+    ProcessPaused,
+    RecordSpoiled,
+    Slowed,
+    SnapshotDamaged,
+    StoreAway,
+    StoreBack,
+    StoreUnreliable,
+)
 from snapline.journal.moments import Moments
 from snapline.sim.world.process import SimSlotProcess
 from snapline.sim.world.weather import Starting
@@ -121,16 +134,16 @@ class SimInjector:
     def _until(self, for_ms: Millis) -> Micros:
         return self.world.now_us + for_ms * 1000
 
-    def _heal(self, actor: str, at_us: Micros, fault: Fault, what: str = "healed") -> None:
+    def _heal(self, actor: str, at_us: Micros, over: FaultOver) -> None:
         """Write down when a fault is over."""
-        self.world.at(at_us, lambda: self.world.note(actor, what, fault=str(fault)))
+        self.world.at(at_us, lambda: self.world.note(actor, over))
 
     # Slots.
 
     def _kill(self, slots: tuple[SlotId, ...], fault: str) -> None:
         for slot in slots:
             if process := self.world.current(slot):
-                self.world.kill(process, fault, fault)
+                self.world.kill(process, fault)
 
     def _arm(self, fault: Kill, slot: SlotId, step: int) -> None:
         if process := self.world.current(slot):
@@ -145,8 +158,8 @@ class SimInjector:
         trouble = Starting(delay_us, until, partial(self._hit, fault))
         self.world.weather.start[fault.slot] = trouble
         actor = f"slot/{fault.slot}"
-        self.world.note(actor, "starts badly", fault=str(fault))
-        self._heal(actor, until, fault)
+        self.world.note(actor, LaunchTroubled(str(fault)))
+        self._heal(actor, until, FaultEnded(str(fault)))
 
     def _living(self, slot: SlotId) -> SimSlotProcess | None:
         process = self.world.current(slot)
@@ -163,12 +176,12 @@ class SimInjector:
             return
         process.paused = True
         actor, life = f"slot/{fault.slot}", process.incarnation
-        self.world.note(actor, "paused", incarnation=life, fault=str(fault))
+        self.world.note(actor, ProcessPaused(str(fault), life))
         self.world.suspect(process, lambda: process.paused)
 
         def go_on() -> None:
             if process.alive:
-                self.world.note(actor, "continued", incarnation=life, fault=str(fault))
+                self.world.note(actor, ProcessContinued(str(fault), life))
                 process.resume()
 
         self.world.at(self._until(fault.for_ms), go_on)
@@ -188,8 +201,7 @@ class SimInjector:
             process = self._connected(slot)
             if process is None:
                 continue
-            other = others[0] if len(others) == 1 and others[0] is not None else peers(others)
-            self.world.note(f"slot/{slot}", "cut", other=other, fault=str(fault))
+            self.world.note(f"slot/{slot}", ConnectionCut(str(fault), others))
             living = [peer for peer in known if peer is not None]
             if not fault.for_ms:
                 self._break(process, living, alone=None in others)
@@ -200,7 +212,7 @@ class SimInjector:
                 self.world.weather.cut[frozenset((process.life, peer.life))] = until
             self.world.suspect(process, lambda: self.world.now_us < until)
         if fault.for_ms:
-            self._heal(f"slot/{slots[0]}", until, fault)
+            self._heal(f"slot/{slots[0]}", until, FaultEnded(str(fault)))
 
     def _break(self, process: SimSlotProcess, others: list[SimSlotProcess], *, alone: bool) -> None:
         """Connections are lost: noticed soon, and a slot without its coordinator leaves."""
@@ -219,36 +231,36 @@ class SimInjector:
         extra, until = fault.delay_ms * 1000, self._until(fault.for_ms)
         self.world.weather.delay_us[process.life] = (extra, until)
         actor = f"slot/{fault.slot}"
-        self.world.note(actor, "slowed", delay_ms=fault.delay_ms, fault=str(fault))
-        self._heal(actor, until, fault)
+        self.world.note(actor, Slowed(str(fault), fault.delay_ms))
+        self._heal(actor, until, FaultEnded(str(fault)))
         if extra > self.world.costs.timeout_us:  # all that it says comes too late
             self.world.suspect(process, lambda: True)
 
     # The coordinator.
 
     def _kill_coordinator(self, fault: KillCoordinator) -> None:
-        self.world.kill_coordinator(fault=str(fault))
+        self.world.kill_coordinator(str(fault))
         resume = self.world.resume_coordinator
-        self.world.at(self._until(fault.for_ms), lambda: resume(fault=str(fault)))
+        self.world.at(self._until(fault.for_ms), lambda: resume(str(fault)))
 
     def _kill_driver(self, fault: KillDriver) -> None:
         boss = self.world.coordinator
         if not boss.alive:
             return
-        self.world.kill_coordinator(fault=str(fault))
+        self.world.kill_coordinator(str(fault))
         self.world.at(
             self.world.now_us + self.world.costs.detect_us, lambda: self.world.leave(boss)
         )
         resume = self.world.resume_coordinator
-        self.world.at(self._until(RESUME_MS), lambda: resume(fault=str(fault)))
+        self.world.at(self._until(RESUME_MS), lambda: resume(str(fault)))
 
     def _pause_coordinator(self, fault: PauseCoordinator | PauseDriver) -> None:
         if not self.world.coordinator.alive:
             return
-        zombie = self.world.pause_coordinator(fault=str(fault))
+        zombie = self.world.pause_coordinator(str(fault))
         self.world.at(self.world.now_us + fault.for_ms * 500, self.world.resume_coordinator)
         self.world.at(self._until(fault.for_ms), zombie.resume)
-        self._heal(COORDINATOR, self._until(fault.for_ms), fault, "continued")
+        self._heal(COORDINATOR, self._until(fault.for_ms), ProcessContinued(str(fault)))
 
     # The store.
 
@@ -257,14 +269,15 @@ class SimInjector:
         match fault:
             case StoreOutage(_, for_ms):
                 storage.outage_until_us = until
-                self.world.note("store", "outage", for_ms=for_ms, fault=str(fault))
+                self.world.note(STORE, StoreAway(str(fault), for_ms))
             case StoreSlow(delay_ms):
                 storage.slow_us, storage.slow_until_us = delay_ms * 1000, until
-                self.world.note("store", "slowed", delay_ms=delay_ms, fault=str(fault))
+                self.world.note(STORE, Slowed(str(fault), delay_ms))
             case StoreFailing(percent):
                 storage.failing, storage.failing_until_us = percent / 100, until
-                self.world.note("store", "failing", percent=percent, fault=str(fault))
-        self._heal("store", until, fault, "back" if isinstance(fault, StoreOutage) else "healed")
+                self.world.note(STORE, StoreUnreliable(str(fault), percent))
+        over = StoreBack if isinstance(fault, StoreOutage) else FaultEnded
+        self._heal(STORE, until, over(str(fault)))
 
     def _damage(self, fault: Damage) -> None:
         world = self.world
@@ -275,7 +288,7 @@ class SimInjector:
             self._hit(fault)
             meta = self.rng.choice(newest)
             world.storage.store.damage(key_of(meta))
-            world.note(meta.task, "damaged", checkpoint=meta.checkpoint, fault=str(fault))
+            world.note(meta.task, SnapshotDamaged(str(fault), meta.checkpoint))
 
     def _damage_record(self, fault: DamageRecord) -> None:
         storage, lost = self.world.storage, fault.lost
@@ -288,5 +301,5 @@ class SimInjector:
             number = storage.spoil_decision(lost=lost)
         if number is not None:
             self._hit(fault)
-            detail = {"record": f"{fault.record} {number}", "how": "gone" if lost else "damaged"}
-            self.world.note("store", "spoiled", **detail, fault=str(fault))
+            spoiled = RecordSpoiled(str(fault), f"{fault.record} {number}", lost)
+            self.world.note(STORE, spoiled)

@@ -16,6 +16,7 @@ from typing import Any
 from snapline.chaos.faults import Fault, describe, parse
 from snapline.chaos.strikes import Strike
 from snapline.errors import UsageError
+from snapline.journal.entry import Happened
 from snapline.judge.run_directory import RunEnding, judge
 from snapline.judge.verdict import Verdict
 from snapline.rundir.directory import RUNS, VERSION, RunDirectory
@@ -25,7 +26,7 @@ from snapline.runs.finished import write_result
 from snapline.storage.api import Ingress
 from snapline.storage.files.places import make_directory
 from snapline.systems.harness.base import System, Work
-from snapline.systems.harness.course import Course, Tell
+from snapline.systems.harness.course import Course, SystemFigures, Tell
 from snapline.systems.harness.inject import check
 from snapline.systems.harness.tables import tables_of
 from snapline.workload import WORKLOADS
@@ -38,9 +39,11 @@ class SystemRun:
     directory: RunDirectory
     spec: Spec
     verdict: Verdict
-    metrics: Mapping[str, Any]
+    figures: SystemFigures
     rows: Mapping[str, int]  # how many rows came out of each sink
     faults: tuple[Strike, ...] = ()  # every fault of the plan, and whether it struck
+
+    events: tuple[Happened, ...] = ()  # what happened to it
 
     @property
     def name(self) -> str:
@@ -81,13 +84,19 @@ def run(
     finally:
         system.stop()
     tables.save(directory.path)
-    ending = RunEnding(problem, course.told(), course.now_ms(), [*system.account()], system.promise)
+    ending = RunEnding(problem, course.events, course.now_ms(), [*system.account()], system.promise)
     judgement = judge(directory, ending=ending)
-    metrics = {**course.figures(), **system.figures()}
-    if judgement.figures:
-        metrics["lineage"] = dict(judgement.figures)
-    write_result(directory, judgement, metrics, problem)
-    return SystemRun(directory, spec, judgement.verdict, metrics, judgement.rows, judgement.strikes)
+    figures = course.figures(judgement.figures)
+    write_result(directory, judgement, figures, problem, events=course.events)
+    return SystemRun(
+        directory,
+        spec,
+        judgement.verdict,
+        figures,
+        judgement.rows,
+        judgement.strikes,
+        tuple(course.events),
+    )
 
 
 def _described(spec: Spec, origin_s: float | None = None) -> dict[str, Any]:

@@ -13,10 +13,13 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import JobFinished, JobRunning
 from snapline.judge.tables import SystemTables
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.program import find_program
+from snapline.rundir.results import VERSION
 from snapline.rundir.spec import Spec
 from snapline.storage.api import Extent, Life
 from snapline.workload import WORKLOADS
@@ -26,12 +29,14 @@ flow = sl.Dataflow("mine")
 flow.source(sl.nexmark.bids(rate=50, seed=1)).key_by("bidder").count().sink("counts")
 """
 RESULT = {
+    "version": VERSION,
     "kept": "yes",
     "because": "all is well",
     "problems": [],
-    "metrics": {},
+    "metrics": {"duration_s": 5.0},
     "rows": {},
     "faults": [],
+    "events": [],
 }
 
 
@@ -71,13 +76,10 @@ def finished(tmp_path):
             extents[task] = Extent(egress.file, 0, public)
         directory.outlet.publish(1, extents)
         journal = JournalFile(directory.path / "journal" / "driver-1.jsonl")
-        for at_us, what, detail in (
-            (2_000_000, "killed", {"fault": "kill slot=0 at=2s"}),
-            (2_500_000, "running", {}),
-            (5_000_000, "finished", {}),
-        ):
-            actor = "slot/0" if what == "killed" else COORDINATOR
-            journal.add(Happened(at_us, actor, Epoch(1), what, detail))
+        killed = ProcessKilled("kill slot=0 at=2s")
+        journal.add(Happened(2_000_000, "slot/0", Epoch(1), killed))
+        journal.add(Happened(2_500_000, COORDINATOR, Epoch(1), JobRunning()))
+        journal.add(Happened(5_000_000, COORDINATOR, Epoch(1), JobFinished()))
         journal.close()
         if result is not None:
             directory.write("result.json", result)

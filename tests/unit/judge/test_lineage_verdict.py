@@ -58,15 +58,15 @@ def test_right_output_is_kept_and_wholly_reliable():
     assert (verdict.kept, verdict.problems) == ("yes", ())
     assert verdict.because == "6 of 6 events were counted once in 6 outputs, or late (0)"
     assert set(verdict.guarantees.values()) == {"yes"}
-    assert found.figures["reliability"] == 100.0
-    assert list(found.figures["phases"]) == ["control", "failure", "recovery"]
+    assert found.figures.reliability == 100.0
+    assert list(found.figures.phases) == ["control", "failure", "recovery"]
 
 
 def test_late_events_are_where_they_should_be():
     late = Batch.of(id=np.array([3]), position=np.array([0]), written=np.array([31]))
     found = report([row for row in RIGHT if row[2] != [3]], late)
     assert found.verdict(Guarantee.EXACTLY_ONCE).because.endswith("in 5 outputs, or late (1)")
-    assert found.figures["reliable_throughput"] == 6 / 0.05
+    assert found.figures.reliable_throughput == 6 / 0.05
 
 
 def test_a_lost_event_is_named_with_the_fault_that_was_active():
@@ -93,7 +93,7 @@ def test_a_duplicate_breaks_at_most_once_alone():
     assert (verdict.kept, verdict.problems[0].kind) == ("no", "duplicate")
     # It was written at 27, while slot 1 was down.
     assert "active: kill slot=1 at=25ms" in verdict.because
-    assert twice.figures["reliability"] == pytest.approx(100 * 5 / 6, abs=1e-3)
+    assert twice.figures.reliability == pytest.approx(100 * 5 / 6, abs=1e-3)
 
 
 def test_an_event_that_is_late_and_counted_is_blamed_on_what_happened_before_the_later_of_both():
@@ -114,5 +114,5 @@ def test_without_any_output_everything_is_lost():
     found = judge_lineage(LINEAGE, NOTHING, NOTHING, (), 50)
     assert found.verdict(Guarantee.EXACTLY_ONCE).kept == "no"
     assert found.judged.lost == 6
-    assert found.figures["reliability"] == 0.0
+    assert found.figures.reliability == 0.0
     assert set(found.sentences) == {Cause.TRUNCATED}

@@ -9,6 +9,8 @@ from snapline.dataflow.graph import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.fault_happenings import FaultEnded, FaultMissed, ProcessKilled
+from snapline.journal.happenings import JobRunning, LineDecided, SlotLost
 from snapline.judge.run_directory import Question, RunEnding, judge
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
@@ -16,12 +18,12 @@ from snapline.rundir.program import find_program
 from snapline.rundir.spec import Spec
 from snapline.storage.api import Extent, Life
 
-LINE = (3_000, "decided", {"epoch": 1})
-RUNNING = (0, "running", {})
-LOST = (4_000, "lost", {"slot": 1})
-KILLED = (3_990, "killed", {"fault": "kill slot=1 at=4s"})
-MISSED = (3_990, "missed", {"fault": "kill slot=1 at=4s"})
-EARLY = (1_000, "lost", {"slot": 1})
+LINE = (3_000, LineDecided(1, 1, {}))
+RUNNING = (0, JobRunning())
+LOST = (4_000, SlotLost(1, 1))
+KILLED = (3_990, ProcessKilled("kill slot=1 at=4s"))
+MISSED = (3_990, FaultMissed("kill slot=1 at=4s"))
+EARLY = (1_000, SlotLost(1, 1))
 
 
 @pytest.fixture
@@ -43,8 +45,8 @@ def judged(tmp_path):
             )
         directory.outlet.publish(1, extents)
         journal = JournalFile(directory.path / "journal" / "driver-1.jsonl")
-        for at_ms, what, detail in happened:
-            journal.add(Happened(at_ms * 1000, COORDINATOR, Epoch(1), what, detail))
+        for at_ms, what in happened:
+            journal.add(Happened(at_ms * 1000, COORDINATOR, Epoch(1), what))
         journal.close()
         return judge(directory, question, ending=RunEnding())
 
@@ -85,7 +87,7 @@ def test_a_fault_that_never_struck_leaves_it_unknown(judged, faults, said):
 
 def test_a_fault_that_heals_does_not_strike_by_healing(judged):
     plan = "delay slot=1 100ms at=1s for=1s"
-    assert answer(judged(plan, RUNNING, LINE, (2_000, "healed", {"fault": plan}))) == "unknown"
+    assert answer(judged(plan, RUNNING, LINE, (2_000, FaultEnded(plan)))) == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_a_fault_that_heals_does_not_strike_by_healing(judged):
     [
         (RUNNING, KILLED, EARLY, LINE),  # before the first line
         (RUNNING, KILLED, EARLY),  # no line ever
-        ((5_000, "lost", {"slot": 1}), RUNNING, KILLED, LINE),  # before the job first ran
+        ((5_000, SlotLost(1, 1)), RUNNING, KILLED, LINE),  # before the job first ran
     ],
 )
 def test_losses_before_the_first_line_cost_nothing(judged, happened):
@@ -139,7 +141,9 @@ def test_without_a_journal_nobody_knows_whether_a_fault_struck(judged, tmp_path)
     judged("kill slot=1 at=4s", RUNNING, LINE, KILLED, LOST)
     directory = RunDirectory.open(tmp_path, "last")
     path = directory.path / "journal" / "driver-1.jsonl"
-    path.write_text(path.read_text().replace('"killed"', '"kil\x00ed"').replace("{", "[", 3))
+    path.write_text(
+        path.read_text().replace('"ProcessKilled"', '"ProcessKil\x00ed"').replace("{", "[", 3)
+    )
     judgement = judge(directory, ending=RunEnding())
     assert answer(judgement) == "unknown"
     path.unlink()

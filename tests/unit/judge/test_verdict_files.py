@@ -1,9 +1,9 @@
 """A verdict as JSON and as JUnit XML: complete, stable, and accepted by parsers."""
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 from snapline.core.policy import Guarantee
@@ -15,6 +15,7 @@ from snapline.judge.report_files import (
     to_junit,
     write_junit,
 )
+from snapline.metrics.reliability import LineageFigures
 from snapline.validate.causes import Cause
 from snapline.validate.judged import PROMISES, Judged, Witness
 from snapline.validate.sentences import sentence
@@ -47,10 +48,11 @@ def junit(report):
 
 
 def test_json_has_all_that_was_found():
-    report = broken(
-        metrics={"p99": np.float64("nan"), "phases": [{"n": np.int64(3)}]}, view="uncommitted"
+    report = replace(
+        broken(view="uncommitted"), metrics=LineageFigures(3, 97.0, 1.5, None, None, {})
     )
     assert to_json(report) == {
+        "version": 1,
         "judged": "run-1",
         "view": "uncommitted",
         "by": "in process",
@@ -95,7 +97,14 @@ def test_json_has_all_that_was_found():
                 "sentence": SENTENCES[Cause.TRUNCATED],
             },
         ],
-        "metrics": {"p99": None, "phases": [{"n": 3}]},
+        "metrics": {
+            "events": 3,
+            "reliability": 97.0,
+            "reliable_throughput": 1.5,
+            "latency_ms": None,
+            "failure_cost_ms": None,
+            "phases": {},
+        },
     }
 
 

@@ -10,7 +10,8 @@ from snapline.core.events import (
 )
 from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.ids import TaskId
-from snapline.journal.entry import COORDINATOR, Built, Handled
+from snapline.journal.entry import COORDINATOR, Built, Handled, Happened
+from snapline.journal.happenings import JobRunning
 from snapline.metrics.checkpoints import CheckpointAccount
 from snapline.protocols.synchronous import StopWorld
 
@@ -37,6 +38,12 @@ class Coordinator:
         return self.handled(ms, SnapshotStored(meta), *effects)
 
     def lost(self, ms, line, scope=Scope.ALL):
+        """Lose a task while all slots run."""
+        self.account.see(Happened(ms * MS, COORDINATOR, 1, JobRunning()))
+        return self.lost_again(ms, line, scope)
+
+    def lost_again(self, ms, line, scope=Scope.ALL):
+        """Lose another one on the way back to a line."""
         return self.handled(ms, TasksLost((A,)), Rollback(line, scope))
 
 
@@ -62,6 +69,15 @@ def test_a_checkpoint_is_skipped_once_and_counts_in_the_rollback_that_skips_it()
     found = boss.lost(6, line(a=0, b=0))
     assert (found.stored, found.skipped) == (2, 2)
     assert boss.account.skipped == 3
+
+
+def test_a_line_that_is_found_again_on_the_way_there_is_news_only_if_it_costs_more():
+    boss = Coordinator()
+    boss.stored(1, A, 1)
+    boss.stored(2, A, 2)
+    assert boss.lost(3, line(a=1, b=0)) is not None
+    assert boss.lost_again(4, line(a=1, b=0)) is None
+    assert boss.lost_again(5, line(a=0, b=0)).skipped == 1
 
 
 def test_who_restarts_alone_skips_nothing():

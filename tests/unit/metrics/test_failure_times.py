@@ -5,6 +5,14 @@ from dataclasses import replace
 import pytest
 
 from metric_runs import SECOND, happened, second, seconds
+from snapline.journal.fault_happenings import (
+    ConnectionCut,
+    FaultEnded,
+    ProcessKilled,
+    ProcessPaused,
+    Slowed,
+)
+from snapline.journal.happenings import JobRunning, SlotLost
 from snapline.metrics.failures import Failure, detections, failures, recoveries, restarts
 
 BACK = Failure(12_300_000, 13_000_000)
@@ -12,37 +20,41 @@ BACK = Failure(12_300_000, 13_000_000)
 
 def test_detection_is_the_time_from_the_kill_of_a_slot_to_its_loss():
     entries = [
-        happened(1.0, "killed", "slot/1", pid=7),
-        happened(1.2, "killed", "slot/0", pid=8),
-        happened(1.25, "lost", slot=0),
-        happened(1.5, "lost", slot=1),
+        happened(1.0, ProcessKilled(pids=(7,)), "slot/1"),
+        happened(1.2, ProcessKilled(pids=(8,)), "slot/0"),
+        happened(1.25, SlotLost(0, 1)),
+        happened(1.5, SlotLost(1, 1)),
     ]
     assert detections(entries) == pytest.approx([0.05, 0.5])
 
 
-@pytest.mark.parametrize("what", ["paused", "slowed", "cut"])
+STATEMENT = "some statement"
+
+
+@pytest.mark.parametrize(
+    "what", [ProcessPaused(STATEMENT), Slowed(STATEMENT, 9), ConnectionCut(STATEMENT, (0,))]
+)
 def test_a_fault_that_does_not_kill_is_detected_when_its_slot_is_lost_and_only_then(what):
-    fault = {"fault": "some statement"}
-    begun, over = happened(1, what, "slot/1", **fault), happened(2, "healed", "slot/1", **fault)
+    begun, over = happened(1, what, "slot/1"), happened(2, FaultEnded(STATEMENT), "slot/1")
     assert detections([begun, over]) == []
-    assert detections([begun, happened(3.2, "lost", slot=1), over]) == pytest.approx([2.2])
-    assert detections([begun, over, happened(3.2, "lost", slot=1)]) == pytest.approx([2.2])
-    assert detections([begun, over, happened(30, "lost", slot=1)]) == [], "for another reason"
+    assert detections([begun, happened(3.2, SlotLost(1, 1)), over]) == pytest.approx([2.2])
+    assert detections([begun, over, happened(3.2, SlotLost(1, 1))]) == pytest.approx([2.2])
+    assert detections([begun, over, happened(30, SlotLost(1, 1))]) == [], "for another reason"
 
 
 def test_a_loss_that_nobody_injected_has_no_detection_time():
-    assert detections([happened(1, "killed", "slot/1"), happened(2, "lost", slot=0)]) == []
+    assert detections([happened(1, ProcessKilled(), "slot/1"), happened(2, SlotLost(0, 1))]) == []
 
 
 def test_losses_until_all_run_again_are_one_failure():
     entries = [
-        happened(0, "running"),
-        happened(3, "lost", slot=1),
-        happened(4, "lost", slot=0),
-        happened(5.5, "running", epoch=3),
-        happened(8, "lost", slot=0),
-        happened(8.5, "running", epoch=4),
-        happened(9, "lost", slot=1),
+        happened(0, JobRunning()),
+        happened(3, SlotLost(1, 1)),
+        happened(4, SlotLost(0, 1)),
+        happened(5.5, JobRunning(), epoch=3),
+        happened(8, SlotLost(0, 1)),
+        happened(8.5, JobRunning(), epoch=4),
+        happened(9, SlotLost(1, 1)),
     ]
     found = failures(entries)
     assert [failure.lost_us for failure in found] == [3 * SECOND, 8 * SECOND, 9 * SECOND]

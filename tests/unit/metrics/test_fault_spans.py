@@ -3,6 +3,28 @@
 import pytest
 
 from metric_runs import happened
+from snapline.journal.fault_happenings import (
+    ConnectionCut,
+    CoordinatorKilled,
+    CoordinatorResumed,
+    FaultEnded,
+    FaultMissed,
+    ProcessContinued,
+    ProcessKilled,
+    ProcessPaused,
+    RecordSpoiled,
+    Slowed,
+    SnapshotDamaged,
+    StoreAway,
+    StoreUnreliable,
+)
+from snapline.journal.happenings import (
+    JobFinished,
+    JobInterrupted,
+    JobRunning,
+    SlotLost,
+    SlotRunning,
+)
 from snapline.metrics.fault_spans import fault_spans
 
 DELAY = "delay slot=2 500ms at=1s for=2s"
@@ -12,11 +34,11 @@ CUT = "cut slot=0,1 from=2,coordinator at=1s for=5s"
 
 def test_a_fault_that_lasts_is_active_until_its_end_is_written_down():
     entries = [
-        happened(1, "slowed", "slot/2", delay_ms=500, fault=DELAY),
-        happened(1.5, "paused", "slot/1", fault="pause slot=1 at=1500ms for=1s"),
-        happened(2.5, "continued", "slot/1", fault="pause slot=1 at=1500ms for=1s"),
-        happened(3, "healed", "slot/2", fault=DELAY),
-        happened(9, "finished"),
+        happened(1, Slowed(delay_ms=500, fault=DELAY), "slot/2"),
+        happened(1.5, ProcessPaused(fault="pause slot=1 at=1500ms for=1s"), "slot/1"),
+        happened(2.5, ProcessContinued(fault="pause slot=1 at=1500ms for=1s"), "slot/1"),
+        happened(3, FaultEnded(fault=DELAY), "slot/2"),
+        happened(9, JobFinished()),
     ]
     assert fault_spans(entries) == [
         (DELAY, 1_000, 3_000),
@@ -26,22 +48,22 @@ def test_a_fault_that_lasts_is_active_until_its_end_is_written_down():
 
 def test_a_kill_is_active_until_the_job_runs_again():
     entries = [
-        happened(0, "running"),
-        happened(4, "killed", "slot/0", pid=1, fault=KILL),
-        happened(4, "killed", "slot/1", pid=2, fault=KILL),
-        happened(4.1, "lost", slot=0),
-        happened(6, "running"),
-        happened(8, "running"),
+        happened(0, JobRunning()),
+        happened(4, ProcessKilled(pids=(1,), fault=KILL), "slot/0"),
+        happened(4, ProcessKilled(pids=(2,), fault=KILL), "slot/1"),
+        happened(4.1, SlotLost(0, 1)),
+        happened(6, JobRunning()),
+        happened(8, JobRunning()),
     ]
     assert fault_spans(entries) == [(KILL, 4_000, 6_000)]
 
 
 def test_a_slot_that_restarts_alone_ends_its_own_kill_only():
     entries = [
-        happened(4, "killed", "slot/0", fault="kill slot=0 at=4s"),
-        happened(4.5, "killed", "slot/1", fault="kill slot=1 at=4500ms"),
-        happened(5, "running", "slot/1"),
-        happened(6, "running", "slot/0"),
+        happened(4, ProcessKilled(fault="kill slot=0 at=4s"), "slot/0"),
+        happened(4.5, ProcessKilled(fault="kill slot=1 at=4500ms"), "slot/1"),
+        happened(5, SlotRunning(), "slot/1"),
+        happened(6, SlotRunning(), "slot/0"),
     ]
     assert [span.end_ms for span in fault_spans(entries)] == [6_000, 5_000]
 
@@ -49,28 +71,28 @@ def test_a_slot_that_restarts_alone_ends_its_own_kill_only():
 def test_a_dead_driver_is_active_until_its_successor_runs_the_job():
     fault = {"fault": "kill driver at=2s"}
     entries = [
-        happened(2, "coordinator-killed", **fault),
-        happened(5, "coordinator-resumed"),
-        happened(6, "running"),
+        happened(2, CoordinatorKilled(**fault)),
+        happened(5, CoordinatorResumed()),
+        happened(6, JobRunning()),
     ]
     assert fault_spans(entries) == [("kill driver at=2s", 2_000, 6_000)]
 
 
 def test_a_partition_of_several_slots_is_one_fault():
     entries = [
-        happened(1, "cut", "slot/0", fault=CUT),
-        happened(1, "cut", "slot/1", fault=CUT),
-        happened(6, "healed", "slot/0", fault=CUT),
+        happened(1, ConnectionCut(others=(0,), fault=CUT), "slot/0"),
+        happened(1, ConnectionCut(others=(0,), fault=CUT), "slot/1"),
+        happened(6, FaultEnded(fault=CUT), "slot/0"),
     ]
     assert fault_spans(entries) == [(CUT, 1_000, 6_000)]
 
 
 def test_the_same_statement_twice_is_two_faults():
     entries = [
-        happened(1, "slowed", "slot/2", fault=DELAY),
-        happened(3, "healed", "slot/2", fault=DELAY),
-        happened(5, "slowed", "slot/2", fault=DELAY),
-        happened(7, "healed", "slot/2", fault=DELAY),
+        happened(1, Slowed(delay_ms=1, fault=DELAY), "slot/2"),
+        happened(3, FaultEnded(fault=DELAY), "slot/2"),
+        happened(5, Slowed(delay_ms=1, fault=DELAY), "slot/2"),
+        happened(7, FaultEnded(fault=DELAY), "slot/2"),
     ]
     assert [(span.start_ms, span.end_ms) for span in fault_spans(entries)] == [
         (1_000, 3_000),
@@ -78,22 +100,31 @@ def test_the_same_statement_twice_is_two_faults():
     ]
 
 
-@pytest.mark.parametrize("what", ["outage", "slowed", "failing"])
+STORE = "store ..."
+
+
+@pytest.mark.parametrize("what", [StoreAway(STORE, 9), Slowed(STORE, 9), StoreUnreliable(STORE, 9)])
 def test_what_has_no_end_lasts_until_the_end_of_the_journal(what):
-    entries = [happened(1, what, "store", fault="store ..."), happened(4, "interrupted")]
-    assert fault_spans(entries) == [("store ...", 1_000, 4_000)]
+    entries = [happened(1, what, "store"), happened(4, JobInterrupted())]
+    assert fault_spans(entries) == [(STORE, 1_000, 4_000)]
 
 
 def test_damage_is_a_moment_and_a_fault_that_finds_nobody_is_none():
     entries = [
-        happened(1, "damaged", "count/1", checkpoint=3, fault="damage slot=1 at=1s"),
-        happened(2, "missed", "slot/1", signal=9, fault="kill slot=1 at=2s"),
-        happened(3, "running"),
+        happened(1, SnapshotDamaged("damage slot=1 at=1s", 3), "count/1"),
+        happened(1, RecordSpoiled("lose manifest at=1s", "manifest 3", True), "store"),
+        happened(2, FaultMissed(fault="kill slot=1 at=2s"), "slot/1"),
+        happened(3, JobRunning()),
     ]
-    assert fault_spans(entries) == [("damage slot=1 at=1s", 1_000, 1_000)]
+    assert fault_spans(entries) == [
+        ("damage slot=1 at=1s", 1_000, 1_000),
+        ("lose manifest at=1s", 1_000, 1_000),
+    ]
 
 
 def test_a_journal_without_faults_has_no_spans():
     assert (
-        fault_spans([]) == fault_spans([happened(0, "running"), happened(3, "lost", slot=1)]) == []
+        fault_spans([])
+        == fault_spans([happened(0, JobRunning()), happened(3, SlotLost(1, 1))])
+        == []
     )

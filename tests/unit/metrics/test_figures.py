@@ -1,5 +1,8 @@
 """The figures of a whole run, from its journal."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,8 +13,20 @@ from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.ids import TaskId
 from snapline.journal import codec
 from snapline.journal.entry import COORDINATOR, Handled, Happened
-from snapline.metrics.figures import figures_of, rate, volume
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import (
+    JobFinished,
+    JobRunning,
+    LineDecided,
+    LineFound,
+    OutputPublished,
+    SlotLost,
+)
+from snapline.metrics.figures import CheckpointTimes, Figures, Rate, figures_of, rate, volume
+from snapline.metrics.json_form import from_json, to_json
 from snapline.metrics.latency import committed
+from snapline.metrics.reliability import Events, Results, phases
+from snapline.metrics.reliability import figures as lineage_figures
 from snapline.metrics.second import Volume, second_of
 
 SINK = TaskId("sink/0")
@@ -26,59 +41,88 @@ def last_line(offset: int, position: int) -> Handled:
 def run() -> list:
     calm = [second(at_s, volume=Volume(wire=5), checkpoint_us=(4000,)) for at_s in range(20)]
     return [
-        happened(0, "running"),
-        Happened(2 * SECOND, COORDINATOR, 1, "decided", {"epoch": 1, "number": 2}),
-        Happened(2 * SECOND, COORDINATOR, 1, "decided", {"epoch": 2, "number": 3}),
-        happened(2.5, "killed", "slot/1", pid=77, signal=9),
-        happened(2.6, "lost", slot=1),
-        happened(2.6, "line", stored=3, skipped=1, back_s=0.5, back_records=40),
-        happened(3.1, "running", epoch=2),
-        happened(3.1, "published", number=1, rows={SINK: (0, 2)}),
-        *(Happened((s.at_s + 1) * SECOND, COORDINATOR, 1, "second", s.detail()) for s in calm),
+        happened(0, JobRunning()),
+        Happened(2 * SECOND, COORDINATOR, 1, LineDecided(2, 1, {})),
+        Happened(2 * SECOND, COORDINATOR, 1, LineDecided(3, 2, {})),
+        happened(2.5, ProcessKilled(pids=(77,)), "slot/1"),
+        happened(2.6, SlotLost(1, 1)),
+        happened(2.6, LineFound(stored=3, skipped=1, back_s=0.5, back_records=40)),
+        happened(3.1, JobRunning(), epoch=2),
+        happened(3.1, OutputPublished(number=1, rows={SINK: (0, 2)})),
+        *(Happened((s.at_s + 1) * SECOND, COORDINATOR, 1, s.measured()) for s in calm),
         last_line(offset=19_000, position=18_000),
-        happened(20, "finished"),
+        happened(20, JobFinished()),
     ]
 
 
 def test_the_figures_of_a_run_follow_from_its_journal_as_it_was_written():
     entries = list(codec.read(codec.lines(run())))
     found = figures_of(entries, {SINK: np.array([3000, 100])})
-    assert found["commits"] == found["kills"] == found["lost"] == 1
-    assert found["killed_pids"] == [77]
-    assert found["detection_s"] == [0.1]
-    assert found["restart_s"] == [0.5]
-    assert found["recovery_s"] == [0.4]
-    assert found["latency_ms"]["p50"] == pytest.approx(20, rel=0.02)
-    assert found["committed_latency_ms"]["max"] == pytest.approx(3000, rel=0.02)
-    assert (found["records_read"], found["read_again"]) == (19_000, 1_000)
-    assert (found["records_written"], found["written_again"]) == (18_000, 2_000)
-    assert found["bytes"]["wire"] == 100
-    assert found["checkpoints"]["stored"] == 1
-    assert found["checkpoints"]["bytes"] == 64
-    assert found["checkpoints"]["time_ms"] == {"median": 4.0, "max": 4.0}
-    assert found["rollbacks"] == [{"stored": 3, "skipped": 1, "back_s": 0.5, "back_records": 40}]
+    assert found.commits == found.kills == found.lost == 1
+    assert found.killed_pids == (77,)
+    assert found.detection_s == (0.1,)
+    assert found.restart_s == (0.5,)
+    assert found.recovery_s == (0.4,)
+    assert found.latency_ms.p50 == pytest.approx(20, rel=0.02)
+    assert found.committed_latency_ms.max == pytest.approx(3000, rel=0.02)
+    assert (found.records_read, found.read_again) == (19_000, 1_000)
+    assert (found.records_written, found.written_again) == (18_000, 2_000)
+    assert found.bytes.wire == 100
+    assert found.checkpoints.stored == 1
+    assert found.checkpoints.bytes == 64
+    assert found.checkpoints.time_ms == CheckpointTimes(4.0, 4.0)
+    assert found.rollbacks == (LineFound(3, 1, 0.5, 40),)
 
 
 def test_a_run_that_did_not_finish_counts_what_slots_have_said():
     unfinished = [
-        entry for entry in run() if entry.__class__ is Handled or entry.what != "finished"
+        entry
+        for entry in run()
+        if entry.__class__ is Handled or not isinstance(entry.what, JobFinished)
     ]
     found = figures_of(unfinished, {})
-    assert (found["records_read"], found["read_again"]) == (20_000, 0)
-    assert found["committed_latency_ms"] is None
+    assert (found.records_read, found.read_again) == (20_000, 0)
+    assert found.committed_latency_ms is None
 
 
 def test_a_run_of_which_nothing_is_known_has_figures_all_the_same():
-    found = figures_of([], {})
-    assert found["latency_ms"] == {"p50": None, "p99": None, "max": None}
-    assert found["rate"] == {"read": 0.0, "written": 0.0}
-    assert found["checkpoints"]["time_ms"] is None
+    found = figures_of([])
+    assert (found.commits, found.lost, found.restart_s) == (0, 0, ())
+    assert found.latency_ms is found.rate is found.records_read is found.bytes is None
+    assert found.checkpoints.time_ms is None
+
+
+def test_figures_come_back_from_their_json_equal_and_by_their_names():
+    events = Events(np.arange(3), np.arange(3), np.ones(3, np.bool_))
+    results = Results(np.zeros(1, np.int64), np.array([7]), np.arange(3), np.full(3, 7))
+    lineage = lineage_figures(events, results, 2, phases([(4, 6)], 9))
+    found = replace(figures_of(run(), {SINK: np.array([3000, 100])}), lineage=lineage)
+    written = json.loads(json.dumps(to_json(found)))
+    assert from_json(Figures, written) == found
+    assert written["killed_pids"] == [77]
+    assert written["checkpoints"]["time_ms"] == {"median": 4.0, "max": 4.0}
+    assert written["lineage"]["phases"]["control"]["to_ms"] == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"lost": "1"}, "'1' where a int should be"),
+        ({"lost": True}, "True where a int should be"),
+        ({"rate": {"read": 1.0}}, r"Rate with the fields \['read'\]"),
+        ({"more": 1}, r"Figures with the fields \['commits'"),
+        ({"rollbacks": [3]}, "3 where a dict should be"),
+    ],
+)
+def test_what_are_no_figures_is_refused_by_name(change, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        from_json(Figures, {**to_json(figures_of(run())), **change})
 
 
 def test_the_rate_counts_seconds_without_input_in_between_and_none_at_the_end():
     calm = seconds(*[20] * 4)
     calm[1].read = calm[3].read = 0
-    assert rate(calm) == {"read": 666.7, "written": 1333.3}
+    assert rate(calm) == Rate(666.7, 1333.3)
 
 
 def test_bytes_add_up_each_apart():
@@ -88,13 +132,13 @@ def test_bytes_add_up_each_apart():
 
 def test_a_second_comes_back_from_the_journal_equal():
     there = second(3, 17, epoch=2, backlog=9, volume=Volume(snapshots=8), checkpoint_us=(5, 6))
-    assert second_of(there.detail()) == there
+    assert second_of(2, there.measured()) == there
 
 
 def test_committed_latency_counts_each_row_once_at_its_publication():
     entries = [
-        happened(1, "published", number=1, rows={SINK: (0, 2)}),
-        happened(5, "published", number=2, rows={SINK: (2, 3), "timeless/0": (0, 9)}),
+        happened(1, OutputPublished(number=1, rows={SINK: (0, 2)})),
+        happened(5, OutputPublished(number=2, rows={SINK: (2, 3), "timeless/0": (0, 9)})),
     ]
     histogram = committed(entries, {SINK: np.array([900, 500, 1000])})
     assert len(histogram) == 3

@@ -63,12 +63,12 @@ def test_an_event_counts_once_for_throughput_when_it_was_processed_first():
         ints(0, 0), ints(900, 1_900), ints(1, 2, 3, 2, 4), ints(900, 900, 1_900, 1_900, 1_950)
     )
     found = figures(events, results, 1_000, phases([(1_000, 1_500)], 2_000))
-    assert found["reliability"] == 75.0
-    assert found["reliable_throughput"] == 2.0
-    parts = found["phases"]
-    assert [parts[name]["reliable_throughput"] for name in parts] == [2.0, 0.0, 4.0]
-    assert [parts[name]["reliability"] for name in parts] == [50.0, 100.0, None]
-    assert [parts[name]["events"] for name in parts] == [2, 2, 0]
+    assert found.reliability == 75.0
+    assert found.reliable_throughput == 2.0
+    parts = found.phases
+    assert [parts[name].reliable_throughput for name in parts] == [2.0, 0.0, 4.0]
+    assert [parts[name].reliability for name in parts] == [50.0, 100.0, None]
+    assert [parts[name].events for name in parts] == [2, 2, 0]
 
 
 def test_only_all_of_them_are_a_hundred_percent():
@@ -79,8 +79,8 @@ def test_only_all_of_them_are_a_hundred_percent():
 def test_without_events_or_outputs_there_are_figures_all_the_same():
     nothing = Results(ints(), ints(), ints(), ints())
     found = figures(Events(ints(), ints(), np.zeros(0, bool)), nothing, 10, phases([], 100))
-    assert found["reliability"] is None
-    assert found["latency_ms"] is None
+    assert found.reliability is None
+    assert found.latency_ms is None
 
 
 @pytest.mark.parametrize("seed", range(5))

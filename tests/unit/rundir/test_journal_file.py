@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from snapline.journal.codec import read
 from snapline.journal.entry import Happened
+from snapline.journal.happenings import JobStopped
 from snapline.rundir.journal_file import JournalFile
 
 
@@ -23,7 +24,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 def test_what_a_full_disk_does_not_take_is_written_later_and_in_order(tmp_path):
     path = tmp_path / "journal" / "slot-0.1.jsonl"
     journal = JournalFile(path)
-    entries = [Happened(n, "slot/0", 1, "tested", {"text": "x" * 50}) for n in range(30)]
+    entries = [Happened(n, "slot/0", 1, JobStopped("x" * 50)) for n in range(30)]
     for number, entry in enumerate(entries):
         journal.add(entry)
         if number % 10 == 9:

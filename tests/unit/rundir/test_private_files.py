@@ -15,6 +15,7 @@ from snapline.engine.job import Job, Settings
 from snapline.errors import UsageError
 from snapline.ids import ChannelId, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.happenings import JobFinished
 from snapline.judge.tables import SystemTables
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
@@ -60,7 +61,7 @@ def written(runs, **options):
     directory.outlet.publish(1, {TaskId("out/0"): Extent(egress.file, 0, 2)})
     egress.close()
     journal = JournalFile(directory.path / "journal" / "driver-1.jsonl")
-    journal.add(Happened(0, COORDINATOR, 1, "finished", {}))
+    journal.add(Happened(0, COORDINATOR, 1, JobFinished()))
     journal.close()
     directory.write("result.json", {})
     SystemTables(ROWS, {"out": ROWS}, None).save(directory.path)

@@ -14,6 +14,7 @@ PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.fault_happenings import CoordinatorKilled
 from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.directory import RunDirectory
 from snapline.runs.supervise import in_children
@@ -32,7 +33,7 @@ def attempt(after_ms):
         if how != "other":
             file = JournalFile(directory.path / "journal" / f"driver-{os.getpid()}.jsonl")
             at_us = 2_500_000 if after_ms < 0 else 3_000_000
-            file.add(Happened(at_us, COORDINATOR, 1, "coordinator-killed", {"fault": how}))
+            file.add(Happened(at_us, COORDINATOR, 1, CoordinatorKilled(how)))
             file.flush()
         os.kill(os.getpid(), signal.SIGKILL)
     return 7

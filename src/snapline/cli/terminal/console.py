@@ -32,6 +32,8 @@ from snapline.runs.interrupt import Interrupted
 PIPE_WIDTH = 120
 INTERRUPTED = 130
 NOBODY_READS = 141  # as if SIGPIPE had ended it
+JSON_VERSION = 1
+"""Of the documents of `--json`: it changes when a key changes its meaning or goes; others may be added."""
 NOTHING_SAID = "interrupted: there is no verdict on what ran until then"
 
 #: control characters but the newline, what turns or breaks lines in Unicode, and halves of characters

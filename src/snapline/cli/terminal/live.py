@@ -8,6 +8,7 @@ end: what stays are the events, and the summary on standard output.
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from rich import box
 from rich.console import Console, Group
@@ -16,7 +17,22 @@ from rich.table import Table
 from rich.text import Text
 
 from snapline.cli.terminal.console import escape, messages
-from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.entry import Happened
+from snapline.journal.happenings import (
+    CoordinatorDeposed,
+    GarbageCollected,
+    JobFinished,
+    JobInterrupted,
+    LineDecided,
+    Measurement,
+    MessageHappening,
+    OutputPublished,
+    SlotLaunched,
+    SlotLost,
+    SlotRestored,
+)
+from snapline.journal.sentences import sentence
+from snapline.metrics.figures import is_line
 from snapline.metrics.second import Second
 from snapline.wording import plural
 
@@ -25,6 +41,19 @@ SPARK_S = 60  # so many seconds are drawn
 WIDE = 104  # what the table needs with all its columns
 SPARED = ("lines", "stored", "slots")  # the columns that go first
 _BARS = "▁▂▃▄▅▆▇█"
+
+Routine: TypeAlias = (
+    LineDecided
+    | OutputPublished
+    | GarbageCollected
+    | JobInterrupted
+    | CoordinatorDeposed
+    | SlotLaunched
+    | SlotRestored
+    | MessageHappening
+    | Measurement
+)
+"""What happens all the time, or is said otherwise: by the numbers, or by the command itself."""
 
 
 @contextmanager
@@ -50,11 +79,10 @@ class EventTeller:
 
     def event(self, happened: Happened) -> None:
         """Take an event of the driver."""
-        if not self._heard and happened.what == "decided":
+        if not self._heard and isinstance(happened.what, LineDecided):
             self.console.print("Spark runs; its slots start ...")
         self._heard = True
-        if happened.what == "decided":
-            self.commits += happened.detail["epoch"] == happened.epoch
+        self.commits += is_line(happened)
         text = describe(happened, self.commits)
         if text is not None:
             self._say(happened.at_us / 1e6, text)
@@ -118,68 +146,16 @@ def columns(second: Second) -> dict[str, str]:
 
 
 def describe(happened: Happened, commits: int) -> str | None:
-    """An event in words; None for those that only figures need."""
-    detail = happened.detail
+    """An event in words, with what this view knows beside it; None for what happens all the time."""
     match happened.what:
-        case "killed":
-            return f"signal {detail['signal']} to {happened.actor} (process {detail['pid']})"
-        case "missed" if "signal" in detail:
-            return f"signal {detail['signal']} finds nobody: {happened.actor} is not back yet"
-        case "missed":
-            return f"'{detail['fault']}' finds nobody: {happened.actor} is not back yet"
-        case "paused":
-            return f"{happened.actor} stands still"
-        case "continued":
-            return f"{happened.actor} goes on"
-        case "slowed":
-            return f"{happened.actor} is slower by {detail['delay_ms']} ms"
-        case "failing":
-            return f"the store fails: {detail['percent']} % of all calls"
-        case "healed":
-            return f"over: {detail['fault']}"
-        case "coordinator-killed":
-            return "the driver kills itself"
-        case "coordinator-resumed":
-            return "the run goes on from its last line"
-        case "lost":
-            return f"slot {detail['slot']} lost; {plural(commits, 'line')} committed before"
-        case "failed":
-            who = f"operator '{detail['operator']}'" if detail["operator"] else happened.actor
-            return f"{who} has raised {detail['kind']}"
-        case "not started":
-            return f"{detail['because']}; another is started"
-        case "cut":
-            other = detail["other"]
-            named = other if isinstance(other, str) else f"slot {other}"
-            return f"{happened.actor} is cut off from {named}"
-        case "cut off":
-            return f"{happened.actor} is given up: it has lost another slot"
-        case "outage":
-            return f"the store is away for {detail['for_ms'] / 1000:g} s"
-        case "back":
-            return "the store is back"
-        case "waiting":
-            return f"the store fails, the job waits: {detail['because']}"
-        case "damaged":
-            return f"a snapshot of {happened.actor} is damaged"
-        case "line":
-            stored, skipped = plural(detail["stored"], "checkpoint"), detail["skipped"]
-            return (
-                f"line found: {detail['stored'] - skipped} of {stored}, {skipped} skipped; "
-                f"back by {detail['back_s']:.1f} s and about {plural(detail['back_records'], 'record')}"
-            )
-        case "running" if happened.actor == COORDINATOR:
-            return f"all slots run (epoch {happened.epoch})"
-        case "running":
-            return f"{happened.actor} runs again; the others never stopped"
-        case "recovered":
-            return f"recovered in {detail['recovery_s']:.1f} s"
-        case "finished":
-            return f"all input is processed and all output published ({plural(commits, 'line')})"
-        case "stopped":
-            return f"stopped: {detail['problem']}"
-        case _:
+        case SlotLost():
+            return f"{sentence(happened)}; {plural(commits, 'line')} committed before"
+        case JobFinished():
+            return f"{sentence(happened)} ({plural(commits, 'line')})"
+        case what if isinstance(what, Routine):
             return None
+        case _:
+            return sentence(happened)
 
 
 def sparkline(values: Sequence[int]) -> str:

@@ -5,40 +5,59 @@ alike: they are counted, and told once before whatever comes next.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from snapline.cli.terminal.console import escape
 from snapline.core.effects import Commit, Rollback, Scope
 from snapline.ids import INITIAL, CheckpointNo, Micros, checkpoint_label
 from snapline.journal.entry import Entry, Handled, Happened
+from snapline.journal.fault_happenings import FaultBegan
+from snapline.journal.happenings import (
+    FrameFenced,
+    GarbageCollected,
+    Happening,
+    InputEnded,
+    JobFinished,
+    JobRecovered,
+    JobRunning,
+    JobStopped,
+    LaunchFailed,
+    LineDecided,
+    LineFound,
+    Measurement,
+    MessageReplayed,
+    MessagesOvertaken,
+    OperatorRaised,
+    OutputPublished,
+    ReportFenced,
+    SlotLaunched,
+    SlotRestored,
+    SlotRunning,
+)
+from snapline.journal.sentences import sentence
 from snapline.wording import plural
 
-#: what is told of the things that happen, and in which colour
-TOLD = {
-    "killed": ("red", "{actor} is killed ({how})"),
-    "coordinator-killed": ("red", "{actor} is killed"),
-    "paused": ("red", "{actor} stops responding"),
-    "cut": ("red", "{actor} is cut off from {other}"),
-    "outage": ("red", "{actor} is away for {for_ms} ms"),
-    "slowed": ("red", "{actor} is slower by {delay_ms} ms"),
-    "failing": ("red", "{actor} fails: {percent} % of all calls"),
-    "damaged": ("red", "{actor}: its stored checkpoint {checkpoint} is damaged"),
-    "spoiled": ("red", "{actor}: {record} is {how}"),
-    "starts badly": ("red", "trouble begins: {fault}"),
-    "launch failed": ("red", "{actor}: the process that was started for it dies"),
-    "late": ("yellow", "{actor}: a process registers that had been given up"),
-    "sent away": ("yellow", "{actor}: a process registers too late, and is sent away"),
-    "continued": ("yellow", "{actor} responds again"),
-    "healed": ("yellow", "it is over: {fault}"),
-    "back": ("yellow", "{actor} is back"),
-    "lost": ("yellow", "{actor} gives up slot/{slot} as lost"),
-    "deposed": ("yellow", "{actor} finds that another one took over"),
-    "coordinator-resumed": ("yellow", "{actor} resumes from its durable memory"),
-    "running": ("green", "all tasks run"),
-    "finished": ("green", "all input is processed and all output published"),
-    "stopped": ("red", "{actor} stops: {problem}"),
-}
+Untold: TypeAlias = (
+    LineDecided
+    | LineFound
+    | OutputPublished
+    | GarbageCollected
+    | SlotLaunched
+    | SlotRestored
+    | MessagesOvertaken
+    | Measurement
+)
+"""What happens all the time; lines are told as commits and rollbacks."""
+Calming: TypeAlias = JobRunning | SlotRunning | JobRecovered | InputEnded | JobFinished
+Breaking: TypeAlias = FaultBegan | LaunchFailed | OperatorRaised | JobStopped
+
+
+def colour_of(what: Happening) -> str:
+    """Red for what breaks, green for what is well, yellow for all between."""
+    if isinstance(what, Breaking):
+        return "red"
+    return "green" if isinstance(what, Calming) else "yellow"
 
 
 def told(entries: Sequence[Entry]) -> Iterator[str]:
@@ -46,15 +65,13 @@ def told(entries: Sequence[Entry]) -> Iterator[str]:
     counts: Counter[str] = Counter()
     for entry in entries:
         match entry:
-            case Happened(at_us, actor, _, what, detail) if what in TOLD:
-                yield from _counted(counts)
-                colour, words = TOLD[what]
-                text = words.format_map(_Known(actor, detail))
-                yield _line(at_us, f"[{colour}]{escape(text)}[/]")
-            case Happened(what="replayed"):
+            case Happened(what=MessageReplayed()):
                 counts["messages replayed"] += 1
-            case Happened(what="fenced"):
+            case Happened(what=ReportFenced() | FrameFenced()):
                 counts["late messages of a former life turned away"] += 1
+            case Happened(at_us=at_us, what=what) if not isinstance(what, Untold):
+                yield from _counted(counts)
+                yield _line(at_us, f"[{colour_of(what)}]{escape(sentence(entry))}[/]")
             case Handled(at_us=at_us, effects=effects):
                 for effect in effects:
                     if isinstance(effect, Commit):
@@ -73,20 +90,6 @@ def _counted(counts: Counter[str]) -> Iterator[str]:
     for what, n in counts.items():
         yield f"{'':>12}  [dim]{what}: {n:,}[/]"
     counts.clear()
-
-
-class _Known(dict[str, object]):
-    """The details of an entry as people know them; a journal need not have all of them."""
-
-    def __init__(self, actor: str, detail: Mapping[str, Any]) -> None:
-        super().__init__(detail, actor=actor)
-        if isinstance(detail.get("other"), int):
-            self["other"] = f"slot/{detail['other']}"
-        if "checkpoint" in detail:
-            self["checkpoint"] = checkpoint_label(detail["checkpoint"])
-
-    def __missing__(self, key: str) -> str:
-        return "?"
 
 
 def _rollback(rollback: Rollback) -> str:

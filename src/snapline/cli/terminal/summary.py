@@ -1,7 +1,8 @@
 """What a run has achieved, on one screen: throughput, latency, checkpoints, failures, bytes, verdict."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Protocol
 
 from rich.table import Table
 
@@ -11,6 +12,8 @@ from snapline.wording import plural
 
 if TYPE_CHECKING:  # the runtime takes a second to import, and `--help` should not
     from snapline.judge.verdict import Verdict
+    from snapline.metrics.figures import CheckpointFigures, Figures
+    from snapline.metrics.reliability import LineageFigures, ReliabilityFigures
     from snapline.rundir.directory import RunDirectory
 
 VERDICTS = {"yes": ("green", "kept"), "no": ("red", "broken"), "unknown": ("yellow", "unknown")}
@@ -30,7 +33,7 @@ class Finished(Protocol):
         ...
 
     @property
-    def metrics(self) -> Mapping[str, Any]:
+    def figures(self) -> "Figures":
         """Its figures."""
         ...
 
@@ -45,39 +48,43 @@ def print_summary(finished: Finished) -> None:
     out = results()
     path = finished.directory.path
     out.print(f"[bold]{escape(path.name)}[/]: {escape(str(path))}", soft_wrap=True)
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    for name, text in summary(finished.metrics, sum(finished.rows.values())):
-        table.add_row(name, escape(text))
-    out.print(table)
-    if "lineage" in finished.metrics:
-        print_phases(finished.metrics["lineage"])
+    print_figures(summary(finished.figures, sum(finished.rows.values())))
+    if finished.figures.lineage is not None:
+        print_phases(finished.figures.lineage)
     print_verdict(finished.verdict)
 
 
-def print_phases(figures: Mapping[str, Any]) -> None:
+def print_figures(lines: Iterable[tuple[str, str]]) -> None:
+    """Print the lines of a summary."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for name, text in lines:
+        table.add_row(name, escape(text))
+    results().print(table)
+
+
+def print_phases(figures: "LineageFigures") -> None:
     """Print PGVal's figures: before the fault, while it was active, and after it."""
     table = Table(
         "phase", "from", "events", "reliable", "throughput", "latency p50", "max", box=None
     )
-    for name, part in {**figures["phases"], "run": figures}.items():
-        latency_ms = part["latency_ms"] or {"p50": None, "max": None}
-        reliable = part["reliability"]
-        table.add_row(
-            escape(name),
-            f"{part['from_ms'] / 1000:.1f} s" if "from_ms" in part else "",
-            f"{part['events']:,}",
-            "" if reliable is None else f"{percent(reliable)} %",
-            f"{part['reliable_throughput']:,.0f}/s",
-            latency(latency_ms["p50"]),
-            latency(latency_ms["max"]),
-        )
+    for name, phase in figures.phases.items():
+        table.add_row(escape(name), f"{phase.from_ms / 1000:.1f} s", *_reliability(phase))
+    table.add_row("run", "", *_reliability(figures))
     out = results()
     out.print(table)
-    if figures["failure_cost_ms"] is not None:
-        cost = latency(figures["failure_cost_ms"])
+    if figures.failure_cost_ms is not None:
+        cost = latency(figures.failure_cost_ms)
         out.print(f"[bold]failure cost[/] {cost} above the mean latency before the fault")
+
+
+def _reliability(part: "ReliabilityFigures") -> Iterator[str]:
+    yield f"{part.events:,}"
+    yield "" if part.reliability is None else f"{percent(part.reliability)} %"
+    yield f"{part.reliable_throughput:,.0f}/s"
+    yield latency(part.latency_ms.p50 if part.latency_ms else None)
+    yield latency(part.latency_ms.max if part.latency_ms else None)
 
 
 def percent(value: float) -> str:
@@ -104,66 +111,65 @@ def _guarantees(answers: Mapping[str, str]) -> str:
     return ", ".join(shown)
 
 
-def summary(metrics: Mapping[str, Any], rows: int) -> Iterator[tuple[str, str]]:
-    """The lines of a summary: what it is about, and the figures."""
-    yield (
-        "output",
-        f"{plural(rows, 'row')} published, {plural(metrics['commits'], 'line')} committed",
-    )
-    yield "records", _records(metrics)
-    yield "latency", _latency(metrics)
-    if metrics["checkpoints"]["stored"]:
-        yield "checkpoints", _checkpoints(metrics["checkpoints"])
-    if metrics["lost"]:
-        yield "failures", _failures(metrics)
-    volume = metrics["bytes"]
-    kinds = ("messages", "headers", "wire", "log", "snapshots", "output")
-    yield "bytes", ", ".join(f"{kind} {size(volume[kind])}" for kind in kinds if volume[kind])
+def summary(
+    figures: "Figures", rows: int, unmeasured: str = "not measured"
+) -> Iterator[tuple[str, str]]:
+    """The lines of a summary: what it is about, and the figures. `unmeasured` stands for those missing."""
+    yield "output", f"{plural(rows, 'row')} published, {plural(figures.commits, 'line')} committed"
+    yield "records", _records(figures) or unmeasured
+    yield "latency", _latency(figures) or unmeasured
+    if figures.checkpoints.stored:
+        yield "checkpoints", _checkpoints(figures.checkpoints)
+    if figures.lost:
+        yield "failures", _failures(figures)
+    volume: dict[str, int] = {} if figures.bytes is None else asdict(figures.bytes)
+    sizes = (f"{kind} {size(count)}" for kind, count in volume.items() if count)
+    yield "bytes", ", ".join(sizes) if volume else unmeasured
 
 
-def _records(metrics: Mapping[str, Any]) -> str:
-    again = metrics["read_again"]
-    return (
-        f"{metrics['records_read']:,} read, {metrics['records_written']:,} written"
-        + (f" ({again:,} read again)" if again else "")
-        + f"; {metrics['rate']['read']:,.0f} per second"
-    )
+def _records(figures: "Figures") -> str:
+    if figures.records_read is None or figures.records_written is None:
+        return ""
+    text = f"{figures.records_read:,} read, {figures.records_written:,} written"
+    if figures.read_again:
+        text += f" ({figures.read_again:,} read again)"
+    return text if figures.rate is None else f"{text}; {figures.rate.read:,.0f} per second"
 
 
-def _latency(metrics: Mapping[str, Any]) -> str:
-    if metrics["latency_ms"]["p50"] == 0:  # no record is written in no time
+def _latency(figures: "Figures") -> str:
+    if figures.latency_ms is not None and figures.latency_ms.p50 == 0:
+        # No record is written in no time.
         return "not measured: at rate max, records come before the times that they carry"
-    text = f"written {_percentiles(metrics['latency_ms'])}"
-    if metrics["committed_latency_ms"]:
-        text += f"; published {_percentiles(metrics['committed_latency_ms'])}"
+    shown = {"written": figures.latency_ms, "published": figures.committed_latency_ms}
+    return "; ".join(
+        f"{name} p50 {latency(found.p50)}, p99 {latency(found.p99)}"
+        for name, found in shown.items()
+        if found is not None
+    )
+
+
+def _checkpoints(figures: "CheckpointFigures") -> str:
+    text = f"{figures.stored:,} stored ({size(figures.bytes)})"
+    if figures.forced:
+        text += f", {figures.forced:,} forced"
+    if figures.skipped:
+        text += f", {figures.skipped:,} skipped"
+    if figures.aborted_rounds:
+        text += f", {plural(figures.aborted_rounds, 'round')} aborted"
+    if times := figures.time_ms:
+        what = "a round" if figures.timed == "round" else "each"
+        text += f"; {what} took {latency(times.median)}, at most {latency(times.max)}"
     return text
 
 
-def _percentiles(figures: Mapping[str, float | None]) -> str:
-    return f"p50 {latency(figures['p50'])}, p99 {latency(figures['p99'])}"
-
-
-def _checkpoints(figures: Mapping[str, Any]) -> str:
-    text = f"{figures['stored']:,} stored ({size(figures['bytes'])})"
-    for name in ("forced", "skipped"):
-        if figures[name]:
-            text += f", {figures[name]:,} {name}"
-    if figures["aborted_rounds"]:
-        text += f", {plural(figures['aborted_rounds'], 'round')} aborted"
-    if times := figures["time_ms"]:
-        what = {"round": "a round", "task": "each"}[figures["timed"]]
-        text += f"; {what} took {latency(times['median'])}, at most {latency(times['max'])}"
-    return text
-
-
-def _failures(metrics: Mapping[str, Any]) -> str:
-    parts = [f"{plural(metrics['lost'], 'slot')} lost"]
-    if metrics["detection_s"]:
-        parts.append(f"noticed after {_seconds(metrics['detection_s'])}")
-    if metrics["restart_s"]:
-        parts.append(f"all running again {_seconds(metrics['restart_s'])} later")
-    if metrics["recovery_s"]:
-        parts.append(f"recovered after {_seconds(metrics['recovery_s'])}")
+def _failures(figures: "Figures") -> str:
+    parts = [f"{plural(figures.lost, 'slot')} lost"]
+    if figures.detection_s:
+        parts.append(f"noticed after {_seconds(figures.detection_s)}")
+    if figures.restart_s:
+        parts.append(f"all running again {_seconds(figures.restart_s)} later")
+    if figures.recovery_s:
+        parts.append(f"recovered after {_seconds(figures.recovery_s)}")
     return ", ".join(parts)
 
 

@@ -40,6 +40,7 @@ from snapline.ids import (
     TaskId,
     first_checkpoint,
 )
+from snapline.journal import happenings
 from snapline.journal.entry import COORDINATOR, Built, Handled
 from snapline.recovery.replay import ReplayPart, replay_plan
 
@@ -185,7 +186,7 @@ class Coordinator:
         """A life of a slot is gone, or does not answer: it will never be heard again."""
         if self.ended or not self.members.lose(slot, incarnation):
             return
-        self.shell.note(COORDINATOR, self.epoch, "lost", {"slot": slot, "incarnation": incarnation})
+        self.shell.note(COORDINATOR, self.epoch, happenings.SlotLost(slot, incarnation))
         self._press(slot, False)
         epoch_asked = self.epoch_asked
         self.handle(events.TasksLost(self.job.hosted[slot]))
@@ -201,8 +202,7 @@ class Coordinator:
     def _decided(self, intent: Intent) -> None:
         """A decision is durable and its output public: act on it."""
         line, number = line_of(intent.chains).checkpoints, self.decider.number
-        detail = {"epoch": intent.epoch, "line": line, "number": number}
-        self.shell.note(COORDINATOR, self.epoch, "decided", detail)
+        self.shell.note(COORDINATOR, self.epoch, happenings.LineDecided(number, intent.epoch, line))
         if intent.begins_epoch:
             self._begin_epoch(intent)
         else:
@@ -245,7 +245,7 @@ class Coordinator:
         if self.restoring:
             self.restoring = False
             self._send_all(control.Go(self.epoch))
-            self.shell.note(COORDINATOR, self.epoch, "running", {})
+            self.shell.note(COORDINATOR, self.epoch, happenings.JobRunning())
             self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:
             for alone in back:
@@ -259,8 +259,8 @@ class Coordinator:
         """A slot reported something. What an old life or an old epoch says does not count."""
         stale = incarnation != self.members.incarnations.get(slot) or report.epoch != self.epoch
         if stale or self.epoch != self.epoch_asked or self.ended:
-            detail = {"slot": slot, "incarnation": incarnation, "report": type(report).__name__}
-            self.shell.note(COORDINATOR, self.epoch, "fenced", detail)
+            fenced = happenings.ReportFenced(slot, incarnation, type(report).__name__)
+            self.shell.note(COORDINATOR, self.epoch, fenced)
             return
         match report:
             case control.Restored():
@@ -318,7 +318,7 @@ class Coordinator:
         if not self.restoring:
             for slot, logs in by_slot.items():
                 self._send(slot, control.Prune(self.epoch, logs))
-        self.shell.note(COORDINATOR, self.epoch, "collected", {"snapshots": len(garbage.metas)})
+        self.shell.note(COORDINATOR, self.epoch, happenings.GarbageCollected(len(garbage.metas)))
 
     def _probe(self) -> None:
         self._send_all(control.Probe(self.epoch, self.quiet.next_wave()))
@@ -349,13 +349,13 @@ class Coordinator:
     def _end(self, problem: str | None) -> None:
         self.ended = True
         self._send_all(control.Stop())
-        what = "stopped" if problem else "finished"
-        self.shell.note(COORDINATOR, self.epoch, what, {"problem": problem} if problem else {})
+        what = happenings.JobStopped(problem) if problem else happenings.JobFinished()
+        self.shell.note(COORDINATOR, self.epoch, what)
         self.shell.finish(problem)
 
     def _deposed(self) -> None:
         self.ended = True
-        self.shell.note(COORDINATOR, self.epoch, "deposed", {})
+        self.shell.note(COORDINATOR, self.epoch, happenings.CoordinatorDeposed())
         self.shell.deposed()
 
     # Plumbing.

@@ -28,6 +28,7 @@ from snapline.engine.slot.task import Task
 from snapline.engine.timers import Timers
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, Epoch, Incarnation, Millis, SlotId, TaskId
+from snapline.journal import happenings as h
 from snapline.storage.api import Life
 
 
@@ -63,8 +64,7 @@ class Slot:
     def receive(self, source: SlotId, frame: control.Frame) -> None:
         """A frame came from another slot."""
         if frame.life != (self.epoch, self.peers.get(source), self.incarnation):
-            detail = {"channel": frame.channel, "life": frame.life, "from": source}
-            self.shell.note(self.name, self.epoch, "fenced", detail)
+            self.shell.note(self.name, self.epoch, h.FrameFenced(source, frame.channel, frame.life))
         elif isinstance(frame.payload, control.Credit):
             self.outputs.refund(frame.channel, frame.payload.messages)
         else:
@@ -118,8 +118,8 @@ class Slot:
         if outbox := self.tasks[channel.source].outbox.get(channel.id):
             passed += outbox.messages()
         if passed:
-            detail = {"channel": channel.id, "messages": len(passed)}
-            self.shell.note(channel.source, self.epoch, "overtaken", detail)
+            count = len(passed)
+            self.shell.note(channel.source, self.epoch, h.MessagesOvertaken(channel.id, count))
         return passed
 
     def queued(self, channel: ChannelId) -> Iterable[Message | Marker]:
@@ -237,7 +237,7 @@ class Slot:
             del self.replaying[channel.id]
         self._dispatch(channel, payload)
         if isinstance(payload, Message):
-            self.shell.note(channel.source, self.epoch, "replayed", {"message": payload})
+            self.shell.note(channel.source, self.epoch, h.MessageReplayed(payload))
 
     # From the coordinator.
 
@@ -314,16 +314,15 @@ class Slot:
         for channel, messages in recorded:
             self._inject(channel, messages)
         self.replaying = {c: None for t in tasks.values() for c, box in t.outbox.items() if box}
-        self.shell.note(self.name, self.epoch, "restored", {"incarnation": self.incarnation})
+        self.shell.note(self.name, self.epoch, h.SlotRestored(self.incarnation))
         self.shell.report(control.Restored(self.epoch))
 
     def _inject(self, channel: ChannelId, messages: Sequence[Message]) -> None:
         """Put channel state that the receiver recorded where it was."""
-        again = [replace(message, epoch=self.epoch) for message in messages]
-        self.inputs.inject(channel, again)
         target = self.job.topology.by_id[channel].target
+        self.inputs.inject(channel, again := [replace(m, epoch=self.epoch) for m in messages])
         for message in again:
-            self.shell.note(target, self.epoch, "replayed", {"message": message})
+            self.shell.note(target, self.epoch, h.MessageReplayed(message))
 
     def _go(self) -> None:
         self.running = True

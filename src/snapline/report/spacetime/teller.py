@@ -39,6 +39,22 @@ from snapline.ids import (
     slot_of,
 )
 from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened, Stamped
+from snapline.journal.fault_happenings import (
+    CoordinatorKilled,
+    CoordinatorResumed,
+    FaultBegan,
+    ProcessContinued,
+    ProcessKilled,
+    ProcessPaused,
+)
+from snapline.journal.happenings import (
+    JobRunning,
+    MessageReplayed,
+    SlotLaunched,
+    SlotRestored,
+    SlotRunning,
+)
+from snapline.journal.sentences import sentence
 from snapline.report.spacetime.story import (
     Arrow,
     DrawnCheckpoint,
@@ -61,9 +77,6 @@ def tell(entries: Sequence[Entry], topology: Topology) -> Story:
     for entry in entries:
         teller.read(entry)
     return teller.finish()
-
-
-_OTHER_FAULTS = ("cut", "outage", "slowed", "failing", "damaged")
 
 
 class _Teller:
@@ -226,46 +239,42 @@ class _Teller:
     # What no protocol object was told.
 
     def _happened(self, entry: Happened) -> None:
-        at, what = entry.at_us, entry.what
-        lanes = self._lanes(entry.actor)
-        match what:
-            case "killed" | "coordinator-killed":
-                self._kill(lanes, at, f"{entry.actor} killed")
-            case "launched":
+        at, lanes, label = entry.at_us, self._lanes(entry.actor), sentence(entry)
+        match entry.what:
+            case ProcessKilled() | CoordinatorKilled():
+                self._kill(lanes, at, label, f"{entry.actor} killed")
+            case SlotLaunched():
                 for lane in lanes:
                     self._open(Stretch.DOWN, lane, at, f"{entry.actor} starting")
-            case "restored" | "running" | "coordinator-resumed":
-                self._revive(lanes, at, what)
-            case "paused":
+            case CoordinatorResumed():
+                self.story.events.append(Moment(Instant.RESUMED, COORDINATOR, at, label))
+                self._revive(lanes, at)
+            case JobRunning():
+                self._revive(self.topology.tasks, at)
+            case SlotRestored() | SlotRunning():
+                self._revive(lanes, at)
+            case ProcessPaused():
                 for lane in lanes:
                     self._open(Stretch.PAUSED, lane, at, f"{entry.actor} paused")
-            case "continued":
+            case ProcessContinued():
                 for lane in lanes:
                     self._close(Stretch.PAUSED, lane, at)
-            case "replayed":
-                message: Message = entry.detail["message"]
+            case MessageReplayed(message):
                 self._send(Travel.REPLAYED, message.channel, message.seq, message.epoch, at)
-            case _ if what in _OTHER_FAULTS:
-                details = ", ".join(f"{key} {value}" for key, value in entry.detail.items())
-                told = entry.detail.get("fault", details)
-                label = f"{entry.actor} {what}{': ' + told if told else ''}"
+            case what if isinstance(what, FaultBegan):
                 self.story.events += [Moment(Instant.FAULT, lane, at, label) for lane in lanes[:1]]
 
-    def _kill(self, lanes: Sequence[Lane], at: Micros, label: str) -> None:
+    def _kill(self, lanes: Sequence[Lane], at: Micros, label: str, since: str) -> None:
         for lane in lanes:
             self.story.events.append(Moment(Instant.CRASH, lane, at, label))
             self._close(Stretch.PAUSED, lane, at)
             self._close(Stretch.DOWN, lane, at)
-            self._open(Stretch.DOWN, lane, at, label)
+            self._open(Stretch.DOWN, lane, at, since)
             if lane != COORDINATOR:
                 for channel in self.topology.inputs[TaskId(lane)]:
                     self._close(Stretch.BLOCKED, channel.id, at)
 
-    def _revive(self, lanes: Sequence[Lane], at: Micros, what: str) -> None:
-        if what == "coordinator-resumed":
-            self.story.events.append(Moment(Instant.RESUMED, COORDINATOR, at, "resumed"))
-        elif lanes == (COORDINATOR,):  # the whole job runs
-            lanes = self.topology.tasks
+    def _revive(self, lanes: Sequence[Lane], at: Micros) -> None:
         for lane in lanes:
             self._close(Stretch.PAUSED, lane, at)
             self._close(Stretch.DOWN, lane, at)

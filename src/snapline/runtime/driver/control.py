@@ -1,10 +1,10 @@
 """What the parts of a driver ask of the run as a whole."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from snapline.engine.coordinator.coordinator import Coordinator
 from snapline.ids import Epoch
+from snapline.journal.happenings import Happening
 
 
 class RunControl(Protocol):
@@ -20,7 +20,7 @@ class RunControl(Protocol):
         """Whether the run is over, so that nobody is missed any more."""
         ...
 
-    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
+    def note(self, actor: str, epoch: Epoch, what: Happening) -> None:
         """Write down what happened to an actor."""
         ...
 

@@ -8,7 +8,6 @@ missing; the killer ends processes. Faults reach a run through the fault port, a
 import random
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 from uuid import uuid4
 
 from snapline.engine import control
@@ -17,7 +16,10 @@ from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, Ticket
 from snapline.errors import OperatorFailed
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
+from snapline.journal import fault_happenings as faults
+from snapline.journal import happenings
 from snapline.journal.entry import COORDINATOR, Entry, Happened
+from snapline.metrics.figures import is_line
 from snapline.net.handshake import new_secret
 from snapline.net.listener import LOOPBACK, Listener
 from snapline.net.loop import EventLoop
@@ -82,8 +84,7 @@ class Driver:
         self.finished = False
         self.problem: str | None = None
         self.raised: OperatorFailed | None = None  #: what the dataflow did, if that is the problem
-        lines = job.protocol.checkpoints
-        self.strategy = RestartStrategy(self.timeouts.restarts, lines=lines)
+        self.strategy = RestartStrategy(self.timeouts.restarts, lines=job.protocol.checkpoints)
         self.launches = Launches(self, launcher, self.timeouts, self.loop.after)
         self.killer = Killer(self, self.roster, launcher)
         self.receiver = SlotReceiver(
@@ -115,7 +116,7 @@ class Driver:
         self.launcher.start(spec, self.secret, lambda *end: self.loop.post(lambda: ended(*end)))
         self.tenure.begin()
         if self.resumed:
-            self.note(COORDINATOR, self.engine.epoch, "coordinator-resumed", {})
+            self.note(COORDINATOR, self.engine.epoch, faults.CoordinatorResumed())
         try:
             self.engine.start()
             self.launches.fill()  # spares; slots are launched once the first epoch is decided
@@ -129,7 +130,7 @@ class Driver:
 
     def interrupt(self) -> None:
         """End before the job does, in good order: whoever resumes it goes on at its last line."""
-        self.note(COORDINATOR, self.engine.epoch, "interrupted", {})
+        self.note(COORDINATOR, self.engine.epoch, happenings.JobInterrupted())
         self.finish("interrupted")
 
     def _close(self) -> None:
@@ -186,11 +187,11 @@ class Driver:
         """Write out what was written down, as far as the disk takes it."""
         self.journal_file.flush()
 
-    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
-        """Write down a `Happened`, and tell who listens."""
-        if what == "decided" and detail["epoch"] == epoch:  # a new line, not a new epoch
+    def note(self, actor: str, epoch: Epoch, what: happenings.Happening) -> None:
+        """Write down what happened to an actor, and tell who listens."""
+        happened = Happened(self.now_us(), actor, epoch, what)
+        if is_line(happened):
             self.strategy.progress()
-        happened = Happened(self.now_us(), actor, epoch, what, detail)
         self.journal(happened)
         self.on_event(happened)
 
@@ -234,13 +235,13 @@ class Driver:
 
     def tell(self, reason: str) -> None:
         """Write down that a process did not come."""
-        self.note(COORDINATOR, self.engine.epoch, "not started", {"because": reason})
+        self.note(COORDINATOR, self.engine.epoch, happenings.ProcessNotStarted(reason))
 
     def give_up(self, end: GivenUp) -> None:
         """No process is started any more."""
         self.raised = end.raised
         problem = "the dataflow itself fails" if end.raised else end.story
-        self.note(COORDINATOR, self.engine.epoch, "stopped", {"problem": problem})
+        self.note(COORDINATOR, self.engine.epoch, happenings.JobStopped(problem))
         self.finish(end.story)
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
@@ -252,8 +253,7 @@ class Driver:
         rows = {task: (extent.start, extent.stop) for task, extent in extents.items()}
 
         def published() -> None:
-            detail = {"number": number, "rows": rows}
-            self.note(COORDINATOR, self.engine.epoch, "published", detail)
+            self.note(COORDINATOR, self.engine.epoch, happenings.OutputPublished(number, rows))
 
         self.decisions.publish(self.engine, ticket, number, extents, published)
 
@@ -262,7 +262,7 @@ class Driver:
         self.decisions.delete(key)
 
     def _complain(self, story: str) -> None:
-        self.note(COORDINATOR, self.engine.epoch, "waiting", {"because": story})
+        self.note(COORDINATOR, self.engine.epoch, happenings.StoreAwaited(story))
 
     def finish(self, problem: str | None) -> None:
         """The job is over."""

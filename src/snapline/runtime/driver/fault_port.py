@@ -4,13 +4,14 @@ An injector decides when something breaks and writes it down; through this port 
 network, the store and the run, and nothing else of the driver.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from snapline.core.messages import CheckpointMeta
 from snapline.engine.slot.checkpoints import key_of
 from snapline.ids import Incarnation, Millis, SlotId
 from snapline.journal.entry import Entry
+from snapline.journal.fault_happenings import FaultHappening
 from snapline.net.loop import EventLoop
 from snapline.rundir.directory import RunDirectory
 from snapline.runtime.driver.control import RunControl
@@ -78,9 +79,9 @@ class FaultPort:
         """Do something after a while."""
         self._loop.after(delay_s, action)
 
-    def note(self, actor: str, what: str, detail: Mapping[str, Any]) -> None:
+    def note(self, actor: str, what: FaultHappening) -> None:
         """Write down what a fault did to an actor."""
-        self._run.note(actor, self._run.engine.epoch, what, detail)
+        self._run.note(actor, self._run.engine.epoch, what)
 
     def flush(self) -> None:
         """Write out what was written down, because nobody may be able to in a moment."""

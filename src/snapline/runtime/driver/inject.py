@@ -40,12 +40,25 @@ from snapline.chaos.faults import (
     StoreFailing,
     StoreOutage,
     StoreSlow,
-    peers,
 )
 from snapline.chaos.schedule import Schedule, Spans, when
 from snapline.errors import UsageError
 from snapline.ids import Millis, SlotId
-from snapline.journal.entry import COORDINATOR, Entry
+from snapline.journal.entry import COORDINATOR, STORE, Entry
+from snapline.journal.fault_happenings import (
+    ConnectionCut,
+    CoordinatorKilled,
+    FaultEnded,
+    FaultMissed,
+    ProcessContinued,
+    ProcessKilled,
+    ProcessPaused,
+    Slowed,
+    SnapshotDamaged,
+    StoreAway,
+    StoreBack,
+    StoreUnreliable,
+)
 from snapline.journal.moments import Moments
 from snapline.runtime.driver.fault_port import FaultPort
 from snapline.runtime.wire import control_messages as words
@@ -113,7 +126,8 @@ class RunInjector:
             return  # this driver has stood still meanwhile
         match fault:
             case Kill(slots):
-                self._signal(slots, signal.SIGKILL, fault=str(fault))
+                for slot in slots:
+                    self.run.processes.kill(slot, signal.SIGKILL, str(fault))
             case KillExecutor():
                 self._kill_executor(fault)
             case KillDriver() | KillCoordinator():
@@ -128,8 +142,8 @@ class RunInjector:
                 self._cut(slots, others, fault)
             case Delay():
                 self._delay(fault)
-            case StoreOutage(_, for_ms):
-                self._take_store_away(for_ms, fault=str(fault))
+            case StoreOutage():
+                self._take_store_away(fault)
             case StoreSlow() | StoreFailing():
                 self._trouble_store(fault)
             case Damage():
@@ -142,23 +156,16 @@ class RunInjector:
     def _later(self, at_ms: Millis, action: Callable[[], None]) -> None:
         self.run.after(max(0.0, (at_ms - self.run.now_ms()) / 1000), action)
 
-    def _note(self, actor: str, what: str, **detail: object) -> None:
-        self.run.note(actor, what, detail)
-
     def _heal(self, actor: str, for_ms: Millis, fault: Fault) -> None:
         """Write down when a fault is over."""
-        heal = partial(self._note, actor, "healed", fault=str(fault))
+        heal = partial(self.run.note, actor, FaultEnded(str(fault)))
         self.run.after(for_ms / 1000, heal)
 
     # Processes.
 
-    def _signal(self, slots: tuple[SlotId, ...], how: signal.Signals, **why: str) -> None:
-        for slot in slots:
-            self.run.processes.kill(slot, how, **why)
-
     def _pause(self, fault: Pause) -> None:
         pid = self.run.processes.pid(fault.slot)
-        self.run.processes.kill(fault.slot, signal.SIGSTOP, fault=str(fault))
+        self.run.processes.kill(fault.slot, signal.SIGSTOP, str(fault))
         if pid is not None:
             self.paused.add(pid)
             self.run.after(fault.for_ms / 1000, partial(self._go_on, fault, pid))
@@ -166,23 +173,22 @@ class RunInjector:
     def _go_on(self, fault: Pause, pid: int) -> None:
         self.paused.discard(pid)
         self.run.processes.wake(pid)
-        self._note(f"slot/{fault.slot}", "continued", fault=str(fault))
+        self.run.note(f"slot/{fault.slot}", ProcessContinued(str(fault)))
 
     def _kill_executor(self, fault: KillExecutor) -> None:
         actor, pid = f"slot/{fault.slot}", self.run.processes.pid(fault.slot)
         if pid is None:
-            self._note(actor, "missed", signal=int(signal.SIGKILL), fault=str(fault))
+            self.run.note(actor, FaultMissed(str(fault)))
         elif (executor := executor_of(pid)) is None:
             self.run.give_up(f"'{fault}' cannot be done: {NO_EXECUTOR}")
         else:
             self.run.strike_all()  # any slot may have run on that executor
             os.kill(executor, signal.SIGKILL)
-            detail = {"pid": executor, "signal": int(signal.SIGKILL), "fault": str(fault)}
-            self._note(actor, "killed", **detail)
+            self.run.note(actor, ProcessKilled(str(fault), pids=(executor,)))
 
     def _kill_driver(self, fault: KillDriver | KillCoordinator) -> None:
         """Die, here and now; whoever resumes the run finds this written down."""
-        self._note(COORDINATOR, "coordinator-killed", fault=str(fault))
+        self.run.note(COORDINATOR, CoordinatorKilled(str(fault)))
         self.run.flush()
         for pid in self.paused:
             self.run.processes.wake(pid)  # nobody else would
@@ -191,17 +197,17 @@ class RunInjector:
     def _pause_driver(self, fault: PauseCoordinator | PauseDriver) -> None:
         """The loop stands still; nobody takes over, because a real run has one driver."""
         self.run.strike_all()  # their leases may lapse
-        self._note(COORDINATOR, "paused", fault=str(fault))
+        self.run.note(COORDINATOR, ProcessPaused(str(fault)))
         self.run.flush()
         time.sleep(fault.for_ms / 1000)
-        self._note(COORDINATOR, "continued", fault=str(fault))
+        self.run.note(COORDINATOR, ProcessContinued(str(fault)))
 
     # The network.
 
     def _delay(self, fault: Delay) -> None:
         actor = f"slot/{fault.slot}"
         if self._tell(fault.slot, words.Slow(fault.delay_ms, fault.for_ms), fault):
-            self._note(actor, "slowed", delay_ms=fault.delay_ms, fault=str(fault))
+            self.run.note(actor, Slowed(str(fault), fault.delay_ms))
             self._heal(actor, fault.for_ms, fault)
 
     def _cut(
@@ -210,52 +216,51 @@ class RunInjector:
         lives = self.run.lives(other for other in others if other is not None)
         self.run.processes.strike(*slots, *lives)
         cut = words.CutLink(lives, None in others, fault.for_ms, self.run.patience_ms)
-        other = others[0] if len(others) == 1 and others[0] is not None else peers(others)
         for slot in slots:
             if self._tell(slot, cut, fault):
-                self._note(f"slot/{slot}", "cut", other=other, fault=str(fault))
+                self.run.note(f"slot/{slot}", ConnectionCut(str(fault), tuple(others)))
         if fault.for_ms:
             self._heal(f"slot/{slots[0]}", fault.for_ms, fault)
 
     def _tell(self, slot: SlotId, word: words.Slow | words.CutLink, fault: Fault) -> bool:
         told = self.run.tell(slot, word)
         if not told:
-            self._note(f"slot/{slot}", "missed", fault=str(fault))
+            self.run.note(f"slot/{slot}", FaultMissed(str(fault)))
         return told
 
     # The store.
 
-    def _take_store_away(self, for_ms: Millis, **why: str) -> None:
+    def _take_store_away(self, fault: StoreOutage) -> None:
         now_ms = self.run.now_ms()
         if now_ms >= self.away_until_ms:
             self.run.take_store_away()
-        self.away_until_ms = max(self.away_until_ms, now_ms + for_ms)
-        self._note("store", "outage", for_ms=for_ms, **why)
-        self._later(self.away_until_ms, partial(self._bring_store_back, **why))
+        self.away_until_ms = max(self.away_until_ms, now_ms + fault.for_ms)
+        self.run.note(STORE, StoreAway(str(fault), fault.for_ms))
+        self._later(self.away_until_ms, partial(self._bring_store_back, fault))
 
-    def _bring_store_back(self, **why: str) -> None:
+    def _bring_store_back(self, fault: StoreOutage) -> None:
         if self.run.now_ms() < self.away_until_ms:
             return  # another outage has begun meanwhile
         if self.run.bring_store_back():
-            self._note("store", "back", **why)
+            self.run.note(STORE, StoreBack(str(fault)))
 
     def _trouble_store(self, fault: StoreSlow | StoreFailing) -> None:
         trouble = self.run.trouble
         match fault:
             case StoreSlow(delay_ms, _, for_ms):
                 trouble.slow(delay_ms, for_ms)
-                self._note("store", "slowed", delay_ms=delay_ms, fault=str(fault))
+                self.run.note(STORE, Slowed(str(fault), delay_ms))
             case StoreFailing(percent, _, for_ms):
                 trouble.fail(percent, for_ms)
-                self._note("store", "failing", percent=percent, fault=str(fault))
-        self._heal("store", fault.for_ms, fault)
+                self.run.note(STORE, StoreUnreliable(str(fault), percent))
+        self._heal(STORE, fault.for_ms, fault)
 
     def _damage(self, fault: Damage) -> None:
         """Of the snapshots that count, damage the newest of one task."""
         if newest := self.run.newest_snapshots(fault.slot):
             meta = self.rng.choice(newest)
             self.run.damage(meta)
-            self._note(meta.task, "damaged", checkpoint=meta.checkpoint, fault=str(fault))
+            self.run.note(meta.task, SnapshotDamaged(str(fault), meta.checkpoint))
 
 
 def executor_of(pid: int) -> int | None:

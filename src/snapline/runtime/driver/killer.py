@@ -8,6 +8,12 @@ import os
 import signal
 
 from snapline.ids import SlotId
+from snapline.journal.fault_happenings import (
+    FaultHappening,
+    FaultMissed,
+    ProcessKilled,
+    ProcessPaused,
+)
 from snapline.net.listener import is_here
 from snapline.runtime.driver.control import RunControl
 from snapline.runtime.driver.roster import Member, Roster
@@ -46,17 +52,18 @@ class Killer:
         for member in filter(None, map(self.member, slots)):
             member.struck = True
 
-    def kill(self, slot: SlotId, how: int = signal.SIGKILL, **why: str) -> None:
-        """Send a signal to a slot, if it lives."""
-        pid = self.pid(slot)
-        what, detail = "missed", {"signal": int(how), **why}
+    def kill(self, slot: SlotId, how: int = signal.SIGKILL, fault: str | None = None) -> None:
+        """Send SIGKILL or SIGSTOP to the process of a slot, if it lives, and write down what it met."""
+        pid, life = self.pid(slot), self._run.engine.members.incarnations[slot]
+        struck = ProcessPaused if how == signal.SIGSTOP else ProcessKilled
+        what: FaultHappening = FaultMissed(fault)
         # A process that is gone may still have a connection that does not know it yet.
         with contextlib.suppress(ProcessLookupError):
             if pid is not None:
                 self.strike(slot)
                 os.kill(pid, how)
-                what, detail["pid"] = "paused" if how == signal.SIGSTOP else "killed", pid
-        self._run.note(f"slot/{slot}", self._run.engine.epoch, what, detail)
+                what = struck(fault, life, (pid,))
+        self._run.note(f"slot/{slot}", self._run.engine.epoch, what)
 
     def wake(self, pid: int) -> None:
         """Let a process that was stopped go on, if it still exists."""

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from snapline.engine import control
 from snapline.ids import Incarnation, SlotId
+from snapline.journal.happenings import OperatorRaised, SlotCutOff
 from snapline.net.connection import Connection
 from snapline.net.framing import Body, WireError
 from snapline.runtime.driver.control import RunControl
@@ -95,8 +96,8 @@ class SlotReceiver:
     def _fails(self, member: Member, word: words.Failed) -> None:
         member.last_words = word  # it is gone in a moment
         if not self._run.finished:
-            detail = {"kind": word.kind, "operator": word.operator}
-            self._run.note(f"process/{member.hello.pid}", word.epoch, "failed", detail)
+            raised = OperatorRaised(word.kind, word.operator)
+            self._run.note(f"process/{member.hello.pid}", word.epoch, raised)
 
     # Processes come.
 
@@ -167,8 +168,8 @@ class SlotReceiver:
         if witness.connection not in self._roster.members or self._run.finished:
             return
         if member := self._roster.of(life):
-            detail = {"incarnation": life[1], "witness": witness.life}
-            self._run.note(f"slot/{life[0]}", self._run.engine.epoch, "cut off", detail)
+            cut_off = SlotCutOff(life[1], witness.life)
+            self._run.note(f"slot/{life[0]}", self._run.engine.epoch, cut_off)
             self._killer.cancel(member)
             self._gone(member, "a slot has lost its connection with another")
 

@@ -7,15 +7,23 @@ and tells a watcher. What it computes is in `metrics`; here is only the bookkeep
 
 from collections.abc import Iterable, Mapping
 from logging import getLogger
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from snapline.ids import Epoch, Micros, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
-from snapline.metrics.checkpoints import CheckpointAccount, FoundLine
+from snapline.journal.happenings import (
+    Happening,
+    JobRecovered,
+    JobRunning,
+    SecondMeasured,
+    SlotLost,
+    SlotRunning,
+)
+from snapline.metrics.checkpoints import CheckpointAccount
 from snapline.metrics.failures import failures, recoveries
-from snapline.metrics.figures import TOLD, figures, lines
+from snapline.metrics.figures import Figures, Told, figures, lines
 from snapline.metrics.histogram import Counts, Histogram
 from snapline.metrics.second import SECOND_US, Second
 from snapline.runtime.wire.control_messages import Pulse
@@ -53,8 +61,8 @@ class Recorder(Protocol):
         """The time since input began to be due."""
         ...
 
-    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
-        """Write a `Happened` into the journal; it comes back by `see`."""
+    def note(self, actor: str, epoch: Epoch, what: Happening) -> None:
+        """Write into the journal what happened to an actor; it comes back by `see`."""
         ...
 
 
@@ -65,13 +73,12 @@ class Timeline:
         self.watcher = watcher or Unwatched()
         self.seconds: list[Second] = []
         self._recorder: Recorder
-        self._account = CheckpointAccount()
+        self._account = CheckpointAccount(read=0)
         self._told: list[Happened] = []  #: all that figures need
         self._trouble: list[Happened] = []  #: losses and restarts from which it has not recovered
         self._now: Second | None = None  #: the second under way
         self._pulses: dict[SlotId, Pulse] = {}  #: the last one of every slot that is there
         self._lost: dict[SlotId, None] = {}
-        self._restoring = True
         self._epoch: Epoch = 0
 
     def attach(self, recorder: Recorder) -> None:
@@ -86,39 +93,30 @@ class Timeline:
         if isinstance(entry, Happened):
             self._happened(entry)
         if found is not None:
-            self._back(entry.epoch, found)
+            self._recorder.note(COORDINATOR, entry.epoch, found)
 
     def _happened(self, happened: Happened) -> None:
-        if happened.what == "second":
+        what = happened.what
+        if isinstance(what, SecondMeasured):
             return
         _LOG.info("%s", happened)
-        if happened.what in TOLD:
+        if isinstance(what, Told):
             self._told.append(happened)
-        match happened.what:
-            case "lost":
-                self._trouble.append(happened)
-                self._lost[happened.detail["slot"]] = None
-                self._pulses.pop(happened.detail["slot"], None)
-            case "running":
-                self._trouble.append(happened)
-                self._running(happened)
-            case _:
-                pass
+        if isinstance(what, SlotLost):
+            self._trouble.append(happened)
+            self._lost[what.slot] = None
+            self._pulses.pop(what.slot, None)
+        elif isinstance(what, JobRunning | SlotRunning):
+            self._trouble.append(happened)
+            self._running(happened)
         self.watcher.event(happened)
 
     def _running(self, happened: Happened) -> None:
-        if happened.actor == COORDINATOR:
-            self._restoring = False
+        if isinstance(happened.what, JobRunning):
             self._epoch = happened.epoch
             self._lost.clear()
         if self._now is None:
             self._now = Second(max(0, happened.at_us) // SECOND_US)
-
-    def _back(self, epoch: Epoch, found: FoundLine) -> None:
-        """A line was found. Another loss on the way there finds it again, and that is no news."""
-        if found.stored or not self._restoring:
-            self._restoring = True
-            self._recorder.note(COORDINATOR, epoch, "line", found.detail())
 
     def pulse(self, slot: SlotId, pulse: Pulse) -> None:
         """A slot said what it has done."""
@@ -126,8 +124,8 @@ class Timeline:
         self._pulses[slot] = pulse
         if slot in self._lost and pulse.running:  # it came back alone: the others never stopped
             del self._lost[slot]
-            self._recorder.note(f"slot/{slot}", pulse.epoch, "running", {})
-        if not self._restoring:
+            self._recorder.note(f"slot/{slot}", pulse.epoch, SlotRunning())
+        if not self._account.restoring and self._account.read is not None:
             self._account.read += pulse.read
         if self._now is not None:
             now = self._now
@@ -155,13 +153,13 @@ class Timeline:
         here = [p for p in self._pulses.values() if p.epoch == self._epoch and p.running]
         second.epoch = self._epoch
         second.running = len(here)
-        if here and not self._restoring and not self._lost:
+        if here and not self._account.restoring and not self._lost:
             second.backlog = sum(pulse.backlog for pulse in here)
         second.checkpoints = self._account.stored
         second.lines = lines(self._told)
         second.settle()
         self.seconds.append(second)
-        self._recorder.note(COORDINATOR, self._epoch, "second", second.detail())
+        self._recorder.note(COORDINATOR, self._epoch, second.measured())
         self.watcher.second(second)
         if self._trouble:
             self._look_for_recovery()
@@ -172,13 +170,13 @@ class Timeline:
         for failure, time_s in zip(found, recoveries(self.seconds, found), strict=True):
             if time_s is not None:
                 over_us = failure.lost_us + int(time_s * SECOND_US)
-                detail = {"recovery_s": round(time_s, 3), "lost_us": failure.lost_us}
-                self._recorder.note(COORDINATOR, self._epoch, "recovered", detail)
+                recovered = JobRecovered(round(time_s, 3), failure.lost_us)
+                self._recorder.note(COORDINATOR, self._epoch, recovered)
         self._trouble = [entry for entry in self._trouble if entry.at_us > over_us]
 
     # The end.
 
-    def metrics(self, times_ms: Mapping[str, Counts]) -> dict[str, Any]:
+    def figures(self, times_ms: Mapping[str, Counts]) -> Figures:
         """The figures of the run; `times_ms` are the times of the rows that each sink published."""
         return figures(self._told, self._account, self.seconds, times_ms)
 

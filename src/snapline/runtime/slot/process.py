@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from snapline.batch import Batch
 from snapline.core.effects import Snapshot, TaskEffect
@@ -27,6 +26,7 @@ from snapline.engine.slot.slot import Slot
 from snapline.errors import OperatorFailed
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.journal.entry import Entry, Happened
+from snapline.journal.happenings import Happening
 from snapline.net.connection import Connection
 from snapline.net.framing import Body, WireError
 from snapline.net.listener import Listener, dial
@@ -232,9 +232,9 @@ class SlotProcess:
         assert self.journal_file is not None
         self.journal_file.add(entry)
 
-    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
-        """Write down a `Happened`."""
-        self.journal(Happened(self.now_us(), actor, epoch, what, detail))
+    def note(self, actor: str, epoch: Epoch, what: Happening) -> None:
+        """Write down what happened to an actor."""
+        self.journal(Happened(self.now_us(), actor, epoch, what))
 
     def performing(self, act: TaskEffect | Message) -> None:
         """Note when a snapshot begins."""

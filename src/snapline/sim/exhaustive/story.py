@@ -5,7 +5,7 @@ do in a row is told in one line.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from snapline.core import effects
 from snapline.core.messages import Marker, Message
@@ -14,18 +14,16 @@ from snapline.engine import control
 from snapline.engine.shell import Ticket, TimerAlarm
 from snapline.ids import ChannelId, checkpoint_label
 from snapline.journal.entry import Entry, Handled, Happened, Stamped
+from snapline.journal.happenings import JobFinished, JobRunning, LineDecided, SlotLost
+from snapline.journal.sentences import sentence
 from snapline.sim.exhaustive.course import SteppedRun
 from snapline.sim.exhaustive.lanes import Lane
 from snapline.sim.exhaustive.order import Deviation
 from snapline.sim.exhaustive.search import Counterexample
 from snapline.sim.exhaustive.small import Small
 
-_HAPPENED = {
-    "decided": "decides the line {line}",
-    "running": "lets all slots run",
-    "lost": "gives up slot {slot}",
-    "finished": "ends the job",
-}
+Consequence: TypeAlias = LineDecided | JobRunning | SlotLost | JobFinished
+"""What is told of all that happens in a step; the rest is the step itself, or of no consequence."""
 
 
 class Line(NamedTuple):
@@ -170,13 +168,8 @@ def _consequences(entries: Sequence[Entry]) -> Iterator[str]:
                 for effect in answer:
                     if words := _effect(effect):
                         yield f"{actor} {words}"
-            case Happened(actor=actor, what=what, detail=detail) if what in _HAPPENED:
-                yield f"{actor} {_HAPPENED[what].format_map({**detail, 'line': _line(detail)})}"
-
-
-def _line(detail: object) -> str:
-    line = detail.get("line", {}) if isinstance(detail, dict) else {}
-    return ", ".join(f"{task} {checkpoint_label(number)}" for task, number in line.items())
+            case Happened(what=what) if isinstance(what, Consequence):
+                yield sentence(entry)
 
 
 def _effect(effect: object) -> str | None:

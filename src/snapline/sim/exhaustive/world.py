@@ -10,6 +10,8 @@ from snapline.engine.job import Job
 from snapline.engine.shell import ProbeAlarm, Ticket, TimerAlarm
 from snapline.ids import ChannelId, Incarnation, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Stamped
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import SlotLaunched
 from snapline.sim.exhaustive.lanes import Item, Lane, Past, number_of
 from snapline.sim.exhaustive.processes import SteppedCoordinator, SteppedSlot
 from snapline.sim.watch.watched import WatchedWorld
@@ -65,7 +67,7 @@ class SteppedWorld(WatchedWorld):
             boss.call(lambda: boss.engine.registered_slot(slot, incarnation))
 
         self.put(Lane("launch", COORDINATOR, process.actor), Item(register, process.actor))
-        self.note(f"slot/{slot}", "launched", incarnation=incarnation)
+        self.note(f"slot/{slot}", SlotLaunched(incarnation))
 
     def journal(self, entry: Entry) -> None:
         """Note the entry in the past of the part of which it tells."""
@@ -259,7 +261,7 @@ class SteppedWorld(WatchedWorld):
         self.crashes += 1
         self.acting = process.actor
         self.past.goes_through(process.actor, self.past.code("crash"))
-        self.note(f"slot/{slot}", "killed", incarnation=process.incarnation, how="crash", fault="")
+        self.note(f"slot/{slot}", ProcessKilled(incarnation=process.incarnation))
         process.alive = False
         del self._living[process.actor]
         for life in process.lives:

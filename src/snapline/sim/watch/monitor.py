@@ -6,6 +6,7 @@ and answered, what was sent), and the invariants compare the engine's claims wit
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from snapline.core.effects import (
     Block,
@@ -23,25 +24,51 @@ from snapline.core.messages import Message, RecoveryLine
 from snapline.core.policy import Guarantee
 from snapline.engine.coordinator.ledger import Decision
 from snapline.engine.slot.checkpoints import key_of
-from snapline.ids import TaskId
+from snapline.ids import Incarnation, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Handled, Happened, Stamped
+from snapline.journal.fault_happenings import (
+    CoordinatorKilled,
+    CoordinatorResumed,
+    ProcessKilled,
+    RecordSpoiled,
+    SnapshotDamaged,
+)
+from snapline.journal.happenings import (
+    CoordinatorDeposed,
+    FrameFenced,
+    GarbageCollected,
+    Happening,
+    JobRunning,
+    LaunchFailed,
+    LineDecided,
+    MessageReplayed,
+    MessagesOvertaken,
+    RegisteredLate,
+    ReportFenced,
+    SentAway,
+    SlotLost,
+)
 from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.sim.watch import fencing, invariants
 from snapline.sim.watch.account import Line, RunAccount, TaskAccount
 from snapline.storage.api import Extent
 
-LOSSES = ("killed", "lost", "coordinator-killed", "coordinator-resumed")
+Loss: TypeAlias = ProcessKilled | SlotLost | CoordinatorKilled | CoordinatorResumed
 """Something is lost, and has to be recovered from what is durable."""
 
-COUNTED = (
-    "fenced",
-    "coordinator-resumed",
-    "deposed",
-    "damaged",
-    "launch failed",
-    "late",
-    "sent away",
-)
+COUNTED: Mapping[type[Happening], str] = {
+    ReportFenced: "fenced",
+    FrameFenced: "fenced",
+    CoordinatorResumed: "coordinator-resumed",
+    CoordinatorDeposed: "deposed",
+    SnapshotDamaged: "damaged",
+    RecordSpoiled: "damaged",
+    LaunchFailed: "launch failed",
+    RegisteredLate: "late",
+    SentAway: "sent away",
+    MessagesOvertaken: "overtaken",
+}
+"""What is only counted, and under which name."""
 
 
 class Monitor(RunAccount):
@@ -154,62 +181,61 @@ class Monitor(RunAccount):
 
     def _happened(self, entry: Happened) -> None:
         what = entry.what
-        if what in LOSSES:
-            self._lost(entry)
-        if what == "replayed":
-            self.stats["replayed"] += 1
-            message: Message = entry.detail["message"]
-            invariants.channels_continue_at_the_line(
-                self, message.channel, message.seq, entry.epoch
-            )
-            invariants.replay_is_faithful(self, message)
-        elif what == "decided":
-            self._decided(entry)
-        elif what == "collected":
-            if self.thorough:
-                invariants.kept_lines_are_whole(self)
-            invariants.storage_is_bounded(self)
-        elif what == "running":
-            if entry.epoch == self.epoch:  # else: a zombie
+        if isinstance(what, Loss):
+            self._lost(entry, what)
+        match what:
+            case MessageReplayed(message):
+                self.stats["replayed"] += 1
+                seq, channel = message.seq, message.channel
+                invariants.channels_continue_at_the_line(self, channel, seq, entry.epoch)
+                invariants.replay_is_faithful(self, message)
+            case LineDecided():
+                self._decided(entry, what)
+            case GarbageCollected():
+                if self.thorough:
+                    invariants.kept_lines_are_whole(self)
+                invariants.storage_is_bounded(self)
+            case JobRunning() if entry.epoch == self.epoch:  # else: a zombie
                 self.recovering = False
                 if self.thorough:
                     invariants.tasks_stand_at_the_line(self)
-        elif what == "killed":
-            self.stats["crashes"] += 1
-            self.crashed_after_commit |= self.stats["commits"] > 0
-            if self.recovering:
-                self.stats["crash during recovery"] += 1
-            if self.round_open:
-                self.stats["crash during a round"] += 1
-        elif what == "overtaken":
-            self.stats["overtaken"] += 1
-        elif what == "spoiled":
-            self.stats["damaged"] += 1
-        elif what in COUNTED:
-            self.stats[what] += 1
+            case ProcessKilled():
+                self._killed()
+            case _ if type(what) in COUNTED:
+                self.stats[COUNTED[type(what)]] += 1
 
-    def _lost(self, entry: Happened) -> None:
+    def _killed(self) -> None:
+        self.stats["crashes"] += 1
+        self.crashed_after_commit |= self.stats["commits"] > 0
+        if self.recovering:
+            self.stats["crash during recovery"] += 1
+        if self.round_open:
+            self.stats["crash during a round"] += 1
+
+    def _lost(self, entry: Happened, loss: Loss) -> None:
         """Note a loss when it comes, not again when it is noticed."""
-        actor = f"slot/{entry.detail['slot']}" if entry.what == "lost" else entry.actor
-        life = actor, entry.detail.get("incarnation")
-        if entry.what != "lost" or life not in self.killed:
+        life: tuple[str, Incarnation | None] = entry.actor, None
+        if isinstance(loss, SlotLost):
+            life = f"slot/{loss.slot}", loss.incarnation
+        elif isinstance(loss, ProcessKilled):
+            life = entry.actor, loss.incarnation
+        if not isinstance(loss, SlotLost) or life not in self.killed:
             self.losses_us.append(entry.at_us)
         self.killed[life] = None
 
-    def _decided(self, entry: Happened) -> None:
-        number: int = entry.detail["number"]
-        line: Line = entry.detail["line"]
+    def _decided(self, entry: Happened, decided: LineDecided) -> None:
+        number, line = decided.number, decided.line
         if self.thorough:
-            invariants.decided_means_durable(self, number, entry.detail["epoch"], line)
+            invariants.decided_means_durable(self, number, decided.epoch, line)
         if number <= self.decisions:
             return  # a zombie hears late of what it decided when it was the coordinator
         self.decisions = number
-        self.epoch = entry.detail["epoch"]
+        self.epoch = decided.epoch
         if self.thorough:
             invariants.line_is_not_behind_public_output(self, line)
             invariants.line_is_consistent(self, line)
             invariants.line_is_complete(self, line)
-        if entry.detail["epoch"] == entry.epoch:
+        if decided.epoch == entry.epoch:
             self.stats["commits"] += 1
             if self.first_line_us is None:
                 self.first_line_us = entry.at_us

@@ -9,6 +9,7 @@ from snapline.engine.shell import Alarm, Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.ids import Incarnation, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR
+from snapline.journal.happenings import CoordinatorDeposed, JobStopped
 from snapline.sim.world.launching import LaunchPlace, SimLaunches
 from snapline.sim.world.process import Process, SimSlotProcess
 from snapline.storage.api import Extent
@@ -113,12 +114,12 @@ class CoordinatorProcess(Process):
             self.world.observer.finishing(self.engine.decider.author)
             self.world.finish(problem)
         else:
-            self.note(COORDINATOR, self.engine.epoch, "deposed", {})
+            self.note(COORDINATOR, self.engine.epoch, CoordinatorDeposed())
             self.deposed()
 
     def give_up(self, problem: str) -> None:
         """The job cannot go on, for a reason of which the engine knows nothing."""
-        self.note(COORDINATOR, self.engine.epoch, "stopped", {"problem": problem})
+        self.note(COORDINATOR, self.engine.epoch, JobStopped(problem))
         self.finish(problem)
 
     def deposed(self) -> None:

@@ -11,6 +11,13 @@ import random
 from typing import Protocol
 
 from snapline.ids import Incarnation, Micros, SlotId
+from snapline.journal.happenings import (
+    Happening,
+    LaunchFailed,
+    RegisteredLate,
+    SentAway,
+    SlotLaunched,
+)
 from snapline.sim.world.process import Boss, SimSlotProcess, SlotPlace
 from snapline.sim.world.weather import FaultsUnderWay, SlotLife
 
@@ -36,8 +43,8 @@ class LaunchPlace(SlotPlace, Protocol):
         """Random numbers for all that has to do with connections."""
         ...
 
-    def note(self, actor: str, what: str, **detail: object) -> None:
-        """Write down what happened."""
+    def note(self, actor: str, what: Happening) -> None:
+        """Write down what happened to an actor."""
         ...
 
 
@@ -57,7 +64,7 @@ class SimLaunches:
             return
         process = SimSlotProcess(world, slot, incarnation, self.boss)
         world.processes[process.life] = process
-        world.note(f"slot/{slot}", "launched", incarnation=incarnation)
+        world.note(f"slot/{slot}", SlotLaunched(incarnation))
         delay = int(world.costs.launch_us * (0.5 + world.network_rng.random()))
         trouble = world.weather.starting(slot, world.now_us)
         if trouble is not None and trouble.delay_us is None:
@@ -79,8 +86,7 @@ class SimLaunches:
         if not process.alive:
             return
         process.alive = False
-        detail = {"incarnation": process.incarnation}
-        self.world.note(f"slot/{process.slot}", "launch failed", **detail)
+        self.world.note(f"slot/{process.slot}", LaunchFailed(process.incarnation))
         if self.world.network_rng.random() < 0.5:
             self.world.at(
                 self.world.now_us + self.world.costs.detect_us,
@@ -95,11 +101,11 @@ class SimLaunches:
         if not process.alive:
             return
         if self._taken(process.life):  # another one was quicker
-            self.world.note(f"slot/{process.slot}", "sent away", incarnation=process.incarnation)
+            self.world.note(f"slot/{process.slot}", SentAway(process.incarnation))
             process.alive = False  # it has no connection and no file that could be lost
             return
         if process.failed:
-            self.world.note(f"slot/{process.slot}", "late", incarnation=process.incarnation)
+            self.world.note(f"slot/{process.slot}", RegisteredLate(process.incarnation))
         process.registered = True
         self.world.processes[process.life] = process
         self.boss.engine.registered_slot(*process.life)

@@ -6,8 +6,8 @@ effect: the shell counts them and raises in the middle of whatever the process i
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from snapline.batch import Batch
 from snapline.core.effects import TaskEffect
@@ -20,6 +20,7 @@ from snapline.engine.slot.slot import Slot
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.journal.entry import Entry, Happened
+from snapline.journal.happenings import Happening
 from snapline.sim.world.clock import SimClock
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.network import Control, Link
@@ -64,7 +65,7 @@ class Place(SimClock, Protocol):
 class SlotPlace(Place, Protocol):
     """What the process of a slot asks of the world, besides."""
 
-    def kill(self, process: "SimSlotProcess", how: str, fault: str) -> None:
+    def kill(self, process: "SimSlotProcess", fault: str) -> None:
         """SIGKILL."""
         ...
 
@@ -130,9 +131,9 @@ class Process:
         """Write down, and let the invariants see."""
         self.world.journal(entry)
 
-    def note(self, actor: str, epoch: Epoch, what: str, detail: Mapping[str, Any]) -> None:
-        """Write down a `Happened`."""
-        self.world.journal(Happened(self.world.now_us, actor, epoch, what, detail))
+    def note(self, actor: str, epoch: Epoch, what: Happening) -> None:
+        """Write down what happened to an actor."""
+        self.world.journal(Happened(self.world.now_us, actor, epoch, what))
 
     def delete(self, key: str) -> None:
         """Delete an object, a little later; what a paused process was about to delete waits with it."""
@@ -223,7 +224,7 @@ class SimSlotProcess(Process):
         self.acts += 1
         if self.acts == self.kill_before:
             self.on_kill()
-            self.world.kill(self, f"before act {self.acts}", self.kill_fault)
+            self.world.kill(self, self.kill_fault)
             raise Killed
         if isinstance(act, Message):
             self.world.observer.sending(act)

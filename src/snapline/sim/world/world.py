@@ -16,6 +16,13 @@ from snapline.engine.job import Job
 from snapline.errors import StorageError
 from snapline.ids import Incarnation, Micros, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
+from snapline.journal.fault_happenings import (
+    CoordinatorKilled,
+    CoordinatorResumed,
+    ProcessKilled,
+    ProcessPaused,
+)
+from snapline.journal.happenings import Happening, JobStopped
 from snapline.sim.world.coordinator import CoordinatorProcess
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.network import Control, Link
@@ -76,9 +83,9 @@ class World:
         if self.watch is not None:
             self.watch(entry)
 
-    def note(self, actor: str, what: str, **detail: object) -> None:
-        """Write down something that a fault did."""
-        self.journal(Happened(self.now_us, actor, self.coordinator.engine.epoch, what, detail))
+    def note(self, actor: str, what: Happening) -> None:
+        """Write down what happened to an actor."""
+        self.journal(Happened(self.now_us, actor, self.coordinator.engine.epoch, what))
 
     # The coordinator.
 
@@ -89,13 +96,13 @@ class World:
         self.at(self.now_us, lambda: process.call(process.engine.start))
         return process
 
-    def kill_coordinator(self, **why: object) -> None:
+    def kill_coordinator(self, fault: str) -> None:
         """The coordinator dies; its slots go on until their lease lapses."""
         self.coordinator.alive = False
-        self.note(COORDINATOR, "coordinator-killed", **why)
+        self.note(COORDINATOR, CoordinatorKilled(fault))
         self._lapse_leases(self.coordinator)
 
-    def resume_coordinator(self, **why: object) -> None:
+    def resume_coordinator(self, fault: str | None = None) -> None:
         """Another coordinator takes over from the durable decisions, if they can be trusted."""
         if self.finished:
             return
@@ -103,12 +110,12 @@ class World:
             past = self.storage.resume(self.job.deployment.fingerprint)
         except StorageError as error:
             problem = f"the run cannot be resumed: {error}"
-            self.note(COORDINATOR, "stopped", problem=problem)
+            self.note(COORDINATOR, JobStopped(problem))
             self.finish(problem)
             return
         self.observer.resuming(past)
         self.coordinator = self._new_coordinator(past)
-        self.note(COORDINATOR, "coordinator-resumed", **why)
+        self.note(COORDINATOR, CoordinatorResumed(fault))
 
     def _lapse_leases(self, boss: CoordinatorProcess) -> None:
         def lapse() -> None:
@@ -128,10 +135,10 @@ class World:
         """The connection of a process breaks, and its coordinator notices soon."""
         self.at(self.now_us + self.costs.detect_us, lambda: self.report_lost(process))
 
-    def pause_coordinator(self, **why: object) -> CoordinatorProcess:
+    def pause_coordinator(self, fault: str) -> CoordinatorProcess:
         """The coordinator stands still."""
         self.coordinator.paused = True
-        self.note(COORDINATOR, "paused", **why)
+        self.note(COORDINATOR, ProcessPaused(fault))
         self._lapse_leases(self.coordinator)
         return self.coordinator
 
@@ -142,12 +149,11 @@ class World:
         lives = [p for (s, _), p in self.processes.items() if s == slot]
         return max(lives, key=lambda process: process.incarnation, default=None)
 
-    def kill(self, process: SimSlotProcess, how: str, fault: str) -> None:
+    def kill(self, process: SimSlotProcess, fault: str) -> None:
         """SIGKILL: what was not durable is gone; the connection breaks, so it is noticed soon."""
         if not process.alive:
             return
-        actor, life = f"slot/{process.slot}", process.incarnation
-        self.note(actor, "killed", incarnation=life, how=how, fault=fault)
+        self.note(f"slot/{process.slot}", ProcessKilled(fault, process.incarnation))
         self.exit(process)
         self._notice(process)
 

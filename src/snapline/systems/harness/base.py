@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from snapline.batch import Batch, Schema
 from snapline.chaos.faults import Cut, Delay, Fault, Partition
@@ -136,7 +136,7 @@ class System(Protocol):
         """The events that it set aside as late; None if it has no such output."""
         ...
 
-    def figures(self) -> Mapping[str, Any]:
+    def figures(self) -> Mapping[str, int]:
         """Figures that it reports of itself: rounds, restarts, rows that it dropped."""
         ...
 

@@ -7,12 +7,24 @@ for the first time.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from snapline.chaos.faults import Fault
-from snapline.ids import Millis
+from snapline.ids import Micros, Millis
 from snapline.journal.entry import Happened
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import (
+    Happening,
+    InputEnded,
+    JobFinished,
+    JobRunning,
+    JobStopped,
+    SystemDown,
+    SystemProgressed,
+)
+from snapline.metrics.reliability import LineageFigures
 from snapline.rundir.spec import Spec
 from snapline.storage.api import Ingress
 from snapline.systems.harness.base import State, System
@@ -27,6 +39,18 @@ GRACE_S = 300.0
 
 Tell: TypeAlias = Callable[[Happened], None]
 """Called with everything that happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFigures:
+    """The figures of a run of a system under test, as it is seen from outside."""
+
+    records_read: int  # that it was given
+    duration_s: float
+    lost: int  # how often it was killed
+    restart_s: tuple[float, ...]  # how long it was down each time
+    system: Mapping[str, int]  # what it says of itself
+    lineage: LineageFigures | None  # None: outputs do not name the inputs behind them
 
 
 class Course:
@@ -55,7 +79,7 @@ class Course:
         """Start the clock of the run: input and faults are due from now on."""
         self._began = time.monotonic()
         self.origin_s = time.time()
-        self._note("running", {})
+        self._note(JobRunning())
 
     def go(self) -> str | None:
         """Go on until the system has finished. Returns why it has not, or None."""
@@ -66,15 +90,16 @@ class Course:
             self._feeder.feed(now_ms)
             if ended_at is None and self._feeder.done and not self._injector.planned:
                 ended_at = time.monotonic()
-                self._note("input ended", {"records": self._feeder.records})
+                self._note(InputEnded(self._feeder.records))
                 self._system.end_input()
             match self._look():
                 case State.FINISHED:
-                    self._note("finished", {})
+                    self._note(JobFinished())
                     return None
                 case State.FAILED:
-                    self._note("failed", {"problem": self._system.problem})
-                    return self._system.problem
+                    problem = self._system.problem or "it has failed"
+                    self._note(JobStopped(problem))
+                    return problem
             if ended_at is not None and time.monotonic() - ended_at > GRACE_S:
                 return f"it had not finished {GRACE_S:.0f} s after the end of input"
             time.sleep(WATCHFUL_POLL_S if self._injector.watchful else POLL_S)
@@ -83,44 +108,45 @@ class Course:
         """Return the state of the system, and report changes and, now and then, figures."""
         state = self._system.look()
         if state is not self._state and state in (State.RUNNING, State.DOWN):
-            self._note(state.value, {})
+            self._note(JobRunning() if state is State.RUNNING else SystemDown())
         self._state = state
         if time.monotonic() - self._told >= TELL_S:
             self._told = time.monotonic()
             figures = {"records": self._feeder.records, **self._system.figures()}
-            self._tell(Happened(self.now_ms() * 1000, self._name, 0, "progress", figures))
+            self._tell(self._happened(SystemProgressed(figures)))
         return state
 
     def now_ms(self) -> Millis:
         """Milliseconds since input began to be due."""
         return int((time.monotonic() - self._began) * 1000)
 
-    def _note(self, what: str, detail: Mapping[str, Any]) -> None:
-        happened = Happened(self.now_ms() * 1000, self._name, 0, what, detail)
+    def _note(self, what: Happening) -> None:
+        happened = self._happened(what)
         self.events.append(happened)
         self._tell(happened)
 
-    def figures(self) -> dict[str, Any]:
+    def _happened(self, what: Happening) -> Happened:
+        """An entry as a journal has it; of other systems no epoch is known."""
+        return Happened(self.now_ms() * 1000, self._name, 0, what)
+
+    def figures(self, lineage: LineageFigures | None) -> SystemFigures:
         """The figures of the run: its duration, losses, and how long the system was away each time."""
-        return {
-            "records_read": self._feeder.records,
-            "duration_s": round(self.now_ms() / 1000, 3),
-            "lost": sum(happened.what == "killed" for happened in self.events),
-            "restart_s": self._restarts_s(),
-            "events": self.told(),
-        }
+        kills = (happened.what for happened in self.events)
+        return SystemFigures(
+            self._feeder.records,
+            round(self.now_ms() / 1000, 3),
+            sum(isinstance(what, ProcessKilled) for what in kills),
+            tuple(self._restarts_s()),
+            dict(self._system.figures()),
+            lineage,
+        )
 
-    def told(self) -> list[dict[str, Any]]:
-        """All that happened, in the form of `result.json`."""
-        return [{"at_ms": h.at_us // 1000, "what": h.what, **h.detail} for h in self.events]
-
-    def _restarts_s(self) -> list[float]:
+    def _restarts_s(self) -> Iterator[float]:
         """How long the system was down each time."""
-        found, down_us = [], None
+        down_us: Micros | None = None
         for happened in self.events:
-            if happened.what == "down":
+            if isinstance(happened.what, SystemDown):
                 down_us = happened.at_us
-            elif happened.what == "running" and down_us is not None:
-                found.append(round((happened.at_us - down_us) / 1e6, 3))
+            elif isinstance(happened.what, JobRunning) and down_us is not None:
+                yield round((happened.at_us - down_us) / 1e6, 3)
                 down_us = None
-        return found

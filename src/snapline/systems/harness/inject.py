@@ -7,7 +7,7 @@ system's supervisor does.
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from snapline.chaos.faults import (
     At,
@@ -23,10 +23,18 @@ from snapline.chaos.faults import (
 from snapline.chaos.schedule import Schedule, Spans
 from snapline.errors import UsageError
 from snapline.ids import Millis
+from snapline.journal.fault_happenings import (
+    ConnectionsDisturbed,
+    FaultMissed,
+    ProcessContinued,
+    ProcessKilled,
+    ProcessPaused,
+)
+from snapline.journal.happenings import Happening
 from snapline.systems.harness.base import System, Target
 
-Note: TypeAlias = Callable[[str, dict[str, Any]], None]
-"""(what happened, its details)"""
+Note: TypeAlias = Callable[[Happening], None]
+"""Is told what happened to the system."""
 
 AT_ONCE: Spans = {"round": 1, "recovery": 1}
 """Who only looks now and then is late enough: what waits for a phase strikes as soon as that is seen."""
@@ -56,12 +64,12 @@ class SystemInjector:
         self._schedule = Schedule(faults, random.Random(0), AT_ONCE)
         # Nobody outside sees what the system commits, so every round counts.
         self._schedule.happened("line")
-        self._resume_ms: Millis | None = None
+        self._paused: tuple[Millis, PauseDriver] | None = None  #: until when, and by which fault
 
     @property
     def planned(self) -> bool:
         """Whether a fault with a time is still to come."""
-        return self._schedule.timed or self._resume_ms is not None
+        return self._schedule.timed or self._paused is not None
 
     @property
     def watchful(self) -> bool:
@@ -70,27 +78,27 @@ class SystemInjector:
 
     def strike(self, now_ms: Millis) -> None:
         """Do the faults that are due."""
-        if self._resume_ms is not None and now_ms >= self._resume_ms:
-            self._resume_ms = None
+        if self._paused is not None and now_ms >= self._paused[0]:
+            fault, self._paused = self._paused[1], None
             self._system.resume()
-            self._note("continued", {})
-        for fault in self._schedule.due(now_ms):
-            self._do(fault, now_ms)
-        if self.watchful and self._system.in_round() and (due := self._schedule.happened("round")):
-            self._do(due.fault, now_ms)
+            self._note(ProcessContinued(str(fault)))
+        for due in self._schedule.due(now_ms):
+            self._do(due, now_ms)
+        if self.watchful and self._system.in_round() and (met := self._schedule.happened("round")):
+            self._do(met.fault, now_ms)
 
     def _do(self, fault: Fault, now_ms: Millis) -> None:
-        said = {"fault": str(fault)}
+        said = str(fault)
         match fault:
             case Delay() | Cut() | Partition():
                 met = self._system.disturb(fault)
-                self._note("disturbed", {**said, "connections": met, "for_ms": fault.for_ms})
+                self._note(ConnectionsDisturbed(said, met, fault.for_ms))
             case PauseDriver():
                 hit = self._system.pause()
-                self._resume_ms = now_ms + fault.for_ms
-                self._note("paused" if hit else "missed", {**said, "pids": hit})
+                self._paused = now_ms + fault.for_ms, fault
+                self._note(ProcessPaused(said, pids=tuple(hit)) if hit else FaultMissed(said))
             case _:
                 number = fault.slot if isinstance(fault, KillExecutor) else 0
                 target: Target = "executor" if isinstance(fault, KillExecutor) else "driver"
                 hit = self._system.kill(target, number)
-                self._note("killed" if hit else "missed", {**said, "pids": hit})
+                self._note(ProcessKilled(said, pids=tuple(hit)) if hit else FaultMissed(said))

@@ -22,7 +22,7 @@ import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from snapline.batch import Batch
 from snapline.chaos.faults import (
@@ -265,7 +265,7 @@ class StructuredStreaming:
         """None: Spark has no late output and drops what is behind the watermark."""
         return None
 
-    def figures(self) -> Mapping[str, Any]:
+    def figures(self) -> Mapping[str, int]:
         """How many micro-batches were committed, rows dropped behind the watermark, and restarts made."""
         return {
             "batches": self._batches.committed + 1,

@@ -26,8 +26,11 @@ from snapline.cli.terminal.console import (
 )
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import JobFinished, JobStopped
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
+from snapline.rundir.results import VERSION
 from snapline.rundir.spec import Spec
 from snapline.sim.run import Case
 from snapline.storage.api import Extent, Life
@@ -78,10 +81,10 @@ def run(tmp_path):
         directory.outlet.publish(1, {task: Extent(egress.file, 0, 1)})
         egress.close()
         journal = JournalFile(directory.path / "journal" / "driver-1.jsonl")
-        for what in ("killed", POISON, "finished"):
-            journal.add(Happened(0, COORDINATOR, Epoch(1), what, {"fault": POISON}))
+        for what in (ProcessKilled(POISON), JobStopped(POISON), JobFinished()):
+            journal.add(Happened(0, COORDINATOR, Epoch(1), what))
         journal.close()
-        directory.write("result.json", {**poisoned(RESULT), "kept": "no"})
+        directory.write("result.json", {**poisoned(RESULT), "kept": "no", "version": VERSION})
         return directory
 
     return make

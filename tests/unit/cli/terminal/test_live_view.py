@@ -1,7 +1,7 @@
 """What people see of a run: events and numbers while it goes on, a summary at its end."""
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,39 @@ from metric_runs import happened, second
 from snapline.cli.terminal.live import describe, latency, size, sparkline, watching_run
 from snapline.cli.terminal.summary import print_phases, print_summary, summary
 from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.fault_happenings import (
+    ConnectionCut,
+    CoordinatorKilled,
+    CoordinatorResumed,
+    FaultEnded,
+    FaultMissed,
+    ProcessContinued,
+    ProcessKilled,
+    ProcessPaused,
+    Slowed,
+    StoreUnreliable,
+)
+from snapline.journal.happenings import (
+    GarbageCollected,
+    JobRecovered,
+    JobRunning,
+    JobStopped,
+    LineDecided,
+    LineFound,
+    OutputPublished,
+    SlotLost,
+    SlotRunning,
+)
 from snapline.judge.verdict import Verdict
-from snapline.metrics.figures import figures_of
+from snapline.metrics.figures import (
+    CheckpointFigures,
+    CheckpointTimes,
+    Figures,
+    Percentiles,
+    Timed,
+    figures_of,
+)
+from snapline.metrics.reliability import LineageFigures, OutputLatency, PhaseFigures
 from snapline.metrics.second import Volume
 from snapline.rundir.directory import RunDirectory
 
@@ -33,13 +64,13 @@ def written(shown: Console) -> str:
 def test_events_are_said_in_words(terminal):
     shown = console(terminal=terminal)
     with watching_run(shown) as told:
-        told.event(Happened(1, COORDINATOR, 1, "decided", {"epoch": 1}))
-        told.event(Happened(2, COORDINATOR, 1, "decided", {"epoch": 2}))  # begins an epoch
-        told.event(happened(12.25, "lost", slot=1))
-        told.event(happened(12.26, "line", **LINE))
-        told.event(happened(18, "recovered", recovery_s=1.44))
+        told.event(Happened(1, COORDINATOR, 1, LineDecided(1, 1, {})))
+        told.event(Happened(2, COORDINATOR, 1, LineDecided(1, 2, {})))  # begins an epoch
+        told.event(happened(12.25, SlotLost(1, 1)))
+        told.event(happened(12.26, LineFound(**LINE)))
+        told.event(happened(18, JobRecovered(lost_us=0, recovery_s=1.44)))
     text = written(shown)
-    assert "12.25 s  slot 1 lost; 1 line committed before" in text
+    assert "12.25 s  the coordinator gives up slot/1 as lost; 1 line committed before" in text
     assert "line found: 14 of 16 checkpoints, 2 skipped; back by 1.2 s and about 4,200 rec" in text
     assert "recovered in 1.4 s" in text
 
@@ -88,29 +119,40 @@ def test_whatever_ends_a_run_the_cursor_comes_back_and_the_table_goes(ends_with)
 def test_words_in_brackets_are_no_markup():
     shown = console(terminal=False)
     with watching_run(shown) as told:
-        told.event(happened(1, "stopped", problem="no [bold] line"))
-    assert "stopped: no [bold] line" in written(shown)
+        told.event(happened(1, JobStopped(problem="no [bold] line")))
+    assert "stops: no [bold] line" in written(shown)
 
 
 def test_what_only_figures_need_is_not_said():
-    assert describe(happened(1, "published", number=1, rows={}), 0) is None
-    assert describe(happened(1, "collected", snapshots=3), 0) is None
+    assert describe(happened(1, OutputPublished(number=1, rows={})), 0) is None
+    assert describe(happened(1, GarbageCollected(snapshots=3)), 0) is None
 
 
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        (happened(1, "paused", "slot/1", pid=7, signal=19), "slot/1 stands still"),
-        (happened(1, "continued", "slot/1"), "slot/1 goes on"),
-        (happened(1, "slowed", "slot/1", delay_ms=500), "slot/1 is slower by 500 ms"),
-        (happened(1, "cut", "slot/1", other=2), "slot/1 is cut off from slot 2"),
-        (happened(1, "cut", "slot/1", other="0,coordinator"), "is cut off from 0,coordinator"),
-        (happened(1, "healed", fault="cut slot=1 ..."), "over: cut slot=1 ..."),
-        (happened(1, "failing", "store", percent=30), "the store fails: 30 % of all calls"),
-        (happened(1, "missed", "slot/1", signal=9, fault="x"), "signal 9 finds nobody"),
-        (happened(1, "missed", "slot/1", fault="delay ..."), "'delay ...' finds nobody"),
-        (happened(1, "coordinator-killed", fault="kill driver at=1s"), "the driver kills itself"),
-        (happened(1, "coordinator-resumed"), "goes on from its last line"),
+        (happened(1, ProcessPaused(pids=(7,)), "slot/1"), "slot/1 stops responding (process 7)"),
+        (happened(1, ProcessContinued(), "slot/1"), "slot/1 responds again"),
+        (happened(1, Slowed(fault=None, delay_ms=500), "slot/1"), "slot/1 is slower by 500 ms"),
+        (
+            happened(1, ConnectionCut(fault=None, others=(2,)), "slot/1"),
+            "slot/1 is cut off from slot/2",
+        ),
+        (
+            happened(1, ConnectionCut(fault=None, others=(0, None)), "slot/1"),
+            "is cut off from slot/0, the coordinator",
+        ),
+        (happened(1, FaultEnded(fault="cut slot=1 ...")), "'cut slot=1 ...' is over"),
+        (
+            happened(1, StoreUnreliable(fault=None, percent=30), "store"),
+            "the store fails 30 % of all calls",
+        ),
+        (happened(1, FaultMissed(fault="delay ..."), "slot/1"), "'delay ...' finds nobody"),
+        (
+            happened(1, CoordinatorKilled(fault="kill driver at=1s")),
+            "the coordinator is killed (kill driver at=1s)",
+        ),
+        (happened(1, CoordinatorResumed()), "the coordinator resumes the run"),
     ],
 )
 def test_faults_and_their_ends_are_told(entry, said):
@@ -118,8 +160,8 @@ def test_faults_and_their_ends_are_told(entry, said):
 
 
 def test_a_slot_that_comes_back_alone_is_told_apart():
-    assert describe(happened(1, "running"), 0) == "all slots run (epoch 1)"
-    assert "slot/1 runs again" in describe(happened(1, "running", "slot/1"), 0)
+    assert describe(happened(1, JobRunning()), 0) == "all slots run (epoch 1)"
+    assert "slot/1 runs again" in describe(happened(1, SlotRunning(), "slot/1"), 0)
 
 
 def test_numbers_have_as_many_digits_as_they_deserve():
@@ -152,21 +194,21 @@ def test_the_highest_bar_is_full_and_nothing_is_a_line():
 class Finished:
     """A run that is over."""
 
-    metrics: dict
+    figures: Figures
     verdict: Verdict
     rows: dict = field(default_factory=lambda: {"results": 12_000})
     directory: RunDirectory = RunDirectory(Path("/tmp/q12-aligned-calm-otter"))  # noqa: RUF009
 
 
-def broken_run() -> dict:
+def broken_run() -> Figures:
     """The figures of a run in which two slots were lost."""
     entries = [
-        happened(0, "running"),
-        happened(2.5, "killed", "slot/1", pid=77, signal=9),
-        happened(2.6, "lost", slot=1),
-        happened(3.1, "running", epoch=2),
-        happened(4, "lost", slot=0),
-        *(Happened(1, COORDINATOR, 1, "second", second(n, **CALM).detail()) for n in range(2)),
+        happened(0, JobRunning()),
+        happened(2.5, ProcessKilled(pids=(77,)), "slot/1"),
+        happened(2.6, SlotLost(1, 1)),
+        happened(3.1, JobRunning(), epoch=2),
+        happened(4, SlotLost(0, 1)),
+        *(Happened(1, COORDINATOR, 2, second(n, **CALM).measured()) for n in range(2)),
     ]
     return figures_of(entries, {})
 
@@ -185,22 +227,18 @@ def test_a_summary_has_latency_failures_and_bytes():
 
 
 def test_at_rate_max_a_summary_says_that_there_is_no_latency():
-    metrics = broken_run() | {"latency_ms": {"p50": 0.0, "p99": 0.0, "max": 0.0}}
-    assert dict(summary(metrics, rows=1))["latency"].startswith("not measured: at rate max")
+    figures = replace(broken_run(), latency_ms=Percentiles(0.0, 0.0, 0.0))
+    assert dict(summary(figures, rows=1))["latency"].startswith("not measured: at rate max")
 
 
 def test_a_summary_tells_checkpoints_and_what_was_read_again():
-    metrics = broken_run()
-    metrics["read_again"] = 4_057
-    metrics["committed_latency_ms"] = {"p50": 900.0, "p99": 1800.0, "max": 2000.0}
-    metrics["checkpoints"] |= {
-        "stored": 33,
-        "skipped": 5,
-        "bytes": 5_500,
-        "timed": "round",
-        "time_ms": {"median": 9.2, "max": 128.0},
-    }
-    found = dict(summary(metrics, rows=1))
+    figures = replace(
+        broken_run(),
+        read_again=4_057,
+        committed_latency_ms=Percentiles(900.0, 1800.0, 2000.0),
+        checkpoints=CheckpointFigures(33, 0, 5, 0, 5_500, Timed.ROUND, CheckpointTimes(9.2, 128.0)),
+    )
+    found = dict(summary(figures, rows=1))
     assert found["records"].startswith("2,000 read, 2,000 written (4,057 read again)")
     assert found["latency"].endswith("published p50 900 ms, p99 1800 ms")
     assert found["checkpoints"] == (
@@ -219,17 +257,11 @@ def test_a_summary_ends_with_the_verdict(capsys, kept, word):
 
 
 def test_a_summary_of_lineage_shows_each_phase_and_never_rounds_up(capsys):
-    part = {"events": 3, "reliable_throughput": 20.0, "latency_ms": None}
-    control = {**part, "reliability": 100.0, "from_ms": 0, "to_ms": 5_000}
-    failure = {**part, "reliability": 99.9999, "from_ms": 5_000, "to_ms": 9_000}
-    lineage = {
-        **part,
-        "reliability": 99.9999,
-        "latency_ms": {"p50": 12.0, "max": 40.0},
-        "failure_cost_ms": 31.0,
-        "phases": {"control": control, "failure": failure},
-    }
-    print_phases(lineage)
+    control = PhaseFigures(3, 100.0, 20.0, None, 0, 5_000)
+    failure = PhaseFigures(3, 99.9999, 20.0, None, 5_000, 9_000)
+    phases = {"control": control, "failure": failure}
+    latency_ms = OutputLatency(15.0, 12.0, 39.0, 40.0)
+    print_phases(LineageFigures(3, 99.9999, 20.0, latency_ms, 31.0, phases))
     told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert told == [
         "phase from events reliable throughput latency p50 max",

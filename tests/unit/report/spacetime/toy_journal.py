@@ -25,6 +25,8 @@ from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine
 from snapline.core.topology import Channel, Topology
 from snapline.ids import ChannelId, TaskId, first_checkpoint, slot_of, task_id
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened, Stamped
+from snapline.journal.fault_happenings import ProcessContinued, ProcessKilled, ProcessPaused
+from snapline.journal.happenings import Happening, JobRunning, MessageReplayed, SlotRestored
 
 
 def topology(slots: int = 3) -> Topology:
@@ -81,8 +83,8 @@ class Toy:
     def handled(self, at: int, actor: str, event: Any, effects: tuple[Any, ...]) -> None:
         self.entries.append(Handled(at, actor, self.epoch, 1, event, effects))
 
-    def happened(self, at: int, actor: str, what: str, **detail: Any) -> None:
-        self.entries.append(Happened(at, actor, self.epoch, what, detail))
+    def happened(self, at: int, actor: str, what: Happening) -> None:
+        self.entries.append(Happened(at, actor, self.epoch, what))
 
     # Data.
 
@@ -192,7 +194,7 @@ class Toy:
     # Failure and recovery.
 
     def crash(self, at: int, slot: int) -> None:
-        self.happened(at, f"slot/{slot}", "killed")
+        self.happened(at, f"slot/{slot}", ProcessKilled())
         self.dead = tuple(task for task in self.topology.tasks if slot_of(task) == slot)
 
     def recover(self, at: int) -> None:
@@ -210,8 +212,10 @@ class Toy:
         self.held = {channel: [] for channel in self.held}
         self.last_arrival = {}
         for slot in range(3):
-            self.happened(at + (90_000 if slot == dead else 30_000), f"slot/{slot}", "restored")
-        self.happened(at + 95_000, COORDINATOR, "running")
+            self.happened(
+                at + (90_000 if slot == dead else 30_000), f"slot/{slot}", SlotRestored(1)
+            )
+        self.happened(at + 95_000, COORDINATOR, JobRunning())
         self.start(at + 96_000)
         self.replay(at + 97_000)
 
@@ -241,7 +245,7 @@ class Toy:
             for seq in range(first + 1, self.sent[channel.source].get(channel.id, 0) + 1):
                 at += 700
                 message = Message(channel.id, seq, self.epoch, Batch({}, 10))
-                self.happened(at, channel.source, "replayed", message=message)
+                self.happened(at, channel.source, MessageReplayed(message=message))
                 self.travel(at, channel, message)
 
 
@@ -250,8 +254,8 @@ def toy_run(*, markers: bool, seed: int = 3) -> tuple[list[Entry], Topology]:
     toy = Toy(seed, markers=markers)
     toy.start(0)
     toy.run(200_000)
-    toy.happened(200_000, "slot/2", "paused")
-    toy.happened(240_000, "slot/2", "continued")
+    toy.happened(200_000, "slot/2", ProcessPaused())
+    toy.happened(240_000, "slot/2", ProcessContinued())
     toy.run(550_000)
     toy.crash(550_000, 1)
     toy.run(640_000)

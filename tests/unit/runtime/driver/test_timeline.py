@@ -8,6 +8,15 @@ from snapline.core.events import SnapshotStored, TasksLost
 from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.ids import TaskId
 from snapline.journal.entry import COORDINATOR, Handled, Happened
+from snapline.journal.fault_happenings import ProcessKilled
+from snapline.journal.happenings import (
+    JobRecovered,
+    JobRunning,
+    LineFound,
+    SecondMeasured,
+    SlotLost,
+    SlotRunning,
+)
 from snapline.metrics.figures import figures_of
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.second import Volume
@@ -39,8 +48,8 @@ class Run:
     def now_us(self):
         return self.at_us
 
-    def note(self, actor, epoch, what, detail):
-        self.add(Happened(self.at_us, actor, epoch, what, detail))
+    def note(self, actor, epoch, what):
+        self.add(Happened(self.at_us, actor, epoch, what))
 
     def add(self, entry):
         self.journal.append(entry)
@@ -52,8 +61,8 @@ class Run:
     def second(self, second):
         self.seconds.append(second)
 
-    def told(self, what):
-        return [event.detail for event in self.events if event.what == what]
+    def told(self, kind):
+        return [event.what for event in self.events if isinstance(event.what, kind)]
 
     def live(self, seconds, slots=(0, 1), **said):
         """Half a second after half a second, with a pulse of every slot."""
@@ -64,9 +73,9 @@ class Run:
                 self.timeline.pulse(slot, pulse(**said))
 
     def lose(self, slot, line=0):
-        self.note(f"slot/{slot}", 1, "killed", {"pid": 70 + slot, "signal": 9})
+        self.note(f"slot/{slot}", 1, ProcessKilled(pids=(70 + slot,)))
         self.at_us += 100_000
-        self.note(COORDINATOR, 1, "lost", {"slot": slot, "incarnation": 1})
+        self.note(COORDINATOR, 1, SlotLost(slot, 1))
         rollback = Rollback(RecoveryLine({A: line}))
         self.add(Handled(self.at_us, COORDINATOR, 1, 0, TasksLost((A,)), (rollback,)))
 
@@ -74,7 +83,7 @@ class Run:
 @pytest.fixture
 def run():
     made = Run()
-    made.note(COORDINATOR, 1, "running", {})
+    made.note(COORDINATOR, 1, JobRunning())
     made.at_us = 100_000
     return made
 
@@ -114,8 +123,8 @@ def test_a_rollback_tells_what_the_line_costs_and_again_only_if_it_costs_more(ru
     run.live(1)
     run.lose(1, line=2)
     run.lose(0, line=2)
-    (found,) = run.told("line")
-    assert (found["stored"], found["skipped"], found["back_records"]) == (3, 1, 200)
+    (found,) = run.told(LineFound)
+    assert (found.stored, found.skipped, found.back_records) == (3, 1, 200)
 
 
 def test_while_a_slot_is_missing_nobody_knows_the_backlog(run):
@@ -129,35 +138,38 @@ def test_recovery_is_told_when_five_seconds_were_as_before(run):
     run.live(12)
     run.lose(1)
     run.live(2, slots=(0,), running=False, read=0)
-    run.note(COORDINATOR, 2, "running", {})
+    run.note(COORDINATOR, 2, JobRunning())
     run.live(2, epoch=2, latency_ms=900)  # half of the second from 16 s on is as before
     run.live(4, epoch=2)
-    assert run.told("recovered") == []
+    assert run.told(JobRecovered) == []
     run.live(1, epoch=2)
-    (recovered,) = run.told("recovered")
-    assert recovered["recovery_s"] == pytest.approx(16 - 12.2)
-    assert run.timeline.metrics({})["recovery_s"] == [recovered["recovery_s"]]
+    (recovered,) = run.told(JobRecovered)
+    assert recovered.recovery_s == pytest.approx(16 - 12.2)
+    assert run.timeline.figures({}).recovery_s == (recovered.recovery_s,)
 
 
 def test_a_slot_that_comes_back_alone_runs_again(run):
     run.live(2)
-    run.note(COORDINATOR, 1, "lost", {"slot": 1, "incarnation": 1})
+    run.note(COORDINATOR, 1, SlotLost(1, 1))
     run.live(1, slots=(0,))
     run.live(1, running=True)
-    assert [e.actor for e in run.events if e.what == "running"] == [COORDINATOR, "slot/1"]
-    assert len(run.timeline.metrics({})["restart_s"]) == 1
+    assert [e.actor for e in run.events if isinstance(e.what, JobRunning | SlotRunning)] == [
+        COORDINATOR,
+        "slot/1",
+    ]
+    assert len(run.timeline.figures({}).restart_s) == 1
 
 
 def test_seconds_are_told_as_seconds_and_not_as_events(run):
     run.live(3)
-    assert not run.told("second")
+    assert not run.told(SecondMeasured)
 
 
 def test_figures_are_the_same_from_the_journal(run):
     run.live(3)
     run.lose(1)
-    run.note(COORDINATOR, 2, "running", {})
+    run.note(COORDINATOR, 2, JobRunning())
     run.live(3, epoch=2)
     run.timeline.close()
-    assert figures_of(run.journal, {}) == run.timeline.metrics({})
-    assert run.timeline.metrics({})["records_read"] == 2400
+    assert figures_of(run.journal, {}) == run.timeline.figures({})
+    assert run.timeline.figures({}).records_read == 2400

@@ -1,0 +1,287 @@
+"""What happens in a run beside faults: to its processes, its engine, its messages, and what is measured.
+
+`Happening` is the union of all kinds, those of faults included. Whoever goes through them by kind matches
+all of them and ends with `assert_never`, or names a smaller union and says so.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from snapline.core.messages import Message
+from snapline.ids import (
+    ChannelId,
+    CheckpointNo,
+    Epoch,
+    Incarnation,
+    Micros,
+    SlotId,
+    TaskId,
+)
+from snapline.journal.fault_happenings import FaultHappening
+
+# Processes. The actor is the slot, unless something else is said.
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLaunched:
+    """A process is started for a life of a slot. Only simulated worlds write this down."""
+
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFailed:
+    """A process that was started has died before it registered."""
+
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredLate:
+    """A process registers after the coordinator gave it up; it is still needed."""
+
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class SentAway:
+    """A process registers after another one took its place."""
+
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessNotStarted:
+    """A process of a real run did not come; the actor is the coordinator, which starts another."""
+
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRaised:
+    """The code of the dataflow has raised an exception in the process that is the actor."""
+
+    kind: str  # the class of the exception
+    operator: str  # in which it was raised; empty if nobody knows
+
+
+@dataclass(frozen=True, slots=True)
+class SlotCutOff:
+    """A slot is given up because it and another one have lost each other."""
+
+    incarnation: Incarnation
+    witness: tuple[SlotId, Incarnation] | None  # who complained
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLost:
+    """The coordinator, which is the actor, gives up a life of a slot."""
+
+    slot: SlotId
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRestored:
+    """The tasks of a slot are as they were at the line."""
+
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRunning:
+    """A slot that restarted alone runs again; the others never stopped."""
+
+
+# The job. The actor is the coordinator, or a system under test.
+
+
+@dataclass(frozen=True, slots=True)
+class JobRunning:
+    """All slots run, or the system under test takes input."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemDown:
+    """A system under test does not run; it is started again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineFound:
+    """A line was found for a rollback, and this is what it costs."""
+
+    stored: int  # checkpoints since the last rollback, and earlier ones that are skipped now
+    skipped: int
+    back_s: float  # since the oldest checkpoint of the line became durable
+    back_records: int | None  # that sources read since then; None: not measured
+
+
+@dataclass(frozen=True, slots=True)
+class LineDecided:
+    """A decision is durable, and its output is public."""
+
+    number: int
+    epoch: Epoch  # in which it puts the job; a line was committed if it is the present one
+    line: Mapping[TaskId, CheckpointNo]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPublished:
+    """A manifest was published. Only real runs write this down."""
+
+    number: int
+    rows: Mapping[
+        TaskId, tuple[int, int]
+    ]  # of each sink task: the first, and the one after the last
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageCollected:
+    """What no kept line needs was given up."""
+
+    snapshots: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAwaited:
+    """A call to the store has failed; the job waits, and asks again."""
+
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecovered:
+    """Backlog and latency are as they were before a loss."""
+
+    recovery_s: float
+    lost_us: Micros  # when that loss was noticed
+
+
+@dataclass(frozen=True, slots=True)
+class InputEnded:
+    """A system under test was given all its input."""
+
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobFinished:
+    """All input is processed, and all output public."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStopped:
+    """The job cannot go on."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobInterrupted:
+    """Somebody has asked for the end of the run; it can be resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorDeposed:
+    """A coordinator finds out that another one took over."""
+
+
+# Messages. The actor is the task or slot that sent or received them.
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReplayed:
+    """A message was sent again from a log, or taken from a checkpoint."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFenced:
+    """The coordinator turned away what a former life of a slot reported."""
+
+    slot: SlotId
+    incarnation: Incarnation
+    report: str  # its kind
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFenced:
+    """A slot turned away a message of a former life of another slot."""
+
+    source: SlotId
+    channel: ChannelId
+    life: tuple[Epoch, Incarnation, Incarnation]  # see `engine.control.Frame`
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesOvertaken:
+    """A marker has passed messages that were waiting to be sent."""
+
+    channel: ChannelId
+    messages: int
+
+
+# What is measured in a real run; simulated time is free of charge.
+
+
+@dataclass(frozen=True, slots=True)
+class SecondMeasured:
+    """What all slots together did in one second; `metrics.second.Second` explains the fields."""
+
+    at_s: int
+    running: int
+    read: int
+    written: int
+    backlog: int | None
+    checkpoints: int
+    lines: int
+    volume: Mapping[str, int]
+    latency: tuple[tuple[int, int], ...]  # (bucket, count), see `metrics.histogram`
+    p50_ms: float | None
+    p99_ms: float | None
+    checkpoint_us: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemProgressed:
+    """How far a system under test is, by its own figures."""
+
+    figures: Mapping[str, int]
+
+
+ProcessHappening: TypeAlias = (
+    SlotLaunched
+    | LaunchFailed
+    | RegisteredLate
+    | SentAway
+    | ProcessNotStarted
+    | OperatorRaised
+    | SlotCutOff
+    | SlotLost
+    | SlotRestored
+    | SlotRunning
+)
+JobHappening: TypeAlias = (
+    JobRunning
+    | SystemDown
+    | LineFound
+    | LineDecided
+    | OutputPublished
+    | GarbageCollected
+    | StoreAwaited
+    | JobRecovered
+    | InputEnded
+    | JobFinished
+    | JobStopped
+    | JobInterrupted
+    | CoordinatorDeposed
+)
+MessageHappening: TypeAlias = MessageReplayed | ReportFenced | FrameFenced | MessagesOvertaken
+Measurement: TypeAlias = SecondMeasured | SystemProgressed
+
+Happening: TypeAlias = (
+    FaultHappening | ProcessHappening | JobHappening | MessageHappening | Measurement
+)
+"""Everything that can happen."""
