@@ -36,7 +36,7 @@ def test_a_slot_that_dies_while_the_store_is_away_is_restored_when_it_is_back(tm
 
     def come_back():
         injectors[0].away_until_ms = 0
-        injectors[0]._bring_store_back(*injectors[0].faults)
+        injectors[0]._bring_store_back(*injectors[0].schedule.faults)
 
     outcome = run_processes(tmp_path, protocol, on_event=break_it, until=lost)
     assert (outcome.problem, outcome.problems) == (None, [])
