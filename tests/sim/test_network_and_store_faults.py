@@ -136,7 +136,7 @@ def test_a_driver_that_dies_takes_its_slots_along_and_is_resumed(protocol, when)
     [killed] = notes(outcome, CoordinatorKilled)
     [resumed] = notes(outcome, CoordinatorResumed)
     assert resumed.at_us - killed.at_us == 50_000
-    assert killed.detail == resumed.detail == {"fault": f"kill driver {when}"}
+    assert killed.what.fault == resumed.what.fault == f"kill driver {when}"
 
 
 @each_protocol
@@ -221,7 +221,7 @@ def test_chaos_as_in_real_runs_leaves_every_promise_kept(protocol, intensity):
 )
 def test_a_fault_is_written_down_with_its_statement_when_it_begins_and_when_it_is_over(fault):
     outcome = kept(Case("aligned", "counting", 3, records=20, faults=fault), journal=True)
-    told = [e for e in outcome.journal if getattr(e, "detail", {}).get("fault") == fault]
+    told = [e for e in outcome.journal if getattr(getattr(e, "what", None), "fault", None) == fault]
     assert told[0].at_us == 1_000_000
     assert told[-1].at_us == (1_050_000 if fault == "kill driver at=1s" else 1_100_000)
     assert happened(told)[type(told[0].what)] == (2 if "0,1" in fault else 1)
