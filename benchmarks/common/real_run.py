@@ -98,7 +98,7 @@ class Finished:
     written: int  # by sinks
     cpu_s: dict[str, float]  # by process
     seconds: list[Second]
-    happened: Counter[str]  # what stands in the driver's journal, and how often
+    happened: Counter[type[Happening]]  # what stands in the driver's journal, and how often
     volume: Volume = field(default_factory=Volume)
 
     def __post_init__(self) -> None:

@@ -55,7 +55,7 @@ def test_a_run_says_what_happens_and_ends_with_the_verdict(toy, snapline):
         "toy is down, and will be started again",
         "toy stops responding (pause driver at=1s for=100ms; process",
         "toy responds again",
-        "all 300 records are given to toy",
+        "all input is given to toy: 300 records",
         "all input is processed",
     ):
         assert said in err

@@ -88,7 +88,8 @@ def test_a_run_that_did_not_finish_counts_what_slots_have_said():
 def test_a_run_of_which_nothing_is_known_has_figures_all_the_same():
     found = figures_of([])
     assert (found.commits, found.lost, found.restart_s) == (0, 0, ())
-    assert found.latency_ms is found.rate is found.records_read is found.bytes is None
+    assert (found.latency_ms, found.rate) == (None, None)
+    assert (found.records_read, found.bytes) == (None, None)
     assert found.checkpoints.time_ms is None
 
 
