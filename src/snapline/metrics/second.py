@@ -5,11 +5,9 @@ journal (`SecondMeasured`), so every figure can be computed again when the run i
 none: how long its work would take is not measured.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
 from snapline.ids import Epoch
-from snapline.journal.entry import Happened
 from snapline.journal.happenings import SecondMeasured
 from snapline.metrics.histogram import Histogram
 
@@ -77,12 +75,3 @@ def second_of(epoch: Epoch, measured: SecondMeasured) -> Second:
     known["volume"] = Volume(**measured.volume)
     known["latency"] = Histogram.of_pairs(measured.latency)
     return Second(epoch=epoch, **known)
-
-
-def seconds_of(entries: Iterable[object]) -> list[Second]:
-    """The seconds of a journal."""
-    return [
-        second_of(entry.epoch, entry.what)
-        for entry in entries
-        if isinstance(entry, Happened) and isinstance(entry.what, SecondMeasured)
-    ]

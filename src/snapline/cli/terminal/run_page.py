@@ -126,6 +126,8 @@ def _value(name: str, value: Any, depth: int = 0) -> str:
         shown = ", ".join(_value(name, each, depth + 1) for each in value[:LIST_MAX])
         more = len(value) - LIST_MAX
         return f"{shown} and {more:,} more" if more > 0 else shown
+    if value is None:
+        return "not within the run"
     return _number(name, value) if _is_number(value) else short(value)
 
 
