@@ -1,1 +1,1 @@
-"""Where things are kept: ports to the outside, and a `Storage` in memory and in files that makes them."""
+"""Storage: the ports through which a run reads and writes, with one form in memory and one as files."""

@@ -1,11 +1,12 @@
-"""The ports to the outside. Each has a conformance suite that every form passes.
+"""The ports to storage: interfaces that every form of storage implements, in memory or as files.
 
 `Storage` makes all of them: objects, message logs, output to write and to read, and input. A run asks its
 storage and never names a form, so another form (a bucket, a broker) is another class with this shape.
+The same tests (the conformance suite) run against every form.
 
-"Durable" names the loss survived. In the file forms `sync` means fsync: a machine may fail. What was
-appended and not synced survives neither a machine nor, in the simulator, its slot. After a failed sync
-nothing of that file is ever called durable.
+*Durable* data survives a failure. In the file forms `sync` means fsync, so even the machine may fail. What
+was appended and not synced is lost with the machine or, in the simulator, with its slot. After a failed
+sync nothing of that file is ever called durable.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,8 +45,8 @@ class Store(Protocol):
 class PendingSync(Protocol):
     """A sync that does not hold up the owner of the file, who may append meanwhile.
 
-    What was appended before `start_sync` is durable once `finish` has returned; what came later is not
-    its business. If a part raises StorageError, or is not called, nothing is promised.
+    What was appended before `start_sync` is durable once `finish` has returned; nothing is promised about
+    what came later. If one of the two raises StorageError, or is not called, nothing is promised at all.
     """
 
     def wait(self) -> None:
@@ -53,7 +54,7 @@ class PendingSync(Protocol):
         ...
 
     def finish(self) -> None:
-        """Take note that it is durable. Called by the owner of the file, when `wait` has returned."""
+        """Note that the data is durable. The owner of the file calls this after `wait` has returned."""
         ...
 
 
@@ -85,13 +86,16 @@ class MessageLog(Protocol):
         ...
 
     def prune(self, channel: ChannelId, *, through: Seq) -> None:
-        """Messages up to here are not needed any more; they may be dropped, now or later."""
+        """Allow messages up to `through` to be dropped, now or later: nobody needs them any more."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Rows [start, stop) of a sink's output in one egress file, numbered over the whole timeline."""
+    """Rows [start, stop) of a sink's output that lie in one egress file.
+
+    Rows are numbered from the first one of the run on; a file of a later life goes on counting.
+    """
 
     file: str
     start: int
@@ -101,8 +105,8 @@ class Extent:
 class Egress(Protocol):
     """The output of one sink task in one life: written at once, public only when published.
 
-    It is opened for (task, epoch, incarnation) at a position: the number of rows of this timeline that
-    earlier files hold.
+    It is opened for (task, epoch, incarnation) at a position: the number of rows that earlier files hold of
+    this timeline, which is the run's history without what rollbacks took back.
     """
 
     @property
@@ -161,7 +165,7 @@ class Outlet(Protocol):
         through: int,
         rows: Mapping[TaskId, int],
     ) -> None:
-        """Hold what is public against what was decided: see `ManifestChain.hold_against`."""
+        """Compare what is public with what was decided: see `ManifestChain.hold_against`."""
         ...
 
 
@@ -215,7 +219,7 @@ class OutputReader(Protocol):
         ...
 
     def follow(self) -> OutputFollower:
-        """Whoever reads the output from its beginning on as it comes."""
+        """Return a reader that begins at the first row and follows the output as it is written."""
         ...
 
 
@@ -260,7 +264,7 @@ class Ingress(Protocol):
         ...
 
     def watermark(self, partition: int, offset: int) -> Millis:
-        """No record at `offset` or later has a time below this; one that has may be late."""
+        """The watermark at `offset`: no record from there on has a time below it, but for late ones."""
         ...
 
 
@@ -276,7 +280,7 @@ class Prefetched(Protocol):
     ) -> Sequence[int]:
         """The blocks that are not at hand, and without which `read` and the times would have to wait.
 
-        They are those of the records from `offset` through `stop`, and that which is due at `now_ms`.
+        They hold the records from `offset` through `stop`, and those that are just due at `now_ms`.
         """
         ...
 
@@ -285,7 +289,7 @@ class Prefetched(Protocol):
         ...
 
     def due_at_least(self, partition: int, now_ms: Millis) -> int:
-        """What `due_through` would say, or less: as much of it as is known without waiting."""
+        """A lower bound of `due_through` that is known without waiting for a block."""
         ...
 
     def fetch(self, partition: int, block: int) -> Any:
@@ -293,7 +297,7 @@ class Prefetched(Protocol):
         ...
 
     def keep(self, partition: int, block: int, loaded: Any) -> None:
-        """Have a block at hand that was fetched."""
+        """Keep a fetched block in memory, so that `read` finds it there."""
         ...
 
 
@@ -326,7 +330,7 @@ class Storage(Protocol):
 
     @property
     def store(self) -> Store:
-        """Snapshots, decisions and verdicts."""
+        """The store of snapshots, decisions and verdicts."""
         ...
 
     @property

@@ -5,8 +5,8 @@ the lowest and the highest of their times. When a record is due, and which water
 the times in its own block and on what came before and comes after: two running figures per block, one from
 each end. So opening an input reads no records, whatever its size, and following it reads each block once.
 
-A block is loaded where it is asked for, or ahead of that by another thread (`Prefetched`): then whoever
-asks finds it in memory. Blocks never change, so one that was loaded for nothing is only memory.
+A block is loaded when it is asked for, or before that by another thread (`Prefetched`): then whoever asks
+finds it in memory. Blocks never change, so one that was loaded in vain costs memory and nothing else.
 
 A record is due at its time, or with the record before it if its own time is earlier. The watermark at an
 offset is the lowest time that is still to come: the best that any source could know.
@@ -28,7 +28,7 @@ from snapline.errors import UsageError
 from snapline.ids import Millis
 
 BLOCKS_KEPT = 4
-"""So many blocks of a partition stay in memory: a source reads forwards, and asks for times nearby."""
+"""How many blocks per partition stay in memory: a source reads forwards, and asks for times nearby."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class StoredBlock:
 
     @staticmethod
     def of(batch: Batch) -> "StoredBlock":
-        """What is to be known of these records, of which there is at least one."""
+        """Describe a block with these records, of which there must be at least one."""
         times = batch["time"]
         return StoredBlock(len(batch), int(times.min()), int(times.max()))
 
 
 class _Partition:
-    """Where the blocks of a partition begin, in numbers and in time."""
+    """Finds the block for an offset or a time, from what is known of all blocks of a partition."""
 
     def __init__(self, blocks: Sequence[StoredBlock]) -> None:
         low = np.array([block.time_min for block in blocks], np.int64)
@@ -70,7 +70,7 @@ class _Partition:
         return bisect_right(self.starts, offset) - 1
 
     def due_block(self, now_ms: Millis) -> int:
-        """The last block of which something may be due, before which all is; -1 if nothing is due."""
+        """The last block with records that may be due; all blocks before it are due. -1: none is."""
         return bisect_right(self.before, now_ms) - 1
 
 
@@ -84,7 +84,7 @@ class LoadedBlock:
 
     @staticmethod
     def of(batch: Batch, before: Millis, after: Millis) -> "LoadedBlock":
-        """The block with these records; `before` and `after` say what the blocks around it hold."""
+        """A loaded block; `before` is the highest time before it, `after` the lowest behind it."""
         times = batch["time"]
         due = np.maximum(np.maximum.accumulate(times), before)
         lowest = np.minimum(np.minimum.accumulate(times[::-1])[::-1], after)
@@ -92,9 +92,9 @@ class LoadedBlock:
 
 
 class BlockIngress:
-    """An `Ingress` over blocks. A form says what they are and how one is loaded.
+    """An `Ingress` over blocks. A subclass describes its blocks and says how one is loaded.
 
-    It can be pickled: what it opened or loaded stays behind, and is opened again where it is needed.
+    It can be pickled: open files and loaded blocks are left out, and are made again where needed.
     """
 
     def __init__(self, schema: Schema, partitions: Sequence[Sequence[StoredBlock]]) -> None:
@@ -105,9 +105,8 @@ class BlockIngress:
         self._schema = dict(schema)
         self._partitions = [_Partition(blocks) for blocks in partitions]
         self._loaded: OrderedDict[tuple[int, int], LoadedBlock] = OrderedDict()
-        self._loading = (
-            threading.Lock()
-        )  #: held while a block is loaded: a form may keep files open
+        #: held while a block is loaded, because a subclass may share an open file between loads
+        self._loading = threading.Lock()
 
     def load(self, partition: int, block: int) -> Batch:
         """Read one block."""
@@ -150,7 +149,7 @@ class BlockIngress:
         return known.starts[block] + int(due)
 
     def watermark(self, partition: int, offset: int) -> Millis:
-        """No record at `offset` or later has a time below this."""
+        """The watermark at `offset`: no record from there on has a time below it."""
         known = self._partitions[partition]
         if offset >= known.end:
             return END_OF_TIME
@@ -170,15 +169,16 @@ class BlockIngress:
             parts.append(batch.slice(max(0, offset - start), stop - start))
         return concat(parts)
 
-    # Ahead of that.
+    # Fetching blocks before they are asked for.
 
     def needed(
         self, partition: int, offset: int, stop: int, now_ms: Millis | None
     ) -> Sequence[int]:
-        """The blocks that are not in memory and are asked for by a read of these records.
+        """The blocks that a read of these records needs, and that are not in memory.
 
-        `stop` counts, too, for its due time and watermark, and with a time the block that is due by then.
-        Of a read that spans many small blocks only the first two are named: no more are kept.
+        The record at `stop` counts, too: its due time and watermark are asked for. If `now_ms` is given,
+        so does the block that is due by then. Of a read that spans many small blocks only the first two
+        are named, because few are kept.
         """
         known = self._partitions[partition]
         if offset >= known.end:
@@ -196,7 +196,7 @@ class BlockIngress:
         return block if there else None
 
     def due_at_least(self, partition: int, now_ms: Millis) -> int:
-        """What `due_through` would say, or less: as much of it as is known without waiting."""
+        """A lower bound of `due_through` that is known without waiting for a block."""
         known = self._partitions[partition]
         block = known.due_block(now_ms)
         if (partition, block) in self._loaded:
@@ -211,7 +211,7 @@ class BlockIngress:
         return LoadedBlock.of(batch, known.before[block], known.lowest[block + 1])
 
     def keep(self, partition: int, block: int, loaded: LoadedBlock) -> None:
-        """Hold a block that was fetched in memory; whoever reads from this ingress calls it."""
+        """Keep a fetched block in memory. Only the thread that reads from this ingress calls this."""
         self._loaded[partition, block] = loaded
         if len(self._loaded) > BLOCKS_KEPT * len(self._partitions):
             self._loaded.popitem(last=False)

@@ -21,14 +21,14 @@ from snapline.ids import ChannelId, Epoch, Seq
 
 
 def digest_of(data: bytes) -> str:
-    """The digest by which every store knows an object: it tells damage, not malice."""
+    """The digest that every store keeps of an object. It detects damage, but not forgery."""
     return xxh3_128_hexdigest(data)
 
 
 # Frames.
 
 _FRAME = struct.Struct("<II")  # length of the payload, checksum of length and payload
-# The length is added: zeros, which a lost page leaves behind, must not look like empty frames.
+# The length is added to the seed: the zeros that a lost page leaves must not look like empty frames.
 _SEED = 0x534C
 _CHECKSUM = (1 << 32) - 1
 FRAME_OVERHEAD = _FRAME.size
@@ -40,7 +40,7 @@ def frame(payload: bytes) -> bytes:
 
 
 def frame_head(pieces: Sequence[Buffer], size: int) -> bytes:
-    """What stands before a payload of this size, which comes in pieces."""
+    """The length and checksum that stand before a payload, which is given in pieces."""
     checksum = xxh3_64(seed=_SEED + size)
     for piece in pieces:
         checksum.update(piece)  # type: ignore[arg-type]  # arrays are buffers
@@ -81,7 +81,7 @@ def encode_message(message: Message) -> bytes:
 
 
 def message_pieces(message: Message) -> list[Buffer]:
-    """The binary form in pieces: its columns are not copied."""
+    """The binary form of a message in pieces, so that its columns need not be copied."""
     channel = message.channel.encode()
     watermark = _NO_WATERMARK if message.watermark is None else message.watermark
     head = _MESSAGE.pack(len(channel), len(message.header), message.seq, message.epoch, watermark)
@@ -89,7 +89,7 @@ def message_pieces(message: Message) -> list[Buffer]:
 
 
 def decode_message(data: bytes | memoryview) -> Message:
-    """The message behind a binary form. Its columns are views of `data`."""
+    """Read a message from its binary form. Its columns are views of `data`."""
     with _damage_if_malformed("message"):
         view = memoryview(data)
         channel_size, header_size, seq, epoch, watermark = _MESSAGE.unpack_from(view)
@@ -146,7 +146,7 @@ def encode_snapshot(
 
 
 def decode_snapshot(data: bytes | memoryview) -> StoredSnapshot:
-    """The snapshot behind a binary form. Its columns are views of `data`."""
+    """Read a snapshot from its binary form. Its columns are views of `data`."""
     with _damage_if_malformed("snapshot"):
         view = memoryview(data)
         magic, full, memo_size, part_count, message_count = _SNAPSHOT.unpack_from(view)

@@ -31,7 +31,7 @@ class Timetable:
         return int(np.searchsorted(self._due, now_ms, side="right"))
 
     def watermark(self, offset: int) -> Millis:
-        """No record at `offset` or later has a time below this."""
+        """The watermark at `offset`: no record from there on has a time below it."""
         return int(self._lowest[offset]) if offset < len(self._lowest) else END_OF_TIME
 
 
@@ -71,5 +71,5 @@ class ListIngress:
         return self._partitions[partition].slice(offset, stop)
 
     def watermark(self, partition: int, offset: int) -> Millis:
-        """No record at `offset` or later has a time below this."""
+        """The watermark at `offset`: no record from there on has a time below it."""
         return self._times[partition].watermark(offset)

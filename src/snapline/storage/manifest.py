@@ -26,8 +26,8 @@ class ManifestChain:
     def judge(self, number: int, extents: Mapping[TaskId, Extent]) -> bool | None:
         """Whether this manifest is in the chain (True), its number is taken (False), or it may be added.
 
-        Raises ObjectDamaged for a manifest that can never be added: its publisher and the chain do not tell
-        the same story, and waiting does not change that.
+        Raises ObjectDamaged for a manifest that can never be added: it contradicts the chain, and waiting
+        does not change that.
         """
         known = self._manifests.get(number)
         if known is not None:
@@ -53,11 +53,11 @@ class ManifestChain:
         through: int,
         rows: Mapping[TaskId, int],
     ) -> None:
-        """Hold the chain against what a publisher has decided so far.
+        """Compare the chain with what a publisher has decided so far.
 
         `decided` are the manifests of its last decision, which may be public or not, `through` is the
         number of the last of them, and `rows` what is public of each sink once all of them are. All earlier
-        ones must be public. Raises ObjectMissing or ObjectDamaged; what came since is no harm.
+        ones must be public. Manifests after `through` are ignored. Raises ObjectMissing or ObjectDamaged.
         """
         public = {n: extents for n, extents in self._manifests.items() if n <= through}
         before = through - len(decided)
@@ -96,5 +96,5 @@ class ManifestChain:
         return found
 
     def since(self, count: int) -> Iterator[Mapping[TaskId, Extent]]:
-        """The manifests behind the first `count` of them."""
+        """The manifests after the first `count`."""
         return iter(list(self._manifests.values())[count:])

@@ -59,7 +59,7 @@ class MemoryStore:
         return key in self._objects
 
     def keys(self) -> tuple[str, ...]:
-        """What is stored, for tests that nothing is left behind."""
+        """The names of all objects; tests use them to see that nothing is left behind."""
         return tuple(self._objects)
 
     @property
@@ -93,7 +93,7 @@ class MemoryLogs:
         return MemoryLog(self._channels, self._pending.setdefault(life, {}), life.incarnation)
 
     def crash(self, life: Life) -> None:
-        """The life ends: what it did not sync is gone."""
+        """Drop what a life did not sync, as its crash would."""
         self._pending.setdefault(life, {}).clear()
 
     def epochs(self) -> Iterator[Epoch]:
@@ -168,14 +168,14 @@ class MemoryLog:
         return entry[1]
 
     def prune(self, channel: ChannelId, *, through: Seq) -> None:
-        """Drop the messages up to here."""
+        """Drop the messages up to `through`."""
         log = self._channels.setdefault(channel, _ChannelLog())
         for seq in range(log.floor + 1, through + 1):
             log.entries.pop(seq, None)
         log.floor = max(log.floor, through)
 
 
-# All of them.
+# The storage that makes all of these.
 
 
 class MemoryStorage:

@@ -18,7 +18,7 @@ class MemorySync:
     finish: Callable[[], None]
 
     def wait(self) -> None:
-        """There is no disk."""
+        """Do nothing: there is no disk to wait for."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class MemoryOutlet:
         return MemoryEgress(file)
 
     def crash(self, life: Life) -> None:
-        """The life ends: what it did not sync is gone."""
+        """Drop what a life did not sync, as its crash would."""
         file = self._files.get(life.name)
         if file is None:
             return
@@ -102,14 +102,14 @@ class MemoryOutlet:
         through: int,
         rows: Mapping[TaskId, int],
     ) -> None:
-        """Hold what is public against what was decided: see `ManifestChain.hold_against`."""
+        """Compare what is public with what was decided: see `ManifestChain.hold_against`."""
         self._chain.hold_against(decided, through, rows)
 
     def epochs(self) -> Iterator[Epoch]:
         """The epochs in which lives opened an egress."""
         return (file.life.epoch for file in self._files.values())
 
-    # The same, for those who read it.
+    # For those who read the output.
 
     def readable(self) -> ManifestChain:
         """The manifests as readers find them."""
@@ -140,7 +140,7 @@ class MemoryOutlet:
             raise ObjectMissing(f"{piece.file} ends before row {piece.stop}, at row {at}")
 
     def follow(self) -> "MemoryFollower":
-        """Whoever reads the output from its beginning on as it comes."""
+        """Return a reader that begins at the first row and follows the output as it is written."""
         return MemoryFollower(self)
 
 
@@ -194,7 +194,7 @@ class MemoryEgress:
         self.start_sync().finish()
 
     def flush(self) -> None:
-        """Let everything appended so far be read by others, as it is at once."""
+        """Do nothing: others can read what was appended at once."""
 
     def start_sync(self) -> PendingSync:
         """Begin to make everything appended so far durable, in the background."""
@@ -203,4 +203,5 @@ class MemoryEgress:
 
     def _settle(self, position: int) -> None:
         file = self._file
-        file.synced = max(file.synced, min(position, file.position))  # less than that after a crash
+        # After a crash `file.position` is lower than the position at which this sync began.
+        file.synced = max(file.synced, min(position, file.position))

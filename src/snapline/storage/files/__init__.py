@@ -1,1 +1,1 @@
-"""The ports in a directory: objects, message logs, output and input as plain files."""
+"""Storage in a directory: objects, message logs, output and input as plain files."""

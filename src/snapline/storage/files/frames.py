@@ -28,21 +28,22 @@ from snapline.storage.codec import FRAME_OVERHEAD, frame_head, payload_size, unf
 from snapline.storage.files.places import make_directory, make_file, sync_directory
 
 _MARK = b"snapline: synced through"
-_MARK_PLACES = struct.Struct("<QQ")  # that of the mark, so that no record passes for one; how far
+# The mark's own place, so that no record is taken for a mark; and how far the file was durable.
+_MARK_PLACES = struct.Struct("<QQ")
 _BUFFER_BYTES_MAX = 1 << 20
-_BUFFER_BYTES_WHILE_BUSY = 1 << 24  # as long as another thread is writing
+_BUFFER_BYTES_WHILE_BUSY = 1 << 24  # the limit as long as another thread is writing
 _JOIN_BELOW = 4096  # smaller frames are copied into one piece: that costs less than naming each
 _PIECES_MAX = min(os.sysconf("SC_IOV_MAX"), 1024)
 
 
 class Descriptor:
-    """An open file that is closed when its owner says so, or when nobody knows it any more."""
+    """An open file that is closed when its owner says so, or when nothing refers to it any more."""
 
     def __init__(self, fd: int) -> None:
         self.fd: int | None = fd
 
     def close(self) -> None:
-        """Let go of the file; again is no error."""
+        """Close the file; closing it again is no error."""
         fd, self.fd = self.fd, None
         if fd is not None:
             os.close(fd)
@@ -104,7 +105,7 @@ class Appender:
         self._write(self._usable())
 
     def _write(self, fd: int) -> None:
-        """Write what was appended. Any thread may: who comes second finds what came meanwhile."""
+        """Write what was appended. Any thread may call this; a second one writes what came meanwhile."""
         with self._writing:
             with self._changing:
                 pieces, self._buffer = self._buffer, []
@@ -124,7 +125,7 @@ class Appender:
             return FileSync(self, Descriptor(os.dup(self._usable())), self.size)
 
     def reach_disk(self, file: Descriptor) -> None:
-        """Wait until all that was appended is on disk. Any thread may; one after the other does."""
+        """Wait until all that was appended is on disk. Threads that call this take turns."""
         assert file.fd is not None, "a sync is waited for once"
         with self._disk:
             self._check()  # BEFORE: the fsync after a failed one may report success for lost pages
@@ -136,7 +137,7 @@ class Appender:
                     self._named = True
 
     def mark(self, place: int) -> None:
-        """Everything before `place` is durable: write that down, unless a later mark says so."""
+        """Write down that everything before `place` is durable, unless an earlier call said so."""
         self._check()
         if place > self._marked:
             self._add([_MARK + _MARK_PLACES.pack(self.size, place)])
@@ -180,11 +181,11 @@ def _write_all(fd: int, pieces: list[Buffer], left: int) -> None:
 
 
 class FileSync:
-    """A `PendingSync` of one file: of all that stands before a place."""
+    """A `PendingSync` of all that stands before a place in one file."""
 
     def __init__(self, appender: Appender, file: Descriptor, place: int) -> None:
         self._appender = appender
-        self._file = file  # our own: the writer may close its file meanwhile
+        self._file = file  # a duplicate: the writer may close its own descriptor meanwhile
         self.place = place
         self._durable = False
 
@@ -232,7 +233,7 @@ def walk(path: Path) -> Iterator[memoryview]:
 
 
 def walk_from(path: Path, start: int) -> Iterator[tuple[int, memoryview]]:
-    """The same from the frame at `start` on, each with the place behind it."""
+    """The frames of a file from the one at `start` on, each with the place where it ends."""
     with unavailable_on_os_error(f"read {path}"), path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(start)
@@ -271,10 +272,10 @@ def _was_durable(data: bytes, at: int, start: int) -> bool:
 
 @contextmanager
 def unavailable_on_os_error(what: str) -> Iterator[None]:
-    """Say what could not be done, in the words of the error tree."""
+    """Turn an OSError into an error of `snapline.errors` that says what could not be done."""
     try:
         yield
-    except IsADirectoryError as error:  # definite: no file comes back in its place by itself
+    except IsADirectoryError as error:  # definite: waiting turns no directory into a file
         raise ObjectDamaged(f"cannot {what}: {error}") from error
     except OSError as error:
         raise StoreUnavailable(f"cannot {what}: {error}") from error

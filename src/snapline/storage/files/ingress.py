@@ -1,9 +1,10 @@
-"""Input as files, the embedded log: segments of blocks, and an object that says that all of it is there.
+"""Input as files (the *embedded log*): segments of blocks, and a description that all of them are there.
 
-A partition is one segment or several. Whoever writes a segment (`write_segment`: many processes may, each
-its own) writes it under another name first, so that a writer that is tried again disturbs nobody. When all
-are there, one process writes the description (`describe_ingress`), durably and at once: an input without it
-is none. It says of every block where it stands and which times it spans: opening an input reads no records.
+A partition is one segment or several. Many processes may write segments (`write_segment`), each its own. A
+segment is written under another name first, so that a writer that is tried again disturbs nobody. When all
+are there, one process writes the description (`describe_ingress`), durably and at once; without it there is
+no input. It says of every block where it stands and which times it spans, so opening an input reads no
+records.
 """
 
 import hashlib
@@ -50,7 +51,7 @@ class Segment:
 
     @staticmethod
     def from_json(fields: dict[str, Any]) -> "Segment":
-        """The segment that `to_json` made these fields of."""
+        """Read a segment from the fields that `to_json` made."""
         blocks = tuple(StoredBlock(*span) for span in fields["blocks"])
         return Segment(fields["file"], blocks, tuple(fields["places"]))
 
@@ -58,7 +59,7 @@ class Segment:
 def write_segment(directory: Path, partition: int, number: int, blocks: Iterable[Batch]) -> Segment:
     """Write one segment of a partition, durably, whole or not at all; empty blocks are left out.
 
-    The directory must be there: a late writer of an input that was given up brings nothing back.
+    The directory must exist. It is not made, so a late writer cannot bring back an input that was given up.
     """
     file = f"partition-{partition}-{number:06d}.rows"
     spans: list[StoredBlock] = []
@@ -82,7 +83,7 @@ def describe_ingress(
 
 
 class FileIngress(BlockIngress):
-    """An `Ingress` over the embedded log."""
+    """An `Ingress` over such files."""
 
     def __init__(self, directory: Path) -> None:
         description = json.loads(FileStore(directory).get(_DESCRIPTION))
@@ -105,7 +106,7 @@ class FileIngress(BlockIngress):
 
     @property
     def identity(self) -> str:
-        """The description, and the checksum of every block: what else is in the files is not read."""
+        """A digest of the schema and of the checksum of every block; the records are not read."""
         digest = hashlib.sha256(repr(sorted(self.schema.items())).encode())
         for places in self._places:
             for path, here in groupby(places, key=lambda place: place[0]):

@@ -1,9 +1,9 @@
 """Message logs as segments of frames.
 
 A life of a task writes segments named after it and reads those of all lives of its task. When the log is
-opened, their indexes are read (`log_index`), and what stands behind their reach is scanned; from then on an
-index in memory knows where each message stands. Pruning deletes whole segments in which no message is
-needed; what it leaves of them is only hidden.
+opened, their indexes are read (`log_index`), and what these do not cover is scanned; from then on an index
+in memory knows where each message stands. Pruning deletes whole segments in which no message is needed; in
+the other segments it only hides messages.
 
 A segment that is full is not synced at once, which would hold up whoever appends: it waits for the next
 sync, which takes all that is not durable yet.
@@ -47,11 +47,11 @@ class _Segment:
     number: int
     last: dict[ChannelId, Seq] = field(default_factory=dict)  #: the highest seq per channel
     damaged: bool = False
-    index: IndexWriter | None = None  #: while we append
-    file: Descriptor | None = None  #: for reading, once needed
+    index: IndexWriter | None = None  #: only while messages are appended
+    file: Descriptor | None = None  #: opened for reading when first needed
 
     def open(self) -> int:
-        """Open the file for reading: from now on it may be deleted."""
+        """Open the file for reading. It stays readable from now on, even if it is deleted."""
         if self.file is None:
             with unavailable_on_os_error(f"read {self.path}"):
                 self.file = Descriptor(os.open(self.path, os.O_RDONLY))
@@ -74,7 +74,7 @@ class _Segment:
             self.file = None
 
     def end(self) -> None:
-        """Nothing more is appended."""
+        """Close the index: nothing more is appended to this segment."""
         if self.index is not None:
             self.index.close()
             self.index = None
@@ -115,7 +115,7 @@ class FileLog:
         self._number = max(mine, default=-1) + 1  #: of the next segment of this life
         for segment in self._closed:
             self._load(segment)
-        #: a damaged segment may have held an entry of this rank for any seq
+        #: the highest rank of a damaged segment, which may have held an entry for any seq
         self._damaged = max((s.life for s in self._closed if s.damaged), default=None)
 
     def _load(self, segment: _Segment) -> None:
@@ -180,7 +180,7 @@ class FileLog:
         return _LogSync(self, files, full)
 
     def settle(self, full: Sequence[tuple[Appender, _Segment]]) -> None:
-        """These segments are durable: nothing is written to them any more."""
+        """Close these full segments: they are durable, and nothing more is written to them."""
         for appender, segment in full:
             if (appender, segment) in self._full:
                 self._full.remove((appender, segment))

@@ -2,8 +2,8 @@
 
 After each sync a frame is added for the messages between two places of the segment: where the frame before
 ended, and how far the segment is durable now. The index itself is never synced and proves nothing about
-what it does not hold. Missing, torn, or about more than the segment has, it ends there, and the segment is
-scanned from that place on. What it names was durable once: if it cannot be read any more, that is damage.
+what it does not hold. Where it is missing or torn, or goes beyond the end of the segment, the segment is
+scanned instead. What it names was durable once: if that cannot be read any more, it is damaged.
 """
 
 import os
@@ -24,13 +24,12 @@ Entry: TypeAlias = tuple[ChannelId, Seq, Epoch, int, int]
 """A message of a segment: channel, seq, epoch, place of its frame, length of the payload."""
 
 _MAGIC = b"IDX1"
-_HEAD = struct.Struct(
-    "<4sQQ"
-)  # magic, and the places of the segment between which the entries stand
+# Magic, and the two places of the segment between which the entries stand.
+_HEAD = struct.Struct("<4sQQ")
 
 
 def index_of(segment: Path) -> Path:
-    """The index of a segment."""
+    """The path of the index of a segment."""
     return segment.with_suffix(".index")
 
 
@@ -45,12 +44,15 @@ class IndexWriter:
         self._given_up = False
 
     def add(self, entry: Entry) -> None:
-        """A message was appended to the segment."""
+        """Note a message that was appended to the segment."""
         if not self._given_up:
             self._entries.append(entry)
 
     def write(self, place: int) -> None:
-        """Everything before this place is durable. If it cannot be noted, the segment will be scanned."""
+        """Write down the messages before `place`, which are durable; if that fails, give the index up.
+
+        The segment is scanned then when it is opened.
+        """
         if place <= self._through or self._given_up:
             return
         durable = [entry for entry in self._entries if entry[3] < place]
@@ -66,7 +68,7 @@ class IndexWriter:
             self._given_up = True
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the index: nothing more is written to it."""
         self._given_up = True
         self._entries.clear()
         if self._file is not None:

@@ -20,7 +20,7 @@ from snapline.storage.files.store import FileStore
 from snapline.storage.manifest import ManifestChain
 
 WINDOW = 64
-"""So many places behind the apparent end are looked at: a shorter gap is never taken for the end."""
+"""How many places behind the apparent end are looked at: a shorter gap is never taken for the end."""
 
 
 class FileManifests:
@@ -33,21 +33,21 @@ class FileManifests:
         self._looked_beyond = False  #: whether the end of the chain is known to be its end
 
     def add(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
-        """Write a manifest that the chain takes as its next; False if somebody else was first."""
+        """Write the next manifest of the chain; False if somebody else has written one first."""
         if not self._store.put_if_absent(str(len(self.chain) + 1), _encode(number, extents)):
             return False
         self.chain.add(number, extents)
         return True
 
     def at(self, place: int) -> Mapping[TaskId, Extent] | None:
-        """What was published together as the first, the second, ...; None if that is yet to come."""
+        """The manifest at a place of the chain, counted from 1; None if it is yet to come."""
         try:
             return _decode(self._store.get(str(place)))[1]
         except ObjectMissing:
             return None
 
     def refresh(self) -> None:
-        """Learn what others published since."""
+        """Read what others have published since. Raises ObjectMissing or ObjectDamaged."""
         self._read_on()
         while not self._looked_beyond:
             place = len(self.chain) + 1

@@ -62,7 +62,7 @@ class FileOutlet:
             raise ObjectMissing(
                 f"{extent} of {task} is synced only through {found.stop}: {where} ends there"
             )
-        # What we can read may still be in the page cache alone: a lost mark proves nothing.
+        # What can be read may still be in the page cache alone: sync it BEFORE it becomes public.
         found.make_durable()
         with unavailable_on_os_error(f"sync {self._directory}"):
             sync_directory(self._directory)
@@ -70,7 +70,7 @@ class FileOutlet:
     def last_published(self) -> int:
         """The number of the last manifest that is public; 0 if nothing is.
 
-        It is for those who number their manifests 1, 2, 3: ObjectDamaged if these are not.
+        Whoever asks numbers manifests 1, 2, 3 and so on: ObjectDamaged if these are not numbered so.
         """
         self._manifests.refresh()
         count, last = len(self._manifests.chain), self._manifests.chain.last
@@ -86,7 +86,7 @@ class FileOutlet:
         through: int,
         rows: Mapping[TaskId, int],
     ) -> None:
-        """Hold what is public against what was decided: see `ManifestChain.hold_against`."""
+        """Compare what is public with what was decided: see `ManifestChain.hold_against`."""
         self._manifests.refresh()
         try:
             self._manifests.chain.hold_against(decided, through, rows)

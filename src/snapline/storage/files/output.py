@@ -1,4 +1,4 @@
-"""Output as files, for those who read it: what was published, what was written, and what comes to it."""
+"""Output as files, for those who read it: what was published, what was written, and what is added."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class FileOutput:
         return walk_written(self._path(piece.file), piece.start, piece.stop)
 
     def follow(self) -> "FileFollower":
-        """Whoever reads the output from its beginning on as it comes."""
+        """Return a reader that begins at the first row and follows the output as it is written."""
         return FileFollower(self._directory)
 
     def _files(self) -> dict[TaskId, list[str]]:

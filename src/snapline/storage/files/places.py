@@ -19,9 +19,8 @@ from typing import BinaryIO
 from snapline.errors import ObjectDamaged
 
 _OTHERS = 0o077
-_DRAFT = (
-    ".new-"  # whoever lists files passes over these: a writer that was killed leaves them behind
-)
+# How names of unfinished files begin. Whoever lists files ignores them: a killed writer leaves them behind.
+_DRAFT = ".new-"
 
 
 def is_private(directory: Path) -> bool:
@@ -30,13 +29,13 @@ def is_private(directory: Path) -> bool:
 
 
 def make_top(path: Path, *, private: bool) -> None:
-    """Make a directory that decides for all that is made in it. Raises FileExistsError."""
+    """Make a directory whose privacy holds for all that is made in it. Raises FileExistsError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(0o700 if private else 0o777)
 
 
 def make_directory(path: Path, *, inside: Path | None = None) -> None:
-    """Make a directory, and those above it, durably. `inside` must be there: it is not made."""
+    """Make a directory, and those above it, durably. `inside` itself is not made: it must exist."""
     if path.is_dir():
         return
     if path == inside:
@@ -53,7 +52,7 @@ def make_file(path: Path, flags: int = os.O_EXCL) -> int:
 
 
 def make_draft(path: Path) -> tuple[int, Path]:
-    """Make a file beside a path, under a name that nobody knows, and open it for writing."""
+    """Make a file beside a path, under a random name, and open it for writing."""
     draft = path.with_name(f"{_DRAFT}{path.name}-{secrets.token_hex(8)}")
     return make_file(draft), draft
 
@@ -86,7 +85,7 @@ def write_whole(path: Path, text: str, *, durable: bool = False) -> None:
 
 
 def named_in(directory: Path, name: str) -> Path:
-    """What lies in a directory under a name that was read from a file. Raises ObjectDamaged."""
+    """The path in a directory of a name that was read. ObjectDamaged if the name leads elsewhere."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise ObjectDamaged(f"{name!r} is no name of a file in {directory}")
     return directory / name

@@ -52,11 +52,11 @@ class RowWriter:
 
 
 class RowScan:
-    """Which rows stand in a file, which may still grow; the rows themselves are not kept."""
+    """Finds out which rows stand in a file that may still grow, without keeping the rows."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._end = 0  #: of the bytes that were scanned
+        self._end = 0  #: how many bytes were scanned
         self.start = 0  #: the number of the first row that was found
         self.stop = 0  #: behind the last row that was found
         self.damaged = False  #: whether what stands behind them was durable once, and is broken now

@@ -32,17 +32,17 @@ class FileStorage:
 
     @property
     def store(self) -> Store:
-        """Snapshots, decisions and verdicts, with what goes wrong with the store on purpose."""
+        """The store of snapshots, decisions and verdicts; faults can make it slow, or fail."""
         return TroubledStore(self.untroubled, self.trouble)
 
     @property
     def untroubled(self) -> FileStore:
-        """The same for readers outside the run: faults that are done to the store do not touch them."""
+        """The same store for readers outside the run, whom faults must not disturb."""
         return FileStore(self._directory / "store", must_exist=True)
 
     @property
     def trouble(self) -> Trouble:
-        """What goes wrong with the store on purpose, besides being away."""
+        """The faults that make the store slow or fail; in an outage its directory is away instead."""
         return Trouble(self._directory / "store.trouble")
 
     @property

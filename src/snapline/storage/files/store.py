@@ -58,7 +58,7 @@ class FileStore:
             return True
 
     def _lost(self, path: Path) -> bool:
-        # Before anybody acts on having lost, the winner's name must be as durable as the loss.
+        # Another writer has the name. It must be durable BEFORE the caller acts on having lost.
         sync_directory(path.parent)
         return False
 
@@ -71,7 +71,7 @@ class FileStore:
         return data
 
     def _read(self, key: str) -> tuple[bytes, str]:
-        """Data and digest, looked for in the directory as it is at one moment: it may go away meanwhile."""
+        """Read data and digest. The directory is opened first, because it may be renamed meanwhile."""
         path = self._path(key)
         missing = ObjectMissing(f"nothing is stored as {key}: there is no {path}")
         name = path.relative_to(self._directory)
@@ -110,7 +110,7 @@ class FileStore:
             file.write(bytes([first[0] ^ 0xFF]))
 
     def path(self, key: str) -> Path:
-        """Where an object of this name lies, for those who have to mend it."""
+        """The path of an object, for messages to people who have to mend it."""
         return self._path(key)
 
     def _path(self, key: str) -> Path:

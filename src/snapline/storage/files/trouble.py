@@ -2,7 +2,7 @@
 
 A file beside the store says how it is at present, and until when (by the wall clock): whoever is about to
 call the store looks there first. No process needs to be told, not even one that starts meanwhile, and the
-trouble ends by itself. Where there is no such file, looking for it is all that it costs.
+trouble ends by itself. Without trouble there is no such file, and a call costs one look for it more.
 """
 
 import json
@@ -22,21 +22,21 @@ _T = TypeVar("_T")
 
 
 class Trouble:
-    """What goes wrong with a store, as a file says it."""
+    """The file that says what goes wrong with a store, and until when."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def slow(self, delay_ms: Millis, for_ms: Millis) -> None:
-        """Let every call take so much longer."""
+        """Make every call take longer, for some time."""
         self._add("slow_s", delay_ms / 1000, for_ms)
 
     def fail(self, percent: int, for_ms: Millis) -> None:
-        """Let every call fail with this chance."""
+        """Make every call fail with this chance, for some time."""
         self._add("failing", percent / 100, for_ms)
 
     def end(self) -> None:
-        """Let the store be as it was."""
+        """End all trouble: the store works as usual again."""
         self._path.unlink(missing_ok=True)
 
     def _add(self, what: str, how_much: float, for_ms: Millis) -> None:
@@ -63,7 +63,7 @@ class Trouble:
 
 
 class TroubledStore:
-    """A `Store` as files, with what goes wrong with it on purpose."""
+    """A `Store` as files whose calls are slow, or fail, on purpose."""
 
     def __init__(self, store: FileStore, trouble: Trouble) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class TroubledStore:
         if slow_s:
             time.sleep(slow_s)
         if failing and self._rng.random() < failing:
-            if self._rng.random() < 0.5:  # nobody can know whether it has happened
+            if self._rng.random() < 0.5:  # the caller cannot know whether a failed call took effect
                 act()
             raise StoreUnavailable(f"cannot {what}: the store is made to fail")
         return act()

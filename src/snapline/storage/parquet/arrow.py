@@ -1,4 +1,4 @@
-"""The border to Arrow and to Spark: batches and schemas, there and back.
+"""Converts batches and schemas to Arrow and Spark, and back.
 
 Snapline's columns have Arrow's layout, so most of them cross without a copy: fixed-width columns as their
 buffer, `str`, `bytes` and `list` as offsets and values (Arrow's *large* types: 64-bit offsets), `words` as
@@ -8,7 +8,8 @@ that come from Arrow with another width.
 Spark knows fewer types than Arrow: no dictionaries, no unsigned numbers, no half floats, and by default no
 64-bit offsets. `to_spark` makes a batch of what it knows, and `spark_schema` says which types those are.
 
-Columns of Snapline have no nulls. What has some, or a type of no kind, is refused with its name.
+Columns of Snapline have no nulls. A column with nulls, or of a type for which Snapline has no kind, is
+refused by name.
 """
 
 from collections.abc import Mapping
@@ -72,7 +73,7 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def kinds(schema: pa.Schema) -> dict[str, Kind]:
-    """The kinds of an Arrow schema; UsageError if a column has a type of no kind."""
+    """The kinds of an Arrow schema; UsageError if there is no kind for the type of a column."""
     return {field.name: _kind(field.name, field.type) for field in schema}
 
 
@@ -117,7 +118,7 @@ def _kind(name: str, kind: pa.DataType) -> Kind:
 
 
 def to_arrow(batch: Batch) -> pa.RecordBatch:
-    """The batch in Arrow's hands, without a copy where the layout allows it."""
+    """The batch as one of Arrow, without a copy where the layout allows it."""
     schema = arrow_schema(batch.schema)
     arrays = [_array(column) for column in batch.columns.values()]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -177,7 +178,7 @@ def _buffer(array: Array) -> pa.Buffer:
 
 
 def from_arrow(data: pa.RecordBatch | pa.Table) -> Batch:
-    """The batch behind Arrow's columns; views of its buffers where the layout allows it."""
+    """The batch with these columns of Arrow, as views of their buffers where the layout allows it."""
     if isinstance(data, pa.Table):
         batches = [from_arrow(part) for part in data.to_batches()]
         return concat(batches) if batches else Batch.empty(kinds(data.schema))
@@ -196,7 +197,7 @@ def _column(name: str, array: pa.Array) -> Column:
         return empty_column(kind)
     if kind == "words":
         return _words(name, array)
-    if pa.types.is_dictionary(array.type):  # of numbers: no kind of its own
+    if pa.types.is_dictionary(array.type):  # a dictionary of numbers, for which there is no kind
         array = array.dictionary_decode()
     if kind in ("str", "bytes", "list"):
         return _varlen(name, kind, array)

@@ -1,8 +1,8 @@
 """Input as Parquet files, which everybody can read: `part-<partition>-<segment>.parquet`.
 
 A row group is a block. The footers say how many records it has and which times it spans, so opening an
-input reads footers only, and following it reads one row group after the other, never a whole file. Strings
-of low cardinality stay so: the Arrow schema that is stored beside Parquet's own remembers them.
+input reads footers only, and following it reads one row group after the other, never a whole file. Columns
+of the kind `words` keep it: the Arrow schema that is stored beside Parquet's own says which they are.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ def write_part(
     path = directory / f"part-{partition:05d}-{segment:06d}.parquet"
     with (
         unavailable_on_os_error(f"write {path}"),
-        whole_file(path, durable=True) as file,  # under a name with a dot, which Spark passes over
+        whole_file(path, durable=True) as file,  # until then its name has a dot: Spark ignores it
         parquet.ParquetWriter(file, arrow_schema(schema)) as writer,
     ):
         for batch in blocks:
@@ -70,7 +70,7 @@ class ParquetIngress(BlockIngress):
 
     @property
     def identity(self) -> str:
-        """The names and sizes of all files, and their footers: where each column stands, and its range."""
+        """A digest of the names, sizes and footers of all files; the records are not read."""
         digest = hashlib.sha256()
         for path in dict.fromkeys(path for places in self._places for path, _ in places):
             with unavailable_on_os_error(f"read {path}"), path.open("rb") as file:
@@ -121,7 +121,7 @@ def _open(path: Path) -> Any:
 
 
 def _row_groups(path: Path, footer: Any) -> Mapping[int, StoredBlock]:
-    """The blocks of a file by the number of their row group; one without rows is none."""
+    """The blocks of a file by the number of their row group; row groups without rows are left out."""
     names = [footer.schema.column(i).path for i in range(footer.num_columns)]
     if "time" not in names:
         raise UsageError(f"{path} has no column `time`: int64, in milliseconds")
