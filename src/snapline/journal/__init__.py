@@ -1,1 +1,1 @@
-"""The record of one run."""
+"""The journal: the record of all that happened in one run."""

@@ -5,8 +5,8 @@ classes of `core` and of this package are the only description of the format. Ev
 its entry as `type`; bytes are base64; a batch is left out but for its size. Everything keeps its order and
 every line is ASCII, so equal journals have equal lines, and equal digests.
 
-A protocol may have commands and timers of its own. Writing needs not know them. Reading does: whoever reads
-what protocols were told and answered names the protocol of the run.
+A protocol may have commands and timers of its own. Writing need not know them, but reading must: whoever
+reads what protocols were told and answered names the protocol of the run.
 
 A process that is killed may leave half a line at the end of its journal: reading ignores it. Anything
 else that cannot be read is damage.
@@ -59,7 +59,7 @@ def digest(entries: Iterable[Entry]) -> str:
 
 
 def read(lines: Iterable[str], protocol: CheckpointProtocol | None = None) -> Iterator[Entry]:
-    """The entries behind the lines of a journal; their messages have a batch without columns.
+    """Read the entries of a journal from its lines; their messages have a batch without columns.
 
     `protocol` is the one of the run: a command or timer that only it has cannot be read without it.
     """
@@ -114,12 +114,12 @@ def _entry(form: Form, number: int, line: str) -> Entry:
 
 
 def json_of(happened: Happened) -> Json:
-    """Something that happened as a JSON object: what a line of a journal says."""
+    """Write something that happened as a JSON object, as a line of a journal has it."""
     return _WRITTEN.write(happened)
 
 
 def happened_of(written: Json) -> Happened:
-    """Something that happened, behind its JSON object. Raises ValueError."""
+    """Read something that happened from its JSON object. Raises ValueError."""
     back = _WRITTEN.read(written)
     if not isinstance(back, Happened):
         raise ValueError(f"a {type(back).__name__} is nothing that happened")
@@ -142,7 +142,7 @@ _LEAVES: Mapping[Hint, Form] = {
 
 @cache
 def _form(commands: tuple[type[Command], ...], timers: tuple[type[Timer], ...]) -> Form:
-    """The form of an entry where a protocol has these commands and timers."""
+    """The form of an entry under a protocol that has these commands and timers."""
     families: dict[type, tuple[type, ...]] = {Command: commands, Timer: timers}
     return Forms(_LEAVES, families).of(Entry)
 

@@ -1,8 +1,8 @@
 """The entries of a journal. Both worlds, simulated and real, write these and nothing else.
 
-Messages stand in events as they were; only the binary form leaves their records out. What a protocol
-object was told and answered (`Built`, `Handled`, `Stamped`) is complete: fed into fresh objects it must
-give the same effects and stamps again.
+Messages stand in events as they were; only the text form (`journal.codec`) leaves their records out. What a
+protocol object was told and answered (`Built`, `Handled`, `Stamped`) is complete: fed into fresh objects it
+must give the same effects and stamps again.
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ STORE = "store"
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A fresh protocol object: of a task at the beginning of an epoch, or of the coordinator.
+    """A protocol object was made: for a task at the beginning of an epoch, or for the coordinator.
 
-    With the job this is all that it knew at its birth: its context and what it was restored from.
+    Together with the job this is all that it knew then: its context, and what it was restored from.
     """
 
     at_us: Micros
@@ -31,17 +31,17 @@ class Built:
     incarnation: Incarnation
     seed: str  # of its random numbers
     memo: bytes | None  # what it was restored from
-    first_checkpoint: CheckpointNo = (
-        INITIAL  # of a task's context; `JobStarted` tells the coordinator
-    )
-    line: tuple[CheckpointMeta, ...] = ()  # at which a resumed coordinator began
+    #: the field of a task's context; a coordinator learns it from `JobStarted`
+    first_checkpoint: CheckpointNo = INITIAL
+    line: tuple[CheckpointMeta, ...] = ()  # the line at which a resumed coordinator began
 
 
 @dataclass(frozen=True, slots=True)
 class Handled:
     """A protocol object took an event and answered with effects, which then were performed.
 
-    When one damage makes several snapshots unreadable, the coordinator's answer to the last counts.
+    If one damaged object makes several snapshots unreadable, each is an event of its own, and only the
+    coordinator's answer to the last of them is performed.
     """
 
     at_us: Micros
@@ -68,9 +68,9 @@ class Stamped:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Something that no protocol object was told in this form: a fault, a step of the engine.
+    """Something happened that is no event of a protocol, such as a fault or a step of the engine.
 
-    What it was is a value of its own class, one for each kind: see `journal.happenings`.
+    `what` says what it was; there is one class for each kind: see `journal.happenings`.
     """
 
     at_us: Micros

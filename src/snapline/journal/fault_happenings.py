@@ -16,7 +16,7 @@ Statement: TypeAlias = str
 
 @dataclass(frozen=True, slots=True)
 class ProcessKilled:
-    """The process of the actor got SIGKILL: of a slot, or of a system under test."""
+    """The process of the actor, which is a slot or a system under test, got SIGKILL."""
 
     fault: Statement | None = None
     incarnation: Incarnation | None = None  # of a slot: which of its lives ended
@@ -34,7 +34,7 @@ class CoordinatorKilled:
 class CoordinatorResumed:
     """Another coordinator has taken over from the durable decisions."""
 
-    fault: Statement | None = None  # that had ended the coordinator before it
+    fault: Statement | None = None  # the fault that had ended the coordinator before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ConnectionCut:
 
 @dataclass(frozen=True, slots=True)
 class Slowed:
-    """All that the actor, a slot or the store, says and hears takes longer."""
+    """The network of the actor is slow, if it is a slot; calls to it are, if it is the store."""
 
     fault: Statement | None
     delay_ms: Millis
@@ -136,7 +136,7 @@ class ConnectionsDisturbed:
     """The connections of a system under test are cut or slowed down."""
 
     fault: Statement | None
-    connections: int  # that were open
+    connections: int  # how many were open
     for_ms: Millis
 
 
@@ -153,10 +153,10 @@ FaultBegan: TypeAlias = (
     | LaunchTroubled
     | ConnectionsDisturbed
 )
-"""A fault has struck."""
+"""The happenings that say that a fault has struck."""
 
 FaultOver: TypeAlias = ProcessContinued | FaultEnded | StoreBack
-"""A fault that lasts for a while is over."""
+"""The happenings that say that a fault which lasts for a while is over."""
 
 FaultHappening: TypeAlias = FaultBegan | FaultOver | FaultMissed | CoordinatorResumed
-"""All that has the statement of a fault."""
+"""All happenings that name the statement of a fault."""

@@ -84,7 +84,7 @@ class SlotLost:
 
 @dataclass(frozen=True, slots=True)
 class SlotRestored:
-    """The tasks of a slot are as they were at the line."""
+    """A slot has restored its tasks as they were at the line."""
 
     incarnation: Incarnation
 
@@ -122,7 +122,7 @@ class LineDecided:
     """A decision is durable, and its output is public."""
 
     number: int
-    epoch: Epoch  # in which it puts the job; a line was committed if it is the present one
+    epoch: Epoch  # the job's epoch from now on; if it is the present one, a line was committed
     line: Mapping[TaskId, CheckpointNo]
 
 
@@ -131,14 +131,13 @@ class OutputPublished:
     """A manifest was published. Only real runs write this down."""
 
     number: int
-    rows: Mapping[
-        TaskId, tuple[int, int]
-    ]  # of each sink task: the first, and the one after the last
+    #: the rows of each sink task: the first, and the one after the last
+    rows: Mapping[TaskId, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class GarbageCollected:
-    """What no kept line needs was given up."""
+    """Snapshots that no kept line needs were given up, to be deleted."""
 
     snapshots: int
 
@@ -223,7 +222,7 @@ class MessagesOvertaken:
     messages: int
 
 
-# What is measured in a real run; simulated time is free of charge.
+# What is measured in a real run. Not measured in simulation.
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +245,7 @@ class SecondMeasured:
 
 @dataclass(frozen=True, slots=True)
 class SystemProgressed:
-    """How far a system under test is, by its own figures."""
+    """A system under test has said how far it is, in figures of its own."""
 
     figures: Mapping[str, int]
 
@@ -284,4 +283,4 @@ Measurement: TypeAlias = SecondMeasured | SystemProgressed
 Happening: TypeAlias = (
     FaultHappening | ProcessHappening | JobHappening | MessageHappening | Measurement
 )
-"""Everything that can happen."""
+"""Every kind of happening."""

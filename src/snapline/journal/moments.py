@@ -1,4 +1,4 @@
-"""The moments for which faults wait, found in what a coordinator writes down: the same in both worlds."""
+"""Finds the moments for which faults wait in the journal of a coordinator, simulated or real."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -12,12 +12,13 @@ from snapline.journal.happenings import LineDecided
 class Moments:
     """Finds where a line is committed, and where a recovery or a round begins.
 
-    What a coordinator does that was replaced, and does not know it yet, comes to nothing: it is left out.
+    A coordinator that was replaced may go on for a while before it notices. What it does then has no
+    effect, so it is left out.
     """
 
     def __init__(self) -> None:
-        self._epoch: Epoch = 0  #: in which the last decision has put the job
-        self._decision = 0  #: its number
+        self._epoch: Epoch = 0  #: the job's epoch by the last decision
+        self._decision = 0  #: the number of that decision
 
     def see(self, entry: Entry) -> Iterator[Literal["line", "recovery", "round"]]:
         """The moments that come with an entry, in order."""

@@ -16,7 +16,7 @@ from snapline.wording import plural
 
 
 def sentence(happened: Happened) -> str:
-    """What happened, without its time."""
+    """Say in one sentence what happened, without its time."""
     what, who = happened.what, _name(happened.actor)
     if isinstance(what, faults.FaultHappening):
         return _of_fault(what, who)
@@ -34,7 +34,7 @@ def _name(actor: str) -> str:
 
 
 def _of_fault(what: faults.FaultHappening, who: str) -> str:
-    """What a fault did, and behind it the statement that asked for it."""
+    """Say what a fault did, and behind it the statement that asked for it."""
     match what:
         case faults.ProcessKilled(fault, _, pids):
             return f"{who} is killed{_asked(fault, pids)}"
@@ -164,7 +164,7 @@ def _of_measurement(what: h.Measurement, who: str) -> str:
 
 
 def _asked(fault: faults.Statement | None, pids: tuple[int, ...] = ()) -> str:
-    """In parentheses which statement asked for it, and which processes it met."""
+    """Say in parentheses which statement asked for it, and which processes it struck."""
     parts = [fault] if fault else []
     if pids:
         parts.append(f"process{'es' if len(pids) > 1 else ''} {', '.join(map(str, pids))}")
