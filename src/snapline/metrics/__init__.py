@@ -1,1 +1,1 @@
-"""What a run achieved: every figure is a pure function over seconds and journal entries."""
+"""The figures of a run: each is a pure function of measured seconds and journal entries."""

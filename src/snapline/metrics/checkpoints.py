@@ -1,6 +1,6 @@
 """Checkpoints as the coordinator saw them: how many, how long they took, and which were for nothing.
 
-A checkpoint is *skipped* when a rollback goes behind it: it was stored, and its work is lost. The
+A checkpoint is *skipped* when a rollback goes back to an older one: it was stored in vain. The
 *rollback distance* is what the job has to do again: the records that its sources had read since the line,
 and the time since the oldest checkpoint of the line became durable.
 
@@ -34,10 +34,10 @@ class CheckpointAccount:
     stored: int = 0
     forced: int = 0
     skipped: int = 0
-    aborted: int = 0  # rounds
+    aborted: int = 0  # rounds that were given up
     bytes: int = 0
     round_us: list[Micros] = field(default_factory=list)  # order to last task durable
-    lines: int = 0  # that were committed
+    lines: int = 0  # lines that were committed
     offset: int = 0  # records read through the last line: of a finished run, all
     position: int = 0  # records written through it
     read: int | None = None  # records read in this timeline; None: nobody measures it
@@ -47,9 +47,9 @@ class CheckpointAccount:
     _rounds: dict[CheckpointNo, Micros] = field(default_factory=dict)  # when they were ordered
 
     def see(self, entry: Entry) -> LineFound | None:
-        """Take an entry; the line, if it found one.
+        """Take an entry into account; return the line if one was found for a rollback.
 
-        Another loss on the way back to a line finds the same line again: that is no news.
+        Another loss during that rollback finds the same line again, which is not returned twice.
         """
         found = self._see(entry)
         if found is None or (self.restoring and not found.stored):
@@ -87,7 +87,7 @@ class CheckpointAccount:
 
     @property
     def in_rounds(self) -> bool:
-        """Whether lines are rounds; tasks on their own take one at most, at the end of the input."""
+        """Whether most lines were rounds. Where tasks act on their own, at most the last one is."""
         return 2 * len(self.round_us) > self.lines
 
     def _perform(self, effect: CoordinatorEffect, at_us: Micros) -> LineFound | None:
@@ -137,7 +137,7 @@ class CheckpointAccount:
         return LineFound(stored, len(skipped), back_s, back_records)
 
     def _line(self, line: RecoveryLine) -> Mapping[TaskId, _Kept]:
-        """What is known of the checkpoints of a line; of an initial one there is nothing to know."""
+        """What is known of the checkpoints of a line; initial ones are left out."""
         return {
             task: self._kept[task][number]
             for task, number in line.checkpoints.items()

@@ -32,21 +32,21 @@ FACTOR = 2.0
 FLOOR_BACKLOG_S = 0.1
 FLOOR_P50_MS = 10.0
 Struck: TypeAlias = ProcessKilled | ProcessPaused | Slowed | ConnectionCut
-"""What may cost a slot."""
+"""The faults that may cost a slot."""
 Again: TypeAlias = JobRunning | SlotRunning
-"""All that was lost runs again."""
+"""The happenings with which all that was lost runs again."""
 Over: TypeAlias = ProcessContinued | FaultEnded
 LATEST_S = 5
-"""What is lost so long after the end of a fault is lost for another reason."""
+"""A slot that is lost later than this after the end of a fault was lost for another reason."""
 _NEVER: Micros = 1 << 62
 
 
 @dataclass(slots=True)
 class Failure:
-    """The slots that were lost until all ran again."""
+    """One failure: from the loss of a slot until all slots run again."""
 
-    lost_us: Micros  # the first of them
-    running_us: Micros | None = None  # None: never again
+    lost_us: Micros  # when the first slot was lost
+    running_us: Micros | None = None  # when all ran again; None: never
 
 
 def detections(entries: Iterable[Happened]) -> list[float]:
@@ -69,7 +69,7 @@ def detections(entries: Iterable[Happened]) -> list[float]:
 
 
 def failures(entries: Iterable[Happened]) -> list[Failure]:
-    """The failures of a run. What is lost before all run again belongs to the same one."""
+    """The failures of a run. A slot that is lost before all run again belongs to the same failure."""
     found: list[Failure] = []
     for entry in entries:
         if isinstance(entry.what, SlotLost) and (not found or found[-1].running_us is not None):
@@ -89,7 +89,7 @@ def restarts(found: Iterable[Failure]) -> list[float]:
 
 
 def recovery(seconds: Sequence[Second], failure: Failure, calm_us: Micros) -> float | None:
-    """Seconds from detection to recovery; None: never within the run.
+    """Seconds from detection to recovery; None if the job did not recover within the run.
 
     `calm_us` is the time before which nothing had failed: the loss itself, or an earlier one from which the
     job had not recovered.
@@ -110,7 +110,7 @@ def recovery(seconds: Sequence[Second], failure: Failure, calm_us: Micros) -> fl
 
 
 class _Bounds:
-    """What is normal, by the seconds before a failure."""
+    """The bounds of backlog, latency and running slots, taken from the seconds before a failure."""
 
     def __init__(self, before: Sequence[Second]) -> None:
         latencies = [second.p50_ms for second in before if second.p50_ms is not None]

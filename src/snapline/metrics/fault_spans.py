@@ -1,8 +1,9 @@
 """When which fault was active: the spans of the faults of a run, from its journal.
 
 A fault is written down with its statement when it begins, and what lasts a while also when it ends. A
-process that was killed has no such end: its span lasts until the job runs again. Damage is a moment. What
-was still going on at the end of the journal lasts until then. A fault that found nobody has no span.
+process that was killed has no such end: its span lasts until the job runs again. The span of damage is a
+single moment. A fault that was still active at the end of the journal lasts until then. A fault that found
+nobody has no span.
 """
 
 from collections.abc import Iterable
@@ -26,7 +27,7 @@ _Damage: TypeAlias = SnapshotDamaged | RecordSpoiled
 
 
 class FaultSpan(NamedTuple):
-    """A statement, and when it was true: milliseconds since input began to be due."""
+    """A fault's statement, and when it was active: in milliseconds since input began to be due."""
 
     text: str
     start_ms: Millis
@@ -72,7 +73,7 @@ def _see(found: list[_Active], entry: Happened) -> None:
                 fault.end_us = entry.at_us
     elif isinstance(what, FaultBegan) and what.fault is not None:
         same = [fault for fault in active if fault.text == what.fault]
-        if same:  # it strikes several
+        if same:  # one fault may strike several actors
             same[0].kills |= isinstance(what, _Kill)
             same[0].actors.add(entry.actor)
             return

@@ -1,7 +1,7 @@
 """All figures of a run in one frozen value, as `result.json` and `Run.metrics` have them.
 
-The same functions read the journal of a simulated and of a real run. What needs the measured seconds of a
-real run is None for a simulated one: nobody measured it.
+The same functions read the journal of a simulated and of a real run. Figures that need the measured seconds
+of a real run are None for a simulated one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ from snapline.metrics.second import Second, Volume, second_of
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Of a latency, in milliseconds; None where nothing was written."""
+    """The percentiles of a latency, in milliseconds; None where nothing was written."""
 
     p50: float | None
     p99: float | None
@@ -48,7 +48,7 @@ class Rate:
 
 
 class Timed(StrEnum):
-    """What the times of checkpoints are of: of whole rounds, or of single tasks."""
+    """What the time of a checkpoint covers: a whole round, or a single task."""
 
     ROUND = "round"
     TASK = "task"
@@ -97,12 +97,12 @@ class Figures:
     killed_pids: tuple[int, ...]  # empty in simulation, which has no processes
     detection_s: tuple[float, ...]  # see `metrics.failures` for these three
     restart_s: tuple[float, ...]
-    recovery_s: tuple[float | None, ...] | None  # within: None where the run ended before
+    recovery_s: tuple[float | None, ...] | None  # one time is None if the run ended before
     latency_ms: Percentiles | None
     committed_latency_ms: Percentiles | None  # also None where no row with a time was published
-    records_read: int | None  # each once
+    records_read: int | None  # each record counts once, here and in the next
     records_written: int | None
-    read_again: int | None  # after rollbacks, at least
+    read_again: int | None  # records read again after rollbacks: at least so many
     written_again: int | None
     rate: Rate | None
     checkpoints: CheckpointFigures
@@ -122,7 +122,7 @@ Told: TypeAlias = (
     | Struck
     | Over
 )
-"""What figures need of all that happened, beside seconds."""
+"""The happenings that figures are made of, beside the measured seconds."""
 
 
 def figures_of(entries: Iterable[Entry], times_ms: Mapping[str, Counts] | None = None) -> Figures:
@@ -153,7 +153,7 @@ def figures(
     times_ms: Mapping[str, Counts],
     found: Sequence[LineFound] = (),
 ) -> Figures:
-    """The figures of a run; `found` are its lines where nobody wrote them down with their price."""
+    """The figures of a run. `found` are its rollbacks, if the journal has no `LineFound` of them."""
     failed = failures(told)
     public = committed(told, times_ms)
     kills = [entry.what for entry in told if isinstance(entry.what, ProcessKilled)]
@@ -181,12 +181,12 @@ def figures(
 
 
 def percentiles(histogram: Histogram) -> Percentiles:
-    """The percentiles that are shown."""
+    """The percentiles of a histogram that are shown to people."""
     return Percentiles(*(histogram.percentile_ms(q) for q in (50.0, 99.0, 100.0)))
 
 
 def lines(told: Iterable[Happened]) -> int:
-    """Lines that were committed."""
+    """The number of lines that were committed."""
     return sum(is_line(entry) for entry in told)
 
 
@@ -198,10 +198,10 @@ def is_line(entry: Happened) -> bool:
 def records(
     told: Sequence[Happened], account: CheckpointAccount, seconds: Sequence[Second]
 ) -> tuple[int | None, int | None]:
-    """Records read and written, each once.
+    """The number of records read and written, where each record counts once.
 
-    The last line of a finished run has all input and all output. Without lines, or without an end, what
-    slots said has to do; what a slot did just before it was killed it could not say any more.
+    The last line of a finished run has all input and all output. Without lines, or without an end, the sums
+    of what slots reported are used; they lack what a slot did just before it was killed.
     """
     if account.stored and any(isinstance(entry.what, JobFinished) for entry in told):
         return account.offset, account.position
@@ -244,7 +244,7 @@ def checkpoints(account: CheckpointAccount, seconds: Sequence[Second]) -> Checkp
 
 
 def volume(seconds: Iterable[Second]) -> Volume:
-    """Bytes of the whole run."""
+    """The bytes of the whole run, by what they were for."""
     total = Volume()
     for second in seconds:
         total.add(second.volume)

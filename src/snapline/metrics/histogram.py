@@ -89,7 +89,7 @@ class Histogram:
         return middle_of(int(np.searchsorted(np.cumsum(self.counts), rank)))
 
     def percentile_ms(self, q: float) -> float | None:
-        """The same in milliseconds, for people."""
+        """The percentile in milliseconds, rounded for people."""
         found = self.percentile(q)
         return None if found is None else round(found / 1000, 3)
 

@@ -1,6 +1,6 @@
-"""Frozen results as plain JSON, and back, by the forms of `core.forms`: reading is strict.
+"""Writes frozen results as plain JSON and reads them back, by the forms of `core.forms`.
 
-A result of another version is refused, and not half understood.
+Reading is strict: a result of another version is refused, and not half understood.
 """
 
 from typing import Any, TypeVar
@@ -14,11 +14,11 @@ _FORMS = Forms({float: NUMBER})
 
 
 def to_json(value: Any) -> Json:
-    """A dataclass, and all that is in it, as plain values."""
+    """Write a dataclass, and all that is in it, as plain values."""
     return _FORMS.record(type(value)).write(value)
 
 
 def from_json(kind: type[_T], written: Json) -> _T:
-    """A dataclass behind its plain values. Raises ValueError, which names what does not fit."""
+    """Read a dataclass from its plain values. Raises ValueError, which names what does not fit."""
     read: _T = _FORMS.record(kind).read(written)
     return read

@@ -20,12 +20,12 @@ MS_US = 1000
 
 
 def uncommitted(seconds: Iterable[Second]) -> Histogram:
-    """Of all records that were written."""
+    """The latency of all records that were written."""
     return merged(second.latency for second in seconds)
 
 
 def committed(entries: Iterable[Happened], times_ms: Mapping[str, Counts]) -> Histogram:
-    """Of all records that were published, by what was published and the times of each sink's rows.
+    """The latency of all records that were published, from the manifests and the times of the rows.
 
     The rows of a sink are numbered from 0 on in the order in which they were published.
     """
@@ -40,6 +40,6 @@ def committed(entries: Iterable[Happened], times_ms: Mapping[str, Counts]) -> Hi
 
 
 def since(times_ms: Any, now_us: Micros) -> Counts:
-    """How long these times are ago."""
+    """The ages of these times, in microseconds."""
     ages: Counts = now_us - np.asarray(times_ms, np.int64) * MS_US
     return ages

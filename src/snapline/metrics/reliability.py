@@ -33,7 +33,7 @@ class Phase:
 
 
 def phases(spans: Iterable[tuple[Millis, Millis]], end_ms: Millis) -> tuple[Phase, ...]:
-    """The phases of a run that ended at `end_ms`, by when faults began and ended; without one, control."""
+    """The phases of a run that ended at `end_ms`, from the spans of its faults; without any, control."""
     known = sorted(spans)
     if not known:
         return (Phase("control", 0, end_ms),)
@@ -57,7 +57,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The outputs of a run, one row each, and the events behind all of them and the late ones."""
+    """The outputs of a run, one row each, and the ids of the events behind them and the late output."""
 
     window: Ints  # the start of its window
     written: Ints  # when it was written, in ms since input began to be due
@@ -67,7 +67,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class OutputLatency:
-    """Of the outputs of a run or of a phase, in milliseconds."""
+    """The latency of the outputs of a run or of a phase, in milliseconds."""
 
     mean: float
     p50: float
@@ -97,9 +97,7 @@ class PhaseFigures(ReliabilityFigures):
 class LineageFigures(ReliabilityFigures):
     """The figures of a whole run, and of each of its phases."""
 
-    failure_cost_ms: (
-        float | None
-    )  # None: no fault struck, or no latency is known before or after it
+    failure_cost_ms: float | None  # None: no fault struck, or no latency is known on one side of it
     phases: Mapping[str, PhaseFigures]
 
 
@@ -173,7 +171,7 @@ def _figures(
     *,
     everything: bool = False,
 ) -> tuple[int, float | None, float, OutputLatency | None]:
-    """The fields of `ReliabilityFigures`."""
+    """Compute the fields of `ReliabilityFigures` for one phase, or for everything."""
 
     def within(times: Ints) -> Flags:
         inside: Flags = (times >= phase.start_ms) & (times < phase.stop_ms)
@@ -191,7 +189,7 @@ def _figures(
 
 
 def percent(part: int, whole: int) -> float | None:
-    """A share in percent, rounded down: 100 means all of them; None of nothing."""
+    """A share in percent, rounded down, so 100 means all of them; None if the whole is 0."""
     return part * 1_000_000 // whole / 10_000 if whole else None
 
 

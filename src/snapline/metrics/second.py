@@ -16,7 +16,7 @@ SECOND_US = 1_000_000
 
 @dataclass(slots=True)
 class Volume:
-    """Bytes by what they were for."""
+    """How many bytes were spent, by what they were for."""
 
     messages: int = 0  # all messages between tasks, within a slot too, at the size of their columns
     headers: int = 0  # of these: what protocols piggybacked
@@ -26,12 +26,12 @@ class Volume:
     output: int = 0  # rows that sinks wrote
 
     def add(self, other: "Volume") -> None:
-        """Add up, each apart."""
+        """Add another volume to this one, field by field."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def as_dict(self) -> dict[str, int]:
-        """By name."""
+        """The bytes of each field, by its name."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
@@ -44,24 +44,22 @@ class Second:
     running: int = 0  # slots that run at its end
     read: int = 0  # records that sources read
     written: int = 0  # records that sinks wrote
-    backlog: int | None = (
-        None  # records due and not read, at its end; None: not all slots could say
-    )
+    backlog: int | None = None  # records due and not read, at its end; None: some slot did not say
     checkpoints: int = 0  # stored so far
     lines: int = 0  # committed so far
     volume: Volume = field(default_factory=Volume)
     latency: Histogram = field(default_factory=Histogram)  # of what was written
-    p50_ms: float | None = None  # of that; None without output
+    p50_ms: float | None = None  # of `latency`, once settled; None without output
     p99_ms: float | None = None
     checkpoint_us: tuple[int, ...] = ()  # trigger to durable, of those that became durable
 
     def settle(self) -> None:
-        """It is over: work out what will be asked often."""
+        """Compute the percentiles, now that the second is over: they are asked for often."""
         self.p50_ms = self.latency.percentile_ms(50)
         self.p99_ms = self.latency.percentile_ms(99)
 
     def measured(self) -> SecondMeasured:
-        """As it stands in the journal, where its epoch is that of the entry."""
+        """The second as the journal has it; its epoch is that of the entry."""
         known = {each.name: getattr(self, each.name) for each in fields(self)}
         del known["epoch"]
         return SecondMeasured(
@@ -70,7 +68,7 @@ class Second:
 
 
 def second_of(epoch: Epoch, measured: SecondMeasured) -> Second:
-    """A second, read from the journal."""
+    """Read a second from what the journal has of it."""
     known = {each.name: getattr(measured, each.name) for each in fields(measured)}
     known["volume"] = Volume(**measured.volume)
     known["latency"] = Histogram.of_pairs(measured.latency)
