@@ -1,4 +1,4 @@
-"""What to do, as imperative requests. The engine performs them in the order in which they stand."""
+"""Effects: what a protocol asks the engine to do. The engine performs them in their order."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -21,7 +21,7 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
-    """Let `timer` not fire; nothing happens if it is not set."""
+    """Keep `timer` from firing; nothing happens if it is not set."""
 
     timer: Timer
 
@@ -79,14 +79,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """Nothing more will be asked to be recorded: store the open snapshot once recordings ended."""
+    """Store the open snapshot once its recordings have ended: no further `Record` will follow."""
 
     checkpoint: CheckpointNo
 
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Checkpoint `checkpoint` will never count: forget it, open or on its way to the store."""
+    """Forget a checkpoint, open or on its way to the store: it will never count."""
 
     checkpoint: CheckpointNo
 
@@ -155,7 +155,7 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """This line will never be given up: publish its output, then delete what it makes garbage."""
+    """Commit a line for good: publish its output, then delete what it makes garbage."""
 
     line: RecoveryLine
 

@@ -1,4 +1,4 @@
-"""What happened, as past-tense facts: a protocol learns about the world through these alone.
+"""Events: facts in the past tense, through which alone a protocol learns about the world.
 
 Two kinds of them carry what a protocol said itself: `CommandArrived` a command of its coordinator side, and
 `TimerFired` a timer that it set. The commands and timers that several protocols use are here; a protocol
@@ -22,7 +22,7 @@ class Timer:
     """
 
     is_timeout: ClassVar[bool] = False
-    """Whether it only says that something takes too long; then nothing needs it if all goes well."""
+    """Whether it only says that something takes too long; if all goes well, nobody needs it to fire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class TriggerRound(Command):
-    """Begin round `checkpoint` here."""
+    """Begin round `checkpoint` at the task that gets this command."""
 
     checkpoint: CheckpointNo
 
@@ -76,7 +76,7 @@ class TriggerRound(Command):
 
 @dataclass(frozen=True, slots=True)
 class AbortRound(Command):
-    """Round `checkpoint` will never be complete."""
+    """Give up round `checkpoint`: it will never be complete."""
 
     checkpoint: CheckpointNo
 
@@ -88,7 +88,7 @@ class AbortRound(Command):
 
 SHARED_TIMERS: Final = (NextRound, RoundDeadline, LocalCheckpoint)
 SHARED_COMMANDS: Final = (TriggerRound, AbortRound)
-"""The timers and commands that every protocol may use; the others it brings itself."""
+"""The timers and commands that every protocol may use; it defines all others itself."""
 
 
 # To a task and to the coordinator.
@@ -134,7 +134,7 @@ class MarkerArrived:
 
 @dataclass(frozen=True, slots=True)
 class CommandArrived:
-    """The coordinator ordered something."""
+    """A command of the protocol's coordinator side has arrived."""
 
     command: Command
 

@@ -60,7 +60,7 @@ def _read_float(value: Json) -> float:
 
 
 NUMBER: Final = Form(float, _read_float)
-"""The form of a `float`, for those who name it among their leaves; nothing that protocols say has one."""
+"""The form of a `float`, to be named among the leaves; what protocols say has no such field."""
 
 
 class Forms:

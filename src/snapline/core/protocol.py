@@ -82,7 +82,7 @@ class JobContext:
 
     @property
     def initial_line(self) -> RecoveryLine:
-        """Every task in its initial state."""
+        """The line on which every task is in its initial state."""
         return RecoveryLine(dict.fromkeys(self.topology.tasks, INITIAL))
 
 
@@ -123,32 +123,32 @@ class TaskProtocol:
         return Stamp()
 
     def restore(self, memo: bytes) -> None:
-        """Take back the memory of the snapshot that the task restarts from; comes before Started."""
+        """Take back the protocol's memory from the snapshot of a restart; called before `Started`."""
 
     def on_started(self) -> TaskEffects:
-        """The task begins to run."""
+        """Called when the task begins to run."""
         yield from ()
 
     def on_message(self, message: Message) -> TaskEffects:
-        """A message was taken from its channel. Exactly one `Deliver` of it must follow."""
+        """Called when a message was taken from its channel. Exactly one `Deliver` of it must follow."""
         yield Deliver(message)
 
     def on_marker_sighted(self, channel: ChannelId, marker: Marker) -> TaskEffects:
-        """A marker has reached the task but may stand behind queued messages."""
+        """Called when a marker has reached the task; it may still stand behind queued messages."""
         yield from ()
 
     def on_marker(self, channel: ChannelId, marker: Marker) -> TaskEffects:
-        """A marker was taken from its channel."""
+        """Called when a marker was taken from its channel."""
         raise ProtocolViolation(f"{self.context.task} does not expect {marker} from {channel}")
         yield
 
     def on_command(self, command: Command) -> TaskEffects:
-        """The coordinator ordered something."""
+        """Called when a command of the coordinator side has arrived."""
         raise ProtocolViolation(f"{self.context.task} does not expect {command}")
         yield
 
     def on_timer(self, timer: Timer) -> TaskEffects:
-        """A timer ran out."""
+        """Called when a timer ran out."""
         raise ProtocolViolation(f"{self.context.task} does not expect {timer}")
         yield
 
@@ -186,42 +186,42 @@ class CoordinatorProtocol:
                 assert_never(event)
 
     def restore(self, memo: bytes, line: tuple[CheckpointMeta, ...]) -> None:
-        """Resume after the coordinator died: the last persisted memory, and the last line."""
+        """Take over from a coordinator that died: its last persisted memory, and the last line."""
 
     def on_started(self, first_checkpoint: CheckpointNo) -> CoordinatorEffects:
-        """All tasks run: for the first time, after a rollback, or after a resume."""
+        """Called when all tasks run: for the first time, after a rollback, or after a resume."""
         yield from ()
 
     def on_snapshot(self, meta: CheckpointMeta) -> CoordinatorEffects:
-        """A checkpoint of the current epoch is durable."""
+        """Called when a checkpoint of the current epoch is durable."""
         yield from ()
 
     def on_store_failed(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
-        """A snapshot could not be stored yet."""
+        """Called when a snapshot could not be stored yet."""
         yield from ()
 
     def on_unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
-        """A snapshot of the line just restored is damaged. A Rollback to another line must follow."""
+        """Called when a snapshot to restore is damaged. A Rollback to another line must follow."""
         raise ProtocolViolation(
             f"no checkpoint was stored, so {checkpoint} of {task} cannot be read"
         )
         yield
 
     def on_tasks_lost(self, tasks: tuple[TaskId, ...]) -> CoordinatorEffects:
-        """The slot of these tasks is gone. A Rollback must follow."""
+        """Called when the slot of these tasks is gone. A Rollback must follow."""
         yield Rollback(RecoveryLine(dict.fromkeys(tasks, INITIAL)), Scope.LOST)
 
     def on_paused(self, paused: Paused) -> CoordinatorEffects:
-        """A task obeyed `Halt`."""
+        """Called when a task has obeyed `Halt`."""
         raise ProtocolViolation(f"nobody asked {paused.task} to pause")
         yield
 
     def on_quiet(self) -> CoordinatorEffects:
-        """All input was read and nothing is under way: time for a last checkpoint of every task."""
+        """Called when all input was read and nothing is under way: time for a last checkpoint."""
         yield from ()
 
     def on_timer(self, timer: Timer) -> CoordinatorEffects:
-        """A timer ran out."""
+        """Called when a timer ran out."""
         raise ProtocolViolation(f"the coordinator does not expect {timer}")
         yield
 

@@ -1,4 +1,4 @@
-"""The commands and timers that a protocol brings itself: what is asked of their classes.
+"""Checks the commands and timers that a protocol defines itself.
 
 Commands go over connections, and both stand in journals. Nobody but the protocol's own file describes
 them, so their forms are derived from their fields (`core.forms`). Whatever cannot be derived, or could not
