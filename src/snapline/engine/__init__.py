@@ -1,1 +1,1 @@
-"""Performs effects; knows no protocol and no transport."""
+"""The engine: performs what protocols ask for. It knows no protocol by name, and no transport."""

@@ -44,7 +44,7 @@ class Restore:
 
     epoch: Epoch
     incarnations: Mapping[SlotId, Incarnation]
-    #: per task of this slot its snapshot, behind the ones of which it is a delta; empty: initial
+    #: per task of this slot: its snapshot, after those of which it is a delta; empty: initial state
     chains: Mapping[TaskId, tuple[CheckpointMeta, ...]]
     received: Mapping[ChannelId, Seq]  # what tasks in their initial state are to take as received
     replay: tuple[ReplayPart, ...]  # the parts whose messages this slot has
@@ -78,7 +78,7 @@ class Instruct:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How many messages were sent and received on each channel?"""
+    """Ask a slot how many messages it has sent and received on each channel."""
 
     epoch: Epoch
     wave: int
@@ -94,7 +94,7 @@ class HoldSources:
 
 @dataclass(frozen=True, slots=True)
 class Prune:
-    """Logged messages up to these numbers are not needed any more."""
+    """Drop logged messages up to these numbers: nobody needs them any more."""
 
     epoch: Epoch
     through: Mapping[ChannelId, Seq]
@@ -102,7 +102,7 @@ class Prune:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The job is over."""
+    """Stop for good: the job is over."""
 
 
 Order: TypeAlias = Restore | Go | Replaced | Instruct | Probe | HoldSources | Prune | Stop
@@ -168,7 +168,7 @@ class InputRead:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Answer to Probe. `sent` and `received` count since the channel's two ends live together."""
+    """Answer to Probe. `sent` and `received` count since the younger end of a channel started."""
 
     epoch: Epoch
     wave: int

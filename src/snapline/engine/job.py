@@ -18,7 +18,7 @@ class Settings:
     """How the engine works; none of it changes what is computed."""
 
     batch_max_records: int = 4_000
-    linger_ms: Millis = 1  # gather due records for as long before a source is read again
+    linger_ms: Millis = 1  # how long due records gather before a source is read again
     credit: int = 32  # messages that may be under way on a channel
     full_every: int = 8  # so many snapshots of a task are deltas before a full one, for every 4 MB
     publish_lag: int = 0  # lines to commit after a line before its output is public
@@ -44,12 +44,12 @@ class Job:
 
     @property
     def topology(self) -> Topology:
-        """The physical graph."""
+        """The physical graph: all tasks and channels."""
         return self.deployment.topology
 
     @cached_property
     def slots(self) -> tuple[SlotId, ...]:
-        """All slots."""
+        """The numbers of all slots."""
         return tuple(range(self.deployment.slots))
 
     @cached_property
@@ -70,7 +70,7 @@ class Job:
         return {task: plan.slot for task, plan in self.deployment.plans.items()}
 
     def check_known(self, said: Command | Timer) -> None:
-        """Raise ProtocolViolation if the protocol says what it does not list among its own.
+        """Raise ProtocolViolation if the protocol uses a command or timer that it does not list.
 
         Without this, a run in the simulator would accept what no other process could read.
         """

@@ -40,7 +40,7 @@ class RunOption:
 
     @property
     def default(self) -> int:
-        """What holds in a real run if it is not given."""
+        """The value that holds in a real run if the option is not given."""
         if self.part == "graph":
             return 1
         usual: Any = Options() if self.part == "protocol" else Settings()
@@ -67,7 +67,7 @@ class RunOption:
         return write_duration(value) if self.kind == "duration" else str(value)
 
     def used_by(self, protocol: CheckpointProtocol) -> bool:
-        """Whether it changes anything under a protocol."""
+        """Whether the option changes anything under a protocol."""
         return self.part != "protocol" or self.field in protocol.reads
 
 
@@ -169,7 +169,7 @@ def stored_options(value: Any, name: str) -> GivenOptions:
 
 
 def paired_options(given: Iterable[Sequence[Any]]) -> GivenOptions:
-    """Options in their one form, also if they come from a file, which has lists."""
+    """Options as sorted pairs of name and number, also if they come from a file as lists."""
     return tuple(sorted((str(name), int(value)) for name, value in given))
 
 

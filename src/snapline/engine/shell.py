@@ -1,8 +1,8 @@
 """The port to the world: all that the engine may ask of sockets, clocks, stores and dice.
 
-There are two adapters: the simulator, and the real runtime. What is asked in the background is answered
-later by a call of `done` or `failed` with the same ticket; a ticket names the epoch in which it was made,
-so an answer that comes too late is recognised.
+There are three adapters: the simulator, the stepped world of the exhaustive search, and the runtime on
+Spark. What is asked in the background is answered later by a call of `done` or `failed` with the same
+ticket; a ticket names the epoch in which it was made, so an answer that comes too late is recognised.
 """
 
 import random
@@ -43,7 +43,7 @@ class TimerAlarm:
 
 @dataclass(frozen=True, slots=True)
 class SourceAlarm:
-    """Input may be due at this source."""
+    """It is time to look whether input is due at this source."""
 
     epoch: Epoch
     task: TaskId
@@ -77,14 +77,14 @@ class NextRead(NamedTuple):
 
 
 class Shell(Protocol):
-    """What slots and the coordinator both ask."""
+    """What slots and the coordinator both ask of the world."""
 
     def now_ms(self) -> Millis:
         """The present time of the schedule by which input is due."""
         ...
 
     def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
-        """Call `alarm` after a delay. Alarms are never cancelled: whoever set one judges it."""
+        """Let an alarm go off after a delay. It cannot be cancelled: whoever set it judges it then."""
         ...
 
     def rng(self, name: str) -> random.Random:
@@ -96,7 +96,7 @@ class Shell(Protocol):
         ...
 
     def now_us(self) -> int:
-        """The time for the journal."""
+        """The present time for the journal, in microseconds."""
         ...
 
     def note(self, actor: str, epoch: Epoch, what: Happening) -> None:
@@ -105,7 +105,7 @@ class Shell(Protocol):
 
 
 class SlotShell(Shell, Protocol):
-    """What a slot asks."""
+    """What a slot asks of the world."""
 
     journals_messages: bool  #: whether the journal wants every message: taken and stamped
     gathers: bool  #: whether messages that wait behind each other are given to operators at once
@@ -119,33 +119,35 @@ class SlotShell(Shell, Protocol):
         ...
 
     def report(self, report: Report) -> None:
-        """Tell the coordinator."""
+        """Send a report to the coordinator."""
         ...
 
     def performing(self, act: TaskEffect | Message) -> None:
-        """An effect is about to be performed, or a message sent. Simulated crashes come here."""
+        """Told before an effect is performed or a message sent, so that simulated crashes strike here."""
         ...
 
     def worked(self, records: int) -> None:
-        """A batch of so many records was processed."""
+        """Told when a batch was processed, so that simulated work takes time."""
         ...
 
     # What is measured. Nothing depends on it.
 
     def ingested(self, records: int) -> None:
-        """A source read so many records."""
+        """Told when a source has read so many records."""
         ...
 
     def sent(self, message: Message, *, logged: bool) -> None:
-        """A task sent a message, in or out of its slot, and perhaps logged it before."""
+        """Told when a task has sent a message, in or out of its slot, and perhaps logged it before."""
         ...
 
     def wrote(self, batch: Batch) -> None:
-        """A sink wrote records to its egress."""
+        """Told when a sink has written records to its egress."""
         ...
 
+    # Input and storage.
+
     def choose(self, count: int) -> int:
-        """Which of so many ready inputs to take next."""
+        """Choose which of so many ready inputs to take next."""
         ...
 
     def at_hand(self, alarm: SourceAlarm, wanted: NextRead) -> bool:
@@ -176,12 +178,12 @@ class SlotShell(Shell, Protocol):
         ...
 
     def delete(self, key: str) -> None:
-        """Delete an object, some time."""
+        """Delete an object in the background; there is no answer."""
         ...
 
 
 class CoordinatorShell(Shell, Protocol):
-    """What the coordinator asks."""
+    """What the coordinator asks of the world."""
 
     def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:
         """Give an order to one life of a slot. Orders arrive in order, or not at all."""
@@ -200,13 +202,13 @@ class CoordinatorShell(Shell, Protocol):
         ...
 
     def delete(self, key: str) -> None:
-        """Delete an object, some time."""
+        """Delete an object in the background; there is no answer."""
         ...
 
     def finish(self, problem: str | None) -> None:
-        """The job is over: all output is public, or `problem` says why it cannot go on."""
+        """End the job: all output is public, or `problem` says why it cannot go on."""
         ...
 
     def deposed(self) -> None:
-        """Another coordinator has decided: this one does nothing any more."""
+        """Told when another coordinator has taken over: this one does nothing any more."""
         ...

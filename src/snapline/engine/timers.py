@@ -20,7 +20,7 @@ class Timers(Generic[K]):
         return self._generation
 
     def cancel(self, timer: K) -> None:
-        """Let it not fire."""
+        """Keep a timer from firing."""
         self._set.pop(timer, None)
 
     def is_set(self, timer: K, generation: int) -> bool:
@@ -28,12 +28,12 @@ class Timers(Generic[K]):
         return self._set.get(timer) == generation
 
     def fires(self, timer: K, generation: int) -> bool:
-        """An alarm went off: whether the timer is still set. It is not any more after this."""
+        """Whether a timer whose alarm went off is still set; if so, it fires and is unset."""
         if not self.is_set(timer, generation):
             return False
         del self._set[timer]
         return True
 
     def clear(self) -> None:
-        """Drop all of them."""
+        """Drop all timers."""
         self._set.clear()

@@ -1,1 +1,1 @@
-"""The coordinator: who lives, what is decided, which line is committed, when a job is done."""
+"""The coordinator: keeps track of slots, makes decisions, commits lines, and finds a job's end."""

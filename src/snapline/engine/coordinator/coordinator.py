@@ -1,4 +1,4 @@
-"""The coordinator: who lives, which epoch it is, which line is committed, and when the job is done.
+"""The coordinator: knows which slots live and which epoch it is, commits lines, and ends the job.
 
 It performs what the protocol's coordinator side asks, and does for every protocol alike: registering
 slots, the two phases of a rollback, deciding durably, publishing, deleting garbage, finding the end.
@@ -74,11 +74,11 @@ class Coordinator:
         self.quiet = QuietDetector(job.slots)
         #: the number of the last message on each channel, once the job is quiet
         self.final: Mapping[ChannelId, Seq] | None = None
-        self.pressed: dict[SlotId, None] = {}
+        self.pressed: dict[SlotId, None] = {}  #: slots whose back edges hold too much
         self.settled: Mapping[TaskId, CheckpointMeta] = {}  #: the line of the epoch asked for
-        self.replay: dict[SlotId, list[ReplayPart]] = {}  #: what is under way across it
+        self.replay: dict[SlotId, list[ReplayPart]] = {}  #: what is in flight across that line
 
-    # Beginning.
+    # The beginning of a run.
 
     def start(self) -> None:
         """Begin the first epoch of this coordinator, from nothing or from the past."""
@@ -120,7 +120,7 @@ class Coordinator:
             self.replay.setdefault(slots[keeper(topology, part)], []).append(part)
         return line
 
-    # The protocol's other half.
+    # Events for the protocol, and the effects with which it answers.
 
     def handle(self, event: events.CoordinatorEvent) -> None:
         """Give an event to the protocol and perform what it answers, in order."""
@@ -134,7 +134,7 @@ class Coordinator:
         return answer
 
     def perform(self, effect: effects.CoordinatorEffect) -> None:
-        """Do what the protocol asks."""
+        """Perform one effect that the protocol asks for."""
         match effect:
             case effects.Order(targets, command):
                 self.job.check_known(command)
@@ -173,7 +173,7 @@ class Coordinator:
     # Slots come and go.
 
     def registered_slot(self, slot: SlotId, incarnation: Incarnation) -> None:
-        """A slot has started and waits for orders."""
+        """Register a slot that has started, and tell it what to restore as soon as that is decided."""
         if self.ended or not self.members.register(slot, incarnation):
             return
         if slot in self.members.rejoining:
@@ -183,7 +183,7 @@ class Coordinator:
             self._order_restore(slot)
 
     def lost(self, slot: SlotId, incarnation: Incarnation) -> None:
-        """A life of a slot is gone, or does not answer: it will never be heard again."""
+        """Give up a life of a slot that is gone or silent, and have another one launched."""
         if self.ended or not self.members.lose(slot, incarnation):
             return
         self.shell.note(COORDINATOR, self.epoch, happenings.SlotLost(slot, incarnation))
@@ -200,7 +200,7 @@ class Coordinator:
     # The two phases of a rollback.
 
     def _decided(self, intent: Intent) -> None:
-        """A decision is durable and its output public: act on it."""
+        """Act on a decision, now that it is durable and its output is public."""
         line, number = line_of(intent.chains).checkpoints, self.decider.number
         self.shell.note(COORDINATOR, self.epoch, happenings.LineDecided(number, intent.epoch, line))
         if intent.begins_epoch:
@@ -256,7 +256,7 @@ class Coordinator:
     # Reports.
 
     def report(self, slot: SlotId, incarnation: Incarnation, report: control.Report) -> None:
-        """A slot reported something. What an old life or an old epoch says does not count."""
+        """Act on the report of a slot, unless it comes from an old life or an old epoch."""
         stale = incarnation != self.members.incarnations.get(slot) or report.epoch != self.epoch
         if stale or self.epoch != self.epoch_asked or self.ended:
             fenced = happenings.ReportFenced(slot, incarnation, type(report).__name__)
@@ -289,7 +289,7 @@ class Coordinator:
     def _unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> None:
         if meta := self.registry.metas[task].get(checkpoint):
             self.decider.unreadable = key_of(meta)
-        # Deltas of a damaged snapshot are as damaged as it is; the last answer knows of them all.
+        # Deltas of a damaged snapshot are lost with it. Only the last answer knows of all of them.
         answer: tuple[effects.CoordinatorEffect, ...] = ()
         for number in self.registry.damage(task, checkpoint):
             answer = self._tell(events.SnapshotUnreadable(task, number))
@@ -358,7 +358,7 @@ class Coordinator:
         self.shell.note(COORDINATOR, self.epoch, happenings.CoordinatorDeposed())
         self.shell.deposed()
 
-    # Plumbing.
+    # Sending orders; alarms, and answers of the store.
 
     def _send(self, slot: SlotId, order: control.Order) -> None:
         self.shell.send(slot, self.members.incarnations[slot], order)
@@ -368,7 +368,7 @@ class Coordinator:
             self._send(slot, order)
 
     def alarm(self, alarm: Alarm) -> None:
-        """An alarm went off."""
+        """Act on an alarm that went off, if it still matters."""
         if self.ended:
             return
         match alarm:
@@ -385,16 +385,16 @@ class Coordinator:
                 raise ProtocolViolation(f"the coordinator never set {alarm}")
 
     def done(self, ticket: Ticket) -> None:
-        """A write has succeeded."""
+        """Go on with the decision whose write has succeeded."""
         if not self.ended:
             self.decider.done(ticket)
 
     def failed(self, ticket: Ticket) -> None:
-        """A write has failed."""
+        """Have a write that failed made again after a while."""
         if not self.ended:
             self.decider.failed(ticket)
 
     def conflict(self, ticket: Ticket, found: bytes) -> None:
-        """A name was taken already."""
+        """Find out who has written under the name of a write of ours, and step down if need be."""
         if not self.ended:
             self.decider.conflict(ticket, found)

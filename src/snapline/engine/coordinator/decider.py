@@ -30,7 +30,7 @@ Chains: TypeAlias = dict[TaskId, Chain]
 
 
 def line_of(chains: Chains) -> RecoveryLine:
-    """The line as numbers."""
+    """The line at the ends of these chains, as checkpoint numbers."""
     return RecoveryLine({t: c[-1].checkpoint if c else INITIAL for t, c in chains.items()})
 
 
@@ -47,7 +47,7 @@ class Intent:
 
 
 class Decider:
-    """The ledger as its one writer sees it."""
+    """Writes the ledger: composes decisions, makes them durable, and publishes what they cover."""
 
     def __init__(
         self,
@@ -62,16 +62,17 @@ class Decider:
         self.author = author
         self.on_decided = on_decided
         self.on_deposed = on_deposed
-        self.number = 0  #: of the last decision that is durable ...
+        self.number = 0  #: the number of the last decision that is durable ...
         self.digest = ""  #: ... and its digest, which the next one names
         self.chains: Chains = dict.fromkeys(job.topology.tasks, ())  #: of the last line decided
         self.kept = KeptLines(line_of(self.chains), job.options.kept_lines)
-        self.unreadable = ""  #: the object that a slot last could not read, for the story
+        self.unreadable = ""  #: the object that a slot last could not read, for messages
         self.flushed = False
         self.manifest = 0  #: number of the last manifest
         self.public: dict[TaskId, int] = {}  #: rows in manifests, per sink task
         self.held: tuple[Held, ...] = ()  #: output that waits for a later line, oldest first
-        self.redo: tuple[Manifest, ...] = ()  #: the past may have died before it published these
+        #: manifests that an earlier coordinator may have died before publishing
+        self.redo: tuple[Manifest, ...] = ()
         self.waiting: list[Intent] = []
         self.writing: Writing | None = None
 
@@ -89,12 +90,12 @@ class Decider:
 
     @property
     def published_line(self) -> RecoveryLine:
-        """All output of this line is public: no rollback may go behind it."""
+        """The line whose output is all public: no rollback may go behind it."""
         lag = self.job.settings.publish_lag
         return self.kept.before(lag) if lag and not self.flushed else line_of(self.chains)
 
     def objection(self, line: RecoveryLine) -> str | None:
-        """Why the job cannot go back to a line: what was published is never taken back."""
+        """Why the job cannot go back to a line; None if it can. Published output is never taken back."""
         published = self.published_line.checkpoints
         for task, number in line.checkpoints.items():
             if number < published[task]:
@@ -106,7 +107,7 @@ class Decider:
         return None
 
     def line_metas(self) -> dict[TaskId, CheckpointMeta]:
-        """The last line decided."""
+        """The checkpoints of the last line decided."""
         return {t: c[-1] if c else initial_meta(t) for t, c in self.chains.items()}
 
     def ask(self, intent: Intent) -> None:
@@ -128,7 +129,7 @@ class Decider:
     def _compose(self, intent: Intent) -> Decision:
         line, before = line_of(intent.chains), line_of(self.chains)
         if is_behind(line, before):
-            self.kept.go_back(line)  # what is held of the line that is given up will never be
+            self.kept.go_back(line)  # output held for a line that is given up is never published
             self.held = tuple(held for held in self.held if not is_behind(line, held.line))
         else:
             self.kept.advance(line)
@@ -170,7 +171,8 @@ class Decider:
         extents = {}
         for task, chain in chains.items():
             if chain and chain[-1].position > covered.get(task, 0):
-                # One file has them all: an epoch begins with a decision, and so with a cut here.
+                # All these rows are in one file: an epoch begins with a new file and a decision,
+                # which covers what the files before it hold.
                 meta = chain[-1]
                 file = Life(task, meta.epoch, meta.incarnation).name
                 extents[task] = Extent(file, covered.get(task, 0), meta.position)
@@ -186,7 +188,7 @@ class Decider:
             self.shell.publish(ticket, manifest.number, manifest.extents)
 
     def done(self, ticket: Ticket) -> None:
-        """A write has succeeded."""
+        """Go on after a write that has succeeded: with a manifest, or by acting on the decision."""
         if self.writing is None or ticket != self.writing.ticket():
             return
         self.writing.step()
@@ -208,16 +210,16 @@ class Decider:
             self._write_next()
 
     def failed(self, ticket: Ticket) -> None:
-        """A write has failed, or may have: make it again; it is the same write."""
+        """Have a write made again that failed, or may have; the same write twice does no harm."""
         self.shell.set_alarm(RetryAlarm(ticket), self.job.settings.retry_ms)
 
     def retry(self, ticket: Ticket) -> None:
-        """The time has come to try again."""
+        """Make a failed write again, if it is still the one under way."""
         if self.writing is not None and ticket == self.writing.ticket():
             self._write(ticket)
 
     def conflict(self, ticket: Ticket, found: bytes) -> None:
-        """The number is taken: by our own write that came through unnoticed, or by another's."""
+        """Find out who has taken the number: a write of ours that seemed to fail, or another author."""
         if self.writing is not None and found == self.writing.data:
             self.done(ticket)
         else:
@@ -242,7 +244,7 @@ class Writing:
         return Ticket("manifest", decision.epoch, None, self.unpublished[0].number)
 
     def step(self) -> None:
-        """That write has succeeded."""
+        """Go on to the next write: the one under way has succeeded."""
         if self.durable:
             self.unpublished.pop(0)
         self.durable = True

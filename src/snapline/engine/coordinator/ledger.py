@@ -38,7 +38,7 @@ _NUMBER_MAX = 1 << 24
 _VERSION = 2
 
 Chain = tuple[CheckpointMeta, ...]
-"""A checkpoint behind those of which it is a delta, oldest first. Empty: the initial state."""
+"""A checkpoint after those of which it is a delta, oldest first. Empty: the initial state."""
 
 _CHAINS = Forms().of(Mapping[TaskId, Chain])
 
@@ -244,7 +244,7 @@ def closing(past: Decision, over: str) -> Decision:
 
 
 def is_whole(number: int) -> bool:
-    """Whether a decision of this number says everything."""
+    """Whether a decision of this number has the whole line, and not only what changed."""
     return number % WHOLE_EVERY == 1
 
 
@@ -252,8 +252,8 @@ def last_number(store: Store) -> int:
     """The number of the last decision; 0 if there is none.
 
     Decisions are numbered without gaps, so the last one is found by probing, never by listing. Raises
-    ObjectMissing if one is gone in the middle. One that comes while this looks is none: whoever finds a
-    later decision looks again for the one that seemed to be missing.
+    ObjectMissing if one is gone in the middle. A decision that is written meanwhile must not look like a
+    gap: when a later one is found, the one that seemed to be missing is looked for again.
     """
     last = _apparent_end(store)
     while (later := next((n for n in _beyond(last) if _exists(store, n)), None)) is not None:
@@ -291,13 +291,13 @@ def _exists(store: Store, number: int) -> bool:
     except ObjectMissing:
         return False
     except ObjectDamaged:
-        return True  # it was decided; who needs it will find out
+        return True  # there was a decision; whoever reads it will find out that it is damaged
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What other things tell of a ledger: each came into being only after a decision was durable.
+    """What the rest of a run proves about its ledger: each item came only after a decision was durable.
 
     Whoever gathers it does so BEFORE the ledger is read, or a decision that comes meanwhile looks lost.
     """

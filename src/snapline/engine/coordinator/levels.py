@@ -40,6 +40,6 @@ def settle(
 
 
 def keeper(topology: Topology, part: ReplayPart) -> TaskId:
-    """The task that has the messages of a part."""
+    """The task that keeps the messages of a part of the replay."""
     channel = topology.by_id[part.channel]
     return channel.target if part.origin is Origin.RECEIVER else channel.source

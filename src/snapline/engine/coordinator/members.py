@@ -23,18 +23,19 @@ class Members:
         self.incarnations: dict[SlotId, Incarnation] = {}
         self.registered: dict[SlotId, None] = {}  #: slots whose present life has registered
         self.acks: dict[SlotId, int] = {}  #: acknowledgements that are still to come, per slot
-        self.rejoining: dict[SlotId, bool] = {}  #: slots that restart alone: do the others know?
-        self.alone: dict[TaskId, CheckpointNo] = {}  #: where their tasks begin
+        #: slots that restart alone, and whether the others were told
+        self.rejoining: dict[SlotId, bool] = {}
+        self.alone: dict[TaskId, CheckpointNo] = {}  #: the checkpoints at which their tasks begin
 
     def register(self, slot: SlotId, incarnation: Incarnation) -> bool:
-        """A slot has started; False if it is not its present life."""
+        """Note that a slot has started; False if this is not its present life."""
         if incarnation != self.incarnations.get(slot):
             return False
         self.registered[slot] = None
         return True
 
     def lose(self, slot: SlotId, incarnation: Incarnation) -> bool:
-        """A life of a slot is over; False if it was known to be."""
+        """Begin the next life of a slot; False if the lost one was not the present life."""
         if incarnation != self.incarnations.get(slot):
             return False
         self.incarnations[slot] = incarnation + 1
@@ -43,7 +44,7 @@ class Members:
         return True
 
     def await_all(self) -> None:
-        """Every slot must acknowledge the new epoch."""
+        """Wait for every slot to acknowledge the new epoch."""
         self.rejoining = {}
         self.acks = dict.fromkeys(self.job.slots, 1)
 
@@ -64,7 +65,7 @@ class Members:
                 self.send(other, Replaced(epoch, slot, self.incarnations[slot]))
 
     def acknowledge(self, slot: SlotId, epoch: Epoch, *, restored: bool = True) -> bool:
-        """A slot was restored, or has met another; True if nothing is awaited any more."""
+        """Count that a slot was restored, or has met another; True if nothing is awaited any more."""
         self.acks[slot] -= 1
         if restored and self.rejoining.get(slot) is False:
             self._introduce(slot, epoch)
@@ -72,7 +73,7 @@ class Members:
         return complete and all(self.rejoining.values())
 
     def settle(self) -> tuple[SlotId, ...]:
-        """All is well again: the slots that had restarted alone."""
+        """Clear and return the slots that restarted alone."""
         back = tuple(self.rejoining)
         self.rejoining = {}
         return back

@@ -1,4 +1,4 @@
-"""Is the job done? Two equal waves of counters tell.
+"""Finds out whether the job is done, by two equal waves of counters.
 
 A job is quiet when all sources are at their end, no slot has unread input or replay, and in two successive
 waves of one epoch the counters are equal, with as many messages received as sent on every channel. One
@@ -17,7 +17,7 @@ from snapline.ids import ChannelId, Seq, SlotId, TaskId
 
 @dataclass(slots=True)
 class QuietDetector:
-    """The waves of one epoch."""
+    """Collects the waves of counters of one epoch, and judges them."""
 
     slots: tuple[SlotId, ...]
     read: dict[SlotId, None] = field(default_factory=dict)  #: slots that have read all their input
@@ -27,12 +27,12 @@ class QuietDetector:
     seqs: dict[ChannelId, Seq] = field(default_factory=dict)  #: the last message of each channel
 
     def input_read(self, slot: SlotId) -> bool:
-        """A slot has read all its input; True if that was the last one."""
+        """Note that a slot has read all its input; True if it was the last one."""
         self.read[slot] = None
         return len(self.read) == len(self.slots)
 
     def next_wave(self) -> int:
-        """Begin a wave."""
+        """Begin another wave, and return its number."""
         self.wave += 1
         self.answers = {}
         return self.wave
@@ -44,7 +44,7 @@ class QuietDetector:
         return len(self.answers) == len(self.slots)
 
     def is_quiet(self) -> bool:
-        """Judge a complete wave."""
+        """Whether the job is quiet, by a complete wave and the one before it."""
         sent: dict[ChannelId, int] = {}
         received: dict[ChannelId, int] = {}
         for counters in self.answers.values():
@@ -59,7 +59,7 @@ class QuietDetector:
         return quiet
 
     def lost(self, slot: SlotId) -> None:
-        """A slot restarts alone: nothing that it said holds any more."""
+        """Forget what a slot said, and the waves so far: it restarts alone."""
         self.read.pop(slot, None)
         self.before = None
         self.answers = {}

@@ -34,17 +34,17 @@ class Registry:
         self.aborted: dict[CheckpointNo, None] = {}  #: rounds that were given up
 
     def restore(self, line: Mapping[TaskId, Chain]) -> None:
-        """Know what an earlier coordinator's last decision names."""
+        """Add the checkpoints that the last decision of an earlier coordinator names."""
         for chain in line.values():
             for meta in chain:
                 self.add(meta)
 
     def add(self, meta: CheckpointMeta) -> None:
-        """A checkpoint counts from now on."""
+        """Add a checkpoint: it counts from now on."""
         self.metas[meta.task][meta.checkpoint] = meta
 
     def chain(self, task: TaskId, checkpoint: CheckpointNo) -> Chain:
-        """A checkpoint behind those of which it is a delta."""
+        """A checkpoint after those of which it is a delta, oldest first."""
         chain: list[CheckpointMeta] = []
         number: CheckpointNo | None = checkpoint if checkpoint != INITIAL else None
         while number is not None:
@@ -61,7 +61,7 @@ class Registry:
         return {task: self.chain(task, number) for task, number in line.checkpoints.items()}
 
     def drop_beyond(self, line: RecoveryLine) -> list[CheckpointMeta]:
-        """An epoch begins at this line: every later checkpoint is dead. Returns those."""
+        """Forget and return all checkpoints beyond a line: an epoch begins at it, so they are dead."""
         dead: list[CheckpointMeta] = []
         for task, known in self.metas.items():
             last = line.checkpoints[task]
@@ -69,7 +69,7 @@ class Registry:
         return dead
 
     def abort(self, checkpoint: CheckpointNo) -> None:
-        """A round will never be complete: what was stored of it is good for nothing but deltas."""
+        """Note that a round will never be complete: what was stored of it is only a base for deltas."""
         self.aborted[checkpoint] = None
 
     def damage(self, task: TaskId, checkpoint: CheckpointNo) -> list[CheckpointNo]:

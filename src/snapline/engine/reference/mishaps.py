@@ -1,7 +1,7 @@
-"""A dataflow that is broken on purpose, in one way and at one place: what would its output be?
+"""Runs a dataflow that is broken on purpose, in one way and at one place, to see its output.
 
-A judge that knows only what does not depend on the order of input may be blind to a fault. Whoever wants
-to know that lets the fault happen here, and looks whether the judge notices.
+A judge that compares only what does not depend on the order of input may be blind to a fault. To find that
+out, the fault is made to happen here, and the judge must notice.
 """
 
 import random
@@ -17,7 +17,7 @@ from snapline.errors import SnaplineError
 from snapline.ids import TaskId
 
 MishapKind: TypeAlias = Literal["forgets", "loses", "repeats"]
-"""An operator loses its whole state; a batch on its way into it is lost; it comes twice."""
+"""An operator forgets its whole state; it loses a batch on its way in; it gets a batch twice."""
 
 _WITHOUT_STATE = (Operator, Map, Filter, MapRecords)
 
@@ -31,7 +31,7 @@ class Mishap:
 
 
 def mishaps_of(deployment: Deployment) -> list[Mishap]:
-    """What may happen: any operator may forget, and batches be lost or repeated at sources and sinks."""
+    """The mishaps that are possible: operators with state forget; sources and sinks lose or repeat."""
     found: dict[Mishap, None] = {}
     for task, plan in deployment.plans.items():
         name = _operator_of(task)
@@ -74,7 +74,7 @@ class Breaker:
             return None
 
     def _moment(self, mishap: Mishap, task: TaskId, attempt: int) -> int:
-        """At which of its steps with records something happens to a task: 1, 2, ..."""
+        """The number, from 1 on, of the step with records at which the mishap strikes a task."""
         steps = self._stages[task].steps
         if mishap.kind != "forgets" and attempt % 3 == 2:
             return steps
@@ -100,7 +100,7 @@ class _Counted(Plain):
 
 
 class _Unlucky(Plain):
-    """An operator to which something happens at a step with records: at the first one, the second, ..."""
+    """An operator that a mishap strikes at its step number `at`; only steps with records count."""
 
     def __init__(self, plan: TaskPlan, kind: MishapKind, at: int) -> None:
         super().__init__(plan.operator())
@@ -109,7 +109,7 @@ class _Unlucky(Plain):
         self._left = at
 
     def take(self, step: Step) -> Put:
-        """Do the step, unless this is the one."""
+        """Do the step, broken by the mishap if it is the one."""
         self._left -= bool(step.batches)
         if self._left == 0 and step.batches:
             match self._kind:

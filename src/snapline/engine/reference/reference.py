@@ -27,10 +27,11 @@ from snapline.ids import ChannelId, Millis, TaskId
 from snapline.storage.api import Ingress
 
 BATCHES, BATCH_RECORDS_MAX = (20, 20, 100), 3_000
-"""A partition is read in at least so many batches, some orders in more: few batches have few orders."""
+"""About how many batches a partition is read in, by order, since few batches have few orders; and the
+most records that a batch may have."""
 
 SKEW = 4.0
-"""How many times as often as another one a source may be read, at most: they fall behind each other."""
+"""How many times as often as its neighbour a source may be read, so that sources fall behind."""
 
 Put: TypeAlias = list[tuple[str, Batch]]
 """What an operator has put out: batches per named output, in order."""
@@ -53,7 +54,7 @@ class Stage(Protocol):
 
 
 class Plain:
-    """An operator as it is."""
+    """A stage that gives its steps to the operator unchanged."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -69,7 +70,7 @@ class Plain:
 
 
 def plain_stage(plan: TaskPlan) -> Stage:
-    """The operator of a task, as it is."""
+    """The stage of a task that runs its operator unchanged."""
     return Plain(plan.operator())
 
 
@@ -110,7 +111,7 @@ class _Reference:
         self.queue: deque[tuple[ChannelId, Batch | None, Millis | None]] = deque()
 
     def run(self, order: int) -> dict[str, Batch]:
-        """Read everything, in an order of the dice."""
+        """Read all input in a random order, and return the output of each sink."""
         batches = BATCHES[order % len(BATCHES)]
         plans = [plan for plan in self.plans.values() if plan.ingress is not None]
         sources = [_Source(plan, batches) for plan in plans]
@@ -203,11 +204,11 @@ class _Source:
 
     @property
     def ended(self) -> bool:
-        """Whether all was read."""
+        """Whether all input was read."""
         return self.offsets == self.ends
 
     def rose(self) -> Millis | None:
-        """The watermark, if it rose since it was asked for."""
+        """The watermark, if it rose since the last call; else None."""
         marks = (self.ingress.watermark(p, offset) for p, offset in self.offsets.items())
         low = min(marks, default=END_OF_TIME)
         if low <= self.low:
@@ -216,7 +217,7 @@ class _Source:
         return low
 
     def read(self, dice: random.Random) -> list[Batch]:
-        """Some more of every partition."""
+        """Read some more of every partition."""
         batches = []
         for partition, offset in self.offsets.items():
             end = self.ends[partition]

@@ -40,7 +40,8 @@ GAP, GROWTH = 1.5, 1.07
 DELTAS_MAX = 8
 
 RESTORES_MIN, ROUNDS_MAX = 10, 4
-"""All is done again, at other moments, while a task was restored less often: small input is quick."""
+"""A rehearsal is repeated, at other moments, until every task was restored so often; at most so many
+rounds. Small input needs several, and is quick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class _Rehearsal:
         self.restored: dict[TaskId, _Restored] = {}
 
     def stage(self, plan: TaskPlan) -> Stage:
-        """Where a task runs: an operator beside an instance that is restored, a source or sink alone."""
+        """The stage of a task: an operator beside an instance that is restored, a source or sink alone."""
         operator = plan.operator()
         if type(operator) is Operator:
             return Plain(operator)  # a source or a sink
@@ -134,11 +135,11 @@ class _Second(Protocol):
     """The second instance of an operator, which has to do as the first one does."""
 
     def take(self, step: Step, right: Put) -> None:
-        """Do a step of which the first instance made this; raises _Broken."""
+        """Do a step for which the first instance put out `right`; raises _Broken if this one differs."""
         ...
 
     def end(self) -> None:
-        """There are no more steps; raises _Broken."""
+        """Check what is left to check after the last step; raises _Broken."""
         ...
 
 
@@ -161,7 +162,7 @@ class _Rehearsed:
         return outputs
 
     def end(self) -> str | None:
-        """What was wrong with the second instance."""
+        """What was wrong with the second instance, after the last step; None if nothing was."""
         if self._problem is None:
             try:
                 self._second.end()
@@ -216,7 +217,7 @@ class _Restored:
             self._chain[-1].steps.append((step, right))
 
     def end(self) -> None:
-        """Look at the last captures once more."""
+        """Check that the last captures have not changed since they were taken."""
         self._check_unchanged(self._chain)
 
     def _capture(self) -> None:
@@ -315,7 +316,7 @@ def _difference(right: Put, outputs: Put) -> str | None:
 
 
 def _equal(these: tuple[str, Batch], those: tuple[str, Batch]) -> bool:
-    """Whether two batches are the same, row by row: usually they are, and this is soon known."""
+    """Whether two batches are the same, row by row: a quick test, which usually says yes."""
     (name, right), (other, batch) = these, those
     return (
         name == other
@@ -346,7 +347,7 @@ def _hashes(batches: Sequence[Batch]) -> Hashes:
 
 
 def _only(batches: Sequence[Batch], these: Hashes, those: Hashes) -> str:
-    """The first row that is only here."""
+    """The first row of `batches` whose hash is not among `those`, as text; empty if there is none."""
     rows = np.flatnonzero(~np.isin(these, those))
     if not len(rows):
         return ""

@@ -1,1 +1,1 @@
-"""One slot: its tasks and channels, the way of a checkpoint, and the slot's part of a rollback."""
+"""One slot: its tasks and channels, how checkpoints are stored, and the slot's part of a rollback."""

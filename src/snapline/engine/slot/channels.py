@@ -20,27 +20,30 @@ class Inputs:
     def __init__(self, channels: Iterable[Channel] = ()) -> None:
         self.inbox: dict[ChannelId, deque[Message | Marker]] = {c.id: deque() for c in channels}
         self.waiting: dict[ChannelId, None] = {}  #: inputs with something in their inbox, in order
-        self.taken: dict[ChannelId, int] = {}  #: since both ends of the channel live together
+        self.taken: dict[ChannelId, int] = {}  #: messages since the channel's younger end started
         self._owed: dict[ChannelId, int] = {}  #: taken, and not yet given back as credit
         self._injected: dict[ChannelId, int] = {}  #: in the inbox without having cost a credit
         self.joining: set[ChannelId] = set()  #: inputs whose first message may have any number
 
     def push(self, channel: ChannelId, payload: Message | Marker) -> int:
-        """Something arrived; the length of the inbox."""
+        """Put what arrived into its inbox, and return the length of the inbox."""
         inbox = self.inbox[channel]
         inbox.append(payload)
         self.waiting[channel] = None
         return len(inbox)
 
     def inject(self, channel: ChannelId, messages: Sequence[Message]) -> None:
-        """Channel state of a snapshot goes first; it was paid for in an earlier life."""
+        """Put channel state of a snapshot into an inbox, before all else.
+
+        It costs no credit: that was spent when the message was first sent, in an earlier life.
+        """
         if messages:
             self.inbox[channel].extend(messages)
             self._injected[channel] = len(messages)
             self.waiting[channel] = None
 
     def pop(self, channel: ChannelId) -> Message | Marker:
-        """Take the first."""
+        """Take the first message or marker out of an inbox."""
         inbox = self.inbox[channel]
         payload = inbox.popleft()
         if not inbox:
@@ -50,7 +53,7 @@ class Inputs:
     def pop_alike(
         self, channel: ChannelId, last: Message, room: int, accepts: Callable[[Message], bool]
     ) -> list[Message]:
-        """Take what follows a message in its form and is accepted, up to so many records in all."""
+        """Take messages that follow `last`, have its schema and are accepted: `room` records in all."""
         inbox = self.inbox[channel]
         schema = last.batch.schema if inbox else {}
         found: list[Message] = []
@@ -66,7 +69,7 @@ class Inputs:
         return found
 
     def check_order(self, message: Message, received: Seq) -> None:
-        """Guard: what is taken follows what was received. No protocol relies on this."""
+        """Check that a message follows the last one received. It is a guard; no protocol relies on it."""
         if message.seq == received + 1:
             return
         if message.channel not in self.joining:
@@ -76,7 +79,7 @@ class Inputs:
         self.joining.remove(message.channel)
 
     def owe(self, channel: ChannelId) -> int:
-        """A message was taken: how much credit its sender is owed now. Injected ones cost none."""
+        """Note that a message was taken, and return the credit owed to its sender; 0 if injected."""
         if injected := self._injected.get(channel):
             self._injected[channel] = injected - 1
             return 0
@@ -85,11 +88,11 @@ class Inputs:
         return self._owed[channel]
 
     def settle(self, channel: ChannelId) -> None:
-        """The sender was given all that it was owed."""
+        """Note that the sender was given all credit that it was owed."""
         self._owed[channel] = 0
 
     def forget(self, channel: ChannelId) -> None:
-        """The sender restarts alone: its first message may have any number."""
+        """Empty an inbox whose sender restarts alone: its first message may have any number."""
         self.inbox[channel].clear()
         self.waiting.pop(channel, None)
         self.taken[channel] = self._owed[channel] = self._injected[channel] = 0
@@ -107,14 +110,14 @@ class Outputs:
         self._full = credit
         self.credit: dict[ChannelId, int] = {c.id: credit for c in channels if not c.feedback}
         self.dry: set[ChannelId] = set()  #: outputs whose receiver has no room
-        self.sent: dict[ChannelId, int] = {}  #: since both ends of the channel live together
+        self.sent: dict[ChannelId, int] = {}  #: messages since the channel's younger end started
 
     def may_send(self, channel: ChannelId) -> bool:
         """Whether the receiver has room."""
         return channel not in self.dry
 
     def spend(self, channel: ChannelId) -> None:
-        """A message is sent."""
+        """Use one credit for a message that is sent."""
         self.sent[channel] = self.sent.get(channel, 0) + 1
         if channel in self.credit:
             self.credit[channel] -= 1
@@ -122,13 +125,13 @@ class Outputs:
                 self.dry.add(channel)
 
     def refund(self, channel: ChannelId, messages: int) -> None:
-        """The receiver took so many."""
+        """Get credit back for so many messages that the receiver took."""
         self.credit[channel] += messages
         if self.credit[channel] > 0:
             self.dry.discard(channel)
 
     def forget(self, channel: ChannelId) -> None:
-        """The receiver restarts alone: nothing is under way to it."""
+        """Get all credit back for a receiver that restarts alone: nothing is under way to it."""
         self.sent[channel] = 0
         if channel in self.credit:
             self.credit[channel] = self._full

@@ -1,4 +1,4 @@
-"""The way of a task's checkpoints from capture to counted.
+"""Brings a task's checkpoints from the capture to where they count.
 
 A checkpoint counts once its snapshot is stored, the sender log is durable through its `sent`, the egress
 of a sink is durable through its `position`, and every earlier checkpoint of the task counts. Until then
@@ -21,10 +21,10 @@ from snapline.storage.api import Egress, Life, MessageLog
 from snapline.storage.codec import digest_of, encode_snapshot
 
 CHAIN_BYTES_MIN = 4 << 20
-"""Deltas up to here are loaded in no time, however small the full capture is."""
+"""Deltas of up to so many bytes in all are allowed, however small the full capture: loading is quick."""
 
 CHAIN_MAX = 1_000
-"""A chain is written into every decision and loaded piece by piece: no state is worth more pieces."""
+"""The most deltas behind a full capture: a chain stands in decisions, and is loaded piece by piece."""
 
 
 def snapshot_key(life: Life, checkpoint: CheckpointNo) -> str:
@@ -47,13 +47,13 @@ class Recording:
 
     @property
     def ended(self) -> bool:
-        """Whether all messages are there."""
+        """Whether all messages that belong to the snapshot are there."""
         last = self.messages[-1].seq if self.messages else self.after
         return self.through is not None and last >= self.through
 
 
 class Content:
-    """The stored form of a snapshot, made when it is first asked for: in any thread, by one at a time."""
+    """The stored form of a snapshot, made when it is first asked for, in any thread, one at a time."""
 
     def __init__(self, capture: Capture, memo: bytes, messages: Sequence[Message]) -> None:
         self._parts: tuple[Capture, bytes, Sequence[Message]] | None = (capture, memo, messages)
@@ -62,12 +62,12 @@ class Content:
         self.digest = ""
 
     def __call__(self) -> bytes:
-        """The bytes; from now on their number and digest are known."""
+        """Return the bytes, made if need be; from now on their number and digest are known."""
         if self._parts is not None:
             capture, memo, messages = self._parts
             self._data = encode_snapshot(capture.full, capture.parts, memo, messages)
             self.bytes, self.digest = len(self._data), digest_of(self._data)
-            self._parts = None  # AFTER: whoever failed to make it tries again
+            self._parts = None  # AFTER: if encoding fails, the next call tries again
         return self._data
 
 
@@ -94,7 +94,7 @@ class Captured(Protocol):
         ...
 
     def meta(self, effect: Snapshot) -> CheckpointMeta:
-        """The counters."""
+        """The metadata of the checkpoint, with the counters of this moment."""
         ...
 
 
@@ -120,7 +120,7 @@ class CheckpointWriter:
         self.open: Pending | None = None  #: the one that still records
         self.deltas = CHAIN_MAX  #: deltas since the last full capture; the first capture is full
         self.full_bytes = 0  #: the size of that capture, with what the state has grown by since
-        self.delta_bytes = 0  #: all else in those deltas: it replaces something
+        self.delta_bytes = 0  #: the rest of those deltas, which replaces older state
         self.last: CheckpointNo | None = None  #: the capture to which the next delta refers
 
     def take(self, task: Captured, effect: Snapshot) -> None:
@@ -168,7 +168,7 @@ class CheckpointWriter:
             self.see(effect.channel, payload)
 
     def see(self, channel: ChannelId, payload: Message | Marker) -> None:
-        """A message or marker reached the inbox; an open snapshot may want it."""
+        """Look at what reached an inbox: an open snapshot may record a message, or end at a marker."""
         pending = self.open
         if pending is None or (recording := pending.recordings.get(channel)) is None:
             return
@@ -185,7 +185,7 @@ class CheckpointWriter:
         self._store_if_complete()
 
     def overtook(self, channel: ChannelId, messages: list[Message]) -> None:
-        """The marker of the open snapshot passed these messages on an output."""
+        """Add messages to the open snapshot that its marker has passed on an output."""
         if self.open is None:
             raise ProtocolViolation(f"{self.life.task} overtakes output without an open snapshot")
         self.open.overtaken[channel] = messages
@@ -206,7 +206,7 @@ class CheckpointWriter:
             return
         if self.open is pending:
             self.open = None
-        self.deltas = CHAIN_MAX  # later deltas would refer to what is not there
+        self.deltas = CHAIN_MAX  # so the next capture is full: a delta would lack its base
         if pending.content is not None:
             self.shell.delete(snapshot_key(self.life, checkpoint))
 
@@ -250,7 +250,7 @@ class CheckpointWriter:
             self.shell.sync(ticket, file)
 
     def done(self, ticket: Ticket) -> None:
-        """A call to storage has succeeded: report what counts now."""
+        """Note that a call to storage has succeeded, and report the checkpoints that count now."""
         pending = self.pending.get(ticket.number)
         if pending is None:
             return
@@ -267,17 +267,17 @@ class CheckpointWriter:
         self.shell.report(Stored(self.life.epoch, known))
 
     def failed(self, ticket: Ticket) -> None:
-        """A call to storage has failed: say so, and try again unless abandoned meanwhile."""
+        """Report a call to storage that failed, and have it made again unless it was abandoned."""
         if ticket.number in self.pending:
             self.shell.report(NotStored(self.life.epoch, self.life.task, ticket.number))
             self.shell.set_alarm(RetryAlarm(ticket), self.retry_ms)
 
     def retry(self, ticket: Ticket) -> None:
-        """The time has come to try again."""
+        """Make a failed call to storage again, unless its checkpoint was abandoned."""
         if pending := self.pending.get(ticket.number):
             self._ask(ticket, pending)
 
     def forget(self) -> None:
-        """The epoch is over: what is pending never counts."""
+        """Abandon all pending checkpoints: the epoch is over, so they will never count."""
         for checkpoint in reversed(tuple(self.pending)):  # deltas before what they build on
             self.abandon(checkpoint)

@@ -29,7 +29,7 @@ class Outbox:
         self._behind.append(payload)
 
     def popleft(self) -> Message | Marker:
-        """Take what is next."""
+        """Take what is to be sent next."""
         if self._replay_left:
             self._replay_left -= 1
             return next(self._replay)

@@ -45,7 +45,7 @@ class RestoredSlot(Host, Protocol):
 
 
 class Restoration:
-    """The snapshots that a slot is loading."""
+    """Loads the snapshots of a slot, and builds its tasks when all are there."""
 
     def __init__(self, slot: RestoredSlot, order: Restore) -> None:
         self.slot = slot
@@ -56,19 +56,19 @@ class Restoration:
         self.loaded: dict[tuple[TaskId, CheckpointNo], StoredSnapshot] = {}
 
     def begin(self) -> None:
-        """Ask for every snapshot."""
+        """Begin to load every snapshot."""
         for meta in self.metas.values():
             self.retry(Ticket("fetch", self.order.epoch, meta.task, meta.checkpoint))
         self._finish_if_complete()
 
     def retry(self, ticket: Ticket) -> None:
-        """Ask for one snapshot."""
+        """Begin to load one snapshot, for the first time or again."""
         assert ticket.task is not None
         meta = self.metas[ticket.task, ticket.number]
         self.slot.shell.fetch(ticket, key_of(meta), meta.digest)
 
     def fetched(self, ticket: Ticket, data: bytes | None) -> None:
-        """A snapshot was loaded, or cannot be."""
+        """Take a snapshot that was loaded; without data, report that it cannot be read."""
         assert ticket.task is not None
         if data is None:
             self.slot.shell.report(Unreadable(self.order.epoch, ticket.task, ticket.number))
@@ -116,7 +116,10 @@ class Restoration:
         return task
 
     def _first_checkpoint(self) -> CheckpointNo:
-        """A task that restarts alone stays in its epoch: its incarnation keeps its numbers apart."""
+        """The first number for checkpoints of the new tasks.
+
+        Tasks that restart alone stay in their epoch, so their incarnation keeps the numbers apart.
+        """
         first = first_checkpoint(self.order.epoch)
         return first + ((self.slot.incarnation & 0xFFFF) << 16) if self.order.alone else first
 
@@ -127,7 +130,7 @@ class Restoration:
     def _prepare_replay(
         self, tasks: dict[TaskId, Task]
     ) -> list[tuple[ChannelId, Sequence[Message]]]:
-        """Fill the outboxes of the senders; what receivers recorded, per channel and in order."""
+        """Fill the outboxes of senders; return what receivers recorded, per channel and in order."""
         recorded: list[tuple[ChannelId, Sequence[Message]]] = []
         for part in self.order.replay:
             channel = self.slot.job.topology.by_id[part.channel]

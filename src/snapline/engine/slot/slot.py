@@ -1,4 +1,4 @@
-"""One slot: one task of every operator, and the way from input to input.
+"""One slot: it hosts one task of every operator, and takes their inputs one at a time.
 
 Its adapter calls it for frames, orders, alarms and answers of storage; `step` takes one ready input. After
 a rollback only `Go` lets it send again, so no frame of the new epoch reaches a slot still in the old one.
@@ -62,7 +62,7 @@ class Slot:
     # From other slots.
 
     def receive(self, source: SlotId, frame: control.Frame) -> None:
-        """A frame came from another slot."""
+        """Take a frame that came from another slot; drop it if it is of another life."""
         if frame.life != (self.epoch, self.peers.get(source), self.incarnation):
             self.shell.note(self.name, self.epoch, h.FrameFenced(source, frame.channel, frame.life))
         elif isinstance(frame.payload, control.Credit):
@@ -71,7 +71,7 @@ class Slot:
             self.arrive(frame.channel, frame.payload)
 
     def arrive(self, channel: ChannelId, payload: Message | Marker) -> None:
-        """A message or marker reached its inbox."""
+        """Put a message or marker into its inbox; snapshots may record it, and protocols sight markers."""
         length = self.inputs.push(channel, payload)
         edge = self.job.topology.by_id[channel]
         task = self.tasks[edge.target]
@@ -83,7 +83,7 @@ class Slot:
             self.pressed = True
             self.shell.report(control.Pressure(self.epoch, True))
 
-    # To other slots: the host of the tasks.
+    # To other slots: what the tasks ask of their host.
 
     def send(self, channel: Channel, payload: Message | Marker) -> None:
         """Send on an output of a task, behind what waits in its outbox."""
@@ -133,7 +133,7 @@ class Slot:
         self.shell.set_alarm(TimerAlarm(self.epoch, life.task, timer, generation), delay_ms)
 
     def cancel_timer(self, life: Life, timer: Timer) -> None:
-        """Cancel one."""
+        """Cancel a timer of a task's protocol."""
         self.timers.cancel((life.task, timer))
 
     # One step: take one ready input.
@@ -203,7 +203,7 @@ class Slot:
             self.inputs.settle(channel)
 
     def _relax(self) -> None:
-        """Sources may be read again once no back edge here holds much any more."""
+        """Report that sources may go on, once no back edge here holds much any more."""
         if self.pressed:
             back_edges = [c for c in self.inputs.inbox if self.job.topology.by_id[c].feedback]
             if self.inputs.longest(back_edges) < self.job.settings.feedback_low:
@@ -242,7 +242,7 @@ class Slot:
     # From the coordinator.
 
     def order(self, order: control.Order) -> None:
-        """The coordinator ordered something."""
+        """Obey an order of the coordinator, unless it is of another epoch."""
         if isinstance(order, control.Stop):
             self.stopped = True
         elif isinstance(order, control.Restore):
@@ -318,7 +318,7 @@ class Slot:
         self.shell.report(control.Restored(self.epoch))
 
     def _inject(self, channel: ChannelId, messages: Sequence[Message]) -> None:
-        """Put channel state that the receiver recorded where it was."""
+        """Put channel state that the receiver recorded back into its inbox."""
         target = self.job.topology.by_id[channel].target
         self.inputs.inject(channel, again := [replace(m, epoch=self.epoch) for m in messages])
         for message in again:
@@ -353,7 +353,7 @@ class Slot:
     # From alarms and storage.
 
     def alarm(self, alarm: Alarm) -> None:
-        """An alarm went off."""
+        """Act on an alarm that went off, if it still matters."""
         match alarm:
             case SourceAlarm(epoch, task):
                 if epoch == self.epoch and self.running:
@@ -375,12 +375,12 @@ class Slot:
             self.tasks[ticket.task].writer.retry(ticket)
 
     def done(self, ticket: Ticket) -> None:
-        """A call to storage has succeeded."""
+        """Tell the task's writer that a call to storage has succeeded."""
         if ticket.epoch == self.epoch and ticket.task in self.tasks:
             self.tasks[ticket.task].writer.done(ticket)
 
     def failed(self, ticket: Ticket) -> None:
-        """A call to storage has failed."""
+        """Have a call to storage that failed made again after a while."""
         if ticket.epoch != self.epoch:
             return
         if ticket.kind == "fetch":
@@ -390,6 +390,6 @@ class Slot:
             self.tasks[ticket.task].writer.failed(ticket)
 
     def fetched(self, ticket: Ticket, data: bytes | None) -> None:
-        """An object was loaded; None if it is damaged or missing."""
+        """Give a loaded object to the restoration; None if it is damaged or missing."""
         if ticket.epoch == self.epoch and self.restoration is not None:
             self.restoration.fetched(ticket, data)

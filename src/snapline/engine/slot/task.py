@@ -122,10 +122,10 @@ class Task:
         self.handle(MessageArrived(message))
 
     def accept(self, message: Message) -> bool:
-        """Give a message to the protocol if that only has it delivered; then the caller has to, soon.
+        """Give a message to the protocol if it would answer only `Deliver`; the caller then delivers it.
 
-        Several that were accepted may be delivered at once: this is as if the operator had kept them
-        until it had the last. What would do more, such as force a checkpoint, is not given to it.
+        Several that were accepted may be delivered at once, as if the operator had kept them until it
+        had the last. A message with more effects, such as a forced checkpoint, is not given to it.
         """
         if not self.protocol.only_delivers(message):
             return False
@@ -151,7 +151,7 @@ class Task:
         return effects
 
     def perform(self, effect: TaskEffect) -> None:
-        """Do what the protocol asks."""
+        """Perform one effect that the protocol asks for."""
         match effect:
             case Deliver(message):
                 self.deliver(message)
@@ -202,7 +202,7 @@ class Task:
         self._put_out(outputs, rose)
 
     def _put_out(self, outputs: list[tuple[str, Batch]], rose: bool) -> None:
-        """The operator has put this out; if the watermark rose, what that makes it put out follows."""
+        """Send or write what the operator has put out, and what it puts out if the watermark rose."""
         low = self.watermarks.low
         if rose and self.operator.uses_time:
             try:
@@ -219,7 +219,7 @@ class Task:
                 self.host.shell.wrote(batch)
 
     def read_source(self, now_ms: Millis) -> int:
-        """Read what is due in the ingress and send what comes of it; the number of records read."""
+        """Read what is due in the ingress, send what comes of it, and return the number of records."""
         ingress = self.plan.ingress
         assert ingress is not None
         outputs: list[tuple[str, Batch]] = []
@@ -288,7 +288,7 @@ class Task:
                     self.send(channel, NOTHING, watermark)
 
     def tell_again(self, channel: Channel) -> None:
-        """The receiver restarts alone and knows no watermark."""
+        """Send the watermark again to a receiver that restarts alone and knows none."""
         if channel.id in self.told and self.watermarks.low != BEFORE_TIME:
             self.send(channel, NOTHING, self.watermarks.low)
 
@@ -311,7 +311,7 @@ class Task:
         if stamp.log:
             self.log.append(message)  # BEFORE: a message that was seen but not logged is lost
         shell.performing(message)
-        self.host.send(channel, message)  # AFTER
+        self.host.send(channel, message)  # AFTER it was logged
         shell.sent(message, logged=stamp.log)
 
     def forward(self, marker: Marker, *, overtake: bool) -> None:
@@ -337,7 +337,7 @@ class Task:
         return replace(capture, parts={**capture.parts, **own})
 
     def meta(self, effect: Snapshot) -> CheckpointMeta:
-        """The counters of this moment."""
+        """The metadata of a checkpoint, with the counters of this moment."""
         life = self.life
         return CheckpointMeta(
             life.task,
@@ -373,13 +373,13 @@ class Task:
 
 
 def _numbers(messages: Sequence[Message]) -> str:
-    """The input of an operator, as people read it."""
+    """The messages that an operator was given, as people read it."""
     first, last = messages[0].seq, messages[-1].seq
     which = f"message {first}" if first == last else f"messages {first} to {last}"
     return f"{which} of {messages[0].channel}"
 
 
 def _unroutable(operator: str, error: KeyError, batch: Batch) -> OperatorFailed:
-    """A batch lacks the column by which it is to be sent on."""
+    """The error of a batch that lacks the column by which it is to be sent on."""
     text = f"its output has no column {error} to key by: it has {', '.join(batch.columns)}"
     return OperatorFailed(operator, "KeyError", text)

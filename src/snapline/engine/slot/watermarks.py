@@ -11,7 +11,7 @@ from snapline.ids import ChannelId, Millis
 
 
 class Watermarks:
-    """Per input the last watermark seen. Part of every snapshot."""
+    """Keeps the last watermark seen on each input; they are part of every snapshot."""
 
     def __init__(self, inputs: Sequence[Channel], timed: frozenset[ChannelId]) -> None:
         self.by_channel: dict[ChannelId, Millis] = {
