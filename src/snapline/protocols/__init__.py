@@ -1,6 +1,6 @@
 """The protocols, each in one file with both its sides. `PROTOCOLS` is the only list of them.
 
-It has those of others, too: an installed distribution brings one by an entry point in the group
+It also holds the protocols that other installed packages bring, by an entry point in the group
 `snapline.protocols`.
 """
 

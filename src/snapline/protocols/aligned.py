@@ -14,7 +14,8 @@ At least once, no input is blocked: messages behind a marker slip into the snaps
 a rollback. Alignment only counts markers then.
 
 ABS sends the marker before it snapshots (lines 12 and 13). A handler runs to completion here, so the
-order is the same thing to an observer; state first lets heirs add channel state before the marker goes.
+order is the same thing to an observer; with the state first, subclasses can add channel state
+before the marker goes.
 
 Invariants
   I1  exactly once: the blocked inputs are exactly those in `cut`; at least once none is blocked.
@@ -53,7 +54,7 @@ from snapline.ids import INITIAL, ChannelId, CheckpointNo, TaskId
 
 
 class AlignedTask(TaskProtocol):
-    """Blocks each input at its marker; snapshots when all that count are marked."""
+    """Blocks each input at its marker; snapshots when all awaited inputs have brought theirs."""
 
     def __init__(self, context: TaskContext) -> None:
         super().__init__(context)
@@ -79,7 +80,7 @@ class AlignedTask(TaskProtocol):
                 yield from super().on_command(command)  # raises
 
     def on_marker(self, channel: ChannelId, marker: Marker) -> TaskEffects:
-        """Cut one more input; the last one completes the alignment."""
+        """Note the marker of one more input, and block it; the last one completes the alignment."""
         if marker.checkpoint < self.round:
             return  # I2: stale, its round was finished, aborted or subsumed
         if marker.checkpoint > self.round:
@@ -91,7 +92,7 @@ class AlignedTask(TaskProtocol):
             yield from self._finish_round()
 
     def _begin_at_source(self) -> TaskEffects:
-        """A source has nothing to align."""
+        """Finish the round at once: a source has no input to align."""
         yield from self._finish_round()
 
     def _finish_round(self) -> TaskEffects:
@@ -100,7 +101,7 @@ class AlignedTask(TaskProtocol):
         yield from self._expect(self.round + 1)
 
     def _expect(self, round_next: CheckpointNo) -> TaskEffects:
-        """Leave the present round for this one."""
+        """Leave the present round, unblock its inputs, and wait for the markers of `round_next`."""
         if self.blocking:
             yield from [Unblock(channel) for channel in self.cut]
         self.cut, self.round = [], round_next
@@ -116,12 +117,12 @@ class AlignedCoordinator(CoordinatorProtocol):
         self.lines: tuple[RecoveryLine, ...] = ()  #: committed, oldest first (I5)
 
     def restore(self, memo: bytes, line: tuple[CheckpointMeta, ...]) -> None:
-        """Resume at the last line; an older one to fall back on is no longer known."""
+        """Resume at the last line; no older one is known to fall back on after damage."""
         stored = {meta.task: meta.checkpoint for meta in line}
         self.lines = (RecoveryLine({**self.context.initial_line.checkpoints, **stored}),)
 
     def on_started(self, first_checkpoint: CheckpointNo) -> CoordinatorEffects:
-        """Count rounds from here, and wait for the first."""
+        """Number the rounds of this epoch from here, and set the timer for the first."""
         self.round = first_checkpoint - 1  # I4: the engine gives every epoch numbers of its own
         self.waiting = []
         yield self._next_round()
@@ -137,8 +138,8 @@ class AlignedCoordinator(CoordinatorProtocol):
                 yield from super().on_timer(timer)  # raises
 
     def on_quiet(self) -> CoordinatorEffects:
-        """Take a last round now."""
-        if not self.waiting:  # else the next round, which follows by itself, holds the end result
+        """Begin a last round at once, so that the end result is committed."""
+        if not self.waiting:  # else the round after the one under way holds the end result
             yield CancelTimer(NextRound())
             yield from self._begin_round()
 
@@ -153,13 +154,13 @@ class AlignedCoordinator(CoordinatorProtocol):
             yield self._next_round()
 
     def on_store_failed(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
-        """Give the round up at once, rather than hold alignment and deadline for it."""
+        """Abort the round at once: it cannot become complete, so nobody waits for its deadline."""
         if checkpoint == self.round and self.waiting:
             yield CancelTimer(RoundDeadline(self.round))
             yield from self._abort_round()
 
     def on_tasks_lost(self, tasks: tuple[TaskId, ...]) -> CoordinatorEffects:
-        """All tasks go back to the newest committed line."""
+        """Roll all tasks back to the newest committed line."""
         self.waiting = []  # the round is lost with the epoch, and so are all timers
         yield Rollback(self.lines[-1] if self.lines else self.context.initial_line)
 
@@ -167,7 +168,7 @@ class AlignedCoordinator(CoordinatorProtocol):
         """Fall back to a committed line that does not need this checkpoint."""
         lines = self.lines
         if lines and checkpoint <= lines[-1].checkpoints[task]:
-            lines = lines[:-1]  # even if it is only a base on which the line's own snapshot builds
+            lines = lines[:-1]  # the line needs it, if only as a base of its snapshot
         self.lines = tuple(line for line in lines if line.checkpoints[task] != checkpoint)
         yield from self.on_tasks_lost(())
 

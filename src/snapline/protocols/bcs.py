@@ -1,13 +1,13 @@
 """Communication-induced checkpoints with one index (BCS; CheckMate III-C).
 
-Theory of operation.  `uncoordinated`, and every checkpoint has an index `lc`. A local checkpoint raises
-it by one; every message carries its sender's; a message with a larger index than the receiver's forces a
-checkpoint with that index before it is delivered. So a message sent behind a checkpoint of index x is
-delivered behind a checkpoint of an index of at least x: for every x, the first checkpoint of each task
-with an index of at least x together have no orphan. Every checkpoint thus belongs to a consistent line,
-and none is useless.
+Theory of operation.  As `uncoordinated`, but every checkpoint has an index `lc`. A local checkpoint
+raises it by one; every message carries its sender's; a message with a larger index than the
+receiver's forces a checkpoint with that index before it is delivered. So a message sent behind a
+checkpoint of index x is delivered behind a checkpoint of an index of at least x: for every x, the first
+checkpoint of each task with an index of at least x together have no orphan. Every checkpoint thus
+belongs to a consistent line, and none is useless.
 
-The local timer goes on unmoved by forced checkpoints, as in the papers. It would be cheaper to restart it,
+A forced checkpoint does not restart the local timer, as in the papers. Restarting would be cheaper,
 but then the number of local checkpoints, which the comparison takes as given, would depend on traffic.
 
 The binary form of a header and of a memo is `lc`, a little-endian int64. An empty memo is the initial
@@ -31,23 +31,23 @@ _INDEX = struct.Struct("<q")
 
 
 class BcsTask(UncoordinatedTask):
-    """Forces a checkpoint before a message from the receiver's future."""
+    """Forces a checkpoint before it delivers a message with a larger index than its own."""
 
     def __init__(self, context: TaskContext) -> None:
         super().__init__(context)
         self.lc = 0  #: the index of the last checkpoint
 
     def restore(self, memo: bytes) -> None:
-        """Take back the index."""
+        """Restore the index from the memo of a checkpoint."""
         if memo:
             (self.lc,) = _INDEX.unpack(memo)
 
     def stamp(self, channel: Channel) -> Stamp:
-        """Every message carries the index."""
+        """Put the index on every message."""
         return Stamp(_INDEX.pack(self.lc), self.log)
 
     def only_delivers(self, message: Message) -> bool:
-        """Whether it forces nothing."""
+        """Whether a message can be delivered without a forced checkpoint."""
         return bool(_INDEX.unpack(message.header)[0] <= self.lc)
 
     def on_message(self, message: Message) -> TaskEffects:

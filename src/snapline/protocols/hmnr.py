@@ -19,7 +19,7 @@ channel repeat the one before. Such a header is compared and not read: what it s
 (clock, counts) or only shrinks within one clock (`greater`), and to learn it again would change nothing;
 nor can it force anything: its clock is no larger than ours any more, and our own count never goes back.
 
-The local timer goes on unmoved by forced checkpoints, as in the papers (see `bcs`).
+A forced checkpoint does not restart the local timer, as in the papers (see `bcs`).
 
 The binary form, little-endian, over the n peers in the job's order: `lc` int64; `ckpt` n int32; `taken` and
 `greater` n bytes each, 0 or 1. That is a header; a memo adds `sent_to` as n bytes. An empty memo is the
@@ -66,11 +66,11 @@ class HmnrTask(UncoordinatedTask):
         self.greater: Flags = np.zeros(n, np.bool_)
         self.sent_to: Flags = np.zeros(n, np.bool_)
         self.heard: dict[ChannelId, bytes] = {}  #: the last header of each input
-        self.header: bytes | None = None  #: of the next message, unless something has changed
+        self.header: bytes | None = None  #: of the next message; None: to be made anew
         self._note_checkpoint()  # the initial state counts as one
 
     def restore(self, memo: bytes) -> None:
-        """Take back clock and vectors."""
+        """Restore clock and vectors from the memo of a checkpoint."""
         if memo:
             self.lc, ckpt, flags = self._decode(memo)
             self.header = None
@@ -78,7 +78,7 @@ class HmnrTask(UncoordinatedTask):
             self.taken, self.greater, self.sent_to = flags.copy()
 
     def stamp(self, channel: Channel) -> Stamp:
-        """Every message carries clock and vectors."""
+        """Put clock and vectors on every message, and note to whom it goes."""
         if channel.target != self.context.task:  # I5
             self.sent_to[self.index[channel.target]] = True
         if self.header is None:
@@ -96,7 +96,7 @@ class HmnrTask(UncoordinatedTask):
         yield Deliver(message)
 
     def only_delivers(self, message: Message) -> bool:
-        """Whether it forces nothing."""
+        """Whether a message can be delivered without a forced checkpoint."""
         if message.header == self.heard.get(message.channel):
             return True
         lc, ckpt, (taken, greater) = self._decode(message.header)
@@ -133,14 +133,14 @@ class HmnrTask(UncoordinatedTask):
         self.ckpt = np.where(newer, ckpt, self.ckpt)
 
     def _memo(self) -> bytes:
-        return self._encode() + self.sent_to.tobytes()  # I6: called behind the bookkeeping
+        return self._encode() + self.sent_to.tobytes()  # I6: called after `_note_checkpoint`
 
     def _encode(self) -> bytes:
         vectors = self.ckpt.tobytes() + self.taken.tobytes() + self.greater.tobytes()
         return _CLOCK.pack(self.lc) + vectors
 
     def _decode(self, raw: bytes) -> tuple[int, Counts, Flags]:
-        """A header or a memo: clock, counts, and the flags as rows. The vectors are views."""
+        """Read a header or a memo: clock, counts, and each vector of flags as a row (all views)."""
         n = len(self.context.peers)
         (lc,) = _CLOCK.unpack_from(raw)
         ckpt = np.frombuffer(raw, "<i4", n, _CLOCK.size)

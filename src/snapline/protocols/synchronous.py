@@ -8,7 +8,7 @@ snapshots are durable the line is committed and the world goes on. A round that 
 a snapshot that cannot be stored) is aborted: the tasks forget their snapshots and go on.
 
 A report of a pause does not say of which round it is, and one of an aborted round may come late, with
-counters that are no longer true. It is not told apart when it comes; but every snapshot carries the
+counters that are no longer true. Nothing shows that when it comes; but every snapshot carries the
 counters of its task, so before the commit each input must have been captured through exactly what its
 sender had sent. Otherwise the round is aborted, and the next one measures again.
 
@@ -41,7 +41,7 @@ from snapline.protocols.aligned import AlignedCoordinator
 
 @dataclass(frozen=True, slots=True)
 class StopWorld(Command):
-    """Stand still for round `checkpoint`, and report what was sent and received."""
+    """Order a task to stand still for round `checkpoint`, and to report its counters."""
 
     checkpoint: CheckpointNo
 
@@ -53,7 +53,7 @@ class StopWorld(Command):
 
 @dataclass(frozen=True, slots=True)
 class CaptureWorld(Command):
-    """Everybody stands still: save the state, and the inputs through these numbers."""
+    """Order a task, once all stand still, to save its state and its inputs through these numbers."""
 
     checkpoint: CheckpointNo
     through: Mapping[ChannelId, Seq]
@@ -61,13 +61,13 @@ class CaptureWorld(Command):
 
 @dataclass(frozen=True, slots=True)
 class Proceed(Command):
-    """Round `checkpoint` is over: go on."""
+    """Order a task to go on, because round `checkpoint` is over."""
 
     checkpoint: CheckpointNo
 
 
 class SynchronousTask(TaskProtocol):
-    """Obeys: stands still, captures, goes on."""
+    """Stands still, captures and goes on, as the coordinator orders."""
 
     def __init__(self, context: TaskContext) -> None:
         super().__init__(context)
@@ -108,14 +108,14 @@ class SynchronousCoordinator(AlignedCoordinator):
         self.sent: dict[
             TaskId, Mapping[ChannelId, Seq]
         ] = {}  #: counters of the tasks that stand still
-        self.through: dict[ChannelId, Seq] = {}  #: what was ordered to be captured; empty before
+        self.through: dict[ChannelId, Seq] = {}  #: captured up to here; empty before the order
         self.stored: dict[ChannelId, Seq] = {}  #: `sent` as the snapshots of `round` have it
 
     def on_paused(self, paused: Paused) -> CoordinatorEffects:
         """When all stand still, tell each task what is under way to it."""
         tasks = self.context.topology.tasks
         if not self.waiting or len(self.sent) == len(tasks):
-            return  # of an aborted round; or the second report, where a late one came first
+            return  # late, of an aborted round; or on time, after a late one of its task
         self.sent[paused.task] = paused.sent
         if len(self.sent) < len(tasks):
             return

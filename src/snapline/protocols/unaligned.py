@@ -1,4 +1,4 @@
-"""Unaligned rounds: the marker overtakes, and what it overtakes becomes channel state.
+"""Unaligned rounds: markers overtake queued messages, which become channel state.
 
 Theory of operation.  Alignment makes a round as slow as its slowest channel. Here a task need not take a
 marker to join a round: to *sight* it, behind whatever is queued, is enough. It snapshots at once, adds to
@@ -42,14 +42,14 @@ from snapline.protocols.aligned_cyclic import AlignedCyclicTask
 
 @dataclass(frozen=True, slots=True)
 class AlignmentTimeout(Timer):
-    """Round `checkpoint` has been aligning for long enough."""
+    """Ends the alignment of round `checkpoint`: the task overtakes instead of waiting longer."""
 
     is_timeout = True
     checkpoint: CheckpointNo
 
 
 class UnalignedTask(AlignedCyclicTask):
-    """Joins a round at the first sighting of its marker; waits for the others only so long."""
+    """Joins a round at the first sighting of its marker; aligns for a limited time only."""
 
     def __init__(self, context: TaskContext) -> None:
         super().__init__(context)
@@ -69,14 +69,14 @@ class UnalignedTask(AlignedCyclicTask):
             yield SetTimer(AlignmentTimeout(self.round), timeout_ms)
 
     def on_marker(self, channel: ChannelId, marker: Marker) -> TaskEffects:
-        """Cut one more input, while aligning."""
+        """Note the marker of one more input, and block it, while aligning."""
         joined = self.round if self.aligning else self.round - 1
         if marker.checkpoint > joined:  # U1
             raise ProtocolViolation(f"{self.context.task} took {marker} before it was sighted")
         yield from super().on_marker(channel, marker)
 
     def on_timer(self, timer: Timer) -> TaskEffects:
-        """Aligned for long enough: overtake."""
+        """Stop aligning when its time is over, and overtake."""
         if not (self.aligning and timer == AlignmentTimeout(self.round)):
             yield from super().on_timer(timer)  # raises
         self.aligning = False
@@ -89,7 +89,7 @@ class UnalignedTask(AlignedCyclicTask):
             yield from self._overtake()
 
     def _overtake(self) -> TaskEffects:
-        """Snapshot now, with everything that the marker passes."""
+        """Snapshot now; all that the marker passes becomes channel state."""
         if not self.recording:
             yield from AlignedTask._finish_round(self)
             return

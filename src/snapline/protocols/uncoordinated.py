@@ -54,7 +54,7 @@ class UncoordinatedTask(TaskProtocol):
 
     def __init__(self, context: TaskContext) -> None:
         super().__init__(context)
-        self.checkpoint = context.first_checkpoint  #: the number of the next one
+        self.checkpoint = context.first_checkpoint  #: the number of the next checkpoint
         #: the newest consistent round seen. Rounds are numbered by the coordinator and compared only with
         #: each other, never with the numbers of this task's checkpoints.
         self.round: CheckpointNo = INITIAL
@@ -62,7 +62,7 @@ class UncoordinatedTask(TaskProtocol):
         self.interval_ms = context.options.interval_ms
 
     def stamp(self, channel: Channel) -> Stamp:
-        """Nothing to carry; every message is logged."""
+        """Add no header, and have every message logged, unless at most once."""
         return Stamp(log=self.log)  # I1
 
     def on_started(self) -> TaskEffects:
@@ -79,7 +79,7 @@ class UncoordinatedTask(TaskProtocol):
         yield SetTimer(LocalCheckpoint(), self.interval_ms + jitter_ms)
 
     def on_command(self, command: Command) -> TaskEffects:
-        """Begin a consistent round here."""
+        """Begin a consistent round at this task."""
         match command:
             case TriggerRound(round_no):
                 yield from self._join_round(round_no)
@@ -97,7 +97,7 @@ class UncoordinatedTask(TaskProtocol):
             yield Forward(Marker(round_no))
 
     def _local_checkpoint(self) -> TaskEffects:
-        """A checkpoint that nothing in a message asked for."""
+        """Take a checkpoint that no message has forced."""
         yield from self._take(forced=False)
 
     def _take(self, *, forced: bool) -> TaskEffects:
@@ -105,12 +105,12 @@ class UncoordinatedTask(TaskProtocol):
         self.checkpoint += 1
 
     def _memo(self) -> bytes:
-        """What a restarted task must remember of this moment: here nothing."""
+        """What a restarted task must remember of its protocol; nothing here, more in subclasses."""
         return b""
 
 
 class UncoordinatedCoordinator(CoordinatorProtocol):
-    """Follows the largest consistent line."""
+    """Computes the largest consistent line, and commits it whenever it moves."""
 
     def __init__(self, context: JobContext) -> None:
         super().__init__(context)
@@ -125,12 +125,12 @@ class UncoordinatedCoordinator(CoordinatorProtocol):
         self.lag_tolerated = context.options.line_max_lag  #: beyond it a round is ordered
 
     def restore(self, memo: bytes, line: tuple[CheckpointMeta, ...]) -> None:
-        """Resume from the last line alone."""
+        """Resume from the last line; other checkpoints are not known any more."""
         self.tracker.restore(line)
         self.kept = KeptLines(self.tracker.line, self.context.options.kept_lines)
 
     def on_started(self, first_checkpoint: CheckpointNo) -> CoordinatorEffects:
-        """Count rounds from here."""
+        """Number the consistent rounds of this epoch from here."""
         self.round = first_checkpoint - 1
         yield from ()
 
@@ -144,34 +144,34 @@ class UncoordinatedCoordinator(CoordinatorProtocol):
             yield from self._bound_lag(self.tracker.lag, self.context.options.line_max_lag)
 
     def on_tasks_lost(self, tasks: tuple[TaskId, ...]) -> CoordinatorEffects:
-        """All tasks go back to the line; what was beyond it never counts again."""
+        """Roll all tasks back to the line; checkpoints beyond it never count again."""
         line = self.tracker.line
         self.tracker.drop_beyond(line)  # I4
         self.kept.advance(line)
         yield Rollback(line)
 
     def on_unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
-        """As if never stored: find the line without this checkpoint."""
+        """Forget a checkpoint that cannot be read, and roll back to the line without it."""
         on_line = self.tracker.line.checkpoints[task]
         try:
             self.tracker.remove(task, checkpoint)
-            if checkpoint < on_line:  # a base that may be forgotten: what builds on it is lost, too
+            if checkpoint < on_line:  # what builds on it is lost, too
                 self.tracker.remove(task, on_line)
-        except ObjectDamaged:  # all lines that were kept: only the initial state remains
+        except ObjectDamaged:  # no kept line is left: only the initial state remains
             self.tracker.restore(())
         self.kept.go_back(self.tracker.line)
         yield from self.on_tasks_lost((task,))
 
     def on_quiet(self) -> CoordinatorEffects:
-        """A last checkpoint of every task."""
+        """Order a last checkpoint of every task, so that the end result is committed."""
         yield self._order_round(self.context.topology.tasks)
 
     def _bound_lag(self, lag: int, lag_max: int) -> CoordinatorEffects:
         if lag <= lag_max:
             self.lag_tolerated = lag_max
         elif lag > self.lag_tolerated:
-            # One round is enough, but it takes its time, and more checkpoints come in meanwhile. Should
-            # they outrun it, the next one is ordered after as many again: the lag stays bounded.
+            # One round is enough, but it takes time, and more checkpoints come in meanwhile. The
+            # next one is ordered if the lag has grown by `lag_max` again, so it stays bounded.
             self.lag_tolerated = lag + lag_max
             yield self._order_round(self.context.topology.sources)
 
