@@ -88,7 +88,7 @@ def _slots(statement: str) -> list[int]:
 
 
 def vacuous(outcomes: Sequence[Outcome]) -> list[str]:
-    """Why these runs prove nothing, as sentences; none if they do."""
+    """Why these runs prove nothing, as sentences; empty if they prove something."""
     ran = [outcome for outcome in outcomes if outcome.refused is None]
     return [*_missing_events(ran), *_tame_cells(ran)]
 

@@ -1,8 +1,8 @@
-"""Faults, done to the simulated world. One case per kind of fault, and nothing else knows faults.
+"""Does faults to the simulated world: one case per kind; no other part of it knows the kinds.
 
-A fault strikes the life that a slot has at that moment; its next life is sound. Each is written down with
-its statement when it begins, and when it ends. When faults strike, and which of them have struck, the
-schedule knows.
+A fault strikes the life that a slot has at that moment, and does nothing to its next life. Each is
+written down with its statement when it begins, and when it ends. The schedule knows when faults
+strike, and which of them have struck.
 """
 
 import random
@@ -61,23 +61,23 @@ RESUME_MS: Millis = 50
 
 SOONEST_US: Micros = 1_000
 SPANS: Spans = {"recovery": 40_000, "round": 40_000}
-"""A fault that waits for a phase strikes so soon, at the earliest and at the latest, after it has begun."""
+"""How long after a phase began a fault that waits for it strikes: at least, and at most."""
 
 
 class SimInjector:
-    """Plans faults in a world."""
+    """Plans the faults of a run, and does them to its world."""
 
     def __init__(self, world: World, faults: Sequence[Fault], seed: int) -> None:
         self.world = world
         self.rng = random.Random(f"{seed}:inject")
         self.schedule = Schedule(faults, self.rng, SPANS, SOONEST_US)
         self.moments = Moments()
-        self.lost_record = False  #: whether a decision or a manifest is gone
+        self.lost_record = False  #: whether a fault has removed a decision or a manifest
         if self.schedule.waits:
             world.watch = self.watch
 
     def plan(self) -> None:
-        """Arrange that the faults happen."""
+        """Plan the faults that have a time or an effect; `watch` plans those of a phase."""
         for fault in self.schedule.faults:
             match when(fault):
                 case At(ms):
@@ -86,7 +86,7 @@ class SimInjector:
                     assert isinstance(fault, Kill)
                     self.world.at(0, partial(self._arm, fault, fault.slots[0], n))
                 case During():
-                    pass  # the schedule says when
+                    pass  # `watch` sees when its phase begins
 
     def watch(self, entry: Entry) -> None:
         """See whether a recovery or a round begins, and break what was to be broken in it."""
@@ -99,7 +99,7 @@ class SimInjector:
         self.schedule.finds(fault, self.world.now_us // 1000)
 
     def _strike(self, fault: Fault) -> None:
-        """The moment of a fault has come."""
+        """Do a fault to the world, now that its moment has come."""
         self.schedule.begins(fault, self.world.now_us // 1000)
         match fault:
             case Kill(slots):
@@ -194,7 +194,11 @@ class SimInjector:
         others: tuple[SlotId | None, ...],
         fault: Cut | Partition,
     ) -> None:
-        """Whoever cannot reach a peer complains, and the slots that were cut off are given up."""
+        """Cut slots off from others.
+
+        Without a duration their connections break, and they are given up soon. With one, nothing
+        passes for so long, and they are given up if it lasts longer than the time-out.
+        """
         until = self._until(fault.for_ms)
         known = [self._connected(other) for other in others if other is not None]
         for slot in slots:
@@ -215,7 +219,7 @@ class SimInjector:
             self._heal(f"slot/{slots[0]}", until, FaultEnded(str(fault)))
 
     def _break(self, process: SimSlotProcess, others: list[SimSlotProcess], *, alone: bool) -> None:
-        """Connections are lost: noticed soon, and a slot without its coordinator leaves."""
+        """Break connections: the slot is given up soon, and exits if it lost its coordinator."""
         for other in others:
             self.world.disconnect(process.life, other.life)
         if alone:
@@ -293,7 +297,7 @@ class SimInjector:
     def _damage_record(self, fault: DamageRecord) -> None:
         storage, lost = self.world.storage, fault.lost
         if lost and self.lost_record:
-            return  # each of two losses may be the only trace of the other
+            return  # after two losses nothing may be left that shows either
         self.lost_record |= lost
         if fault.record == "manifest":
             number = storage.outlet.spoil(lost=lost)

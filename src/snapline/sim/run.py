@@ -71,7 +71,7 @@ class Case:
     options: GivenOptions = ()  # those of engine and protocol that were given; others are drawn
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", paired(self.settings))  # a file has lists
+        object.__setattr__(self, "settings", paired(self.settings))  # read from JSON they are lists
         object.__setattr__(self, "options", stored_options(self.options, "options"))
 
     @property
@@ -89,7 +89,7 @@ class Case:
         )
 
     def command(self) -> str:
-        """The command that repeats it."""
+        """The command that repeats this case."""
         words = ["snapline", "simulate", "--protocol", self.protocol, "--workload", self.workload]
         words += ["--seed", str(self.seed), "--slots", str(self.slots)]
         words += ["--records", str(self.records)]
@@ -136,18 +136,18 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a case."""
+    """The result of running a case."""
 
     case: Case
     violation: Violation | None = None
     refused: str | None = None
-    stopped: str | None = None  # the run ended early, and rightly so; why
+    stopped: str | None = None  # why the run ended early, if it was right to
     stats: Mapping[str, int] = field(default_factory=dict)
     crashed_after_commit: bool = False
     virtual_ms: Millis = 0
     vacuous: str | None = None  # why this run proves nothing, if it broke nothing
     strikes: tuple[Strike, ...] = ()  # what became of each fault
-    problems: tuple[str, ...] = ()  # what a run without a promise lost or repeated
+    problems: tuple[str, ...] = ()  # what a run that promises nothing lost or repeated
     faults: str = ""
     journal: tuple[Entry, ...] = ()
     topology: Topology | None = None
@@ -256,7 +256,7 @@ def _vacuous(case: Case, world: WatchedWorld, strikes: tuple[Strike, ...], rows:
 
 
 def _judge_end(case: Case, world: WatchedWorld) -> tuple[tuple[str, ...], int]:
-    """What a run without a promise lost or repeated, and how many rows came out."""
+    """Judge a run; return what it lost or repeated, if it promised nothing, and its row count."""
     if not world.finished:
         fencing.lost_slot_is_replaced(world)
         invariants.broken(

@@ -1,4 +1,4 @@
-"""One run of a stepped world: driven along the usual order but where it is told to leave it, and judged.
+"""One run of a stepped world: in the usual order except where it is told to leave it, and judged.
 
 It is judged as every simulated run is: by the monitor and its invariants at each step, and at the end by an
 oracle that knows only the input. A run that can go no further, other than by giving up a round at its
@@ -20,12 +20,12 @@ from snapline.sim.run import Violation, outputs, states
 from snapline.sim.watch import invariants
 
 STEPS_MAX = 600
-"""A run of this many steps never ends: the longest that does has less than half of them."""
+"""A run of this many steps counts as endless: the longest that ends has less than half of them."""
 
 
 @dataclass(slots=True)
 class SteppedRun:
-    """A world on its way, with what was chosen so far."""
+    """A world in the middle of a run, with the steps that were taken so far."""
 
     small: Small
     world: SteppedWorld
@@ -56,7 +56,7 @@ class SteppedRun:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing more to see."""
+        """Whether the run has ended, or broken an invariant."""
         return self.world.finished or self.violation is not None
 
     def choices(self) -> Choices:
@@ -64,7 +64,7 @@ class SteppedRun:
         return choices(self.world, self.held)
 
     def leave(self, deviation: Deviation) -> None:
-        """Leave the usual order."""
+        """Leave the usual order: hold a lane, or take a step before its turn."""
         if deviation.kind == "hold":
             kept = [lane for lane in self.held if lane != deviation.lane]
             self.held = (*kept, deviation.lane)
@@ -89,19 +89,19 @@ class SteppedRun:
         return lane in self.world.possible()
 
     def follow(self, lanes: Iterable[Lane]) -> None:
-        """Take these steps, but those that are not possible, until it is over."""
+        """Take these steps until the run is over, without those that are not possible."""
         for lane in lanes:
             if not self.over and self.may_take(lane):
                 self.take(lane)
 
     def conclude(self) -> None:
-        """Judge a run of which only the steps that matter were taken."""
+        """Judge the end of a run that followed given steps, if it can go no further."""
         endless = len(self.taken) >= STEPS_MAX
         if self.violation is None and (endless or self._goes_no_further()):
             self.finish()
 
     def _goes_no_further(self) -> bool:
-        """Whether no task has anything to do any more; what store and coordinator have left is done."""
+        """Whether no task has anything left to do; what store and coordinator have left is done."""
         while not self.over and (usual := self.choices().usual) is not None:
             if usual.kind in ("take", "read", "link", "replay") or len(self.taken) >= STEPS_MAX:
                 return False
@@ -109,7 +109,7 @@ class SteppedRun:
         return self.violation is None
 
     def finish(self) -> None:
-        """Judge how it ended."""
+        """Judge how the run ended."""
         self._guarded(self._judge)
 
     def _judge(self) -> None:

@@ -1,8 +1,9 @@
 """Lanes: where things wait to happen, and the account of what has happened that recognises a state.
 
 In the exhaustive search there is no time. Whatever the simulator would plan for a moment waits in a *lane*
-instead: the frames of one link in one lane, in their order; each call to storage in a lane of its own; so
-each timer. A step takes the first item of one lane. Which lane is taken next is the only choice there is.
+instead: the frames of one link in one lane, in their order; each call to storage, and each timer,
+in a lane of its own. A step takes the first item of one lane. Which lane is taken next is the only
+choice there is.
 
 Two runs in which the same steps were taken in another order, where the order made no difference, are in
 the same state. To see that, the world is cut into parts (a task, the coordinator, a link, a checkpoint
@@ -41,7 +42,7 @@ class Lane(NamedTuple):
 
 
 def number_of(*content: object) -> int:
-    """A number for what something is, whichever way it came about."""
+    """A number for what something is, however it came about."""
     data = pickle.dumps(content)
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
@@ -52,7 +53,7 @@ class Item:
 
     action: Callable[[], None]
     payload: Any  # what is shown of it: a frame, an order, a report, a ticket, an alarm
-    _number: int = 0  # once it was asked for
+    _number: int = 0  # 0 until it is asked for
 
     def number(self) -> int:
         """A number for what is in it."""
@@ -87,16 +88,16 @@ class Past:
         self._set(part, before, (before + hash((event, 1))) & _MASK)
 
     def begins_anew(self, part: str, content: int) -> None:
-        """What a part was does not matter any more, only what it is now."""
+        """Let the number of a part stand for what it is now: its past does not matter any more."""
         self._set(part, self.parts.get(part, 0), content)
 
     def ends(self, part: str) -> None:
-        """A part is gone, and whatever it did is known elsewhere."""
+        """Remove a part that is gone; what it did is in the numbers of other parts."""
         self._set(part, self.parts.get(part, 0), 0)
         del self.parts[part]
 
     def waits(self, lane: str, more: int) -> None:
-        """So many more things wait in a lane."""
+        """Note that so many more things wait in a lane; fewer, if negative."""
         self.total = (self.total + more * hash((self.code(lane), 2))) & _MASK
 
     def _set(self, part: str, before: int, after: int) -> None:

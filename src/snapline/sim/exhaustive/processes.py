@@ -39,7 +39,7 @@ class SteppedPlace(CoordinatorPlace, Protocol):
         ...
 
     def launch(self, boss: Boss, slot: SlotId, incarnation: Incarnation) -> None:
-        """Start a process for a slot; when it registers is a step."""
+        """Start a process for a slot; its registration is a step of its own."""
         ...
 
 
@@ -54,7 +54,7 @@ def _timer(alarm: Alarm) -> str:
 
 
 class SteppedSlot(SimSlotProcess):
-    """One life of a slot."""
+    """One life of a slot, whose calls wait in lanes."""
 
     world: SteppedPlace
 
@@ -70,18 +70,18 @@ class SteppedSlot(SimSlotProcess):
         self.chosen = 0  #: which of the ready inputs the next step takes
 
     def after_call(self) -> None:
-        """Nothing follows by itself."""
+        """Do nothing: every step is chosen by the search."""
 
     def now_ms(self) -> Millis:
-        """All input is due."""
+        """A fixed time, at which all input is due."""
         return NOW_MS
 
     def now_us(self) -> Micros:
-        """Time stands still; the journal is numbered by steps."""
+        """The number of steps taken: without time, the journal is numbered by steps."""
         return self.world.steps
 
     def at_hand(self, alarm: SourceAlarm, wanted: NextRead) -> bool:
-        """Nothing is slow to read here."""
+        """Say yes: no input is slow to read in simulation."""
         return True
 
     def choose(self, count: int) -> int:
@@ -100,12 +100,12 @@ class SteppedSlot(SimSlotProcess):
         self.world.storage.store.delete(key)
 
     def transmit(self, slot: SlotId, frame: Frame) -> None:
-        """Behind what is under way on this link."""
+        """Put a frame behind what is under way on its link."""
         queue = self._link(slot, frame)
         queue.append(self._frame(slot, frame))
 
     def overtake(self, slot: SlotId, frame: Frame) -> Sequence[Message]:
-        """Only the first frame of a link has left; the marker passes what waits on its own channel."""
+        """Send a marker ahead of its channel; only the first frame of a link has left already."""
         queue = self._link(slot, frame)
         self.world.past.goes_through(self.world.acting, len(queue))
         passed = [k for k in range(1, len(queue)) if queue[k].payload.channel == frame.channel]
@@ -130,7 +130,7 @@ class SteppedSlot(SimSlotProcess):
         return Item(deliver, frame)
 
     def report(self, report: Report) -> None:
-        """Over the control connection."""
+        """Send a report over the control connection."""
         boss, lane = self.boss, Lane("report", COORDINATOR, self.actor)
         self.world.sends(str(lane))
         if isinstance(report, Counters):  # it tells of all tasks, so what they went through counts
@@ -145,7 +145,7 @@ class SteppedSlot(SimSlotProcess):
         self._ask(ticket, lambda: void(self.world.storage.store.put(key, made)))
 
     def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
-        """What was appended until now is durable when the step is taken."""
+        """Make durable, when the step is taken, what was appended until now."""
         self._ask(ticket, file.start_sync().finish)
 
     def _ask(self, ticket: Ticket, act: Callable[[], None]) -> None:
@@ -156,7 +156,7 @@ class SteppedSlot(SimSlotProcess):
         self.world.put(Lane("store", self.actor, _label(ticket)), Item(finish, ticket))
 
     def fetch(self, ticket: Ticket, key: str, digest: str) -> None:
-        """Load an object."""
+        """Load an object when its step is taken."""
 
         def finish() -> None:
             data: bytes | None
@@ -170,20 +170,20 @@ class SteppedSlot(SimSlotProcess):
 
 
 class SteppedCoordinator(CoordinatorProcess):
-    """The coordinator."""
+    """The coordinator, whose calls wait in lanes."""
 
     world: SteppedPlace
 
     def now_ms(self) -> Millis:
-        """All input is due."""
+        """A fixed time, at which all input is due."""
         return NOW_MS
 
     def now_us(self) -> Micros:
-        """Time stands still; the journal is numbered by steps."""
+        """The number of steps taken: without time, the journal is numbered by steps."""
         return self.world.steps
 
     def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:
-        """Over the control connection, if there is still somebody."""
+        """Send an order over the control connection, if the process lives."""
         process = self.world.processes.get((slot, incarnation))
         if process is not None and process.alive:
             deliver = lambda: process.call(lambda: process.engine.order(order))  # noqa: E731
@@ -202,16 +202,16 @@ class SteppedCoordinator(CoordinatorProcess):
         self.world.storage.store.delete(key)
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
-        """Store a decision: nobody else writes any."""
+        """Store a decision; its number is free, because there is no other coordinator."""
         storage = self.world.storage
         self._ask(ticket, lambda: storage.decide(ticket.number, key, data))
 
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
-        """Start a process; when it registers is a step."""
+        """Start a process; its registration is a step of its own."""
         self.world.launch(self, slot, incarnation)
 
     def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
-        """Publish a manifest."""
+        """Publish a manifest when its step is taken."""
         self._ask(ticket, lambda: void(self.world.publish(number, extents)))
 
     def _ask(self, ticket: Ticket, act: Callable[[], None]) -> None:

@@ -43,12 +43,12 @@ class Level:
 
     @property
     def complete(self) -> bool:
-        """Whether all of them were."""
+        """Whether all runs of the level were executed."""
         return self.runs == self.planned
 
     @property
     def share(self) -> str:
-        """How many of them were, in percent."""
+        """How many runs of the level were executed, in percent."""
         return f"{100 * self.runs / self.planned:.1f} %"
 
 
@@ -63,7 +63,7 @@ class Coverage:
     steps: int = 0
     ends: int = 0  #: runs that were followed to their end, and judged there
     seconds: float = 0.0  #: of CPU time
-    exhausted: bool = False  #: there is nothing that was not seen
+    exhausted: bool = False  #: whether every interleaving was seen
     counterexample: Counterexample | None = None
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class Coverage:
 
 
 class _Fork(NamedTuple):
-    """A state in which a run was, and from which others can be begun."""
+    """A state through which a run went, and from which others can branch off."""
 
     steps: int  # that the run had taken until then
     held: tuple[Lane, ...]
@@ -105,7 +105,7 @@ class _Run:
 
 
 class _Plan(NamedTuple):
-    """A run that is to be executed: its first steps, and how it left the usual order, and does so then."""
+    """A run to execute: its first steps, and its deviations; the last one comes behind these."""
 
     steps: list[Lane]
     held: tuple[Lane, ...] = ()
@@ -123,7 +123,7 @@ class _Plans:
         return self.ends[-1] if self.ends else 0
 
     def __iter__(self) -> Iterator[_Plan]:
-        """All of them, but not in a row: wherever the search is broken off, it has been everywhere."""
+        """All plans in a scattered order, so that a search that is broken off is an even sample."""
         count = len(self)
         stride = max(1, int(count * 0.618))
         while gcd(stride, count) > 1:
@@ -139,7 +139,7 @@ class _Plans:
 
 
 class Search:
-    """One space, searched level by level for as long as it may."""
+    """Searches one space, level by level, for as long as `go_on` allows."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Search:
         self.go_on = go_on  #: asked before every run but the first: may the search go on?
         self.deviations_max = deviations_max
         self.known: set[int] = set()
-        self._same: dict[tuple[Deviation, ...], tuple[Deviation, ...]] = {}  #: saves memory
+        self._same: dict[tuple[Deviation, ...], tuple[Deviation, ...]] = {}  #: shares equal ones
         self.coverage = Coverage(protocol.name, small)
 
     def run(self) -> Coverage:
@@ -218,12 +218,12 @@ class Search:
         return course.over or self.coverage.counterexample is None
 
     def _steps_max(self) -> int:
-        """Once something broke, only a run that breaks it in no more steps is of interest."""
+        """The steps that a run may take: after a counterexample, no more than that one has."""
         found = self.coverage.counterexample
         return STEPS_MAX if found is None else len(found.steps)
 
     def _note(self, course: SteppedRun, deviations: tuple[Deviation, ...]) -> None:
-        """Of the counterexamples of a level the one with the fewest steps counts."""
+        """Keep a counterexample, if it has the fewest steps of its level."""
         assert course.violation is not None
         known, steps = self.coverage.counterexample, tuple(course.taken)
         if known is None or (len(steps), steps) < (len(known.steps), known.steps):
@@ -238,9 +238,7 @@ def shortened(small: Small, protocol: CheckpointProtocol, found: Counterexample)
     """
     job = small.job(protocol)
     best = found
-    k = (
-        len(found.steps) if len(found.steps) < STEPS_MAX else 0
-    )  # no step of an endless run is the one
+    k = len(found.steps) if len(found.steps) < STEPS_MAX else 0  # an endless run is not shortened
     while k > 0:
         k -= 1
         fewer = best.steps[:k] + best.steps[k + 1 :]

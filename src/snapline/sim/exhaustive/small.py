@@ -59,7 +59,7 @@ class Small:
         return batches
 
     def job(self, protocol: CheckpointProtocol) -> Job:
-        """The job that is searched, under a protocol at its first level."""
+        """The job that is searched, under the first guarantee of a protocol."""
         settings = Settings(batch_max_records=1, linger_ms=0)
         options = Options(interval_ms=10, deadline_ms=10, align_timeout_ms=1)
         name = f"{self.graph}-{protocol.name}"
@@ -138,7 +138,7 @@ class Visits(Operator):
         return tuple(out for out in ((OUT, finished), (BACK, around)) if len(out[1]))
 
     def capture(self, *, full: bool) -> Capture:
-        """All counts: there are few."""
+        """Capture all counts, never a delta: there are few."""
         pairs = np.array(sorted(self._counts.items()), np.int64).reshape(-1, 2)
         return Capture(
             True, {"counts": Batch({"key": pairs[:, 0].copy(), "count": pairs[:, 1].copy()})}

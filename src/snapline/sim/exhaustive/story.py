@@ -1,7 +1,7 @@
 """A counterexample as a story: who did what, step by step, in sentences.
 
-Steps of which nothing follows for the tasks are many and alike: what the store and the control connections
-do in a row is told in one line.
+Many steps have no effect on tasks: what the store and the control connections do in a row is told
+in one line.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from snapline.sim.exhaustive.search import Counterexample
 from snapline.sim.exhaustive.small import Small
 
 Consequence: TypeAlias = LineDecided | JobRunning | SlotLost | JobFinished
-"""What is told of all that happens in a step; the rest is the step itself, or of no consequence."""
+"""The happenings that are told with a step; others are the step itself, or unimportant."""
 
 
 class Line(NamedTuple):

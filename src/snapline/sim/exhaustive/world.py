@@ -22,7 +22,7 @@ INPUTS = ("take", "read", "replay")
 
 
 class SteppedWorld(WatchedWorld):
-    """Two slots and a coordinator, from which every step is asked for by name."""
+    """Two slots and a coordinator, which take a step only when it is asked for by its lane."""
 
     coordinator: SteppedCoordinator
 
@@ -34,9 +34,9 @@ class SteppedWorld(WatchedWorld):
         self.crashes = 0
         self.fired: dict[tuple[str, str, int], int] = {}  #: timers that went off, by epoch
         self._thought = True  #: what the coordinator knows may have changed
-        self._epoch = 0  #: of the coordinator, when its past was last forgotten
+        self._epoch = 0  #: the coordinator's, when lost slots were last removed from `past`
         self._living: dict[str, SteppedSlot] = {}
-        self._inputs: dict[str, dict[Lane, int]] = {}  #: what is ready, while it is known
+        self._inputs: dict[str, dict[Lane, int]] = {}  #: ready inputs, as last computed
         super().__init__(job, Costs(), keep_journal=keep_journal)
         self.coordinator.call(self.coordinator.engine.start)
 
@@ -48,7 +48,7 @@ class SteppedWorld(WatchedWorld):
         self.past.waits(str(lane), 1)
 
     def sends(self, lane: str) -> None:
-        """Several parts of a process send through one lane: the order in which they do counts."""
+        """Note a send: several parts of a process send through one lane, so their order counts."""
         self.past.goes_through(lane, self.past.parts.get(self.acting, 0))
 
     def _new_coordinator(self, past: Decision | None) -> SteppedCoordinator:
@@ -58,7 +58,7 @@ class SteppedWorld(WatchedWorld):
         return process
 
     def launch(self, boss: Boss, slot: SlotId, incarnation: Incarnation) -> None:
-        """Start a process for a slot; when it registers is a step."""
+        """Start a process for a slot; its registration is a step of its own."""
         process = SteppedSlot(self, slot, incarnation, boss)
         process.registered = True  # here every start succeeds, and every end is noticed
         self.processes[slot, incarnation] = self._living[process.actor] = process
@@ -96,7 +96,7 @@ class SteppedWorld(WatchedWorld):
         return lanes
 
     def _drop_cancelled(self) -> None:
-        """Timers that were cancelled or replaced do not matter any more."""
+        """Remove timers that were cancelled or replaced: nothing follows from them."""
         for lane in [lane for lane in self.lanes if lane.kind == "timer"]:
             items = self.lanes[lane]
             while items and not self._is_set(lane, items[0].payload):
@@ -198,7 +198,7 @@ class SteppedWorld(WatchedWorld):
             if payload.task is not None:
                 self._goes_on(payload.task, lane)
         elif lane.actor == COORDINATOR:
-            self.acting = COORDINATOR  # its past is what it knows, so none is noted
+            self.acting = COORDINATOR  # `knowledge` stands for it, so no past is noted
         else:
             self._goes_on(lane.actor, lane)
 
@@ -217,7 +217,7 @@ class SteppedWorld(WatchedWorld):
             self.past.waits(str(lane), -len(self.lanes.pop(lane)))
 
     def _new_epoch(self) -> None:
-        """All that matters of the slots that are gone is what the coordinator knows."""
+        """Remove lost slots from the past: what matters of them is what the coordinator knows."""
         self._epoch = self.coordinator.engine.epoch
         hosts = {process.slot for process in self._living.values()}
         for part in tuple(self.past.parts):
@@ -227,7 +227,7 @@ class SteppedWorld(WatchedWorld):
                 self.past.ends(part)
 
     def _restored(self, process: SteppedSlot) -> None:
-        """What a slot was about to do in the epoch before comes to nothing."""
+        """Drop what a restored slot was about to do in its last epoch, and begin its past anew."""
         actor, epoch = process.actor, process.engine.epoch
         for lane, items in tuple(self.lanes.items()):
             if lane.kind in ("store", "timer") and lane.actor == actor:
@@ -253,7 +253,7 @@ class SteppedWorld(WatchedWorld):
         self.past.begins_anew(entry.actor, number_of(entry.actor, order, again))
 
     def crash(self, slot: SlotId) -> None:
-        """A slot dies, with all that it has sent and that has not arrived."""
+        """Kill a slot; all that is on its way from it or to it is lost."""
         process = self.current(slot)
         assert isinstance(process, SteppedSlot)
         assert process.alive

@@ -1,4 +1,4 @@
-"""The account of a simulated run: what happened, by the journal and not by the engine's own word.
+"""The account of a simulated run: what happened by the journal, and not by the engine's claims.
 
 The monitor keeps it (`monitor.py`), and the invariants compare the engine's claims with it.
 """
@@ -19,7 +19,7 @@ Line: TypeAlias = Mapping[TaskId, CheckpointNo]
 
 @dataclass(slots=True)
 class TaskAccount:
-    """What one life of a task did, by the journal."""
+    """What one life of a task did, according to the journal."""
 
     epoch: Epoch
     incarnation: Incarnation
@@ -47,7 +47,7 @@ class RunAccount:
         ] = {}  #: by name, the snapshots that counted
         self.live: dict[TaskId, list[CheckpointNo]] = {}  #: what counts in the live timeline
         self.decisions = 0  #: number of the last one
-        self.epoch: Epoch = 0  #: in which it put the job
+        self.epoch: Epoch = 0  #: the epoch that the last decision names
         self.kept: KeptLines | None = None
         self.lines: list[RecoveryLine] = []  #: the oldest kept line, and the newest
         self.public: dict[TaskId, int] = {}  #: rows published, per sink task
@@ -65,7 +65,7 @@ class RunAccount:
         self.round_open = False
 
     def prunable(self, channel: ChannelId) -> Seq:
-        """Through which number nobody needs the log of a channel: the older line received it."""
+        """The message through which a log is not needed: the older kept line has received it."""
         target = self.world.job.topology.by_id[channel].target
         meta = self.metas.get((target, self.lines[0].checkpoints[target])) if self.lines else None
         return meta.received.get(channel, 0) if meta else 0

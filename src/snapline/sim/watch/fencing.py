@@ -1,4 +1,4 @@
-"""Invariants about those who write: one coordinator at a time, and nobody goes on from half a memory.
+"""Invariants about who may write: one coordinator at a time, which knows all that was decided.
 
 Like those in `invariants.py` they are named functions that raise `InvariantBroken`. What they compare with
 is what the simulated storage was given (`SimStorage.ledger`), not what can still be read of it.
@@ -64,7 +64,7 @@ def lost_slot_is_replaced(world: World) -> None:
 def public_output_is_one_chain(run: RunAccount) -> str | None:
     """Every manifest that was decided can be read, once, and each goes on where the one before it ended.
 
-    The word to end with, if somebody damaged them; a violation if nobody did.
+    Returns the problem that ends the run if a fault has damaged the manifests; else raises.
     """
     storage = run.world.storage
     last = storage.ledger.get(storage.last_decision)

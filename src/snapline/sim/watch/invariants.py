@@ -45,7 +45,7 @@ def broken(name: str, story: str) -> NoReturn:
 
 
 def message_is_of_this_epoch(entry: Handled, message: Message) -> None:
-    """Nothing of a dead timeline reaches a protocol."""
+    """A protocol is given only messages of its own epoch, none from before a rollback."""
     if message.epoch != entry.epoch:
         broken(
             "message_is_of_this_epoch",
@@ -118,7 +118,7 @@ def channels_continue_at_the_line(
 
 
 def dead_checkpoints_do_not_count(run: RunAccount, entry: Handled, meta: CheckpointMeta) -> None:
-    """What a slot says of an epoch that is over counts for nothing."""
+    """No checkpoint of an epoch that is over counts, and none during a rollback."""
     if meta.epoch != entry.epoch or run.recovering:
         now = "a rollback is under way" if run.recovering else f"it is epoch {entry.epoch}"
         broken(
@@ -312,7 +312,7 @@ def tasks_stand_at_the_line(run: RunAccount) -> None:
 
 
 def _check_restored(task: Task, meta: CheckpointMeta, guarantee: Guarantee) -> None:
-    """Other levels than exactly once may assume other numbers as received."""
+    """Compare a restored task with its checkpoint; `received` may differ unless exactly once."""
     received = meta.received if guarantee is Guarantee.EXACTLY_ONCE else task.received
     position = task.egress.position if task.egress is not None else meta.position
     claims: tuple[tuple[str, object, object], ...] = (

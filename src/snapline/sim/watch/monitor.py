@@ -68,14 +68,14 @@ COUNTED: Mapping[type[Happening], str] = {
     SentAway: "sent away",
     MessagesOvertaken: "overtaken",
 }
-"""What is only counted, and under which name."""
+"""Happenings that are only counted, and under which name."""
 
 
 class Monitor(RunAccount):
     """Keeps the account of a whole run, from the first entry to the last."""
 
     def see(self, entry: Entry) -> None:
-        """Take an entry of the journal."""
+        """Take an entry of the journal into the account, and check what invariants it concerns."""
         if isinstance(entry, Handled):
             if entry.actor == COORDINATOR:
                 if entry.epoch >= self.epoch:  # else: a zombie, whose effects come to nothing
@@ -101,7 +101,7 @@ class Monitor(RunAccount):
         ):
             account = self.accounts[task] = TaskAccount(entry.epoch, entry.incarnation)
         elif (account.epoch, account.incarnation) != (entry.epoch, entry.incarnation):
-            return TaskAccount(entry.epoch, entry.incarnation)  # a zombie: not our timeline
+            return TaskAccount(entry.epoch, entry.incarnation)  # a zombie: a throwaway
         return account
 
     def _task(self, entry: Handled) -> None:
@@ -213,7 +213,7 @@ class Monitor(RunAccount):
             self.stats["crash during a round"] += 1
 
     def _lost(self, entry: Happened, loss: Loss) -> None:
-        """Note a loss when it comes, not again when it is noticed."""
+        """Note the time of a loss once: when a process dies, not again when it is given up."""
         life: tuple[str, Incarnation | None] = entry.actor, None
         if isinstance(loss, SlotLost):
             life = f"slot/{loss.slot}", loss.incarnation
@@ -245,10 +245,10 @@ class Monitor(RunAccount):
         self._keep(RecoveryLine(line))
 
     def _carry_on(self, line: Line) -> None:
-        """Where each channel goes on in an epoch that begins at this line.
+        """Work out behind which message each channel goes on in an epoch that begins at this line.
 
-        From there on that is what the receiver's checkpoint has received: its sender uses the numbers
-        behind it again.
+        From now on the receiver's checkpoint counts as having received exactly that much: the
+        sender uses the numbers behind it again.
         """
         self.carried = {}
         replays = self.world.job.guarantee is not Guarantee.AT_MOST_ONCE
@@ -297,7 +297,7 @@ class Monitor(RunAccount):
     # Who writes.
 
     def wrote(self) -> None:
-        """A sink writes."""
+        """Note when a sink first writes."""
         if self.first_output_us is None:
             self.first_output_us = self.world.now_us
 

@@ -7,7 +7,7 @@ from snapline.sim.world.world import World
 
 
 class WatchedWorld(World):
-    """A world with its monitor."""
+    """A world whose monitor checks the invariants while it runs."""
 
     def __init__(
         self, job: Job, costs: Costs, *, keep_journal: bool = False, thorough: bool = True

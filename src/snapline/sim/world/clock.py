@@ -7,10 +7,10 @@ from snapline.ids import Micros
 
 
 class SimClock(Protocol):
-    """Says what time it is, and lets things happen later."""
+    """Tells the virtual time, and runs actions at later times."""
 
     now_us: Micros
 
     def at(self, at_us: Micros, action: Callable[[], None]) -> None:
-        """Do something at a time."""
+        """Run an action at a virtual time."""
         ...

@@ -20,7 +20,7 @@ class CoordinatorPlace(LaunchPlace, Protocol):
 
     @property
     def coordinator(self) -> "CoordinatorProcess":
-        """The newest one: whoever else thinks that it is the coordinator is wrong."""
+        """The newest coordinator; an older one that still runs is a zombie."""
         ...
 
     def resume_coordinator(self) -> None:
@@ -48,7 +48,7 @@ class CoordinatorProcess(Process):
         self.engine: Coordinator  # set by the world, which knows the past
 
     def send(self, slot: SlotId, incarnation: Incarnation, order: Order) -> None:
-        """Over the control connection."""
+        """Send an order over the control connection."""
         process = self.world.processes.get((slot, incarnation))
         if process is not None:
             deliver = process.engine.order
@@ -90,7 +90,7 @@ class CoordinatorProcess(Process):
         )
 
     def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
-        """Publish in the background."""
+        """Publish a manifest in the background."""
         accepted: list[bool] = []
 
         def answer() -> None:
@@ -109,7 +109,7 @@ class CoordinatorProcess(Process):
         )
 
     def finish(self, problem: str | None) -> None:
-        """The run is over, unless another coordinator has decided something since."""
+        """End the run, or step down if another coordinator has decided something since."""
         if self.world.storage.may_end(self.engine.decider.author):
             self.world.observer.finishing(self.engine.decider.author)
             self.world.finish(problem)
@@ -118,12 +118,12 @@ class CoordinatorProcess(Process):
             self.deposed()
 
     def give_up(self, problem: str) -> None:
-        """The job cannot go on, for a reason of which the engine knows nothing."""
+        """End a job that cannot go on for a reason outside of the engine: slots do not start."""
         self.note(COORDINATOR, self.engine.epoch, JobStopped(problem))
         self.finish(problem)
 
     def deposed(self) -> None:
-        """If it was the newest, its user resumes the job once more."""
+        """Step down; if this was the newest coordinator, resume the run, as its user would."""
         if self is self.world.coordinator:
             self.alive = False
             self.world.resume_coordinator()

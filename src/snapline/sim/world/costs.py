@@ -8,7 +8,7 @@ from snapline.ids import Micros
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """One CPU per slot; a link between each two slots; one store for all."""
+    """How long things take: each slot has a CPU, each two slots a link, and all share one store."""
 
     batch_us: Micros = 300  # to process a batch at all ...
     record_us: Micros = 20  # ... and per record of it

@@ -4,7 +4,7 @@ The engine asks for a life of a slot once, and hears of it again when a process 
 between is the contract of whoever adapts the engine to a world. A process that dies before it registers
 has no connection that could break: its end shows it, or else a time-out of that process alone. Another one
 is started after a pause that grows. A process that registers late takes the life if nobody has it yet; else
-it is sent away. A job whose processes keep failing, while it commits nothing, ends with a word.
+it is sent away. A job whose processes keep failing, while it commits nothing, is ended.
 """
 
 import random
@@ -22,7 +22,7 @@ from snapline.sim.world.process import Boss, SimSlotProcess, SlotPlace
 from snapline.sim.world.weather import FaultsUnderWay, SlotLife
 
 FAILURES_MAX = 10
-"""So many processes may fail to start while no new line is committed."""
+"""The job is given up when so many processes failed to start without a new line."""
 
 
 class LaunchPlace(SlotPlace, Protocol):
@@ -58,7 +58,7 @@ class SimLaunches:
         self.commits = 0  #: how many lines were committed when they were last counted
 
     def start(self, slot: SlotId, incarnation: Incarnation) -> None:
-        """Start a process for a life, unless one has it by now."""
+        """Start a process for a life, unless one has registered for it by now."""
         world = self.world
         if self._taken((slot, incarnation)):
             return

@@ -33,7 +33,7 @@ class Link(Generic[T]):
         self.latency_us = latency_us
         self.deliver = deliver
         self.extra_us = extra_us  #: added to the latency at present, by a fault
-        self.cut_until_us = cut_until_us  #: nothing arrives before
+        self.cut_until_us = cut_until_us  #: the time before which nothing arrives
         self.queue: deque[tuple[Micros, T]] = deque()  #: (when it leaves, what), in order
         self.free_us: Micros = 0  #: when the link has sent what it was given
         self.last_us: Micros = 0  #: when the last arrival is due
@@ -60,17 +60,17 @@ class Link(Generic[T]):
             self.deliver(self.queue.popleft()[1])
 
     def sever(self) -> None:
-        """The sender died: of what is under way some arrives, in order, and the rest is lost."""
+        """Lose a random end of what is under way, because the sender died; the rest arrives."""
         for _ in range(self.rng.randint(0, len(self.queue))):
             self.queue.pop()
 
     def disconnect(self) -> None:
-        """The connection breaks, though both ends live: some of it arrives, in order, and nothing more."""
+        """Break the connection of two living ends: a random end of what is under way is lost."""
         self.sever()
         self.broken = True
 
     def overtake(self, item: T, busy_us: Micros, passes: Callable[[T], bool]) -> list[T]:
-        """Send ahead of those that have not left and that it may pass; return them."""
+        """Send ahead of the items that have not left and that it may pass; return those."""
         if self.broken:
             return []
         start = self._schedule(busy_us)

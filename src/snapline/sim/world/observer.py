@@ -30,7 +30,7 @@ class WorldObserver(Protocol):
         ...
 
     def wrote(self) -> None:
-        """A sink writes."""
+        """A sink wrote records."""
         ...
 
     def publishing(self, number: int, extents: Mapping[TaskId, Extent]) -> None:

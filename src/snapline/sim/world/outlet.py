@@ -1,4 +1,4 @@
-"""Public output as those find it who read it later: a row of manifests, some damaged, some gone.
+"""Public output as later readers find it: numbered manifests, some perhaps damaged or gone.
 
 The coordinator that publishes knows what it wrote; nobody who comes after it does. So what is read, at a
 resume and at the end, is checked link by link: every manifest is there, each begins where the one before
@@ -49,7 +49,7 @@ class SimOutlet(MemoryOutlet):
         return max((manifest.number for manifest in self.manifests if not manifest.lost), default=0)
 
     def spoil(self, *, lost: bool) -> int | None:
-        """Damage or remove the newest manifest behind everybody's back; its number, if there is one."""
+        """Damage or remove the newest manifest, unnoticed; its number, if there is one."""
         sound = [m for m in self.manifests if not (m.damaged or m.lost)]
         if not sound:
             return None
@@ -57,7 +57,7 @@ class SimOutlet(MemoryOutlet):
         return sound[-1].number
 
     def reopen(self, published: int, redone: int) -> None:
-        """Begin to write behind what can be read, as a new coordinator does.
+        """Let the chain of manifests go on behind what can be read, as a new coordinator does.
 
         Of the manifests up to number `published` the last `redone` may never have been written, or be
         gone: they are written again. Raises StorageError if anything else is not as it was decided.

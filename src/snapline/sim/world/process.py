@@ -39,7 +39,7 @@ class Place(SimClock, Protocol):
 
     @property
     def job(self) -> Job:
-        """What is run."""
+        """The job that is run."""
         ...
 
     @property
@@ -54,11 +54,11 @@ class Place(SimClock, Protocol):
 
     @property
     def observer(self) -> WorldObserver:
-        """Whoever watches."""
+        """Whoever watches this world."""
         ...
 
     def journal(self, entry: Entry) -> None:
-        """Write down, and let the observer see."""
+        """Write an entry into the journal, and show it to the observer."""
         ...
 
 
@@ -66,7 +66,7 @@ class SlotPlace(Place, Protocol):
     """What the process of a slot asks of the world, besides."""
 
     def kill(self, process: "SimSlotProcess", fault: str) -> None:
-        """SIGKILL."""
+        """End a process at once, as SIGKILL does."""
         ...
 
     def link(self, source: "SimSlotProcess", slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
@@ -83,7 +83,7 @@ class SlotPlace(Place, Protocol):
 
 
 class Process:
-    """What every process has: it lives, it may stand still, and it can die."""
+    """What every process has: it can be paused, and it can die."""
 
     def __init__(self, world: Place) -> None:
         self.world = world
@@ -103,7 +103,7 @@ class Process:
             self.after_call()
 
     def after_call(self) -> None:
-        """There may be something to do now."""
+        """Do nothing after an input was taken; a slot plans its next step here."""
 
     def resume(self) -> None:
         """Go on after a pause."""
@@ -116,11 +116,11 @@ class Process:
     # The part of the shell that slots and the coordinator share.
 
     def now_ms(self) -> Millis:
-        """Virtual milliseconds."""
+        """The virtual time in milliseconds."""
         return self.world.now_us // 1000
 
     def now_us(self) -> Micros:
-        """Virtual microseconds."""
+        """The virtual time in microseconds."""
         return self.world.now_us
 
     def rng(self, name: str) -> random.Random:
@@ -128,7 +128,7 @@ class Process:
         return random.Random(name)
 
     def journal(self, entry: Entry) -> None:
-        """Write down, and let the invariants see."""
+        """Write an entry into the journal, and show it to the observer."""
         self.world.journal(entry)
 
     def note(self, actor: str, epoch: Epoch, what: Happening) -> None:
@@ -195,7 +195,7 @@ class SimSlotProcess(Process):
 
     @property
     def life(self) -> SlotLife:
-        """Its name among the lives of all slots."""
+        """The slot and the incarnation, which name this life."""
         return self.slot, self.incarnation
 
     def after_call(self) -> None:
@@ -220,7 +220,7 @@ class SimSlotProcess(Process):
     # The shell.
 
     def performing(self, act: TaskEffect | Message) -> None:
-        """Count, let the invariants see, and die if the time has come."""
+        """Count effects and messages; die before the one that a fault has chosen."""
         self.acts += 1
         if self.acts == self.kill_before:
             self.on_kill()
@@ -230,26 +230,26 @@ class SimSlotProcess(Process):
             self.world.observer.sending(act)
 
     def worked(self, records: int) -> None:
-        """Charge the CPU."""
+        """Add the CPU time for a batch to the step under way."""
         costs = self.world.costs
         self.spent_us += costs.batch_us + costs.record_us * records
 
     def ingested(self, records: int) -> None:
-        """Do nothing: figures per second are not made of virtual time."""
+        """Do nothing: input is not measured in simulation."""
 
     def sent(self, message: Message, *, logged: bool) -> None:
-        """Do nothing: figures of messages are not made of virtual time."""
+        """Do nothing: messages are not measured in simulation."""
 
     def wrote(self, batch: Batch) -> None:
         """Tell the observer, which notes when the first output came."""
         self.world.observer.wrote()
 
     def at_hand(self, alarm: SourceAlarm, wanted: NextRead) -> bool:
-        """Nothing is slow to read here."""
+        """Say yes: no input is slow to read in simulation."""
         return True
 
     def choose(self, count: int) -> int:
-        """Any order is allowed, so take any."""
+        """Draw one of the ready inputs at random: every order is allowed."""
         return self.choices.randrange(count)
 
     def transmit(self, slot: SlotId, frame: Frame) -> None:
@@ -258,7 +258,7 @@ class SimSlotProcess(Process):
         link.send(frame, self.world.busy_us(frame))
 
     def overtake(self, slot: SlotId, frame: Frame) -> Sequence[Message]:
-        """Pass what waits for the link."""
+        """Send a marker ahead of what waits on its channel; return the messages that it passed."""
         link = self.world.link(self, slot, frame.life[2])
         passed = link.overtake(
             frame,
@@ -268,7 +268,7 @@ class SimSlotProcess(Process):
         return [other.payload for other in passed if isinstance(other.payload, Message)]
 
     def report(self, report: Report) -> None:
-        """Over the control connection."""
+        """Send a report over the control connection."""
         boss = self.boss
         self.world.control(self).up.send(
             lambda: boss.call(lambda: boss.engine.report(self.slot, self.incarnation, report)), 1

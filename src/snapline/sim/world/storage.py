@@ -1,4 +1,4 @@
-"""Simulated storage: slow, failing, forgetful. It stands in front of the in-memory forms of the ports."""
+"""Simulated storage: stores in memory, and in front of them delays, failures and crashes."""
 
 import random
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Caller(Protocol):
 
 
 class SimStorage(MemoryStorage):
-    """All that survives a process: the ports in memory, and what can be done to them."""
+    """All that survives a process: stores in memory, and what faults do to them."""
 
     outlet: SimOutlet
 
@@ -94,15 +94,15 @@ class SimStorage(MemoryStorage):
     def may_end(self, author: str) -> bool:
         """Whether this coordinator may write how the run ended.
 
-        It may if nobody decided after it: the verdict is one more conditional write, behind its last
-        decision.
+        It may if nobody decided after it: the end of a run is one more conditional write, behind
+        the last decision.
         """
         return not self.ledger or self.ledger[self.last_decision].author == author
 
     def spoil_decision(self, *, lost: bool) -> int | None:
         """Damage or remove the newest decision whose output is public; its number, if there is one.
 
-        Of one that is gone before anything followed from it nobody could ever tell that it was made.
+        If it were removed before its output is public, nobody could tell that it was ever made.
         """
         for number, decision in reversed(self.ledger.items()):
             public = decision.manifests and decision.published <= self.outlet.last
@@ -115,7 +115,7 @@ class SimStorage(MemoryStorage):
         return None
 
     def resume(self, fingerprint: str) -> Decision | None:
-        """Where a coordinator goes on. Raises StorageError if that is not all that was decided."""
+        """The decision at which a coordinator resumes. Raises StorageError if any is unreadable."""
         past = read_last(self.store, fingerprint)
         published, redone = (past.published, len(past.manifests)) if past else (0, 0)
         self.outlet.reopen(published, redone)

@@ -16,7 +16,7 @@ class Starting:
 
     delay_us: Micros | None  # by how much later they register; None: they die before they register
     until_us: Micros
-    struck: Callable[[], None]  # tells the injector that there was one
+    struck: Callable[[], None]  # tells the injector that it met a process
 
 
 @dataclass(slots=True)
@@ -24,8 +24,8 @@ class FaultsUnderWay:
     """What faults do at present to the network, by the lives of slots that they struck, and to starts."""
 
     delay_us: dict[SlotLife, tuple[Micros, Micros]] = field(default_factory=dict)  # (extra, until)
-    cut: dict[frozenset[SlotLife], Micros] = field(default_factory=dict)  # between two: until
-    alone: dict[SlotLife, Micros] = field(default_factory=dict)  # from the coordinator: until
+    cut: dict[frozenset[SlotLife], Micros] = field(default_factory=dict)  # between two lives: until
+    alone: dict[SlotLife, Micros] = field(default_factory=dict)  # without coordinator: until
     start: dict[SlotId, Starting] = field(default_factory=dict)
 
     def extra_us(self, life: SlotLife, now_us: Micros) -> Micros:

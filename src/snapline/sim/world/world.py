@@ -1,7 +1,7 @@
-"""The simulated world: a heap of things to happen, one thread, one seed.
+"""The simulated world: a heap of planned actions, one thread, one seed.
 
-Ties are broken by the order in which things were planned, and nothing iterates over a set, so a seed gives
-one history, whatever the hash seed of the interpreter.
+Ties are broken by the order in which actions were planned, and nothing iterates over a set, so a seed
+gives one history, whatever the hash seed of the interpreter.
 """
 
 import heapq
@@ -44,7 +44,7 @@ class World:
         self.observer = observer
         self.now_us: Micros = 0
         self.heap: list[tuple[Micros, int, Callable[[], None]]] = []
-        self.planned = 0  #: breaks ties
+        self.planned = 0  #: how many actions so far; breaks ties
         self.network_rng = random.Random(f"{job.seed}:network")
         self.storage = SimStorage(self, costs, random.Random(f"{job.seed}:storage"))
         self.processes: dict[SlotLife, SimSlotProcess] = {}
@@ -61,12 +61,12 @@ class World:
     # Time.
 
     def at(self, at_us: Micros, action: Callable[[], None]) -> None:
-        """Do something at a time."""
+        """Run an action at a virtual time."""
         self.planned += 1
         heapq.heappush(self.heap, (at_us, self.planned, action))
 
     def run(self, until_us: Micros) -> None:
-        """Let things happen, in order, until the job is over or time is up."""
+        """Run the planned actions, in order of time, until the job is over or time is up."""
         heap = self.heap
         while heap and not self.finished:
             at_us, _, action = heapq.heappop(heap)
@@ -76,7 +76,7 @@ class World:
             action()
 
     def journal(self, entry: Entry) -> None:
-        """Write down, and let the invariants see."""
+        """Write an entry into the journal, and show it to observer and injector."""
         if self.entries is not None:
             self.entries.append(entry)
         self.observer.see(entry)
@@ -97,13 +97,13 @@ class World:
         return process
 
     def kill_coordinator(self, fault: str) -> None:
-        """The coordinator dies; its slots go on until their lease lapses."""
+        """Kill the coordinator; its slots go on until their lease lapses."""
         self.coordinator.alive = False
         self.note(COORDINATOR, CoordinatorKilled(fault))
         self._lapse_leases(self.coordinator)
 
     def resume_coordinator(self, fault: str | None = None) -> None:
-        """Another coordinator takes over from the durable decisions, if they can be trusted."""
+        """Let another coordinator take over from the durable decisions, if all can be read."""
         if self.finished:
             return
         try:
@@ -132,11 +132,11 @@ class World:
                 self._notice(process)
 
     def _notice(self, process: SimSlotProcess) -> None:
-        """The connection of a process breaks, and its coordinator notices soon."""
+        """Let the coordinator of a process notice soon that its connection broke."""
         self.at(self.now_us + self.costs.detect_us, lambda: self.report_lost(process))
 
     def pause_coordinator(self, fault: str) -> CoordinatorProcess:
-        """The coordinator stands still."""
+        """Pause the coordinator, and return it; its slots go on until their lease lapses."""
         self.coordinator.paused = True
         self.note(COORDINATOR, ProcessPaused(fault))
         self._lapse_leases(self.coordinator)
@@ -145,12 +145,12 @@ class World:
     # Slots.
 
     def current(self, slot: SlotId) -> SimSlotProcess | None:
-        """The newest life of a slot: a zombie coordinator may have launched others meanwhile."""
+        """The newest life of a slot; a zombie coordinator may have launched others."""
         lives = [p for (s, _), p in self.processes.items() if s == slot]
         return max(lives, key=lambda process: process.incarnation, default=None)
 
     def kill(self, process: SimSlotProcess, fault: str) -> None:
-        """SIGKILL: what was not durable is gone; the connection breaks, so it is noticed soon."""
+        """Kill a process, as SIGKILL does; its connection breaks, so it is noticed soon."""
         if not process.alive:
             return
         self.note(f"slot/{process.slot}", ProcessKilled(fault, process.incarnation))
@@ -158,7 +158,7 @@ class World:
         self._notice(process)
 
     def exit(self, process: SimSlotProcess) -> None:
-        """The process is gone, and with it what it had not made durable."""
+        """End a process; what it had not made durable is lost."""
         process.alive = False
         process.paused = False
         process.backlog = []
@@ -172,7 +172,7 @@ class World:
             self.storage.outlet.crash(life)
 
     def report_lost(self, process: SimSlotProcess) -> None:
-        """The coordinator of a slot finds out that it is gone, or that what it has started is."""
+        """Tell its coordinator that a process is gone, or that it ended before it registered."""
         boss = process.boss
         if process.registered:
             boss.call(lambda: boss.engine.lost(process.slot, process.incarnation))
@@ -225,7 +225,7 @@ class World:
         )
 
     def disconnect(self, one: SlotLife, other: SlotLife) -> None:
-        """The connections between two lives break: what is on its way is lost, and none is made again."""
+        """Break the connections between two lives: none is made again."""
         for source, target in ((one, other), (other, one)):
             self.link(self.processes[source], *target).disconnect()
 
@@ -255,6 +255,6 @@ class World:
         return self.storage.outlet.publish(number, extents)
 
     def finish(self, problem: str | None) -> None:
-        """The job is over."""
+        """End the run; `problem` says why, if it ended early."""
         self.finished = True
         self.problem = problem
