@@ -17,7 +17,7 @@ class RunControl(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether the run is over, so that nobody is missed any more."""
+        """Whether the run is over, so that no process is replaced any more."""
         ...
 
     def note(self, actor: str, epoch: Epoch, what: Happening) -> None:

@@ -7,8 +7,9 @@ gone for a while, waiting does not help, and the run is given up.
 
 Everything here is fenced by the ledger. A decision is a conditional write. A manifest is published, and
 an object deleted, only after a decision that this coordinator has won, and by what that decision says; so
-both are right for ever, whoever has taken over when the thread comes to them: a manifest of the ledger is
-the same in every hand, and the name of an object that was garbage once is never used again.
+both stay right even if another coordinator takes over before the thread comes to them: whoever
+publishes a manifest of the ledger writes the same, and the name of an object that was garbage is
+never used again.
 """
 
 import time
@@ -23,30 +24,30 @@ from snapline.ids import TaskId
 from snapline.storage.api import Extent, Storage
 
 COMPLAINT_SECONDS = 10.0
-"""So long nothing more is said about a store that fails."""
+"""The least time between two complaints about a store that fails."""
 
 SIGHT_SECONDS = 5.0
 """For how long an object may be missing: what another machine wrote may come into sight late."""
 
 
 class DecisionAsker(Protocol):
-    """Who is answered: the engine's coordinator."""
+    """Receives the answers: the engine's coordinator."""
 
     def done(self, ticket: Ticket) -> None:
-        """It is durable."""
+        """What was asked for is durable."""
         ...
 
     def failed(self, ticket: Ticket) -> None:
-        """It may not be."""
+        """What was asked for may not be durable; ask again."""
         ...
 
     def conflict(self, ticket: Ticket, found: bytes) -> None:
-        """Another coordinator was there first."""
+        """Another coordinator has written something else under this number."""
         ...
 
 
 class Decisions:
-    """The writing hand of one coordinator. `post` brings an action into its loop."""
+    """Writes for one coordinator, in a thread. `post` brings an action into its loop."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class Decisions:
         extents: Mapping[TaskId, Extent],
         published: Callable[[], None],
     ) -> None:
-        """Publish a manifest, and tell `published` first."""
+        """Publish a manifest; when it is public, call `published` and then the asker."""
 
         def tell() -> None:
             published()
@@ -142,7 +143,7 @@ class Decisions:
         return True
 
     def close(self) -> None:
-        """Write what was asked for."""
+        """Wait until all that was asked for is written."""
         self._thread.shutdown(wait=True)
 
 

@@ -1,8 +1,9 @@
 """The coordinator as a real process: the driver's loop, behind the engine's `Coordinator`.
 
-The driver puts its parts together, runs the loop, and is the shell of the coordinator: it does what that
-asks for. What comes from processes goes to the receiver; the roster knows who is there, the launches who is
-missing; the killer ends processes. Faults reach a run through the fault port, and no other way.
+The driver puts its parts together, runs the loop, and is the shell of the coordinator: it does what
+the coordinator asks for. What comes from processes goes to the receiver; the roster knows who is
+there, the launches who is missing; the killer ends processes. Faults reach a run through the fault
+port, and no other way.
 """
 
 import random
@@ -46,7 +47,7 @@ __all__ = ["Driver", "Timeouts"]
 class Driver:
     """Runs one job to its end.
 
-    `listen` is the address at which slots reach this process; who knows the run's secret may speak there.
+    `listen` is the address at which slots reach this process; they have to know the run's secret.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Driver:
         timeline: Timeline | None = None,
         on_event: Callable[[Happened], None] = lambda happened: None,
     ) -> None:
-        self.tenure = Tenure(directory, job)  # BEFORE all else: who cannot go on leaves no trace
+        self.tenure = Tenure(directory, job)  # BEFORE all else: it raises if the run cannot go on
         self.job = self.tenure.job
         self.directory = directory
         self.launcher = launcher
@@ -75,15 +76,15 @@ class Driver:
         self.on_event = on_event
         self.timeline = timeline or Timeline()
         self.timeline.attach(self)
-        self.on_begin: Callable[[float], None] = lambda origin_s: None  #: all slots run
-        self.watch: Callable[[Entry], None] = lambda entry: None  #: sees all that is written down
+        self.on_begin: Callable[[float], None] = lambda origin_s: None  #: told when slots first run
+        self.watch: Callable[[Entry], None] = lambda entry: None  #: is given every journal entry
         self.loop = EventLoop()
         self.wire = Wire.of(job)
         self.secret = new_secret()
         self.roster = Roster(len(job.slots), spares)
         self.finished = False
         self.problem: str | None = None
-        self.raised: OperatorFailed | None = None  #: what the dataflow did, if that is the problem
+        self.raised: OperatorFailed | None = None  #: what the dataflow's code raised, if it did
         self.strategy = RestartStrategy(self.timeouts.restarts, lines=job.protocol.checkpoints)
         self.launches = Launches(self, launcher, self.timeouts, self.loop.after)
         self.killer = Killer(self, self.roster, launcher)
@@ -108,7 +109,7 @@ class Driver:
         self.engine = Coordinator(self.job, self, self.tenure.author, self.tenure.past)
 
     def run(self) -> str | None:
-        """Run the job; the problem that ended it early, if there was one. Raises RunDamaged, Deposed."""
+        """Run the job; return what ended it early, if anything. Raises RunDamaged, Deposed."""
         beat_s, lease_s = self.timeouts.heartbeat_s, self.timeouts.lease_s
         here, path = self.listener.address, str(self.directory.path)
         spec = SlotSpec(here, path, self.job, beat_s, lease_s, self.detail)
@@ -129,12 +130,12 @@ class Driver:
         return self.problem
 
     def interrupt(self) -> None:
-        """End before the job does, in good order: whoever resumes it goes on at its last line."""
+        """End the run in good order before its job is done; a resume goes on at its last line."""
         self.note(COORDINATOR, self.engine.epoch, happenings.JobInterrupted())
         self.finish("interrupted")
 
     def _close(self) -> None:
-        self.finished = True  # whatever has ended it: nobody is missed from now on
+        self.finished = True  # from now on no process that ends is replaced
         self.tenure.end(self.engine.decider.number)
         for member in tuple(self.roster.members.values()):
             self.receiver.send_away(member)
@@ -162,11 +163,11 @@ class Driver:
     # The shell.
 
     def now_ms(self) -> Millis:
-        """Since input began to be due."""
+        """Milliseconds since input began to be due."""
         return int((time.time() - self.origin_s) * 1000)
 
     def now_us(self) -> Micros:
-        """The same, for the journal."""
+        """Microseconds since input began to be due, for the journal."""
         return int((time.time() - self.origin_s) * 1_000_000)
 
     def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
@@ -178,13 +179,13 @@ class Driver:
         return random.Random(name)
 
     def journal(self, entry: Entry) -> None:
-        """Write down."""
+        """Write an entry into the journal, and show it to the timeline and to `watch`."""
         self.journal_file.add(entry)
         self.timeline.see(entry)
         self.watch(entry)
 
     def flush(self) -> None:
-        """Write out what was written down, as far as the disk takes it."""
+        """Write the journal to disk, as far as the disk takes it."""
         self.journal_file.flush()
 
     def note(self, actor: str, epoch: Epoch, what: happenings.Happening) -> None:
@@ -205,7 +206,7 @@ class Driver:
             member.restoring, member.running = True, False
             self.strategy.stands(time.monotonic())
             if self.begun or self.resumed:
-                # Whoever restores in the middle of a run has to know what time it is.
+                # Who restores in the middle of a run has to know when input began to be due.
                 said.insert(0, self._origin())
         elif isinstance(order, control.Replaced):
             said.insert(0, self.roster.peers())
@@ -218,7 +219,7 @@ class Driver:
             member.connection.send(self.wire.pack(word))
 
     def _begin(self) -> words.Begin:
-        """Input is due from the moment on at which all slots run for the first time."""
+        """Fix, when slots first run, the moment from which input is due; return it as a word."""
         if not self.begun:
             self.begun = True
             if not self.resumed:
@@ -234,11 +235,11 @@ class Driver:
         self.receiver.find(slot, incarnation)
 
     def tell(self, reason: str) -> None:
-        """Write down that a process did not come."""
+        """Write down that a process did not start, and why."""
         self.note(COORDINATOR, self.engine.epoch, happenings.ProcessNotStarted(reason))
 
     def give_up(self, end: GivenUp) -> None:
-        """No process is started any more."""
+        """End the run: the restart strategy starts no process any more."""
         self.raised = end.raised
         problem = "the dataflow itself fails" if end.raised else end.story
         self.note(COORDINATOR, self.engine.epoch, happenings.JobStopped(problem))
@@ -249,7 +250,7 @@ class Driver:
         self.decisions.decide(self.engine, ticket, key, data)
 
     def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
-        """Publish in the background."""
+        """Publish a manifest in the background."""
         rows = {task: (extent.start, extent.stop) for task, extent in extents.items()}
 
         def published() -> None:
@@ -265,10 +266,10 @@ class Driver:
         self.note(COORDINATOR, self.engine.epoch, happenings.StoreAwaited(story))
 
     def finish(self, problem: str | None) -> None:
-        """The job is over."""
+        """End the run; `problem` says why, if it ended early."""
         self.finished = True
         self.problem = problem
 
     def deposed(self) -> None:
-        """Somebody else has resumed this run."""
+        """End this driver, because another one has taken the run over."""
         self.finish(self.tenure.deposed())

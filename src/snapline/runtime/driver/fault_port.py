@@ -27,7 +27,7 @@ from snapline.storage.files.trouble import Trouble
 class BreakableRun(RunControl, Protocol):
     """What the port asks of the driver."""
 
-    watch: Callable[[Entry], None]  #: sees all that is written down
+    watch: Callable[[Entry], None]  #: is given every journal entry
 
     @property
     def directory(self) -> RunDirectory:
@@ -49,7 +49,7 @@ class BreakableRun(RunControl, Protocol):
         ...
 
     def flush(self) -> None:
-        """Write out what was written down."""
+        """Write the journal to disk."""
         ...
 
 
@@ -68,7 +68,7 @@ class FaultPort:
     # The run.
 
     def watch(self, see: Callable[[Entry], None]) -> None:
-        """Let somebody see all that is written down."""
+        """Let a function see every journal entry."""
         self._run.watch = see
 
     def now_ms(self) -> Millis:
@@ -84,7 +84,7 @@ class FaultPort:
         self._run.note(actor, self._run.engine.epoch, what)
 
     def flush(self) -> None:
-        """Write out what was written down, because nobody may be able to in a moment."""
+        """Write the journal to disk now: in a moment a fault may have ended this process."""
         self._run.flush()
 
     def give_up(self, problem: str) -> None:
@@ -92,11 +92,11 @@ class FaultPort:
         self._run.finish(problem)
 
     def is_replaced(self) -> bool:
-        """Whether another driver has decided since: then the run is not ours to break any more."""
+        """Whether another driver has taken the run over, so that this one may not break it."""
         return self._run.tenure.is_over(self._run.engine.decider.number)
 
     def strike_all(self) -> None:
-        """Note that a fault is done to something that all slots need."""
+        """Note that a fault may end any slot, because all of them need what it breaks."""
         self.processes.strike(*self._run.engine.job.slots)
 
     # The network.
@@ -142,5 +142,5 @@ class FaultPort:
         return [known[task][max(known[task])] for task in hosted if known[task]]
 
     def damage(self, meta: CheckpointMeta) -> None:
-        """Change the bytes of a stored snapshot behind everybody's back."""
+        """Change the bytes of a stored snapshot, without telling anybody."""
         self._run.storage.store.damage(key_of(meta))

@@ -1,4 +1,4 @@
-"""Faults, done to a real run by real means, when the schedule says so.
+"""Does faults to a real run, by real means, when the schedule says so.
 
 Processes get signals. A slot makes its own network slow, or cuts it, when the driver tells it to (see
 `slot.network_faults`). The store is away while its directory is renamed, and slow or failing while a file
@@ -69,7 +69,7 @@ NO_EXECUTOR = (
 )
 
 SPANS: Spans = {"recovery": 500_000, "round": 20_000}
-"""A fault that waits for a phase strikes so soon, at the latest, after it has begun."""
+"""How long, at most, after a phase began a fault that waits for it strikes."""
 
 
 def check_possible(faults: tuple[Fault, ...]) -> None:
@@ -105,11 +105,11 @@ class RunInjector:
         self.schedule = Schedule(faults, self.rng, SPANS)
         self.moments = Moments()
         self.away_until_ms: Millis = 0  #: when the store is to come back
-        self.paused: set[int] = set()  #: processes that stand still
+        self.paused: set[int] = set()  #: the ids of processes that stand still
         run.watch(self.watch)
 
     def begin(self) -> None:
-        """Input is due from now on: so are the faults."""
+        """Plan the faults that have a time: it counts from now, the moment input is due."""
         for fault in self.schedule.faults:
             at = when(fault)
             if isinstance(at, At):
@@ -123,7 +123,7 @@ class RunInjector:
 
     def _strike(self, fault: Fault) -> None:
         if self.run.is_replaced():
-            return  # this driver has stood still meanwhile
+            return  # this driver stood still, and another took over
         match fault:
             case Kill(slots):
                 for slot in slots:
@@ -191,11 +191,11 @@ class RunInjector:
         self.run.note(COORDINATOR, CoordinatorKilled(str(fault)))
         self.run.flush()
         for pid in self.paused:
-            self.run.processes.wake(pid)  # nobody else would
+            self.run.processes.wake(pid)  # nobody else will
         os.kill(os.getpid(), signal.SIGKILL)
 
     def _pause_driver(self, fault: PauseCoordinator | PauseDriver) -> None:
-        """The loop stands still; nobody takes over, because a real run has one driver."""
+        """Let the loop stand still; nobody takes over, because a real run has one driver."""
         self.run.strike_all()  # their leases may lapse
         self.run.note(COORDINATOR, ProcessPaused(str(fault)))
         self.run.flush()
@@ -256,7 +256,7 @@ class RunInjector:
         self._heal(STORE, fault.for_ms, fault)
 
     def _damage(self, fault: Damage) -> None:
-        """Of the snapshots that count, damage the newest of one task."""
+        """Damage the newest snapshot that counts of one task of the slot, drawn at random."""
         if newest := self.run.newest_snapshots(fault.slot):
             meta = self.rng.choice(newest)
             self.run.damage(meta)

@@ -1,6 +1,6 @@
 """Ends processes: by signals as faults ask for it, and by cancelling the job of one that is given up.
 
-A signal reaches a process of this machine only; the number of one elsewhere may be somebody else's here.
+A signal reaches a process of this machine only; the id of one elsewhere may name another one here.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ class Killer:
         return self._roster.of((slot, self._run.engine.members.incarnations[slot]))
 
     def pid(self, slot: SlotId) -> int | None:
-        """The number of that process, if it runs on this machine; else nothing can be done to it."""
+        """The id of that process; one on another machine ends the run, as no fault can reach it."""
         member = self.member(slot)
         if member is None:
             return None
@@ -48,12 +48,12 @@ class Killer:
         return member.hello.pid
 
     def strike(self, *slots: SlotId) -> None:
-        """Note that a fault is done to these slots: if it ends their present lives, that was asked for."""
+        """Note that a fault is done to these slots: if it ends them, that counts as no failure."""
         for member in filter(None, map(self.member, slots)):
             member.struck = True
 
     def kill(self, slot: SlotId, how: int = signal.SIGKILL, fault: str | None = None) -> None:
-        """Send SIGKILL or SIGSTOP to the process of a slot, if it lives, and write down what it met."""
+        """Send SIGKILL or SIGSTOP to the process of a slot, if it lives, and write down what happened."""
         pid, life = self.pid(slot), self._run.engine.members.incarnations[slot]
         struck = ProcessPaused if how == signal.SIGSTOP else ProcessKilled
         what: FaultHappening = FaultMissed(fault)

@@ -1,4 +1,4 @@
-"""The processes that were launched and have not registered yet, and those that should be.
+"""Launches the processes that are missing, and watches those that have not registered yet.
 
 How many are needed is always worked out anew: one for every life without a process, and the spares that are
 missing. So nothing waits for a process that will never come: whoever fails, before it registered or after,
@@ -14,29 +14,29 @@ from snapline.runtime.driver.roster import Roster, Timeouts
 from snapline.runtime.launch.launcher import Launcher
 
 SPARE_AGAIN_S: Final = 2.0
-"""When a spare that was used is replaced: not at once, while all cores are needed to restore."""
+"""How long until a used spare is replaced: not at once, while restoring needs all cores."""
 
 SPARE_FAILED_S: Final = 10.0
-"""When a spare that could not be started is tried again: nobody waits for it."""
+"""How long until a spare that could not be started is tried again: nobody waits for it."""
 
 SOON_S: Final = 0.001
-"""By how much an alarm may ring too early, because times are rounded."""
+"""By how much an alarm may come too early, because times are rounded."""
 
 
 class Staff(Protocol):
-    """What is asked of the driver."""
+    """What the launches ask of the driver."""
 
     roster: Roster
     strategy: RestartStrategy
     begun: bool  #: whether all slots have run
-    finished: bool  #: whether nobody is needed any more
+    finished: bool  #: whether no process is needed any more
 
     def give_up(self, end: GivenUp) -> None:
-        """The run is over."""
+        """End the run."""
         ...
 
     def tell(self, reason: str) -> None:
-        """Write down that a process did not come."""
+        """Write down that a process did not start, and why."""
         ...
 
 
@@ -58,13 +58,13 @@ class Launches:
         self.timeouts = timeouts
         self.after = after  #: calls a function after a number of seconds ...
         self.now_s = now_s  #: ... of this clock
-        self.awaited: dict[str, float] = {}  #: when each was launched that has not registered
+        self.awaited: dict[str, float] = {}  #: unregistered processes: when each was launched
         self._known: set[str] = set()  #: the tags of all processes that were launched
         self._next_s = 0.0  #: the time before which nothing is launched
         self._spare_s = 0.0  #: the time before which no spare is launched
 
     def fill(self) -> None:
-        """Launch whoever is missing, if it is time."""
+        """Launch the processes that are missing, unless it is too early."""
         now_s = self.now_s()
         if self.staff.finished or now_s < self._next_s - SOON_S:
             return  # an alarm is set for that time
@@ -87,13 +87,13 @@ class Launches:
     # Processes that were launched and have not registered.
 
     def registered(self, role: str) -> tuple[str, float]:
-        """A process has introduced itself, late or in time: its tag, and when it was launched."""
+        """Note that a process has registered; return its tag, and when it was launched."""
         tags = role.split(",")  # Spark adds those of the user
         tag = next((tag for tag in tags if tag in self._known), role)
         return tag, self.awaited.pop(tag, self.now_s())
 
     def ended(self, tag: str, reason: str | None) -> None:
-        """A process is gone. If it had registered, its connection has said so, but not why."""
+        """Note that a process is gone; if it had registered, this only adds the reason."""
         if tag in self.awaited:
             why = f"{reason or 'a process ended'} before it registered"
             self._absent(ProcessFailure(tag, why, self.awaited.pop(tag)))
@@ -109,7 +109,7 @@ class Launches:
             self.staff.give_up(GivenUp(f"{self.roster} have started {waited}: {advice}"))
             return
         started_s = self.awaited.pop(tag)
-        self.launcher.cancel(tag)  # if it registers all the same, it is welcome, or sent away
+        self.launcher.cancel(tag)  # if it registers all the same, it is used or sent away
         self._absent(ProcessFailure(tag, f"a process did not register {waited}", started_s))
 
     def _absent(self, failure: ProcessFailure) -> None:
@@ -124,7 +124,7 @@ class Launches:
     # Processes that have registered.
 
     def failed(self, failure: ProcessFailure) -> None:
-        """Somebody is missing: launch the next when it is time."""
+        """Count a failure, and launch the next process when the restart strategy allows it."""
         now_s = self.now_s()
         answer = self.strategy.failed(now_s, failure)
         if isinstance(answer, GivenUp):
@@ -134,6 +134,6 @@ class Launches:
         self.after(answer - now_s, self.fill)
 
     def spare_used(self, delay_s: float = SPARE_AGAIN_S) -> None:
-        """A spare is missing: launch another later."""
+        """Launch another spare later, in place of one that was used or lost."""
         self._spare_s = self.now_s() + delay_s
         self.after(delay_s, self.fill)

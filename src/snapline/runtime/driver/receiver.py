@@ -26,11 +26,11 @@ class Later(Protocol):
     """What the receiver asks of the driver's loop."""
 
     def post(self, action: Callable[[], None]) -> None:
-        """Do something soon."""
+        """Run an action in the loop, soon."""
         ...
 
     def after(self, delay_s: float, action: Callable[[], None]) -> object:
-        """Do something after a while."""
+        """Run an action in the loop, after a while."""
         ...
 
 
@@ -94,7 +94,7 @@ class SlotReceiver:
             self._gone(member, f"a slot is gone: {reason}")
 
     def _fails(self, member: Member, word: words.Failed) -> None:
-        member.last_words = word  # it is gone in a moment
+        member.last_words = word  # kept until its connection breaks
         if not self._run.finished:
             raised = OperatorRaised(word.kind, word.operator)
             self._run.note(f"process/{member.hello.pid}", word.epoch, raised)
@@ -164,7 +164,7 @@ class SlotReceiver:
             self._run.engine.lost(*member.life)
 
     def _cut_off(self, witness: Member, life: tuple[SlotId, Incarnation]) -> None:
-        """Two living slots have lost each other: give one up, and not the one that complained first."""
+        """Give up a slot that another has lost its link with; whoever complained first stays."""
         if witness.connection not in self._roster.members or self._run.finished:
             return
         if member := self._roster.of(life):

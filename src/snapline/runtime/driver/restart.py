@@ -53,7 +53,7 @@ class ProcessFailure:
 
     @property
     def lasting(self) -> tuple[str, str] | None:
-        """What is to be expected again if it comes twice: by operator and exception, or by file."""
+        """What must not come twice: operator and exception, or damage; None: anything else."""
         if self.raised is not None:
             return self.raised.operator, self.raised.kind
         return ("damage", self.reason) if self.damage else None
@@ -61,7 +61,7 @@ class ProcessFailure:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """No process is started any more."""
+    """The answer that no process is started any more, and why."""
 
     story: str
     raised: OperatorFailed | None = None  # the dataflow itself fails
@@ -75,7 +75,7 @@ class _Counted:
 
 
 class RestartStrategy:
-    """The failures of one run. `lines`: whether its protocol commits lines."""
+    """Counts the failures of one run. `lines`: whether its protocol commits lines."""
 
     def __init__(self, policy: RestartPolicy, *, lines: bool) -> None:
         self.policy = policy
@@ -87,12 +87,12 @@ class RestartStrategy:
         self._next_s = 0.0  #: the time before which no process is started
 
     def runs(self, now_s: float) -> None:
-        """All slots run."""
+        """Note that all slots run from now on."""
         if self._since_s is None:
             self._since_s = now_s
 
     def stands(self, now_s: float) -> None:
-        """A slot is missing, or has to restore its state."""
+        """Note that a slot is missing, or has to restore its state, from now on."""
         if self._since_s is not None:
             ran_s = now_s - self._since_s
             self._ran_s += ran_s
@@ -107,7 +107,7 @@ class RestartStrategy:
         self._next_s = 0.0
 
     def failed(self, now_s: float, failure: ProcessFailure) -> float | GivenUp:
-        """A process failed: when the next may be started, or why none will be."""
+        """Take a failure: when the next process may be started, or why none will be."""
         self.stands(now_s)
         if failure.lasting is not None and self._came_again(failure.lasting, now_s, failure):
             again = "it did so before, and starting again has not helped"
@@ -121,7 +121,7 @@ class RestartStrategy:
         return max(now_s, self._next_s)
 
     def explain(self, tag: str, reason: str) -> None:
-        """It has turned out why a process was lost."""
+        """Correct the reason of a failure, because why the process was lost is known now."""
         for counted in self._counted:
             if counted.failure.tag == tag:
                 counted.failure.reason = reason
@@ -134,7 +134,7 @@ class RestartStrategy:
         self._counted = [counted for counted in self._counted if counted.ran_s > oldest_s]
 
     def _delay_s(self) -> float:
-        """At once, then 0.1 s, 0.2 s, 0.4 s ..."""
+        """The wait before the next start: none at first, then 0.1 s, 0.2 s, 0.4 s ..."""
         before = len(self._counted) - 1
         return min(DELAY_MIN_S * 2.0 ** min(before - 1, 30), DELAY_MAX_S) if before else 0.0
 

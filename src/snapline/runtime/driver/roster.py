@@ -23,7 +23,7 @@ class Timeouts:
     silence_s: float = 2.0
     lease_s: float = 5.0
     register_s: float = 60.0
-    link_s: float = 0.5  # for a slot's own end to explain why another has lost it
+    link_s: float = 0.5  # until a slot that another has lost is given up, if it lives
     restore_s: float = 15.0  # while a slot loads its state it may be silent for longer
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
@@ -85,7 +85,7 @@ class Roster:
     def superfluous(self, member: Member) -> bool:
         """Whether a process that has come can be sent away.
 
-        A copy that Spark has made of a living one, because it speculates, cannot: where one of the two
+        A speculative copy that Spark has made of a living process cannot: when one of the two
         returns, Spark ends the other.
         """
         same = sum(other.tag == member.tag for other in self.members.values())
@@ -101,7 +101,7 @@ class Roster:
         return next((member for member in self.members.values() if member.life == life), None)
 
     def peers(self) -> Peers:
-        """Where the slots are that are there."""
+        """The addresses of all slots that have a process."""
         return Peers(
             {
                 member.life[0]: Peer(member.life[1], member.hello.host, member.hello.port)

@@ -1,8 +1,8 @@
 """A driver's time at a run: it begins when it takes the run over, and ends with it, or with a successor.
 
-Only the ledger decides who runs a run. Here is what else a driver does in its own name, and how its
-successor is protected from it, should it have been replaced without knowing it: the store that it took away
-on purpose has its name, so it brings back no other; and before it breaks anything, or mends it, it looks
+Only the ledger decides who runs a run. This module has what else a driver does in its own name,
+and protects its successor from it, in case it was replaced without knowing it: a driver brings the
+store back only if it took the store away itself; and before it breaks or mends anything, it looks
 whether another driver has decided since.
 """
 
@@ -23,16 +23,16 @@ class Tenure:
 
     def __init__(self, directory: RunDirectory, job: Job) -> None:
         """Take a run over. Raises what `read_past` does; then it is left as it was."""
-        directory.mend_store()  # a driver that died in an outage could not
+        directory.mend_store()  # in case a driver died in an outage
         self.past: Decision | None = patiently(lambda: read_past(directory, job))
         self.job = replace(job, run=directory.identity)  #: the job as the job of this run
         self.directory = directory
         self.author = uuid4().hex  #: the name that its decisions carry
-        self.error: SnaplineError | None = None  #: why nobody can go on, or not this driver
+        self.error: SnaplineError | None = None  #: why this driver, or any, cannot go on
         self._presence: Presence | None = None
 
     def begin(self) -> None:
-        """Say that this process runs the run."""
+        """Announce that this process runs the run."""
         self._presence = Presence.announce(self.directory, self.author)
 
     def beat(self) -> None:
@@ -41,23 +41,23 @@ class Tenure:
             self._presence.beat()
 
     def check(self) -> None:
-        """Raise what has ended it, unless it was the job's own end."""
+        """Raise the error that ended this driver's time, if there was one."""
         if self.error is not None:
             raise self.error
 
     def give_up(self, error: StorageError) -> str:
-        """Something is damaged or gone without which nobody can go on."""
+        """Note that something is damaged or gone that every driver needs; return the problem."""
         self.error = damaged(self.directory, error)
         return str(self.error)
 
     def deposed(self) -> str:
-        """Another driver has decided."""
+        """Note that another driver has taken the run over; return the problem."""
         name = self.directory.name
         self.error = Deposed(f"another driver has taken {name} over: it goes on there")
         return str(self.error)
 
     def is_over(self, number: int) -> bool:
-        """Whether another driver has decided after decision `number` of this one, as far as one knows."""
+        """Whether another driver is known to have decided after decision `number` of this one."""
         try:
             next_one = decode(self.directory.files.get(decision_key(number + 1)))
             if next_one.author != self.author:

@@ -33,7 +33,7 @@ _LOG = getLogger(__name__)
 
 
 class Watcher(Protocol):
-    """Who wants to know how a run goes on."""
+    """Is told how a run goes on."""
 
     def event(self, happened: Happened) -> None:
         """Something happened to the job."""
@@ -45,13 +45,13 @@ class Watcher(Protocol):
 
 
 class Unwatched:
-    """A watcher that does not look."""
+    """A watcher that ignores everything."""
 
     def event(self, happened: Happened) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def second(self, second: Second) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Recorder(Protocol):
@@ -82,13 +82,13 @@ class Timeline:
         self._epoch: Epoch = 0
 
     def attach(self, recorder: Recorder) -> None:
-        """Begin to watch a driver, which from now on says what it sees."""
+        """Connect the timeline with its driver, into whose journal it writes."""
         self._recorder = recorder
 
     # What the driver says.
 
     def see(self, entry: Entry) -> None:
-        """Something was written into the driver's journal."""
+        """Take an entry of the driver's journal."""
         found = self._account.see(entry)
         if isinstance(entry, Happened):
             self._happened(entry)
@@ -119,7 +119,7 @@ class Timeline:
             self._now = Second(max(0, happened.at_us) // SECOND_US)
 
     def pulse(self, slot: SlotId, pulse: Pulse) -> None:
-        """A slot said what it has done."""
+        """Add what a slot has done to the second under way."""
         self.tick()
         self._pulses[slot] = pulse
         if slot in self._lost and pulse.running:  # it came back alone: the others never stopped
@@ -136,14 +136,14 @@ class Timeline:
             now.checkpoint_us += pulse.checkpoint_us
 
     def tick(self) -> None:
-        """Time has passed: perhaps a second is over."""
+        """End every second that is over by now."""
         while self._now is not None and (self._now.at_s + 1) * SECOND_US <= self._recorder.now_us():
             over = self._now
             self._now = Second(over.at_s + 1)
             self._end(over)
 
     def close(self) -> None:
-        """The run is over, in the middle of a second."""
+        """End the last second, in whose middle the run was over."""
         self.tick()
         if self._now is not None:
             over, self._now = self._now, None

@@ -1,1 +1,1 @@
-"""Who starts the processes that become slots: Spark, or plain processes of this machine."""
+"""Starts the processes that become slots: as Spark jobs, or as plain processes of this machine."""

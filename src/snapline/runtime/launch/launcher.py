@@ -1,4 +1,4 @@
-"""Who starts the processes that become slots: Spark, or in tests anybody who can start a process."""
+"""The port through which the driver starts the processes that become slots."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias

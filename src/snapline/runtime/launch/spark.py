@@ -36,7 +36,7 @@ class SparkSlots:
     def launch(self) -> str:
         """Start one more process; its tag, which is one of those with which it introduces itself."""
         assert self._jobs is not None
-        with self._lock:  # a job that ends at once is forgotten AFTER it is known
+        with self._lock:  # a job that ends at once is entered BEFORE it is removed
             job = self._jobs.launch("slot")
             self._by_tag[job.tag] = job
         return job.tag
@@ -60,7 +60,7 @@ class SparkSlots:
 
 
 def in_short(failure: SlotFailure) -> str:
-    """Why the job of a slot ended, in one line; what we raised on purpose says itself what is wrong."""
+    """Why the job of a slot ended, in one line; our own errors come without their class name."""
     if failure.ending is not JobEnding.RAISED:
         first = failure.story.strip().partition("\n")[0]
         return f"a process is gone: {failure.ending.value} ({first})"

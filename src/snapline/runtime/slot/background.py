@@ -26,7 +26,7 @@ _File: TypeAlias = MessageLog | Egress
 
 
 class StorageAsker(Protocol):
-    """Who is answered: the engine of a slot."""
+    """Receives the answers: the engine of a slot."""
 
     def done(self, ticket: Ticket) -> None:
         """A call to storage has succeeded."""
@@ -46,7 +46,7 @@ class StorageAsker(Protocol):
 
 
 class Background:
-    """The storage of one process. `post` brings an action into its loop, from any thread."""
+    """Calls storage for one process, in threads. `post` brings an action into its loop."""
 
     def __init__(self, store: Store, post: Callable[[Callable[[], None]], None]) -> None:
         self._store = store
@@ -100,7 +100,7 @@ class Background:
     def delete(self, key: str) -> None:
         """Delete an object; if it cannot be done, it stays as garbage."""
         if key in self._storing:
-            self._unwanted.add(key)  # deleted before it is there, it would stay for ever
+            self._unwanted.add(key)  # it is not there yet: deleted now, it would stay for ever
             return
 
         def delete() -> None:

@@ -1,4 +1,4 @@
-"""What a slot measures of itself: counters that a few calls per batch keep, and a pulse that says them.
+"""What a slot measures of itself: counters that a few calls per batch keep, and reports of them.
 
 Nothing here looks at a single record: a batch is counted by its length and size. Many records of a batch
 have the same time, so their ages are counted once per time, and go into the histogram many batches at once,
@@ -40,17 +40,17 @@ class Meter:
         self._latency = Histogram()
         #: ages that are not in the histogram yet, and how many records have each
         self._ages: list[tuple[Counts, Counts]] = []
-        self._aged = 0  #: how many these are
+        self._aged = 0  #: how many ages these are
         self.checkpoint_us: list[Micros] = []
 
     # Data.
 
     def ingested(self, records: int) -> None:
-        """A source read records."""
+        """Count records that a source read."""
         self.read += records
 
     def sent(self, message: Message, *, logged: bool) -> None:
-        """A task sent a message, in or out of this slot, and perhaps logged it before."""
+        """Count a message that a task sent, in or out of this slot, and perhaps logged before."""
         volume, header = self.volume, len(message.header)
         size = message.batch.nbytes + header
         volume.messages += size
@@ -59,11 +59,11 @@ class Meter:
             volume.log += size
 
     def transmitted(self, size: int) -> None:
-        """A frame was given to the connection to another slot."""
+        """Count a frame that was given to the connection to another slot."""
         self.volume.wire += size
 
     def wrote(self, batch: Batch, now_us: Micros) -> None:
-        """A sink wrote records. Without a time they have no latency."""
+        """Count records that a sink wrote. Without a time they have no latency."""
         self.written += batch.length
         self.volume.output += batch.nbytes
         if TIME in batch.columns:
@@ -82,17 +82,17 @@ class Meter:
     # Checkpoints.
 
     def triggered(self, checkpoint: CheckpointNo, now_us: Micros) -> None:
-        """A task is about to take a snapshot."""
+        """Note when a task is about to take a snapshot."""
         self._triggered = (checkpoint, now_us)
 
     def storing(self, ticket: Ticket) -> None:
-        """A snapshot goes to the store: at once, unless it was open."""
+        """Note the trigger of a snapshot that goes to the store: it was just now, unless it was open."""
         number, at_us = self._triggered
         if ticket.task is not None and ticket.number == number:
             self._storing.setdefault(ticket.task, {}).setdefault(number, at_us)
 
     def stored(self, meta: CheckpointMeta, now_us: Micros) -> None:
-        """A checkpoint is durable, with all that it needs; so are the task's earlier ones, or gone."""
+        """Note how long a durable checkpoint took; the task's earlier ones are durable, or gone."""
         self.volume.snapshots += meta.bytes
         under_way = self._storing.get(meta.task, {})
         if meta.checkpoint in under_way:
@@ -119,7 +119,7 @@ class Meter:
 
 
 def times_of(column: Counts) -> tuple[Counts, Counts]:
-    """The times in a column, and how many records have each; some may be had by none."""
+    """The times in a column, and how many records have each; that may be 0."""
     times: Counts = np.asarray(column, np.int64)
     first = int(times.min())
     span = int(times.max()) - first + 1
@@ -136,6 +136,6 @@ def backlog(tasks: Iterable[Task], now_ms: Millis) -> int:
         if ingress is not None:
             due = ingress.due_through
             if isinstance(ingress, Prefetched):
-                due = ingress.due_at_least  # nobody waits for a figure
+                due = ingress.due_at_least  # a figure is not worth waiting for
             waiting += sum(max(0, due(p, now_ms) - offset) for p, offset in task.offsets.items())
     return waiting

@@ -1,7 +1,7 @@
 """What faults do to the connections of this process: all of them slow, or some of them cut.
 
 The driver says what is to happen and for how long; it ends by the process's own clock, because a process
-that is cut off cannot be told. Who is slow is slow with everybody, the driver included. A cut holds
+that is cut off cannot be told. A slow process is slow with all, the driver included. A cut holds
 everything up and loses nothing, so a short one is only a delay. One between two slots that lasts longer
 than a slot may be silent breaks their connections then: what they had to say to each other is lost, the
 other slot complains, and this one is given up. A cut without a duration breaks them at once.
@@ -32,14 +32,14 @@ class NetworkFaults:
         self._cut_until_s: dict[Who, float] = {}
 
     def met(self, connection: Connection, who: Who) -> None:
-        """There is one more connection."""
+        """Apply the faults under way to a new connection."""
         if self._delay_s:
             connection.slow(self._delay_s)
         if who in self._cut_until_s:
             connection.stall(True)
 
     def delay(self, delay_s: float, for_s: float) -> None:
-        """Let everything take longer, for so long; the last word counts."""
+        """Slow all connections for so long; a later call replaces this one."""
         self._slow_until_s = time.monotonic() + for_s
         self._slow(delay_s)
         self._loop.after(for_s, self._hasten)

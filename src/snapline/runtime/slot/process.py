@@ -1,9 +1,9 @@
 """A slot as a real process: the loop inside a long-running Spark task.
 
-A process that starts is nobody. It listens at the address from which it reached the driver, tells it so,
-and is made a life of a slot, or a spare, or is sent away. From then on it is the engine's `Slot` behind
-real sockets, files and clocks. It exits when the driver says so, when the connection to it breaks, or when
-its lease lapses: a dead driver leaves nobody behind.
+A process that starts is no slot yet. It listens at the address from which it reached the driver, and
+tells it so. It is made a life of a slot, or a spare, or is sent away. As a slot it is the engine's
+`Slot` behind real sockets, files and clocks. It exits when the driver says so, when the connection to
+it breaks, or when its lease lapses: no process outlives a dead driver for long.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ STEPS_PER_POLL = 64
 
 @dataclass(frozen=True, slots=True)
 class SlotSpec:
-    """All that a process needs to become a slot, but the secret of the run: this may lie in a file."""
+    """All that a process needs to become a slot, but the run's secret: a spec may be in a file."""
 
     driver: tuple[str, int]
     run: str  # the path of the run directory
@@ -91,13 +91,13 @@ class SlotProcess:
         self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
 
     def run(self) -> None:
-        """Live until it is over. Whatever ends it, the others notice at once: no connection stays."""
+        """Run until the process ends; then close all connections, so that others notice at once."""
         give_memory_back()
         gc.freeze()  # what was imported and unpickled stays: no collection looks at it again
         try:
             self._live()
         except OperatorFailed as failed:
-            # The driver tells it. Raised again here it would only bring a traceback of Spark's with it.
+            # The driver reports it; raised again here, it would only add a traceback of Spark's.
             if not self._say_why(failed):
                 raise
         except Exception as error:
@@ -128,18 +128,18 @@ class SlotProcess:
             return False
         engine, self.engine = self.engine, None
         self.boss.send(self.wire.pack(last_word(error, engine.epoch)))
-        engine.epoch = -1  # whatever was asked for is not answered any more
+        engine.epoch = -1  # so that it ignores all answers that still come
         with contextlib.suppress(OSError):  # the disk may be full
             story = "".join(traceback.format_exception(error))
             self.directory.write_error(engine.slot, engine.incarnation, story)
         self.boss.finish(LAST_WORDS_S)
         while not self.boss.closed:
-            with contextlib.suppress(Exception):  # what comes now is of no interest
+            with contextlib.suppress(Exception):  # errors do not matter any more
                 self.loop.poll(LAST_WORDS_S)
         return True
 
     def _connections(self) -> Iterator[tuple[Connection, Who]]:
-        """All of them, and who is at the other end; None is the driver."""
+        """All connections, and who is at the other end; None is the driver."""
         yield self.boss, None
         yield from ((link, life) for life, link in self.links.items())
         yield from self.visitors.lives.items()
@@ -162,12 +162,12 @@ class SlotProcess:
         self.loop.after(self.spec.heartbeat_s, lambda: self._beat(seq + 1))
 
     def _pulse(self) -> None:
-        """Say what was done since the last time."""
+        """Report to the driver what was done since the last pulse."""
         if self.engine is not None:
             self.boss.send(self.wire.pack(self.meter.pulse(self.engine, self.now_ms())))
 
     def _publish_at_once(self) -> None:
-        """Where no line is ever committed, output is public as it is written."""
+        """Flush output that no line ever commits: it is public as it is written."""
         if self.engine is not None and not self.spec.job.protocol.checkpoints:
             for task in self.engine.tasks.values():
                 if task.egress is not None:
@@ -176,7 +176,7 @@ class SlotProcess:
     # What the driver says.
 
     def obey(self, word: words.Word) -> None:
-        """The driver said something."""
+        """Do what the driver says."""
         match word:
             case words.Assign(slot, incarnation):
                 self.engine = Slot(slot, incarnation, self.spec.job, self)
@@ -205,15 +205,15 @@ class SlotProcess:
     # The shell: time, chance, journal.
 
     def now_ms(self) -> Millis:
-        """Since input began to be due."""
+        """Milliseconds since input began to be due."""
         return int((time.time() - self.origin_s) * 1000)
 
     def now_us(self) -> Micros:
-        """The same, for the journal."""
+        """Microseconds since input began to be due, for the journal."""
         return int((time.time() - self.origin_s) * 1_000_000)
 
     def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
-        """Call the engine when so many more milliseconds have begun: what is due then is due."""
+        """Call the engine when that millisecond begins, so that it finds what is due then."""
         engine = self._engine
         due_s = self.origin_s + (self.now_ms() + delay_ms) / 1000
         self.loop.after(due_s - time.time(), lambda: engine.alarm(alarm))
@@ -228,7 +228,7 @@ class SlotProcess:
         return random.Random(name)
 
     def journal(self, entry: Entry) -> None:
-        """Write down."""
+        """Write an entry into the journal."""
         assert self.journal_file is not None
         self.journal_file.add(entry)
 
@@ -242,22 +242,22 @@ class SlotProcess:
             self.meter.triggered(act.checkpoint, self.now_us())
 
     def worked(self, records: int) -> None:
-        """Time passes by itself."""
+        """Do nothing: real work takes its time by itself."""
 
     def ingested(self, records: int) -> None:
-        """A source read records."""
+        """Count records that a source read."""
         self.meter.ingested(records)
 
     def sent(self, message: Message, *, logged: bool) -> None:
-        """A task sent a message."""
+        """Count a message that a task sent."""
         self.meter.sent(message, logged=logged)
 
     def wrote(self, batch: Batch) -> None:
-        """A sink wrote records."""
+        """Count records that a sink wrote."""
         self.meter.wrote(batch, self.now_us())
 
     def choose(self, count: int) -> int:
-        """Take turns."""
+        """Pick the ready inputs in turn."""
         self.turn += 1
         return self.turn % count
 
@@ -271,7 +271,7 @@ class SlotProcess:
             link.send(packet, frame)
 
     def overtake(self, slot: SlotId, frame: control.Frame) -> Sequence[Message]:
-        """Pass what has not left."""
+        """Send a marker ahead of what has not left on its channel; return the messages passed."""
         link = self._link(slot, frame.life[2])
         if link is None:
             return []
@@ -302,12 +302,12 @@ class SlotProcess:
         return link
 
     def lost_link(self, slot: SlotId, incarnation: Incarnation) -> None:
-        """What was on its way to or from this life is gone; why, only the driver can know."""
+        """Report a broken link to a peer; the driver decides whether the peer died."""
         if self.engine is not None and self.engine.peers.get(slot) == incarnation:
             self.boss.send(self.wire.pack(words.LinkLost(slot, incarnation)))
 
     def report(self, report: control.Report) -> None:
-        """Over the connection to the driver."""
+        """Send a report to the driver."""
         if isinstance(report, control.Stored):
             self.meter.stored(report.meta, self.now_us())
         self.boss.send(self.wire.pack(report))
@@ -351,9 +351,9 @@ class _Boss:
         self.process = process
 
     def opened(self, connection: Connection) -> None:
-        """Introduce ourselves."""
+        """Begin to listen, and introduce this process to the driver."""
         process = self.process
-        # Where the driver finds us the other slots do: no name is looked up, and none can be wrong.
+        # Listen at the address from which we reached the driver: no host name is looked up.
         here = connection.local_host
         process.listener = Listener(process.loop, process.secret, process.visitors, host=here)
         host, port = process.listener.address
@@ -361,14 +361,14 @@ class _Boss:
         connection.send(process.wire.pack(hello))
 
     def received(self, connection: Connection, kind: int, body: Body) -> None:
-        """A word of the driver."""
+        """Take a control message of the driver."""
         word = self.process.wire.unpack(kind, body)
         if isinstance(word, control.Frame):
             raise WireError("the driver sends no data")
         self.process.obey(word)
 
     def lost(self, connection: Connection, reason: str) -> None:
-        """Without a driver there is nothing to do."""
+        """Leave: without a driver there is nothing to do."""
         self.process.leaving = True
 
 
@@ -380,10 +380,10 @@ class _Peer:
         self.lives: dict[Connection, tuple[SlotId, Incarnation]] = {}
 
     def opened(self, connection: Connection) -> None:
-        """It will introduce itself."""
+        """Do nothing: the other slot will introduce itself."""
 
     def received(self, connection: Connection, kind: int, body: Body) -> None:
-        """A frame, or the introduction."""
+        """Take the introduction of another slot, or a frame of data."""
         item = self.process.wire.unpack(kind, body)
         if isinstance(item, words.PeerHello):
             self.lives[connection] = (item.slot, item.incarnation)
@@ -395,6 +395,6 @@ class _Peer:
             raise WireError(f"a peer does not say {type(item).__name__}")
 
     def lost(self, connection: Connection, reason: str) -> None:
-        """Tell the driver, unless that life was over."""
+        """Tell the driver that a link broke, unless the life at its other end was over."""
         if life := self.lives.pop(connection, None):
             self.process.lost_link(*life)

@@ -52,7 +52,7 @@ class _Input:
         self._threads = threads
         self._fetching: set[_Block] = set()
         self._asleep: list[Callable[[], None]] = []  #: wakes the sources that wait for a block
-        self._failed = False  #: whether one could not be fetched for which a source was asleep
+        self._failed = False  #: whether a block failed for which a source was asleep
 
     def at_hand(self, wake: Callable[[], None], wanted: NextRead) -> bool:
         if self._failed:

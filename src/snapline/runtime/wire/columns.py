@@ -2,7 +2,8 @@
 
 The buffers are those of the batch itself on the way out, and views of what was received on the way in;
 each begins at a multiple of eight. A schema, and a dictionary of words, is the same from one batch to the
-next, so its bytes are made and read once. What the columns hold is not judged here: a peer is one of us.
+next, so its bytes are made and read once. What the columns hold is not checked: a peer belongs to
+the same run.
 """
 
 import re

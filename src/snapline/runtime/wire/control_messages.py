@@ -22,7 +22,7 @@ from snapline.net.framing import Body, WireError
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A process has started: it is nobody yet, and other slots will reach it here."""
+    """Says that a process has started, no slot yet, and where other slots will reach it."""
 
     role: str
     run: str
@@ -33,7 +33,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Be this life of this slot."""
+    """Orders a process to become this life of this slot."""
 
     slot: SlotId
     incarnation: Incarnation
@@ -41,19 +41,19 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class BecomeSpare:
-    """Wait: a slot may be lost later."""
+    """Orders a process to wait as a spare, until a slot is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Exit: nobody needs you (any more)."""
+    """Orders a process to exit, because it is not needed (any more)."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Where the present life of a slot listens."""
+    """The address at which the present life of a slot listens."""
 
     incarnation: Incarnation
     host: str
@@ -62,21 +62,21 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """Where the slots are that are known now."""
+    """The addresses of all slots that are known now."""
 
     lives: Mapping[SlotId, Peer]
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Input is due from this moment on (milliseconds of the wall clock)."""
+    """Says from which moment on input is due (milliseconds of the wall clock)."""
 
     origin_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A slot is alive."""
+    """Says that a process is alive."""
 
     seq: int
 
@@ -97,14 +97,14 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The coordinator is alive and has heard this heartbeat: stay for another while."""
+    """Says that the driver is alive: a slot may go on for another lease."""
 
     seq: int
 
 
 @dataclass(frozen=True, slots=True)
 class PeerHello:
-    """Which life of which slot speaks on this connection."""
+    """Says which life of which slot speaks on this connection."""
 
     slot: SlotId
     incarnation: Incarnation
@@ -112,7 +112,7 @@ class PeerHello:
 
 @dataclass(frozen=True, slots=True)
 class LinkLost:
-    """The connection with this life of another slot is broken: what was on its way is gone."""
+    """Says that the link with this life of another slot broke: what was on its way is gone."""
 
     slot: SlotId
     incarnation: Incarnation
@@ -132,7 +132,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """For so long, all that you send or receive takes longer: a fault, done on purpose."""
+    """Orders a slot to delay all that it sends or receives, for so long: a fault on purpose."""
 
     delay_ms: Millis
     for_ms: Millis
@@ -140,7 +140,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class CutLink:
-    """For so long, let nothing pass between you and these; 0: break the connections. A fault, too."""
+    """Orders a slot to let nothing pass to or from these, for so long; 0: to break the links."""
 
     lives: Mapping[SlotId, Incarnation]
     coordinator: bool
