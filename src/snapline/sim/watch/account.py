@@ -65,7 +65,7 @@ class RunAccount:
         self.round_open = False
 
     def prunable(self, channel: ChannelId) -> Seq:
-        """The message through which a log is not needed: the older kept line has received it."""
+        """The last message of a channel whose log nobody needs: the older kept line received it."""
         target = self.world.job.topology.by_id[channel].target
         meta = self.metas.get((target, self.lines[0].checkpoints[target])) if self.lines else None
         return meta.received.get(channel, 0) if meta else 0

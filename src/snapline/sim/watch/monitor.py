@@ -75,7 +75,7 @@ class Monitor(RunAccount):
     """Keeps the account of a whole run, from the first entry to the last."""
 
     def see(self, entry: Entry) -> None:
-        """Take an entry of the journal into the account, and check what invariants it concerns."""
+        """Take an entry of the journal into the account, and check the invariants about it."""
         if isinstance(entry, Handled):
             if entry.actor == COORDINATOR:
                 if entry.epoch >= self.epoch:  # else: a zombie, whose effects come to nothing
@@ -101,7 +101,7 @@ class Monitor(RunAccount):
         ):
             account = self.accounts[task] = TaskAccount(entry.epoch, entry.incarnation)
         elif (account.epoch, account.incarnation) != (entry.epoch, entry.incarnation):
-            return TaskAccount(entry.epoch, entry.incarnation)  # a zombie: a throwaway
+            return TaskAccount(entry.epoch, entry.incarnation)  # a zombie: not kept
         return account
 
     def _task(self, entry: Handled) -> None:
@@ -273,13 +273,13 @@ class Monitor(RunAccount):
         self.lines = [self.kept.older, line]
 
     def sending(self, message: Message) -> None:
-        """A message is about to be sent for the first time."""
+        """Remember a message that is about to be sent for the first time."""
         sent = self.truth.setdefault(message.channel, {})
         if message.seq not in sent or sent[message.seq].epoch <= message.epoch:  # else: a zombie
             sent[message.seq] = message
 
     def publishing(self, number: int, extents: Mapping[TaskId, Extent]) -> None:
-        """A manifest is about to be written."""
+        """Check and count what a manifest publishes that is about to be written."""
         invariants.published_output_was_decided(self, number, extents)
         if self.manifests.get(number) == extents:
             return  # the write was made again

@@ -111,7 +111,7 @@ class SimLaunches:
         self.boss.engine.registered_slot(*process.life)
 
     def failed(self, process: SimSlotProcess, why: str) -> None:
-        """A process will not register, or not in time: start another one, a little later."""
+        """Start another process, a little later, for one that does not register in time."""
         if process.failed or self._taken(process.life):
             return
         process.failed = True

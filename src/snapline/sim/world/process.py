@@ -31,7 +31,7 @@ from snapline.storage.api import Egress, Life, MessageLog
 
 
 class Killed(Exception):
-    """The process dies here and now."""
+    """Raised in the middle of what a process does, to let it die there."""
 
 
 class Place(SimClock, Protocol):

@@ -103,7 +103,7 @@ class World:
         self._lapse_leases(self.coordinator)
 
     def resume_coordinator(self, fault: str | None = None) -> None:
-        """Let another coordinator take over from the durable decisions, if all can be read."""
+        """Let another coordinator take over from the durable decisions, if they are whole."""
         if self.finished:
             return
         try:
@@ -225,7 +225,7 @@ class World:
         )
 
     def disconnect(self, one: SlotLife, other: SlotLife) -> None:
-        """Break the connections between two lives: none is made again."""
+        """Break the connections between two lives for good."""
         for source, target in ((one, other), (other, one)):
             self.link(self.processes[source], *target).disconnect()
 
