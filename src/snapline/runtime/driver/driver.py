@@ -189,7 +189,7 @@ class Driver:
         self.journal_file.flush()
 
     def note(self, actor: str, epoch: Epoch, what: happenings.Happening) -> None:
-        """Write down what happened to an actor, and tell who listens."""
+        """Write down what happened to an actor, and call `on_event`."""
         happened = Happened(self.now_us(), actor, epoch, what)
         if is_line(happened):
             self.strategy.progress()

@@ -107,7 +107,7 @@ class FaultPort:
         return int(self._timeouts.silence_s * 1000)
 
     def lives(self, slots: Iterable[SlotId]) -> dict[SlotId, Incarnation]:
-        """The present lives of those of these slots that are there."""
+        """The present lives of these slots, without those that have no process."""
         members = filter(None, map(self.processes.member, slots))
         return dict(member.life for member in members if member.life)
 

@@ -187,7 +187,7 @@ class RunInjector:
             self.run.note(actor, ProcessKilled(str(fault), pids=(executor,)))
 
     def _kill_driver(self, fault: KillDriver | KillCoordinator) -> None:
-        """Die, here and now; whoever resumes the run finds this written down."""
+        """Kill this process at once; whoever resumes the run finds it in the journal."""
         self.run.note(COORDINATOR, CoordinatorKilled(str(fault)))
         self.run.flush()
         for pid in self.paused:

@@ -37,7 +37,7 @@ class Killer:
         return self._roster.of((slot, self._run.engine.members.incarnations[slot]))
 
     def pid(self, slot: SlotId) -> int | None:
-        """The id of that process; one on another machine ends the run, as no fault can reach it."""
+        """The process id of a slot. If it runs elsewhere, the run ends: no fault can reach it."""
         member = self.member(slot)
         if member is None:
             return None

@@ -53,7 +53,7 @@ class ProcessFailure:
 
     @property
     def lasting(self) -> tuple[str, str] | None:
-        """What must not come twice: operator and exception, or damage; None: anything else."""
+        """What ends the run if it comes twice: operator and exception, or damage; else None."""
         if self.raised is not None:
             return self.raised.operator, self.raised.kind
         return ("damage", self.reason) if self.damage else None

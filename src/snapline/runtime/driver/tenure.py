@@ -19,10 +19,10 @@ from snapline.rundir.results import patiently
 
 
 class Tenure:
-    """One driver at one run."""
+    """What one driver knows of its run and does in its own name."""
 
     def __init__(self, directory: RunDirectory, job: Job) -> None:
-        """Take a run over. Raises what `read_past` does; then it is left as it was."""
+        """Take a run over. Raises what `read_past` raises, and then leaves the run as it was."""
         directory.mend_store()  # in case a driver died in an outage
         self.past: Decision | None = patiently(lambda: read_past(directory, job))
         self.job = replace(job, run=directory.identity)  #: the job as the job of this run

@@ -143,7 +143,7 @@ class Timeline:
             self._end(over)
 
     def close(self) -> None:
-        """End the last second, in whose middle the run was over."""
+        """End the last second, which the end of the run has cut short."""
         self.tick()
         if self._now is not None:
             over, self._now = self._now, None

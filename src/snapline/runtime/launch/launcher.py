@@ -20,7 +20,7 @@ class Launcher(Protocol):
         ...
 
     def launch(self) -> str:
-        """Start one more process; the tag with which it will introduce itself."""
+        """Start one more process; return the tag with which it will introduce itself."""
         ...
 
     def cancel(self, tag: str) -> None:

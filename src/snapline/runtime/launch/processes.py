@@ -44,7 +44,7 @@ class ProcessSlots:
         self._on_exit = on_exit
 
     def launch(self) -> str:
-        """Start one more process; its tag."""
+        """Start one more process; return its tag."""
         tag = f"process-{len(self.processes)}"
         process = subprocess.Popen(
             [sys.executable, "-c", self._program, tag],

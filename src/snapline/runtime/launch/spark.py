@@ -34,7 +34,7 @@ class SparkSlots:
         self._jobs = SlotJobs(self._spark, body, self._ended, secret)
 
     def launch(self) -> str:
-        """Start one more process; its tag, which is one of those with which it introduces itself."""
+        """Start one more process; return its tag, one of those with which it introduces itself."""
         assert self._jobs is not None
         with self._lock:  # a job that ends at once is entered BEFORE it is removed
             job = self._jobs.launch("slot")

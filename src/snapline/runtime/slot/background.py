@@ -46,7 +46,7 @@ class StorageAsker(Protocol):
 
 
 class Background:
-    """Calls storage for one process, in threads. `post` brings an action into its loop."""
+    """Calls storage in threads. `post` brings an action into the loop, from any thread."""
 
     def __init__(self, store: Store, post: Callable[[Callable[[], None]], None]) -> None:
         self._store = store

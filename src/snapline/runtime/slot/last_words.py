@@ -5,7 +5,7 @@ from snapline.ids import Epoch
 from snapline.runtime.wire.control_messages import Failed
 
 TEXT_MAX = 2_000
-"""The longest text that is sent: that of an exception may hold a whole batch."""
+"""The longest text that is sent: an exception may hold a batch. Its traceback is in a file."""
 
 
 def last_word(error: Exception, epoch: Epoch) -> Failed:

@@ -86,7 +86,7 @@ class Meter:
         self._triggered = (checkpoint, now_us)
 
     def storing(self, ticket: Ticket) -> None:
-        """Note the trigger of a snapshot that goes to the store: it was just now, unless it was open."""
+        """Note when a snapshot that goes to the store was triggered: just now, unless open."""
         number, at_us = self._triggered
         if ticket.task is not None and ticket.number == number:
             self._storing.setdefault(ticket.task, {}).setdefault(number, at_us)

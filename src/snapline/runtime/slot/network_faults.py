@@ -20,7 +20,7 @@ Who: TypeAlias = tuple[SlotId, Incarnation] | None
 
 
 class NetworkFaults:
-    """The network of one process. `connections` gives all that there are, each with its other end."""
+    """Breaks the network of one process. `connections` gives them all, each with its other end."""
 
     def __init__(
         self, loop: EventLoop, connections: Callable[[], Iterable[tuple[Connection, Who]]]
