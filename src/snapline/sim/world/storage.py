@@ -115,7 +115,10 @@ class SimStorage(MemoryStorage):
         return None
 
     def resume(self, fingerprint: str) -> Decision | None:
-        """The decision at which a coordinator resumes. Raises StorageError if ledger or output has a gap or damage."""
+        """The decision at which a coordinator resumes.
+
+        Raises StorageError if the ledger or the public output is damaged, or has a gap.
+        """
         past = read_last(self.store, fingerprint)
         published, redone = (past.published, len(past.manifests)) if past else (0, 0)
         self.outlet.reopen(published, redone)
