@@ -1,7 +1,7 @@
 """Snapline: streaming dataflows on Spark under the fault-tolerance protocol you choose.
 
-`import snapline as sl` gives all that a program needs; `sl.run` shows how it goes together. Names are
-looked up when they are used: what needs no Spark does not wait for it.
+`import snapline as sl` gives all that a program needs; `sl.run` shows how it goes together. A name is
+imported when it is first used, so that a program that needs no Spark does not wait for its import.
 """
 
 from importlib import import_module

@@ -4,7 +4,7 @@ from snapline.runs.interrupt import leave_on_signals
 
 
 def main() -> None:
-    """The command; whoever interrupts it while its modules are imported sees no traceback of them."""
+    """Run the command line. A signal that comes while its modules are imported prints no traceback."""
     leave_on_signals()
     from snapline.cli import app as cli
 

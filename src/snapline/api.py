@@ -119,8 +119,8 @@ def run(
         spark: your session; it is used, and never stopped. Without one, a local one is started and ended.
         protocol: how it survives failures: see `snapline list protocols`.
         guarantee: what to promise, if not the most that the protocol can.
-        slots: processes; each is one long-running Spark task. Default: as many as Spark has cores.
-        interval: between two checkpoints.
+        slots: how many processes; each is one long-running Spark task. Default: one per core of Spark.
+        interval: the time between two checkpoints.
         duration: how long input comes, for inputs that have a rate.
         rate: records per second, for workloads; inputs of your own say it themselves. `"max"`: all records
             are due at once, and the flow takes them as fast as it can.
@@ -129,34 +129,37 @@ def run(
             `snapline list faults`. `kill driver` kills this very process: `sl.resume("last")` goes on.
         chaos: faults at random, all the time: `"seed=7"`, `"seed=7 intensity=low"` or `high`.
         spares: processes that wait, ready, to replace a lost slot at once.
-        seed: of generated input and of chance.
-        size: of a workload's input: `"full"` as in the papers, or `"small"`, where few records do.
+        seed: the seed of generated input and of all else that is drawn at random; `chaos` has its own.
+        size: how large a workload's input is: `"full"` as in the papers, or `"small"`.
         hot: so many percent of a workload's records name one hot key.
         hot_moves: after how long another key becomes the hot one; 0: never.
         settings: what only this workload knows: `{"resources": 100}`; see `snapline list workloads`.
-        options: of engine and protocol: `{"batch": 500, "align_timeout": "50ms", "fused": False}`; see
-            `snapline list options`. One that the protocol does not heed is refused.
-        input: a directory that `snapline generate` has written, for workloads.
-        reference: judge the output by runs without failures; without it, or an oracle: "unknown".
-        publish_lag: 1 publishes a line's output with the next line: damage to the newest costs nothing.
-            More than 1 needs the option `kept_lines`, one larger.
+        options: those of the engine and the protocol: `{"batch": 500, "align_timeout": "50ms",
+            "fused": False}`; see `snapline list options`. One that the protocol does not heed is refused.
+        input: a directory with stored input, written by `snapline generate`; for workloads only.
+        reference: judge the output by runs without failures. Without this and without an oracle the
+            verdict is "unknown".
+        publish_lag: 1 publishes the output of a line only with the next line, so that the run survives
+            damage to its newest line. More than 1 needs the option `kept_lines`, one larger.
         allow_vacuous: let the verdict be *yes* also where a fault never struck, or nothing came out.
-        journal: `"full"` writes every message down, so that protocol objects can be fed again.
-        shared: the run directory is not for you alone: the umask decides. For executors of another user.
+        journal: `"full"` also writes down every message (without its records), so that what the protocol
+            answered can be computed again and compared.
+        shared: the umask decides who may read and write the run directory, instead of you alone; needed
+            where Spark's executors run as another user.
         listen: the address of this machine at which Spark's executors reach it.
         heartbeat: how often slots say that they live.
         silence: after how long without a heartbeat a slot is given up.
-        oversubscribe: more than 16 slots for each core of this machine, and the patience for it.
+        oversubscribe: allow more than 16 slots for each core of this machine, slow as they are.
         restart_failures: after this many failures of processes in a row a run is given up.
         restart_window: failures are in a row unless a line was committed, or all slots ran for this long,
             in between.
         runs: where the run's directory is made.
-        watcher: is told of every event and every second while it runs.
+        watcher: an object that is told of every event, and once a second the figures, during the run.
 
     Raises:
         UsageError: an argument, the dataflow or a fault is wrong; nothing has run.
-        NotStarted: all of it is fine, but it cannot run here: there is no Java, Spark does not start, or
-            its workers have no Snapline; nothing has run.
+        NotStarted: the arguments are fine, but the flow cannot run here: there is no Java, Spark does
+            not start, or its workers have no Snapline; nothing has run.
         FlowFailed: code of the dataflow raised, and did so again after a restart. The run can be resumed.
     """
     if slots is None and spark is not None:
@@ -214,18 +217,19 @@ def resume(
     """Go on with a run that did not come to its end: `sl.resume("last", spark)`.
 
     It goes on from its last committed line, and is what it was when it began: the same flow, protocol,
-    options and input. None of its faults happens any more. All arguments are as for `run`.
+    options and input. None of its faults strikes any more. All arguments are as for `run`.
 
     Args:
-        name: of the run, or `"last"`.
+        name: the name of the run, or `"last"`.
         spark: your session; it need not be the one with which the run began.
-        flow: the dataflow, if a program held it; a workload, and a file that the run names, are found.
+        flow: the dataflow, if the run began in a program that held it. A workload, and a file that the
+            run names, are found without it.
         heartbeat: how often slots say that they live.
         silence: after how long without a heartbeat a slot is given up.
         restart_failures: after this many failures of processes in a row a run is given up.
-        restart_window: what counts as in a row.
+        restart_window: which failures count as being in a row; see `run`.
         runs: where the run's directory is.
-        watcher: is told of every event and every second while it runs.
+        watcher: an object that is told of every event, and once a second the figures, during the run.
 
     Raises:
         UsageError: there is no such run, it is over, somebody else runs it, or the flow is another one.
@@ -314,7 +318,7 @@ def open_run(
 
 @checked({"directory": arguments.path, "source": arguments.text})
 def stored(directory: str | Path, source: str) -> Ingress:
-    """A source of an input that `snapline generate` has written: `sl.stored("input", "bids")`."""
+    """Open one source of an input that `snapline generate` has stored: `sl.stored("input", "bids")`."""
     sources = stored_input(Path(directory)).sources
     if source not in sources:
         raise UsageError(f"{directory} has no source {source!r}: it has {', '.join(sources)}")

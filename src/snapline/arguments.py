@@ -45,14 +45,14 @@ def whole(least: int, most: int) -> Rule:
 
 
 def span(least_ms: Millis, most_ms: Millis = LONGEST_MS) -> Rule:
-    """A duration, as a text or in milliseconds."""
+    """A rule for durations between two bounds, given as a text or in milliseconds."""
     return lambda value, name: millis(value, name, least_ms=least_ms, most_ms=most_ms)
 
 
 def one_of(kind: str, known: Collection[str]) -> Rule:
-    """One of some names; the nearest is suggested if it is none of them.
+    """A rule for one of some known names; for any other the message suggests the most similar.
 
-    Names are listed only for a message: a list may have things of others, which take time to be loaded.
+    The known names are listed only for a message: some may be plugins, which take time to be loaded.
     """
 
     def rule(value: Any, name: str) -> str:
@@ -66,14 +66,14 @@ def one_of(kind: str, known: Collection[str]) -> Rule:
 
 
 def text(value: Any, name: str) -> str:
-    """A text that is not empty."""
+    """A rule for a text that is not empty."""
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise refused(name, "a text that is not empty", value)
     return value
 
 
 def flag(value: Any, name: str) -> bool:
-    """Yes or no."""
+    """A rule for True or False."""
     if not isinstance(value, bool):
         raise refused(name, "True or False", value)
     return value
@@ -84,7 +84,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/+)(.*)", re.DOTALL)
 
 
 def path(value: Any, name: str) -> Path:
-    """A path of this machine, as a text, a `Path`, or `file:///DIR`; other URLs are refused."""
+    """A rule for a path of this machine, as a text, a `Path`, or `file:///DIR`; other URLs are refused."""
     if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
         raise refused(name, "a path", value)
     url = _URL.fullmatch(str(value))
@@ -122,14 +122,14 @@ def pairs(value: Any, name: str) -> Mapping[str, str | int]:
 
 
 def named(value: Any, name: str) -> Mapping[str, Any]:
-    """A rule for a dict with names; who knows the names checks the values."""
+    """A rule for a dict with texts as keys; the values are checked where the keys are known."""
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return dict(value)
     raise refused(name, "a dict of names and their values", value)
 
 
 def instance(kind: type | tuple[type, ...], allowed: str) -> Rule:
-    """A value of a type; `allowed` says in words what it is."""
+    """A rule for values of a type; `allowed` says in words what they are."""
 
     def rule(value: Any, name: str) -> Any:
         if not isinstance(value, kind):
@@ -145,19 +145,19 @@ def optional(rule: Rule) -> Rule:
 
 
 def refused(name: str, allowed: str, value: Any) -> UsageError:
-    """The one sentence about an argument that cannot be taken."""
+    """Make the error for an argument that is not allowed: its name, what is allowed, what was given."""
     return UsageError(f"{name} is {allowed}, not {shown(value)}")
 
 
 def shown(value: Any) -> str:
-    """What was given, in a few characters."""
+    """What was given, as a message quotes it: shortened if it is long."""
     if isinstance(value, str) and len(value) <= 60:
         return repr(value)
     return reprlib.repr(value)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """What somebody may have meant who wrote a name that nobody has."""
+    """What a message says after an unknown name: the names most like it, or else all there are."""
     known = tuple(names)
     near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
     return f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
@@ -166,7 +166,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def read(
     rules: Mapping[str, Rule], given: Mapping[str, Any], written: Callable[[str], str]
 ) -> dict[str, Any]:
-    """What was given, by rules of the same names; `written` says how a user writes a name."""
+    """Put each given value through the rule of its name; `written` is how a user writes a name."""
     return {name: rules[name](value, written(name)) for name, value in given.items()}
 
 
@@ -176,7 +176,10 @@ def option(name: str) -> str:
 
 
 def checked(rules: Mapping[str, Rule]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A function whose arguments go through their rules first; a name that it lacks is said, too."""
+    """Make a decorator that puts the arguments of a call through their rules before the function runs.
+
+    An argument that the function does not have is a UsageError as well.
+    """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)

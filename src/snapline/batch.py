@@ -37,7 +37,7 @@ class Words:
 
     @property
     def nbytes(self) -> int:
-        """The size of the codes."""
+        """The size of the codes in bytes."""
         return self.codes.nbytes
 
     def take(self, index: Array) -> "Words":
@@ -130,7 +130,7 @@ def kind_of(column: Column) -> Kind:
     return "words" if isinstance(column, Words) else column.kind
 
 
-_name_of = lru_cache(maxsize=256)(str)  # of a dtype: numpy takes ten microseconds for that
+_name_of = lru_cache(maxsize=256)(str)  # of a dtype; kept, as numpy takes ten microseconds
 
 
 def empty_column(kind: Kind) -> Column:
@@ -211,7 +211,7 @@ class Batch:
     def take(self, index: Array) -> "Batch":
         """The rows at these positions, or under this mask."""
         if index.dtype == np.bool_:
-            index = np.flatnonzero(index)  # once; numpy would search the mask for every column
+            index = np.flatnonzero(index)  # once: numpy would search the mask for every column
         return Batch(
             {
                 name: column[index] if isinstance(column, np.ndarray) else column.take(index)
@@ -329,7 +329,7 @@ def pieces_of(batch: Batch, before: bytes = b"") -> list[Buffer]:
 def _whole(array: Array) -> Array:
     """The array in one piece, as a buffer."""
     if array.dtype.kind in "mM":
-        array = array.view(np.int64)  # times are no buffers
+        array = array.view(np.int64)  # numpy gives no buffer of times
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 

@@ -12,11 +12,11 @@ _DURATION: Final = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,6}))?(ms|s|m|h)", re.
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 LONGEST_MS: Final[Millis] = 365 * 24 * 3_600_000
-"""Nobody waits for more than a year, and clocks count on beyond it."""
+"""The longest duration that is taken: a year, which no clock of ours overflows."""
 
 
 def read_duration(text: str) -> Millis:
-    """The milliseconds of a text. Raises ValueError."""
+    """Read a duration such as `1.5s`, in milliseconds. Raises ValueError."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError("a duration has a number and a unit: ms, s, m or h")
@@ -31,7 +31,7 @@ def read_duration(text: str) -> Millis:
 def millis(
     duration: Any, what: str = "a duration", *, least_ms: Millis = 0, most_ms: Millis = LONGEST_MS
 ) -> Millis:
-    """The milliseconds of what a user gave: a text, or a number of them. Raises UsageError."""
+    """Read a duration that a user gave as a text or as a number of milliseconds. Raises UsageError."""
     if isinstance(duration, str):
         try:
             ms = read_duration(duration)

@@ -12,9 +12,9 @@ SnaplineError
 │   ├─ NoSpark            Spark does not start, or is of a version that is not supported
 │   └─ NoWorkers          the Python of Spark's workers cannot run slots
 ├─ Deposed              another driver has taken this run over: it goes on there, not here
-├─ OperatorFailed       code of a dataflow raised, or returned what cannot be; says which, where and on what
-├─ FlowFailed           it did so again after a restart: the run was ended, and can be resumed
-├─ ProtocolViolation    our bug: a protocol was given, or asked for, what cannot be
+├─ OperatorFailed       code of a dataflow raised, or returned something wrong; says which, where, on what
+├─ FlowFailed           the same failed again after a restart: the run was ended, and can be resumed
+├─ ProtocolViolation    our bug: a protocol was given, or asked for, something impossible
 ├─ InvariantBroken      a named property of a run does not hold; tells which, where and why
 └─ StorageError
     ├─ StoreUnavailable   INDEFINITE: the write may have happened
@@ -24,7 +24,7 @@ SnaplineError
 
 
 class SnaplineError(Exception):
-    """The root of the tree."""
+    """The base class of everything that Snapline raises on purpose."""
 
 
 class UsageError(SnaplineError):
@@ -72,14 +72,14 @@ class Deposed(SnaplineError):
 
 
 class OperatorFailed(SnaplineError):
-    """Code of a dataflow raised an exception, or returned what cannot be. A restart may help, once."""
+    """Code of a dataflow raised an exception, or returned something wrong. A restart is tried once."""
 
     def __init__(
         self, operator: str, kind: str, text: str, code: str = "", where: str = ""
     ) -> None:
         super().__init__(operator, kind, text, code, where)
         self.operator = operator  #: by its name in the dataflow
-        self.kind = kind  #: of the exception
+        self.kind = kind  #: the name of the exception's class
         self.text = text
         self.code = (
             code  #: the file and the line that raised it, or of the function that returned it
@@ -114,7 +114,7 @@ class FlowFailed(SnaplineError):
 
 
 class ProtocolViolation(SnaplineError):
-    """A protocol was given, or asked for, what cannot be: a bug of ours."""
+    """A protocol was given, or asked for, something impossible: a bug of ours."""
 
 
 class InvariantBroken(SnaplineError):
@@ -135,8 +135,8 @@ class StoreUnavailable(StorageError):
 
 
 class ObjectMissing(StorageError):
-    """Nothing is stored under this name. Definite."""
+    """Nothing is stored under this name. Definite: asking again does not help."""
 
 
 class ObjectDamaged(StorageError):
-    """The stored bytes are not those that were written. Definite."""
+    """The stored bytes are not those that were written. Definite: asking again does not help."""

@@ -1,7 +1,7 @@
-"""The nouns of the project, each with its own name.
+"""The types by which things of a run are named and numbered: tasks, channels, epochs, checkpoints.
 
 Strings that identify things are distinct types, so that a task is never taken for a channel. Numbers
-are aliases: they are added and compared on every message, and a wrapper there buys noise, not safety.
+are aliases: they are added and compared on every message, where a type of their own would be in the way.
 """
 
 from typing import NewType, TypeAlias

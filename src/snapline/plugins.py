@@ -30,7 +30,7 @@ class Catalogue(Mapping[str, T], Generic[T]):
         self._noun = noun
         self._kind = kind
         self._home = home  #: the module with Snapline's own
-        self._found: dict[str, list[EntryPoint]] | None = None  #: None: nobody has looked yet
+        self._found: dict[str, list[EntryPoint]] | None = None  #: None: not looked for yet
         self._loaded: dict[str, T] = {}
 
     def __getitem__(self, name: str) -> T:
