@@ -39,7 +39,7 @@ from snapline.storage.files.trouble import Trouble
 
 VERSION = 5
 JSON_CHARS_MAX = 1 << 25
-"""A JSON file of a run is far smaller; one that is larger is not read, for it may be of any size."""
+"""The largest JSON file that is read. Those of a run are far smaller, but any file may be put there."""
 RUNS = Path("runs")
 
 _FIRST = [
@@ -87,7 +87,7 @@ class RunDirectory:
     def create(
         runs: Path, flow: str, protocol: str, spec: Mapping[str, Any], *, shared: bool = False
     ) -> "RunDirectory":
-        """A new directory with a name that people can say.
+        """Make a new run directory, under a name that people can say.
 
         It is for its owner alone, and so is all that is put into it. Where slots run as somebody else, it
         is `shared`, and the umask of each process says who may read and write what.
@@ -112,7 +112,7 @@ class RunDirectory:
 
     @staticmethod
     def open(runs: Path, name: str) -> "RunDirectory":
-        """An existing run, by name, by path, or `last`."""
+        """Open an existing run, by its name, its path, or `last`."""
         places = [last_run(runs)] if name == "last" else [runs / name, Path(name)]
         path = next((place for place in places if (place / "run.json").is_file()), None)
         if path is None:
@@ -151,7 +151,7 @@ class RunDirectory:
 
     @property
     def identity(self) -> str:
-        """What tells this run from every other: its decisions carry it. Empty: it has none."""
+        """The id of this run, which no other has and its decisions carry; empty if it has none."""
         return str(self.spec().get("id", ""))
 
     def result(self) -> dict[str, Any] | None:
@@ -159,11 +159,11 @@ class RunDirectory:
         return settled(self)[0]
 
     def why_not_over(self) -> str:
-        """What is to be said about a run that has no verdict."""
+        """Why a run has no verdict, for a message; empty if it simply is not over."""
         return settled(self)[1]
 
     def agreed_origin(self, origin_s: float) -> float:
-        """When input began to be due: what the first driver said that came here, whoever asks later."""
+        """When input began to be due: what the first driver said, which all later ones get, too."""
         origin = FileStore(self.path)
         if origin.put_if_absent("origin", json.dumps(origin_s).encode()):
             return origin_s
@@ -215,12 +215,12 @@ class RunDirectory:
 
     @property
     def files(self) -> Store:
-        """The same for readers outside the run: faults that are done to the store do not touch them."""
+        """The same store for readers outside the run, which faults done on purpose do not reach."""
         return self.storage.untroubled
 
     @property
     def trouble(self) -> Trouble:
-        """What goes wrong with the store on purpose, besides being away."""
+        """The faults done to the store on purpose, other than taking it away: slowness and errors."""
         return self.storage.trouble
 
     def take_store_away(self, by: str) -> None:
@@ -230,7 +230,7 @@ class RunDirectory:
     def bring_store_back(self, by: str) -> bool:
         """End what `take_store_away` began, if it was taken away by the same driver; False if it was not.
 
-        So a driver that was replaced, and does not know it yet, does not end an outage of its successor.
+        So a driver that was replaced, and does not know it yet, cannot end an outage of its successor.
         """
         try:
             self._away(by).rename(self.path / "store")
@@ -241,9 +241,9 @@ class RunDirectory:
         return True
 
     def mend_store(self) -> None:
-        """Let the store be as it should be, whatever was done to it on purpose, and by whom.
+        """Undo all that was done to the store on purpose, whoever did it.
 
-        It is for a driver that takes a run over: whoever did it before is dead, or will be deposed.
+        A driver calls it when it takes a run over: the driver that did it is dead, or will be deposed.
         """
         self.trouble.end()
         for away in self.path.glob("store.away.*"):
@@ -263,7 +263,7 @@ class RunDirectory:
         return self.storage.output
 
     def write_error(self, slot: SlotId, incarnation: Incarnation, story: str) -> None:
-        """Write the traceback down that has ended a life of a slot."""
+        """Write down the traceback of the exception that ended a life of a slot."""
         make_directory(self.errors)
         write_whole(self.errors / f"slot-{slot}.{incarnation}.txt", story)
 

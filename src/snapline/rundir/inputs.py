@@ -1,9 +1,9 @@
-"""What tells the input of a run from another one, so that a run is not resumed with what it did not read.
+"""Identifies the input of a run, so that a run is never resumed on another input.
 
-The fingerprint of a deployment covers the graph and the slots. A real run adds its inputs to it. Those that
-are computed are told by all that they are computed from, and by their first records, which a rule of the
-user makes; those that are stored by their description and the checksums or footers of their files. No
-input is read as a whole. The code of a user's function is not compared, neither in a source nor elsewhere.
+The fingerprint of a deployment covers the graph and the slots; a real run adds its inputs to it. A
+computed input is identified by all that it is computed from, and by its first records if a rule of the
+user makes them; a stored one by its description and the checksums or footers of its files. No input is
+read as a whole. The code of a user's function is not compared, neither in a source nor elsewhere.
 """
 
 import hashlib

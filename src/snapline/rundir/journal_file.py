@@ -1,4 +1,4 @@
-"""The journal of one process, as it is written: one line an entry.
+"""Writes the journal of one process to a file, one line per entry.
 
 A *brief* journal has no entries for messages that are taken and stamped: they would cost more than the
 messages themselves. All else (checkpoints, rounds, rollbacks, what was replayed and fenced) is rare. A
@@ -49,6 +49,6 @@ class JournalFile:
                 self._unwritten = self._unwritten[self._file.write(self._unwritten) :]
 
     def close(self) -> None:
-        """Write the rest."""
+        """Write what is left, and close the file."""
         self.flush()
         self._file.close()

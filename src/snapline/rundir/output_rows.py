@@ -17,7 +17,7 @@ POSITION_BITS = 40
 
 
 def public_view(protocol: str) -> View:
-    """The view that everybody has: where no line is ever committed, output is public as it is written."""
+    """Which rows are public: the committed ones, or all that were written if lines are never committed."""
     return "committed" if PROTOCOLS[protocol].checkpoints else "uncommitted"
 
 
@@ -30,7 +30,7 @@ def sinks_of(directory: RunDirectory) -> dict[str, list[TaskId]]:
 
 
 def output_pieces(directory: RunDirectory, sink: str, view: View) -> list[OutputPiece]:
-    """Where the rows of a sink lie that a view shows, in order."""
+    """The pieces of files that hold the rows of a sink in a view, in order."""
     sinks, output = sinks_of(directory), directory.output
     if sink not in sinks:
         known = f"there is {', '.join(sinks)}" if sinks else "the run has written no output"

@@ -37,7 +37,8 @@ def read_past(directory: RunDirectory, job: Job) -> Decision | None:
     dataflow or another input, and StoreUnavailable if the store does not answer.
     """
     try:
-        evidence = _evidence(directory)  # BEFORE the ledger: a driver may still live
+        # Read BEFORE the ledger: a driver that still lives may go on deciding meanwhile.
+        evidence = _evidence(directory)
         past = read_last(directory.store, job.deployment.fingerprint, directory.identity)
         if objection := evidence.objection(past):
             raise ObjectMissing(objection)
@@ -50,7 +51,7 @@ def read_past(directory: RunDirectory, job: Job) -> Decision | None:
 
 
 def damaged(directory: RunDirectory, error: StorageError) -> RunDamaged:
-    """What is to be said about a run that cannot go on because of what is gone or damaged."""
+    """Make the error for a run that cannot go on because something of it is gone or damaged."""
     return RunDamaged(
         f"{directory.name} cannot go on: {error}. All of it lies in {directory.path}: put the file back "
         "from a copy and resume, or start a new run"
@@ -58,7 +59,7 @@ def damaged(directory: RunDirectory, error: StorageError) -> RunDamaged:
 
 
 def public_rows(past: Decision) -> dict[TaskId, int]:
-    """The rows of each sink task that are public once the manifests of a decision are."""
+    """How many rows of each sink task are public once the manifests of a decision are published."""
     rows = {}
     for task, chain in past.chains.items():
         held = [held.extents[task].start for held in past.held if task in held.extents]
@@ -73,9 +74,9 @@ def _evidence(directory: RunDirectory) -> Evidence:
 
 
 def _numbers(directory: RunDirectory) -> Iterator[int]:
-    """The decisions on which drivers acted, as their journals say."""
+    """The numbers of all decisions that the journals of the drivers mention."""
     for path in (directory.path / "journal").glob("driver-*.jsonl"):
-        if path.is_file():  # evidence that cannot be read is none
+        if path.is_file():  # a journal that is no file proves nothing
             yield from _decided(path)
 
 
@@ -89,4 +90,4 @@ def _decided(journal: Path) -> Iterator[int]:
                 if what["type"] == _DECIDED:
                     yield int(what["number"])
             except (ValueError, LookupError, TypeError):
-                continue  # a line that was cut
+                continue  # the line was cut off, by a kill for example

@@ -1,4 +1,4 @@
-"""Where runs are kept: whether anything can be written there, found out without leaving a trace."""
+"""Checks that runs can be written to a place, without leaving anything there."""
 
 import tempfile
 from pathlib import Path
@@ -7,14 +7,14 @@ from snapline.errors import UsageError
 
 
 def check_place(place: Path) -> Path:
-    """What exists already of a directory that can be written, or made; UsageError if it cannot be."""
+    """The nearest existing directory on the way to `place`; UsageError if it cannot be written to."""
     existing = next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())
     if not existing.is_dir():
         raise UsageError(
             f"runs cannot be kept in {place}: {existing} is a file; name a directory (--runs)"
         )
     try:
-        with tempfile.TemporaryFile(dir=existing):  # a file without a name: nothing is left
+        with tempfile.TemporaryFile(dir=existing):  # it has no name, so that nothing is left behind
             pass
     except OSError as error:
         raise UsageError(

@@ -1,10 +1,11 @@
 """Which process runs a run: said in `driver.json`, so that a second one can be told about the first.
 
-It is for that message only, and nothing is safe because of it: that is the ledger's business. Whoever finds
-that a driver lives is spared a race that one of the two would lose. On this machine a driver lives if a
-process of its number exists, was started at the same time and does not stand still. On another machine
-it lives if its file is touched while one looks, which a driver does with every heartbeat; no clocks are
-compared. Where neither can be told the run counts as free, and the ledger decides.
+The file serves that message only: what keeps two drivers apart is the ledger. A second driver that
+learns that the first one lives is spared a race for the next decision, which one of the two would lose.
+A driver on this machine lives if a process with its pid exists, was started at the same time and is not
+stopped. A driver on another machine lives if it touches the file while we watch, as it does with every
+heartbeat; no clocks are compared. Where neither can be found out, the run counts as free, and the
+ledger decides.
 """
 
 import contextlib
@@ -20,20 +21,20 @@ from snapline.rundir.directory import RunDirectory
 
 FILE = "driver.json"
 WATCHED_S = 2.0
-"""So long a driver of another machine is watched for a sign of life."""
+"""For how many seconds a driver on another machine is watched for a sign of life."""
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The word of the driver that runs a run, as long as it does."""
+    """The statement of a driver that it runs a run: `driver.json`, kept for as long as that is true."""
 
     directory: RunDirectory
     author: str
-    fd: int  # of our own file: once another driver has written its own, ours is nobody's
+    fd: int  # of the file that we wrote, so that we never touch the one of another driver
 
     @staticmethod
     def announce(directory: RunDirectory, author: str) -> "Presence":
-        """Say that this process runs a run."""
+        """Write down that this process runs a run."""
         here = os.getpid()
         started, _ = _process(here) or ("", "")
         said = {
@@ -52,7 +53,7 @@ class Presence:
             os.utime(self.fd)
 
     def leave(self) -> None:
-        """Say that this process runs the run no more: remove the file, unless another driver wrote it."""
+        """Take the statement back: remove the file, unless another driver has written it since."""
         os.close(self.fd)
         if (_read(self.directory) or {}).get("author") == self.author:
             with contextlib.suppress(OSError):
@@ -60,7 +61,7 @@ class Presence:
 
 
 def refuse_if_driven(directory: RunDirectory) -> None:
-    """Raise UsageError if a driver of this run lives; says which."""
+    """Raise UsageError if another driver of this run lives; the message says which."""
     said = _read(directory)
     if said is None or not _lives(directory.path / FILE, said):
         return
@@ -99,7 +100,7 @@ def _is_touched(file: Path) -> bool:
 
 
 def _process(pid: int) -> tuple[str, str] | None:
-    """When a process of this machine was started, in ticks since it booted, and its state."""
+    """When a process of this machine was started (ticks since boot), and its state; None if it is gone."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

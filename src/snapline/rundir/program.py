@@ -1,4 +1,4 @@
-"""From the name of a flow to what runs: a built-in workload, a file with a dataflow, or a dataflow itself.
+"""Finds what to run from the name of a flow: a built-in workload, a file with a dataflow, or a dataflow.
 
 A program is a dataflow bound to a size, and whoever can judge its output: the workload's oracle, or nobody.
 `build_job` lays it out over slots, under the protocol and with the options of the spec.
@@ -37,11 +37,11 @@ Judge: TypeAlias = Callable[[Mapping[str, Batch], Guarantee], Sequence[Problem]]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs."""
+    """A dataflow to run, with what can judge its output."""
 
     flow: Dataflow
     judge: Judge | None  # None: there is no oracle
-    lineage: Lineage | None = None  # where outputs name the events behind them
+    lineage: Lineage | None = None  # for outputs that name the events behind them
 
 
 def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
@@ -170,16 +170,16 @@ def _load_module(path: Path) -> ModuleType:
     sys.modules[name] = module
     folder = str(path.resolve().parent)
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # as if the file were run: what lies beside it can be imported
+        sys.path.insert(0, folder)  # so that the file can import what lies beside it
     loader = spec.loader
     _guarded(lambda: loader.exec_module(module), path)
-    pickler: Any = cloudpickle  # it has no types
-    pickler.register_pickle_by_value(module)  # Spark's workers have no such module
+    pickler: Any = cloudpickle  # cloudpickle has no types
+    pickler.register_pickle_by_value(module)  # Spark's workers cannot import it
     return module
 
 
 def _guarded(call: Callable[[], Any], path: Path) -> Any:
-    """Run code of the user's file: an error in it is bad input, with the line where it is."""
+    """Call code of the user's file; what it raises becomes a UsageError that names the line."""
     try:
         return call()
     except SyntaxError as error:

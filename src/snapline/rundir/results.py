@@ -1,12 +1,12 @@
 """The verdict on a run, and whether it counts.
 
-`result.json` is what people and programs read. That it is there proves nothing: a driver that was replaced
-while it stood still might write one as well. So the verdict is stored under its digest first; THEN the
-ledger's next decision names that digest, which only the author of the decision before can write; THEN
-`result.json` is written. Who has lost the race for that decision writes nothing. A `result.json` that the
-last decision does not name is ignored by every reader, and where it is missing or was overwritten the
-stored verdict takes its place. A decision that follows, because somebody resumed a run that had ended with
-a problem, ends the life of the verdict by itself: nothing needs to be deleted.
+`result.json` is what people and programs read. That it is there proves nothing: a driver that was
+replaced while it stood still might write one as well. So the verdict is stored under its digest first;
+THEN the ledger's next decision names that digest, which only the author of the decision before can
+write; THEN `result.json` is written. A driver that lost the race for that decision writes nothing. A
+`result.json` that the last decision does not name is ignored by every reader, and where it is missing
+or was overwritten the stored verdict takes its place. A decision that follows, because somebody resumed
+a run that had ended with a problem, makes the verdict void by itself: nothing needs to be deleted.
 
 Runs of other systems have no ledger. Their `result.json` only carries a digest of itself, as every file of
 a run directory does.
@@ -32,7 +32,7 @@ from snapline.storage.codec import digest_of
 
 FILE = "result.json"
 VERSION = 1
-"""It changes when a key of `result.json` changes its meaning or goes; others may be added."""
+"""The version of `result.json`: raised when a key changes its meaning or goes, not when one is added."""
 PATIENCE_S = 30.0
 """For how long a store that does not answer is asked again, where nothing else can be done meanwhile."""
 
@@ -55,7 +55,7 @@ class SettledRun(Protocol):
 
     @property
     def identity(self) -> str:
-        """What its decisions carry; empty: it has no ledger."""
+        """The id that the run's decisions carry; empty if the run has no ledger."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class SettledRun(Protocol):
 
     @property
     def files(self) -> Store:
-        """The same for readers outside of the run: faults that are done to the store do not touch them."""
+        """The same store for readers outside of the run: faults done to it on purpose do not reach them."""
         ...
 
     def read(self, file: str) -> Content:
@@ -105,7 +105,7 @@ def _decide(directory: SettledRun, content: Mapping[str, Any], author: str) -> N
     if past.author != author:
         raise Deposed(f"another driver has taken {directory.name} over, and ends it")
     if past.over == digest:
-        return  # an earlier attempt came through unnoticed
+        return  # an earlier attempt was written, although no answer came
     store.put(_key(digest), data)
     over = encode(closing(past, digest))
     key = decision_key(past.number + 1)
@@ -114,7 +114,7 @@ def _decide(directory: SettledRun, content: Mapping[str, Any], author: str) -> N
 
 
 def settled(directory: SettledRun) -> tuple[Content | None, str]:
-    """The verdict on a run, or None and what is to be said about that."""
+    """The verdict on a run; or None, and a text that says why there is none (it may be empty)."""
     there = (directory.path / FILE).is_file()
     run = directory.identity
     try:
@@ -144,15 +144,14 @@ def _key(digest: str) -> str:
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
-    """What a JSON file says, in the one form of which its digest is taken."""
-    plain = json.loads(
-        json.dumps(content)
-    )  # as a reader will see it: keys are strings, tuples lists
+    """The bytes of which the digest of a JSON file is taken: the same for the same content."""
+    # As a reader will see it: keys are strings, tuples are lists.
+    plain = json.loads(json.dumps(content))
     return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
 
 
 def patiently(act: Callable[[], _T], tell: Callable[[str], None] = lambda why: None) -> _T:
-    """Do something that needs the store, again and again while it does not answer, but not for ever."""
+    """Call `act`, and again while the store does not answer; after `PATIENCE_S` its error is raised."""
     until_s = time.monotonic() + PATIENCE_S
     while True:
         try:

@@ -36,7 +36,7 @@ from snapline.workload.common.settings import GivenSettings, paired
 
 LOOPBACK = "127.0.0.1"
 OWN = "snapline"
-"""The system that has slots and protocols: this one."""
+"""The name of Snapline itself among the systems that can be run; only it has slots and protocols."""
 
 SLOTS_MAX = 1_000
 RATE_MAX = 1_000_000_000
@@ -47,12 +47,12 @@ _SETTINGS = (-(1 << 63), (1 << 63) - 1)
 
 
 _OF_WORKLOADS = ("rate", "records", "size", "hot", "hot_ms", "settings", "input")
-"""What only a workload heeds: a dataflow of one's own brings its sources with it."""
+"""Fields that only apply to workloads: a dataflow of the user's own brings its sources with it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Spec:
-    """All that a resume needs to know again. Some fields are for workloads only."""
+    """What a run was asked to do: all that a resume needs. Some fields are for workloads only."""
 
     flow: str  # a workload, `my_flow.py:flow`, or the name of a dataflow that a program holds
     _: KW_ONLY
@@ -68,13 +68,13 @@ class Spec:
     input: str | None = None  # a directory that `generate` has written
     reference: bool = False  # judge by a run without failures
     publish_lag: int = 0  # lines to commit after a line before its output is public
-    journal: Literal["brief", "full"] = "brief"  # full: with every message, to be fed back
+    journal: Literal["brief", "full"] = "brief"  # full: with every message
     listen: str = LOOPBACK  # the address at which the driver can be reached
     origin_s: float | None = None  # when input began to be due; a resumed run keeps it
     records: int = 1_000_000  # how many there are if they are due at once
     size: Size = "full"
-    hot: int = 0  # percent of the records that name the hot key ...
-    hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
+    hot: int = 0  # percent of the records that name the hot key
+    hot_ms: Millis = 0  # after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # those of the workload that were given
     options: GivenOptions = ()  # those of engine and protocol that were given
     drawn: bool = False  # the faults come from a seed (chaos): some of them may miss
@@ -86,7 +86,7 @@ class Spec:
     oversubscribe: bool = False  # more slots than the cores of this machine can serve in time
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", paired(self.settings))  # run.json has lists
+        object.__setattr__(self, "settings", paired(self.settings))  # run.json has lists, not pairs
         object.__setattr__(self, "options", paired_options(self.options))
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class Spec:
         return f"Spec({said})"
 
     def said(self) -> dict[str, Any]:
-        """What applies to this run, by field: what a run directory says, and what people are shown."""
+        """The fields that apply to this run, by name: they are stored in `run.json` and shown to people."""
         left_out: tuple[str, ...] = ()
         if self.flow not in WORKLOADS:
             left_out = _OF_WORKLOADS
@@ -149,7 +149,7 @@ def _given_settings(value: Any, name: str) -> GivenSettings:
 
 
 def _moment(value: Any, name: str) -> float:
-    """Seconds since 1970, in the years that a calendar has."""
+    """A rule for a moment: seconds since 1970, within the years that a calendar has."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
@@ -160,7 +160,7 @@ def _moment(value: Any, name: str) -> float:
 
 
 def a_rate(value: Any, name: str) -> int | Literal["max"]:
-    """Records per second, or `max`."""
+    """A rule for a rate: records per second, or `max`."""
     if isinstance(value, str) and value == "max":
         return "max"
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= RATE_MAX:
@@ -170,7 +170,7 @@ def a_rate(value: Any, name: str) -> int | Literal["max"]:
 
 
 def written_rate(text: str, name: str) -> int | Literal["max"]:
-    """A rate as it is written in the shell: digits, or "max"."""
+    """A rule for a rate as the shell gives it, as a text: digits, or "max"."""
     return a_rate(
         int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text, name
     )
@@ -206,7 +206,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "system": arguments.text,
     }
 )
-"""What the arguments of a run may be."""
+"""The rule for each argument of a run, by name."""
 
 STORED: Mapping[str, Rule] = MappingProxyType(
     {
@@ -222,22 +222,22 @@ STORED: Mapping[str, Rule] = MappingProxyType(
         "origin_s": optional(_moment),
     }
 )
-"""What the fields of a `Spec` may be in `run.json`: somebody may have changed it by hand."""
+"""The rule for each field of a `Spec` in `run.json`, which somebody may have changed by hand."""
 
 STORED_OF_SYSTEM: Mapping[str, Rule] = MappingProxyType(
     {**STORED, "flow": one_of("workload", WORKLOADS), "protocol": instance(str, "a text")}
 )
-"""The same for a run of another system, which has no protocol."""
+"""As `STORED`, for a run of another system: it runs a workload, and has no protocol."""
 
 
 _MADE = ("hot_moves", "settings", "options")
-"""Arguments of which `spec_from` makes something else than a field of the same name and value."""
+"""Arguments that `spec_from` turns into fields of another name or form."""
 
 
 def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
-    """The description of what was given; `written` is how the user writes a name. Raises UsageError.
+    """Make a description of what was given; `written` is how the user writes a name. Raises UsageError.
 
-    What is not given has its default. What would change nothing for this flow is refused.
+    What is not given has its default. An argument that would change nothing for this flow is refused.
     """
     values = arguments.read(RULES, given, written)
     _refuse_idle(values, written)
@@ -263,7 +263,7 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
 
 
 def _refuse_idle(values: Mapping[str, Any], written: Callable[[str], str]) -> None:
-    """Raise UsageError if something was given that this flow would not heed."""
+    """Raise UsageError if an argument was given that has no effect on this flow."""
     usual = Spec.__dataclass_fields__
     flow = values["flow"]
     if flow not in WORKLOADS and values.get("system", OWN) == OWN:
@@ -280,7 +280,7 @@ def _refuse_idle(values: Mapping[str, Any], written: Callable[[str], str]) -> No
 
 
 def default_slots() -> int:
-    """The cores that this machine has for slots."""
+    """How many slots a run has if nobody says: the cores that this process may use."""
     return max(1, len(os.sched_getaffinity(0)))
 
 

@@ -23,7 +23,7 @@ _OPENED: Mapping[str, Callable[[Path], Ingress]] = {"log": FileIngress, "parquet
 
 
 class StoredInput(NamedTuple):
-    """An input that was generated: whose it is, and its sources by name."""
+    """An input that was stored: its workload, its size, and its sources by name."""
 
     workload: str
     params: Params
@@ -64,7 +64,7 @@ def stored_input(directory: Path) -> StoredInput:
 
 
 def _as_made(stored: Ingress, made: Ingress | None) -> Ingress:
-    """Stored records, with the watermarks of their generator if these may leave records behind."""
+    """Stored records, with the times and watermarks of their generator where records may lag."""
     if isinstance(made, Generated) and made.bound_ms is not None:
         return StoredAsGenerated(stored, made)
     return stored
