@@ -21,7 +21,7 @@ from snapline.runtime.launch.launcher import Launcher
 from snapline.runtime.launch.processes import ProcessSlots
 
 Observer: TypeAlias = Callable[[Driver, Happened], None]
-"""Is told of everything that happens to the job, in the driver's loop."""
+"""A function that the driver's loop calls with everything that happens to the job."""
 
 
 def drive(

@@ -30,15 +30,15 @@ from snapline.workload.common.base import Problem
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that is over."""
+    """A run that is over, with all that can be asked about it."""
 
     directory: RunDirectory
     spec: Spec
     verdict: Verdict
     figures: Figures
-    rows: Mapping[str, int]  # of public output, per sink
+    rows: Mapping[str, int]  # how many rows of output are public, per sink
     spark: SparkSession | None = field(repr=False, default=None)  # the caller's session
-    flow: Dataflow | None = field(repr=False, default=None)  # if it is known
+    flow: Dataflow | None = field(repr=False, default=None)  # None if it is not known
     faults: tuple[Strike, ...] = ()  # every fault of the plan, and whether it struck
 
     @property
@@ -68,7 +68,7 @@ class Run:
         return read_output(self.directory, self.spec.protocol, tasks)
 
     def state(self, operator: str | None = None, part: str | None = None) -> DataFrame:
-        """The state of an operator at the last committed line; without a name, what there is."""
+        """The state of an operator at the last committed line; without a name, a list of all state."""
         return tables.state(self._session, self.directory, operator, part, flow=self.flow)
 
     def channel_log(self) -> DataFrame:
@@ -76,7 +76,7 @@ class Run:
         return tables.channel_log(self._session, self.directory)
 
     def journal(self) -> DataFrame:
-        """What happened, in all processes."""
+        """All entries of the journals, of all processes."""
         return tables.journal(self._session, self.directory)
 
     def _sink(self, sink: str | None) -> str:
@@ -136,7 +136,7 @@ def write_result(
 def open_run(
     runs: Path, name: str, spark: SparkSession | None = None, flow: Dataflow | None = None
 ) -> Run:
-    """A run that is over, as it was; UsageError if it is not there, or not over."""
+    """Open a run that is over; UsageError if there is no such run, or if it is not over."""
     directory = RunDirectory.open(runs, name)
     spec = spec_of(directory)
     if spec.system != OWN:

@@ -1,12 +1,13 @@
 """Ctrl-C and `kill`: a run that is told to end does so in good order, and can be resumed.
 
-A signal strikes between any two steps of Python. Raised there, it could leave half a line in a journal and
-half a frame on a socket, so while the driver's loop runs it is only passed on to it: the loop ends, slots
-are sent away, what is being decided is written, Spark is stopped. Only before there is a loop it is raised
-at once. All of this takes a second or two and has limits, so further signals change nothing.
+A signal may come between any two steps of Python. An exception raised there could leave half a line in
+a journal or half a frame on a socket. So while the driver's loop runs, a signal is only passed on to
+it: the loop ends, slots are sent away, what is being decided is written, Spark is stopped. Before there
+is a loop, a signal is raised at once. All of this takes a second or two and has limits, so further
+signals change nothing.
 
-Interruptions nest: the shell has one around every command, which only raises, and a run has one of its own.
-Before and after them, while modules are imported or the process exits, `leave_at_once` says so and is gone.
+Interruptions nest: the command line has one around every command, which only raises, and a run has its own.
+Before and after them, while modules are imported or the process exits, `leave_at_once` ends the process.
 """
 
 import os
@@ -29,16 +30,16 @@ class Interrupted(KeyboardInterrupt):
 class Interruption:
     """Takes the signals that ask for an end while a run goes on.
 
-    Only the main thread can; in any other they stay as they are. So does what the program ignores, and a
-    SIGTERM that it handles itself. After the first signal, further ones change nothing if it is `patient`;
-    otherwise each is raised.
+    Only the main thread can take them; in any other thread nothing changes. A SIGINT that the program
+    ignores, and a SIGTERM that it ignores or handles itself, are left to it. After the first signal,
+    further ones change nothing if this is `patient`; otherwise each of them is raised.
     """
 
     def __init__(self, *, patient: bool = True) -> None:
         self._patient = patient
         self._process = os.getpid()
-        self.number: int | None = None  #: of the signal that came first
-        self.run: str | None = None  #: set as soon as there is something to resume
+        self.number: int | None = None  #: the number of the signal that came first
+        self.run: str | None = None  #: the name of the run, as soon as it can be resumed
         self._pass_on: Callable[[], None] | None = None
         self._before: dict[int, Any] = {}
 
@@ -56,24 +57,24 @@ class Interruption:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if isinstance(error, KeyboardInterrupt) and self.number is None:
-            self.number = signal.SIGINT  # Spark's own handler was faster
+            self.number = signal.SIGINT  # Spark's own handler took the signal before ours
         if self.number is not None:
-            # What else was raised is a consequence: a Spark that got the signal, too, fails in many ways.
+            # Other exceptions are consequences: Spark gets the signal as well, and fails in many ways.
             raise Interrupted(self.number, self.run) from None
 
     def pass_on(self, end: Callable[[], None]) -> None:
-        """From now on a signal calls `end`, in the middle of anything: it must only leave a word."""
+        """Let a signal call `end` from now on, at any moment: so `end` may only post a message."""
         self._pass_on = end
 
     def hold(self) -> None:
-        """From now on a signal is only noted, and told at the end."""
+        """Let a signal be only noted from now on; `Interrupted` is raised when the `with` block ends."""
         self._pass_on = lambda: None
 
     def _take_over(self, number: int) -> None:
         self._before[number] = signal.signal(number, self._came)
 
     def _came(self, number: int, frame: FrameType | None) -> None:
-        if os.getpid() != self._process:  # forked since: whoever ends it does not ask us
+        if os.getpid() != self._process:  # a forked child: here signals act by default
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         if self.number is not None and self._patient:
@@ -85,13 +86,13 @@ class Interruption:
 
 
 def leave_at_once(number: int, frame: FrameType | None) -> None:
-    """End this process where it stands: nothing that has to be put in order has begun, or is left."""
+    """Handle a signal by ending the process at once: no run has begun, or it has been put in order."""
     os.write(2, b"interrupted\n")
     os._exit(128 + number)
 
 
 def leave_on_signals() -> None:
-    """Let a signal end this process with a word, until an `Interruption` takes it, and afterwards."""
+    """Let signals end this process at once while no `Interruption` takes them."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, leave_at_once)

@@ -52,7 +52,7 @@ class PreparedRun:
 
     spec: Spec
     job: Job
-    faults: tuple[Fault, ...]  # that are still to strike
+    faults: tuple[Fault, ...]  # those that are still to strike
     flow: Dataflow | None  # the dataflow, unless it is a workload
     spark: SparkSession | None  # the caller's session
     runs: Path
@@ -117,7 +117,7 @@ def prepare_resume(
     runs: Path = RUNS,
     after_ms: Millis | None = None,
 ) -> PreparedRun:
-    """Prepare to go on with a run. Raises UsageError if nobody can, or needs to; changes nothing."""
+    """Prepare to go on with a run. Raises UsageError if it is over or cannot go on; changes nothing."""
     directory = RunDirectory.open(runs, name)
     spec = _read_spec(directory, flow)
     flow, job = _built(spec, flow)
@@ -129,9 +129,10 @@ def prepare_resume(
 
 
 def _built(spec: Spec, flow: Dataflow | None) -> tuple[Dataflow | None, Job]:
-    """The dataflow, unless it is a workload, and the job; each is found and built once."""
+    """Find the dataflow (None for a workload), and build the job."""
     if flow is None and spec.flow not in WORKLOADS:
-        flow = load_flow(spec.flow)  # named by the user, or by a run that is started again: trusted
+        # The file may be executed: the user named it, or resumes the run that names it.
+        flow = load_flow(spec.flow)
     return flow, build_job(spec, find_program(spec, flow))
 
 
@@ -170,7 +171,7 @@ def carry_out(
 
 
 def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
-    """Have a run judged that has ended, and write its result down."""
+    """Have a run that has ended judged, and write its result."""
     directory, problem = driver.directory, driver.problem
     sinks = [task for tasks in prepared.job.deployment.sinks.values() for task in tasks]
     measured = driver.timeline.figures(published_times(directory.output, sinks))
@@ -190,7 +191,7 @@ def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
 
 
 def create_run(prepared: PreparedRun) -> RunDirectory:
-    """The directory of a run that has not begun; whoever resumes it begins it."""
+    """Make the directory of a new run. The run begins when it is carried out, or resumed."""
     spec = prepared.spec
     return RunDirectory.create(
         prepared.runs, _slug(spec), spec.protocol, spec.said(), shared=spec.shared
@@ -198,7 +199,7 @@ def create_run(prepared: PreparedRun) -> RunDirectory:
 
 
 def faults_of(spec: Spec) -> tuple[Fault, ...]:
-    """The faults of a spec, checked."""
+    """The faults of a spec; raises UsageError if one is wrong."""
     faults = parse(spec.faults)
     check(faults, spec.slots)
     check_possible(faults)
@@ -206,7 +207,7 @@ def faults_of(spec: Spec) -> tuple[Fault, ...]:
 
 
 def _refuse_resume(directory: RunDirectory, job: Job) -> None:
-    """Raise UsageError if nobody can go on with a run, or nobody needs to; changes nothing.
+    """Raise UsageError if a run cannot be resumed, or has nothing left to do; changes nothing.
 
     A run that came to its end has nothing left to do. It is refused as bad input is (exit code 2), because
     nothing ran: an exit code of 0 or 1 would be a verdict on this very call.
@@ -230,7 +231,7 @@ def _slug(spec: Spec) -> str:
 
 
 def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
-    """What is resumed: the run as it was."""
+    """Read what a run was asked to do. Raises UsageError if it is not ours, or needs a flow."""
     spec = spec_of(directory)
     if spec.system != OWN:
         raise UsageError(
@@ -249,7 +250,8 @@ def _later_faults(
 ) -> tuple[Fault, ...]:
     """The faults of a run that are still to come when its driver has died at `after_ms`.
 
-    What waits for a recovery or a round still does, unless a journal says that it has struck.
+    A fault that waits for a recovery or a round, not for a time, is still to come unless a journal says
+    that it has struck. `after_ms` -1 is for all faults, None for none.
     """
     planned = faults_of(spec)
     if after_ms is None or after_ms < 0:
@@ -263,7 +265,7 @@ def _later_faults(
 
 
 def flow_failed(raised: OperatorFailed, directory: RunDirectory) -> FlowFailed:
-    """What to tell the user whose dataflow cannot run: the run stays, and can be resumed."""
+    """Make the error for a user whose dataflow failed twice; it says how the run can be resumed."""
     story = (
         f"{raised}. Starting again did not help. The traceback is in {directory.errors}. Once the dataflow "
         f"is mended, go on with: snapline run --resume {directory.path}"
@@ -279,7 +281,7 @@ def timeouts(
     restart_window: str | Millis = "60s",
     written: Callable[[str], str] = str,
 ) -> Timeouts:
-    """How patient a run is with its slots; UsageError if it makes no sense."""
+    """The time-outs of a run, from what the user gave; UsageError if they make no sense together."""
     beat_s = millis(heartbeat, written("heartbeat"), least_ms=1) / 1000
     silence_s = millis(silence, written("silence"), least_ms=1) / 1000
     if not 0 < 2 * beat_s <= silence_s:
@@ -289,7 +291,7 @@ def timeouts(
         )
     window_s = millis(restart_window, written("restart_window"), least_ms=1) / 1000
     failures = whole(1, FAILURES_MAX)(restart_failures, written("restart_failures"))
-    # A slot that nobody leads lives on for longer than a driver that pauses is taken for dead.
+    # The lease exceeds the silence: a slot outlives a driver that only pauses for that long.
     lease_s = max(Timeouts().lease_s, 2.5 * silence_s)
     restarts = RestartPolicy(failures, window_s)
     return Timeouts(beat_s, silence_s, lease_s, restarts=restarts)

@@ -1,8 +1,8 @@
-"""A run whose driver is to die: a process that stays behind, resumes it, and lets it go on.
+"""Carries out a run whose faults kill its driver: a process outside of the driver resumes the run.
 
-`kill driver` kills the process that runs the coordinator, for good. So the run is made in a child, and when
-that has died of its own fault, as its journal says, another child resumes the run, with the faults that
-were still to come. A driver that dies of anything else stays dead: that was not asked for.
+`kill driver` kills the process that runs the coordinator, for good. So the run is made in a child process,
+and when that has died of such a fault, as its journal says, another child resumes the run, with the faults
+that were still to come. A driver that dies of anything else is not replaced: that was not asked for.
 """
 
 import os
@@ -22,25 +22,25 @@ from snapline.rundir.directory import RunDirectory
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 AGAIN_S = 0.2
-"""Before a run is resumed: those who were connected notice that it is gone."""
+"""How long to wait before a run is resumed, so that its slots notice that the driver is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A driver that has killed itself."""
+    """The death of a driver by a fault of the run: when it was, and the fault."""
 
     at_ms: Millis
     fault: str
 
     @property
     def away_s(self) -> float:
-        """For how long nobody is to resume the run."""
+        """How long to wait before the run is resumed: as long as the fault says, or `AGAIN_S`."""
         (fault,) = parse(self.fault)
         return fault.for_ms / 1000 if isinstance(fault, KillCoordinator) else AGAIN_S
 
 
 def kills_driver(faults: str) -> bool:
-    """Whether a run with these faults needs somebody who resumes it."""
+    """Whether these faults kill the driver, so that another process must resume the run."""
     return any(isinstance(fault, KillDriver | KillCoordinator) for fault in parse(faults))
 
 
@@ -63,19 +63,18 @@ def in_children(
     attempt: Callable[[Millis], int],
     tell: Callable[[Death], None],
 ) -> int:
-    """Let children make a run until one of them is not killed by its fault; its exit code.
+    """Make a run in child processes until one is not killed by a fault; return the exit code of that one.
 
-    `attempt` makes the run, in a child, with the faults that come after a time. What it returns there is
-    returned there: the child goes on as this process would have.
+    `attempt` makes the run, in a child, with the faults that come after a given time. In the child this
+    function returns what `attempt` returns, so the child goes on as this process would have.
     """
     after_ms: Millis = -1
     while True:
         known = len(deaths(directory))
         sys.stdout.flush()
         sys.stderr.flush()
-        signal.pthread_sigmask(
-            signal.SIG_BLOCK, ENDING
-        )  # until it is known whom to pass them on to
+        # Signals wait until there is a child to pass them on to.
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         child = os.fork()
         if not child:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
@@ -90,7 +89,7 @@ def in_children(
 
 
 def _wait(child: int) -> int:
-    """The exit code of a child, negative if a signal ended it; who asks for an end asks the child."""
+    """Wait for a child, and pass signals on to it; its exit code, negative if a signal ended it."""
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         os.kill(child, number)

@@ -40,7 +40,7 @@ from snapline.storage.parquet.arrow import spark_schema, to_spark
 
 ROWS_AT_ONCE = 1 << 16
 TASK = "_task"
-"""The column that says whose state a row is."""
+"""The column that names the task to whose state a row belongs."""
 
 
 def _read_on_executors(
@@ -140,7 +140,7 @@ def _deployment(directory: RunDirectory, flow: Dataflow | None) -> Deployment:
 
 
 def _chains(directory: RunDirectory, deployment: Deployment) -> dict[TaskId, Chain]:
-    """The checkpoints of the last committed line, of tasks that have state."""
+    """The checkpoints of the last committed line, for each task that has state."""
     last = read_last(directory.store, deployment.fingerprint, directory.identity)
     chains: Mapping[TaskId, Chain] = last.chains if last is not None else {}
     return {t: c for t, c in chains.items() if c and deployment.plans[t].stateful}
@@ -151,7 +151,10 @@ def _kept(deployment: Deployment, chains: Mapping[TaskId, Chain]) -> list[_Kept]
 
 
 def _restore(run: str, kept: _Kept) -> Mapping[tuple[str, str], Batch]:
-    """The whole state of a task, by operator and part: only operators know how deltas add up."""
+    """The whole state of a task, by operator and part.
+
+    The operators are built and restored for it, because only they know how deltas add up.
+    """
     task, chain, build = kept
     store = RunDirectory(Path(run)).store
     loaded = [decode_snapshot(store.get(key_of(meta), meta.digest)) for meta in chain]
