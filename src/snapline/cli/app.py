@@ -1,4 +1,4 @@
-"""The command line: parse, call, exit code. What is printed is made in `cli/terminal`.
+"""The command line: parses options, calls what does the work, exits. `cli/terminal` makes what is printed.
 
 Exit codes: 0 every promise was kept, 1 one was broken (or the sweep proved nothing), 2 bad input, or a
 dataflow whose own code fails, 3 unknown or a failure of the machinery, 130 interrupted (143: by SIGTERM).

@@ -94,7 +94,7 @@ def explore(
     repeat: Path | None,
     as_json: bool,
 ) -> int:
-    """Search what was asked for, or tell a counterexample again; the exit code."""
+    """Search what was asked for, or show a counterexample again; return the exit code."""
     if repeat is not None:
         if any(option is not None for option in (protocol, graph, records, budget)):
             raise UsageError("--repeat brings its own run: leave the other options out")
@@ -257,7 +257,7 @@ def _document(
 
 
 def _again(file: Path, as_json: bool) -> int:
-    """Tell the counterexample of a file; the exit code says whether it still breaks something."""
+    """Show the counterexample of a file; the exit code says whether it still breaks something."""
     try:
         recorded = RecordedCounterexample.from_json(file.read_text())
     except OSError as error:

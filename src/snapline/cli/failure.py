@@ -1,4 +1,4 @@
-"""A run that broke a promise: made small, written to a file, and told with the command that repeats it."""
+"""Makes a run that broke a promise smaller, writes it to a file, and prints the command that repeats it."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ SHRUNK_MAX = 3  # a bug shows in many cells; a few small examples of it are enou
 
 @dataclass(frozen=True, slots=True)
 class BrokenPromise:
-    """A run that broke a promise, and the smaller one that was made of it."""
+    """A run that broke a promise, and a smaller run that breaks one, too."""
 
     found: Outcome
     shrunk: Outcome | None = None  # None: another failure of the same cell was shrunk instead
@@ -30,7 +30,7 @@ class BrokenPromise:
 
     @property
     def command(self) -> str:
-        """What to type to see it again."""
+        """The command that repeats the run."""
         return f"snapline simulate --repeat {self.file}" if self.file else self.found.case.command()
 
     def to_json(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class BrokenPromise:
 
 
 def find_failures(outcomes: Sequence[Outcome]) -> list[BrokenPromise]:
-    """Every broken run; the first of each cell, up to a limit, made small and written down."""
+    """All broken runs. The first of each protocol and workload is shrunk and stored, up to a limit."""
     failures: list[BrokenPromise] = []
     shrunk: set[tuple[str, str]] = set()
     for outcome in outcomes:
@@ -62,7 +62,7 @@ def find_failures(outcomes: Sequence[Outcome]) -> list[BrokenPromise]:
 
 
 def shrink(found: Outcome) -> BrokenPromise:
-    """Look for a smaller run that breaks too, and write it to a file."""
+    """Look for a smaller run that also breaks a promise, and write it to a file."""
     case = found.case
     with messages().status(f"shrinking seed {case.seed} of {case.protocol} on {case.workload}"):
         smaller = simulate(shrink_case(case))
@@ -77,7 +77,7 @@ def shrink(found: Outcome) -> BrokenPromise:
 
 
 def read_case(file: Path) -> Case:
-    """The case in a failure's file."""
+    """Read the case from a file that `shrink` has written."""
     try:
         return Case.from_json(json.dumps(json.loads(file.read_text())["case"]))
     except OSError as error:
@@ -89,7 +89,7 @@ def read_case(file: Path) -> Case:
 
 
 def print_failure(failure: BrokenPromise) -> None:
-    """Which promise broke, how, and how to see it again."""
+    """Print which promise broke, how, and how to see it again."""
     out = results()
     case, violation = failure.smallest.case, failure.smallest.violation
     assert violation is not None

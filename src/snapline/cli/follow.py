@@ -26,11 +26,11 @@ from snapline.wording import plural
 POLL_S: Final = 1.0
 LINE_EVERY_S: Final = 5.0
 QUIET_S: Final = 15.0
-"""After so long without news it is said: perhaps nobody writes to the run any more."""
+"""After so long without news a message says so: perhaps nobody writes to the run any more."""
 
 
 def follow(directory: RunDirectory, question: Question, flow: Dataflow | None = None) -> Judgement:
-    """Judge a run while it goes on, and say how far it is; the verdict when it is over."""
+    """Judge a run while it goes on, and print how far it is; return the judgement when it is over."""
     live = live_judge(directory)
     with _telling(live) as teller:
         while directory.result() is None:
@@ -58,7 +58,7 @@ def _telling(judge: LiveJudge) -> Iterator["FollowTeller"]:
 
 
 class FollowTeller:
-    """Says how far the judge has come, and what it has found."""
+    """Prints how far the judge has come, and what it has found."""
 
     def __init__(self, judge: LiveJudge, console: Console, status: Status | None = None) -> None:
         self._judge: Final = judge
@@ -71,7 +71,7 @@ class FollowTeller:
         self._said = ""
 
     def tell(self, progress: Progress) -> None:
-        """Say what is new."""
+        """Print what is new since the last call."""
         if progress != self._last:
             self._last, self._changed_s = progress, self._now_s()
         if new := progress.judged.causes.keys() - self._found:

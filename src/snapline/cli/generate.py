@@ -65,7 +65,7 @@ def params_of(
     hot_moves: str,
     settings: Sequence[str],
 ) -> Params:
-    """The size of an input, from the options. Raises UsageError."""
+    """The parameters of a generated input, from the options. Raises UsageError."""
     partitions = slots or len(os.sched_getaffinity(0))
     duration_ms = millis(duration, "--duration", least_ms=1)
     return Params(
@@ -81,14 +81,14 @@ def params_of(
 
 
 def generate_input(workload: str, to: str, form: str, params: Params, as_json: bool) -> int:
-    """Make and store the input of a workload, and tell what was written."""
+    """Make and store the input of a workload, print what was written, and return the exit code."""
     from snapline.rundir.stored_input import FORMATS, sources_of
     from snapline.spark import generate
 
     known = next((name for name in FORMATS if name == form), None)
     if known is None:
         raise UsageError(f"--format takes {' or '.join(FORMATS)}, not {form!r}")
-    sources_of(workload, params)  # bad input is said before Spark is started
+    sources_of(workload, params)  # raises UsageError for bad input before Spark is started
     target = generate.target_path(to)
     generate.check_target(target)
     messages().print("starting Spark ...")
@@ -106,7 +106,7 @@ def generate_input(workload: str, to: str, form: str, params: Params, as_json: b
 
 
 class _Progress:
-    """Says from time to time how much is written."""
+    """Prints from time to time how much is written."""
 
     def __init__(self) -> None:
         self._next_s = time.monotonic() + PROGRESS_EVERY_S

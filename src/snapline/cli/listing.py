@@ -23,7 +23,7 @@ SETTINGS = "settings"
 
 
 class Kind(StrEnum):
-    """What can be listed."""
+    """The lists that can be asked for."""
 
     PROTOCOLS = "protocols"
     WORKLOADS = "workloads"
@@ -108,7 +108,7 @@ _CATALOGUES: Mapping[Kind, Catalogue[Any]] = {
 
 
 def print_catalogue(kind: Kind | None, as_json: bool) -> None:
-    """Print one list, or all of them; and what others bring that cannot be used, as messages."""
+    """Print one list, or all of them, and messages about plugins that cannot be used."""
     kinds = [kind] if kind else list(LISTS)
     rows = {str(each): LISTS[each]() for each in kinds}
     for each in kinds:
@@ -125,7 +125,7 @@ def print_catalogue(kind: Kind | None, as_json: bool) -> None:
 
 
 def _settings(workloads: Sequence[Row]) -> list[Row]:
-    """The settings of all workloads, each once, with who has it."""
+    """The settings of all workloads, each once, with the workloads that have it."""
     rows: dict[str, dict[str, Any]] = {}
     for workload in workloads:
         for name, setting in (

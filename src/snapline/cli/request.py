@@ -1,4 +1,4 @@
-"""From options to runs: which protocols, workloads and seeds `snapline simulate` was asked for."""
+"""Turns the options of `snapline simulate` into cases: which protocols, workloads and seeds to run."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from snapline.workload.common.base import Size
 from snapline.workload.common.settings import read_settings, split_settings
 
 SEEDS = 20
-TELLING_SEEDS = 20  # a sweep of fewer cannot be blamed for what never occurred in it
+TELLING_SEEDS = 20  # with fewer seeds, something may be missing from a sweep by chance
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which runs were asked for. What is None is left to the case, the protocol or the seed."""
+    """Which runs were asked for. What is None is the case's or the protocol's default, or drawn."""
 
     protocols: tuple[str, ...]
     workloads: tuple[str, ...]
@@ -44,7 +44,7 @@ class Request:
 
     @property
     def telling(self) -> bool:
-        """Whether a property that never occurred is the sweep's fault."""
+        """Whether the sweep is so large and random that all that can occur must have occurred in it."""
         drawn = self.faults is None and not self.options
         return drawn and len(self.seeds) >= TELLING_SEEDS
 
@@ -104,7 +104,7 @@ def chosen_seeds(seeds: int | None, seed: int | None, one: bool) -> tuple[int, .
 
 
 def checked(request: Request, diagram: Path | None) -> Request:
-    """The request, if it makes sense; a UsageError that says what to change, if not."""
+    """Return the request if it makes sense; otherwise raise a UsageError that says what to change."""
     params = request.cases()[0].params  # raises if skew or settings make no sense
     if request.faults is not None:
         check(parse(request.faults), params.partitions)

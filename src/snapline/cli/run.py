@@ -1,6 +1,6 @@
 """`snapline run`, `runs` and `doctor`: real runs on Spark, what is left of them, and what they need.
 
-The runtime is imported when it is used: Spark takes a second to import, and `--help` should not.
+The runtime is imported when it is used: Spark takes a second to import, and `--help` must not wait for it.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from snapline.runtime.driver.driver import Timeouts
 
 Patience: TypeAlias = tuple[str, str, int, str]
-"""What was said about heartbeats, silence, and failures of processes in a row."""
+"""The options --heartbeat, --silence, --restart-failures and --restart-window."""
 
 KEPT, BROKEN, UNKNOWN = 0, 1, 3
 EXIT = {"yes": KEPT, "no": BROKEN, "unknown": UNKNOWN}
@@ -64,7 +64,7 @@ Go on after the driver was killed:
 
 
 def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: bool) -> int:
-    """Run what was described, and tell how it went."""
+    """Run what the options describe, print how it went, and return the exit code."""
     from snapline.runs.run import prepare, timeouts
     from snapline.runs.supervise import kills_driver
     from snapline.spark.slot_jobs import submitted_session
@@ -81,7 +81,7 @@ def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: 
 
 
 def resume_run(name: str, runs: Path, patience: Patience, as_json: bool) -> int:
-    """Go on with a run, and tell how it went."""
+    """Go on with a run, print how it went, and return the exit code."""
     from snapline.runs.run import prepare_resume, timeouts
     from snapline.spark.slot_jobs import submitted_session
 
@@ -90,7 +90,7 @@ def resume_run(name: str, runs: Path, patience: Patience, as_json: bool) -> int:
 
 
 def _run_in_children(prepared: "PreparedRun", timeouts: "Timeouts", as_json: bool) -> int:
-    """Run a flow whose driver is to die, as often as it takes."""
+    """Run a flow whose faults kill the driver: in child processes, each of which resumes the run."""
     from snapline.runs.run import create_run, prepare_resume
     from snapline.runs.supervise import Death, in_children
 
@@ -151,7 +151,7 @@ def _as_json(finished: "Run") -> dict[str, Any]:
 
 
 def diagnose(runs: Path, try_spark: bool, as_json: bool) -> int:
-    """Look at the machine."""
+    """Check whether this machine can run Snapline on Spark, and print what is missing."""
     from snapline.spark.doctor import checks
 
     found = checks(runs, try_spark)

@@ -1,4 +1,4 @@
-"""`snapline runs`: what runs have left. Spark is not started: rows are read here, a few at a time."""
+"""`snapline runs`: lists, shows and removes runs. Rows are read without Spark, a few at a time."""
 
 import csv
 import json
@@ -62,7 +62,7 @@ ToOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which output is wanted, and how."""
+    """Which output `snapline runs output` is to show, how, and where."""
 
     sink: str | None = None
     uncommitted: bool = False
@@ -72,7 +72,7 @@ class Wanted:
 
 
 def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as_json: bool) -> int:
-    """List, show or remove what runs left, or show output."""
+    """List the runs, show or remove one, or show its output; return the exit code."""
     try:
         _act(action, name, runs, wanted, as_json)
     except RecursionError as error:
@@ -106,7 +106,7 @@ def _result(directory: "RunDirectory") -> dict[str, Any]:
 
 
 def _unfinished(directory: "RunDirectory", spec: dict[str, Any]) -> str:
-    """What there is to say about a run that is not over."""
+    """The text that stands in place of a verdict for a run that is not over."""
     if not spec.get("protocol"):
         return "given up"
     again = "'snapline run --resume' goes on with it"
@@ -114,7 +114,7 @@ def _unfinished(directory: "RunDirectory", spec: dict[str, Any]) -> str:
 
 
 def _listed(directory: "RunDirectory") -> tuple[str, dict[str, Any], dict[str, Any]] | None:
-    """What the list says of a run. One that cannot be read is told, and does not hide the others."""
+    """Name, description and result of a run for the list; None, with a message, if it cannot be read."""
     from snapline.rundir.directory import check_contained
 
     try:
@@ -246,7 +246,7 @@ def _text(value: Any) -> Any:
 
 
 def _export(batches: Iterable[Batch], schema: Schema, to: Path) -> int:
-    """Write all rows into a new file, which is there when it is complete; returns how many."""
+    """Write all rows to a new file, which appears only when it is complete; return how many rows."""
     if to.suffix not in (".parquet", ".csv"):
         raise UsageError(f"--to takes a file that ends in .parquet or .csv, not {to}")
     if to.exists():
@@ -278,7 +278,7 @@ def _write_parquet(batches: Iterable[Batch], schema: Schema, path: Path) -> int:
 
 
 def _gathered(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """The same rows in batches that are worth a row group."""
+    """The same rows in batches of at least `GROUP_ROWS`, each of which becomes a Parquet row group."""
     held: list[Batch] = []
     for batch in batches:
         held.append(batch)

@@ -1,4 +1,4 @@
-"""`snapline simulate`: from cases to a verdict. One run is told as a story; several make a table."""
+"""`snapline simulate`: runs cases in the simulator. One run is told as a story; several make a table."""
 
 import json
 import os
@@ -58,7 +58,7 @@ A failure that was found, once more:
 
 
 def run_sweep(request: Request, jobs: int | None, as_json: bool) -> int:
-    """Run all cases on all cores and judge them together."""
+    """Run all cases on all cores, print what came of them, and return the exit code."""
     cases = [case for case in request.cases() if request.refusal(case.protocol) is None]
     began = time.monotonic()
     with watching(len(cases)) as advance:
@@ -136,7 +136,7 @@ def _sweep_json(
 def run_one(
     request: Request, diagram: Path | None, as_json: bool, allow_vacuous: bool = False
 ) -> int:
-    """Run the only case of a request and tell it."""
+    """Run the only case of a request, print its story, and return the exit code."""
     [case] = request.cases()
     outcome = simulate(case, journal=True)
     reason = request.refusal(case.protocol) or outcome.refused
@@ -147,14 +147,14 @@ def run_one(
 
 
 def run_again(file: Path, diagram: Path | None, as_json: bool, allow_vacuous: bool = False) -> int:
-    """Run the case of a failure's file again and tell it."""
+    """Run the case of a failure's file again, print its story, and return the exit code."""
     outcome = simulate(read_case(file), journal=True)
     failure = None if outcome.violation is None else BrokenPromise(outcome, outcome, file)
     return _tell(_allowed(outcome, allow_vacuous), failure, diagram, as_json)
 
 
 def _allowed(outcome: Outcome, allow_vacuous: bool) -> Outcome:
-    """The outcome; with `--allow-vacuous` without the reason why it proves nothing."""
+    """The outcome; if vacuous runs are allowed, without the reason why it proves nothing."""
     return replace(outcome, vacuous=None) if allow_vacuous else outcome
 
 
@@ -211,7 +211,7 @@ def _print_run(outcome: Outcome, failure: BrokenPromise | None, diagram: Path | 
 
 
 def _verdict(outcome: Outcome) -> str:
-    """How a run ended in which nothing broke that was promised."""
+    """The last line about a run that broke no promise."""
     if outcome.stopped is not None:
         return f"[bold yellow]stopped, rightly[/]: {escape(outcome.stopped)}"
     if outcome.vacuous is not None:

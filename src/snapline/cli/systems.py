@@ -1,4 +1,4 @@
-"""`snapline run --system S`: a system under test is run, broken and judged, and told about like any run."""
+"""`snapline run --system S`: runs a system under test, breaks it, judges it, and prints how it went."""
 
 from collections.abc import Callable, Collection
 from dataclasses import asdict
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KEPT, BROKEN, UNKNOWN = 0, 1, 3
 EXIT = {"yes": KEPT, "no": BROKEN, "unknown": UNKNOWN}
 
-#: what only Snapline's own engine heeds, by the parameter of the command
+#: options that only Snapline's own engine has, by parameter, and why a system under test refuses each
 OURS = {
     "protocol": "it brings its own way to survive failures",
     "interval": "it decides itself when to checkpoint",
@@ -46,12 +46,12 @@ OURS = {
     "chaos": "name the faults with --faults",
 }
 OPTIONS = {"source": "--input", "settings": "--set", "options": "--option", "as_json": "--json"}
-"""How an option is written whose parameter has another name."""
+"""How options are written that differ from the names of their parameters."""
 
 OF_A_RESUME = frozenset(
     {"resume", "runs", "heartbeat", "silence", "restart_failures", "restart_window", "as_json"}
 )
-"""What can be said about a run that goes on; all else was said when it began."""
+"""Parameters that a resume may have; all else was settled when the run began."""
 
 
 def given_options(context: typer.Context) -> list[str]:
@@ -69,7 +69,7 @@ def refuse_options(system: str, given: Collection[str]) -> None:
 
 
 def refuse_description(given: Collection[str]) -> None:
-    """Raise UsageError if something was given that only describes a new run: a resume keeps what it has."""
+    """Raise UsageError if an option describes a new run: a resume keeps its first description."""
     if "flow" in given:
         raise UsageError("say what to run: a workload, or --resume RUN, but not both")
     for name in given:
@@ -81,7 +81,7 @@ def refuse_description(given: Collection[str]) -> None:
 
 
 def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:
-    """Run a workload on a system under test, and tell how it went."""
+    """Run a workload on a system under test, print how it went, and return the exit code."""
     from snapline.rundir.place import check_place
     from snapline.spark.ready import check_own_cores
     from snapline.systems.run import check_spec, run
@@ -102,7 +102,7 @@ def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:
 
 
 def teller() -> Callable[[Happened], None]:
-    """Who says what happens, in plain lines."""
+    """Make a function that prints what happens, one plain line per event."""
     console = messages()
 
     def tell(happened: Happened) -> None:

@@ -1,4 +1,4 @@
-"""`snapline validate`: judges only, a run of Snapline's or what another system has recorded."""
+"""`snapline validate`: only judges, either a run of Snapline or what another system has recorded."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ EXIT: Final = {"yes": 0, "no": 1, "unknown": 3}
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be judged, and how, as it stands on the command line."""
+    """The options of the command: what is to be judged, and how."""
 
     name: str | None
     input: Path | None
@@ -60,7 +60,7 @@ class Asked:
     ignore_open: bool
     lateness: str | None
     columns: Sequence[str]
-    short: Mapping[str, str | None]  # --id, --time, --resource
+    short: Mapping[str, str | None]  # the values of --id, --time and --resource
 
     @property
     def of_recorded(self) -> dict[str, object]:
@@ -73,7 +73,7 @@ class Asked:
 
 
 def validate(asked: Asked, as_json: bool) -> int:
-    """Judge, tell, and return the exit code. Raises UsageError."""
+    """Judge, print the verdict, and return the exit code. Raises UsageError."""
     if asked.junit is not None:
         _check_writable(asked.junit)
     found = _recorded(asked) if asked.name is None else _run(asked, asked.name)
@@ -86,7 +86,7 @@ def validate(asked: Asked, as_json: bool) -> int:
     return EXIT[found.kept]
 
 
-# Who judges.
+# Judging.
 
 
 def _run(asked: Asked, name: str) -> Report:
@@ -113,7 +113,7 @@ def _run(asked: Asked, name: str) -> Report:
 
 
 def _bounded(found: "Judgement", max_late: float | None) -> "Judgement":
-    """The judgement of a run of which no more than a share of the events may be late."""
+    """The judgement with `--max-late` applied: *no* if more than this share of the events is late."""
     if max_late is None:
         return found
     if found.judged is None:
@@ -129,7 +129,7 @@ def _bounded(found: "Judgement", max_late: float | None) -> "Judgement":
 
 
 def share_of(text: str | None) -> float | None:
-    """A share as `5%` or `0.05`. Raises UsageError."""
+    """Read a share, such as `5%` or `0.05`. Raises UsageError."""
     if text is None:
         return None
     number, percent = (text[:-1], 100) if text.endswith("%") else (text, 1)
@@ -143,7 +143,7 @@ def share_of(text: str | None) -> float | None:
 
 
 def time_of(text: str | None) -> int | None:
-    """A time in ms since 1970: a number of them, or a date as in ISO 8601, in UTC. Raises UsageError."""
+    """Read a time, in ms since 1970: such a number, or a date as in ISO 8601, in UTC. Raises UsageError."""
     if text is None:
         return None
     try:
@@ -242,7 +242,7 @@ def _promise(asked: Asked) -> Guarantee | None:
 
 @contextmanager
 def _telling() -> Iterator[Callable[[str], None]]:
-    """Say what is being done: in one line that goes away on a terminal, else in a line each."""
+    """Make a function that says what is being done: on a terminal in one line that vanishes."""
     console = messages()
     if not console.is_terminal:
         yield lambda text: console.print(f"{escape(text)} ...", soft_wrap=True)
@@ -251,7 +251,7 @@ def _telling() -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(escape(text))
 
 
-# What is said.
+# Printing.
 
 
 def _print(found: Report) -> None:

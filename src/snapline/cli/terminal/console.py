@@ -31,22 +31,22 @@ from snapline.runs.interrupt import Interrupted
 
 PIPE_WIDTH = 120
 INTERRUPTED = 130
-NOBODY_READS = 141  # as if SIGPIPE had ended it
+NOBODY_READS = 141  # the exit code of a command that SIGPIPE has ended
 JSON_VERSION = 1
-"""Of the documents of `--json`: it changes when a key changes its meaning or goes; others may be added."""
+"""The version of what `--json` prints: raised if a key changes its meaning or goes, not for a new key."""
 NOTHING_SAID = "interrupted: there is no verdict on what ran until then"
 
-#: control characters but the newline, what turns or breaks lines in Unicode, and halves of characters
+#: control characters but the newline, Unicode's marks that turn or break lines, and lone surrogates
 _UNSEEN = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _FILLED = re.compile(r"[ \t]+$", re.MULTILINE)
-#: the beginning of a tag that only what comes behind the value would end
+#: the beginning of a markup tag at the end of a value, which the text behind the value could complete
 _OPEN_TAG = re.compile(r"(\\*)(\[(?:[a-z#/@][^\[\]]*)?)$")
 
 
 def visible(text: str) -> str:
-    """Text in which nothing but newlines moves the cursor: all else is shown as an escape."""
+    """The text with every character that moves the cursor, newlines aside, shown as an escape."""
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
@@ -56,7 +56,7 @@ def escape(value: object) -> str:
 
 
 def escape_lines(value: object) -> str:
-    """A story of several lines, visible and without markup; all but the first are set in."""
+    """A text of several lines, visible and without markup; all lines but the first are indented."""
     return _literal(visible(str(value)).strip("\n").replace("\n", "\n  "))
 
 
@@ -68,7 +68,7 @@ class VisibleConsole(Console):
     """A console that prints control characters of a text as escapes, so that no text moves the cursor."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print as rich does; off a terminal without the blanks with which it fills lines up."""
+        """Print as rich does, but off a terminal without the blanks with which rich fills lines."""
         if self.is_terminal:
             _flush()
             super().print(*objects, **options)
@@ -80,7 +80,7 @@ class VisibleConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """The pieces of what is printed. Those that are the console's own control codes stay."""
+        """The pieces of what is printed, made visible; the console's own control codes stay as they are."""
         for segment in super().render(renderable, options):
             if segment.control or not _UNSEEN.search(segment.text):
                 yield segment
@@ -89,12 +89,12 @@ class VisibleConsole(Console):
 
 
 def results() -> Console:
-    """Standard output."""
+    """The console for results: standard output."""
     return _console(stderr=False)
 
 
 def messages() -> Console:
-    """Standard error."""
+    """The console for everything said meanwhile: standard error."""
     return _console(stderr=True)
 
 
@@ -106,14 +106,14 @@ def _console(stderr: bool) -> Console:
 
 
 def print_json(document: Mapping[str, Any], indent: int | None = 2) -> None:
-    """One JSON document on standard output, and nothing else."""
+    """Print one JSON document to standard output."""
     text = json.dumps(document, indent=indent)
-    # It is the one control character that JSON leaves as it is.
+    # DEL is the one control character that JSON does not escape.
     _write(sys.stdout, text.replace("\x7f", "\\u007f") + "\n")
 
 
 def print_csv(rows: Iterable[Sequence[object]]) -> None:
-    """Rows as CSV on standard output. What would move the cursor is an escape here, too."""
+    """Print rows as CSV to standard output; here, too, characters that move the cursor are escaped."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in rows:
@@ -122,14 +122,14 @@ def print_csv(rows: Iterable[Sequence[object]]) -> None:
 
 
 def write_message(text: str) -> None:
-    """Write a line to standard error as it is at that moment: a live table makes room for it."""
+    """Write a line to `sys.stderr` as it is now: a live table puts its own there to make room for it."""
     _write(sys.stderr, visible(text) + "\n")
 
 
 def _write(stream: IO[str], text: str) -> None:
-    """Write to one of the two streams, behind all that was written to either before.
+    """Write to one of the two streams, after all that was written to either of them before.
 
-    Where nobody reads any more (`snapline runs | head -1`), the command ends as others do.
+    If nobody reads any more (`snapline runs | head -1`), the command ends with `NOBODY_READS`.
     """
     try:
         _flush()
@@ -139,9 +139,8 @@ def _write(stream: IO[str], text: str) -> None:
         for each in (sys.stdout, sys.stderr):
             try:
                 each.flush()
-            except (
-                BrokenPipeError
-            ):  # Python flushes it at exit once more: what it holds goes nowhere
+            except BrokenPipeError:
+                # Python flushes it once more at exit: what it still holds is thrown away then.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), each.fileno())
         raise SystemExit(NOBODY_READS) from None
 
@@ -157,11 +156,11 @@ def _shown(value: object) -> object:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C ends a command with a word and its own exit code, not with a traceback."""
+    """Let Ctrl-C end a command with a message and an exit code, not with a traceback."""
     try:
         yield
     except Interrupted:
-        raise  # the signal itself is told by `main`
+        raise  # `main` handles it, and knows the signal
     except KeyboardInterrupt:
         messages().print(NOTHING_SAID)
         raise typer.Exit(INTERRUPTED) from None

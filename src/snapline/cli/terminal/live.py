@@ -37,9 +37,9 @@ from snapline.metrics.second import Second
 from snapline.wording import plural
 
 NUMBERS_EVERY_S = 5
-SPARK_S = 60  # so many seconds are drawn
-WIDE = 104  # what the table needs with all its columns
-SPARED = ("lines", "stored", "slots")  # the columns that go first
+SPARK_S = 60  # how many seconds the row of bars shows
+WIDE = 104  # how wide the table is with all its columns
+SPARED = ("lines", "stored", "slots")  # columns that a narrow terminal does without
 _BARS = "▁▂▃▄▅▆▇█"
 
 Routine: TypeAlias = (
@@ -53,32 +53,32 @@ Routine: TypeAlias = (
     | MessageHappening
     | Measurement
 )
-"""What happens all the time, or is said otherwise: by the numbers, or by the command itself."""
+"""Events that get no line: they happen all the time, or the numbers or the command tell them."""
 
 
 @contextmanager
 def watching_run(console: Console | None = None) -> Iterator["EventTeller"]:
-    """Who tells how a run goes on, for as long as it does."""
+    """Make a watcher that shows on the console how a run goes on, until the `with` block ends."""
     console = console or messages()
     if not console.is_terminal:
         yield EventTeller(console)
         return
-    # No thread of its own: it is drawn when there is something new, and never flickers.
+    # It has no thread: it is drawn only when there is something new, and does not flicker.
     with Live(console=console, auto_refresh=False, transient=True) as live:
         yield LiveTeller(live)
 
 
 class EventTeller:
-    """Says what happens while a run goes on, in plain lines."""
+    """Prints what happens while a run goes on, in plain lines."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.commits = 0
-        self._heard = False  #: whether anything has happened
-        self._told_s = 0  #: when numbers were last said
+        self._heard = False  #: whether any event has come
+        self._told_s = 0  #: when numbers were last printed, in seconds of the run
 
     def event(self, happened: Happened) -> None:
-        """Take an event of the driver."""
+        """Print an event of the driver, if it is worth a line."""
         if not self._heard and isinstance(happened.what, LineDecided):
             self.console.print("Spark runs; its slots start ...")
         self._heard = True
@@ -88,7 +88,7 @@ class EventTeller:
             self._say(happened.at_us / 1e6, text)
 
     def second(self, second: Second) -> None:
-        """Say the numbers now and then."""
+        """Print the numbers of a second, once every few seconds."""
         if second.at_s + 1 - self._told_s >= NUMBERS_EVERY_S:
             self._told_s = second.at_s + 1
             numbers = ", ".join(f"{name} {value}" for name, value in columns(second).items())
@@ -107,7 +107,7 @@ class LiveTeller(EventTeller):
         self._written: deque[int] = deque(maxlen=SPARK_S)
 
     def second(self, second: Second) -> None:
-        """Draw the table anew."""
+        """Draw the table with the numbers of this second."""
         self._written.append(second.written)
         wide = self.console.width >= WIDE
         self._live.update(live_table(second, self._written, wide=wide), refresh=True)
@@ -146,7 +146,7 @@ def columns(second: Second) -> dict[str, str]:
 
 
 def describe(happened: Happened, commits: int) -> str | None:
-    """An event in words, with what this view knows beside it; None for what happens all the time."""
+    """An event as a sentence, some with the lines committed so far; None for an event without a line."""
     match happened.what:
         case SlotLost():
             return f"{sentence(happened)}; {plural(commits, 'line')} committed before"
@@ -159,14 +159,14 @@ def describe(happened: Happened, commits: int) -> str | None:
 
 
 def sparkline(values: Sequence[int]) -> str:
-    """One bar per value; the highest is full."""
+    """A text of one bar per value; the highest value has a full bar."""
     highest = max(values, default=0)
     last = len(_BARS) - 1
     return "".join(_BARS[value * last // highest if highest else 0] for value in values)
 
 
 def latency(value_ms: float | None) -> str:
-    """A latency with as many digits as it deserves."""
+    """A latency as people read it: fewer digits the longer it is, and `-` for None."""
     if value_ms is None:
         return "-"
     if value_ms < 0.1:
@@ -177,7 +177,7 @@ def latency(value_ms: float | None) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes, as people read them."""
+    """A number of bytes as people read it: `1.5 MB`."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"

@@ -26,15 +26,15 @@ VerboseOption = Annotated[
 
 
 class StderrHandler(logging.Handler):
-    """Writes to standard error as it is at that moment, so that a live table can make room."""
+    """Writes log entries to `sys.stderr` as it is at that moment, so that a live table can make room."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one entry, in which nothing moves the cursor."""
+        """Write one entry; characters in it that would move the cursor are escaped."""
         write_message(self.format(record))
 
 
 def log_to_stderr(verbose: int) -> None:
-    """Let the loggers of Snapline be heard: from INFO on, or, if asked for twice, from DEBUG on."""
+    """Send the logs of Snapline to standard error: from INFO on, or from DEBUG on for `-vv`."""
     logger = logging.getLogger("snapline")
     for old in [handler for handler in logger.handlers if isinstance(handler, StderrHandler)]:
         logger.removeHandler(old)

@@ -11,12 +11,12 @@ from snapline.errors import UsageError
 
 
 def local_path(param: typer.CallbackParam, value: Path | None) -> Path | None:
-    """An option that names a file or a directory: a URL of another machine is refused."""
+    """Check an option that names a file or a directory: a URL of another machine is refused."""
     return None if value is None else arguments.path(value, param.opts[0])
 
 
 def local_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
-    """An option that names a file: a directory is refused before anything has run."""
+    """Check an option that names a file: a directory is refused before anything has run."""
     path = local_path(param, value)
     if path is not None and path.is_dir():
         raise UsageError(f"{param.opts[0]} {path} is a directory: name a file")
@@ -24,14 +24,14 @@ def local_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
 
 
 def local_directory(param: typer.CallbackParam, value: Path | None) -> Path | None:
-    """An option that names a directory: a file is refused before anything has run."""
+    """Check an option that names a directory: a file is refused before anything has run."""
     path = local_path(param, value)
     if path is not None and path.is_file():
         raise UsageError(f"{param.opts[0]} {path} is a file: name a directory")
     return path
 
 
-SEED_MAX = (1 << 63) - 1  # of a number of 64 bits
+SEED_MAX = (1 << 63) - 1  # the largest signed number of 64 bits
 Number = int | None
 Text = str | None
 ProtocolOption = Annotated[
@@ -137,7 +137,7 @@ RunsOption = Annotated[
     typer.Option(metavar="DIR", callback=local_directory, help="The directory of all runs."),
 ]
 
-# Of real runs.
+# Options of real runs.
 
 FlowArgument = Annotated[
     Text, typer.Argument(metavar="[FLOW]", help="A workload, or [cyan]my_flow.py:flow[/].")

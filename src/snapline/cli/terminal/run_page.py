@@ -61,7 +61,7 @@ def _table(rows: list[tuple[str, str]]) -> Table:
 
 
 def _problems(problems: Any) -> Iterator[str]:
-    """The problems behind the first, which the verdict tells already."""
+    """All problems but the first, which is in the verdict."""
     told = problems if isinstance(problems, list) else []
     for problem in told[1 : 1 + PROBLEMS_MAX]:
         if isinstance(problem, dict):
@@ -88,7 +88,7 @@ def _spec_rows(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _fault_rows(asked: Any, struck: Any) -> Iterator[tuple[str, str]]:
-    """What became of each fault; of a run that is not over, the faults that it was asked for."""
+    """What became of each fault; while a run is not over, only which faults were asked for."""
     if not isinstance(struck, list):
         if asked:
             yield "asked for", short(asked)
@@ -103,7 +103,7 @@ def _fault_rows(asked: Any, struck: Any) -> Iterator[tuple[str, str]]:
 
 
 def _rows(values: Any) -> Iterator[tuple[str, str]]:
-    """The fields that say something, each with its name in words and its value as people read it."""
+    """The fields that are shown, each with its name in words and its value as people read it."""
     for name, value in values.items() if isinstance(values, dict) else ():
         if name in _NOT_TOLD or value in (None, "", False) or value == [] or value == {}:
             continue
@@ -137,7 +137,7 @@ def _is_number(value: Any) -> bool:
 
 def _number(name: str, value: float) -> str:
     """A number with the unit that its name has."""
-    if abs(value) >= 1e18:  # no quantity of a run: some other program, or a person, has written it
+    if abs(value) >= 1e18:  # too large for a run: something else has written it
         return short(value)
     if name.endswith("_ms"):
         return latency(value)

@@ -1,6 +1,6 @@
-"""One run, told: what broke when, what the coordinator did about it, and how it ended.
+"""Tells one run as a story: what broke when, what the coordinator did about it, and how it ended.
 
-Made from the journal alone, so it is as true as the diagram. Commits and replayed messages are many and
+It is made from the journal alone, as the diagram is. Commits and replayed messages are many and
 alike: they are counted, and told once before whatever comes next.
 """
 
@@ -48,13 +48,13 @@ Untold: TypeAlias = (
     | MessagesOvertaken
     | Measurement
 )
-"""What happens all the time; lines are told as commits and rollbacks."""
+"""Happenings without a line of their own: they are routine, or told as commits and rollbacks."""
 Calming: TypeAlias = JobRunning | SlotRunning | JobRecovered | InputEnded | JobFinished
 Breaking: TypeAlias = FaultBegan | LaunchFailed | OperatorRaised | JobStopped
 
 
 def colour_of(what: Happening) -> str:
-    """Red for what breaks, green for what is well, yellow for all between."""
+    """The colour of a line: red for what breaks, green for what is well, yellow for the rest."""
     if isinstance(what, Breaking):
         return "red"
     return "green" if isinstance(what, Calming) else "yellow"
@@ -93,7 +93,7 @@ def _counted(counts: Counter[str]) -> Iterator[str]:
 
 
 def _rollback(rollback: Rollback) -> str:
-    """How many tasks go back to which checkpoint, newest first."""
+    """A rollback in words: how many tasks go back to which checkpoint, the newest checkpoint first."""
     tasks = Counter(rollback.line.checkpoints.values())
     places = [(tasks[no], _place(no)) for no in sorted(tasks, reverse=True)]
     if len(places) == 1:

@@ -1,4 +1,4 @@
-"""What a run has achieved, on one screen: throughput, latency, checkpoints, failures, bytes, verdict."""
+"""Prints a run that is over on one screen: throughput, latency, checkpoints, failures, bytes, verdict."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -20,11 +20,11 @@ VERDICTS = {"yes": ("green", "kept"), "no": ("red", "broken"), "unknown": ("yell
 
 
 class Finished(Protocol):
-    """A run that is over, as far as it is shown."""
+    """What a summary needs of a run that is over."""
 
     @property
     def directory(self) -> "RunDirectory":
-        """Where everything about it is."""
+        """The directory with everything that the run left."""
         ...
 
     @property
@@ -34,7 +34,7 @@ class Finished(Protocol):
 
     @property
     def figures(self) -> "Figures":
-        """Its figures."""
+        """What was measured."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class Finished(Protocol):
 
 
 def print_summary(finished: Finished) -> None:
-    """Print it to standard output."""
+    """Print the summary of a run to standard output."""
     out = results()
     path = finished.directory.path
     out.print(f"[bold]{escape(path.name)}[/]: {escape(str(path))}", soft_wrap=True)
@@ -88,12 +88,12 @@ def _reliability(part: "ReliabilityFigures") -> Iterator[str]:
 
 
 def percent(value: float) -> str:
-    """A share that was rounded down: what is shown as 100 is 100."""
+    """Write a percentage. It was rounded down before, so that 100 is shown only for all."""
     return f"{value:.4f}".rstrip("0").rstrip(".")
 
 
 def print_verdict(verdict: "Verdict") -> None:
-    """Print what became of every guarantee, and why."""
+    """Print whether the promise was kept, why, and what became of every guarantee."""
     out = results()
     out.print(f"[bold]guarantees[/]   {_guarantees(verdict.guarantees)}")
     out.print(verdict_line(verdict.kept, verdict.because), soft_wrap=True)
@@ -114,7 +114,7 @@ def _guarantees(answers: Mapping[str, str]) -> str:
 def summary(
     figures: "Figures", rows: int, unmeasured: str = "not measured"
 ) -> Iterator[tuple[str, str]]:
-    """The lines of a summary: what it is about, and the figures. `unmeasured` stands for those missing."""
+    """The lines of a summary: a title and the figures, or `unmeasured` where there are none."""
     yield "output", f"{plural(rows, 'row')} published, {plural(figures.commits, 'line')} committed"
     yield "records", _records(figures) or unmeasured
     yield "latency", _latency(figures) or unmeasured
@@ -138,7 +138,7 @@ def _records(figures: "Figures") -> str:
 
 def _latency(figures: "Figures") -> str:
     if figures.latency_ms is not None and figures.latency_ms.p50 == 0:
-        # No record is written in no time.
+        # A median of 0 is no measurement: every record takes some time.
         return "not measured: at rate max, records come before the times that they carry"
     shown = {"written": figures.latency_ms, "published": figures.committed_latency_ms}
     return "; ".join(

@@ -17,13 +17,13 @@ from snapline.sim.run import Outcome
 from snapline.wording import plural
 
 COLUMNS = ("crashes", "rollbacks", "replayed", "forced", "skipped", "useless")
-WIDE = 94  # what the table of a sweep needs with all its columns
+WIDE = 94  # how wide the table of a sweep is with all its columns
 PROGRESS_EVERY_S = 10.0
 
 
 @dataclass(slots=True)
 class Cell:
-    """All runs of one protocol on one workload."""
+    """One row of the table: all runs of one protocol on one workload, added up."""
 
     protocol: str
     workload: str
@@ -62,7 +62,7 @@ def refusals(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], str]:
 
 
 def sweep_table(rows: Sequence[Cell], width: int) -> Table:
-    """Protocol x workload, what happened there, and whether the promise was kept.
+    """The table of a sweep: for each protocol and workload what happened, and how many runs broke a promise.
 
     Where `width` does not hold all columns, a name that is the same in every row becomes the title.
     """
@@ -115,7 +115,7 @@ def watching(total: int) -> Iterator[Callable[[Outcome], None]]:
 
 
 class _Lines:
-    """Progress where there is no terminal."""
+    """Prints the progress of a sweep as a line now and then, where there is no terminal."""
 
     def __init__(self, console: Console, total: int) -> None:
         self.console = console
