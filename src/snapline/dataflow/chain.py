@@ -1,11 +1,12 @@
-"""Operators that need no message between them: a chain runs as one task.
+"""Chains: operators that need no message between them run as one task.
 
 Where an operator hands all that it puts out to one other operator of its own slot, and that one gets
 nothing else, a message between the two only costs: it is numbered, stamped, perhaps logged, queued and
 taken again. Chained, the first calls the second. To a protocol a chain is one task with one state, saved
 at one moment, so nothing that a protocol promises depends on it.
 
-A chain has the name of its sink if it ends in one (there its output is found), or else of its first one.
+A chain has the name of its sink if it ends in one, because its output is found under that name;
+otherwise it has the name of its first operator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +21,15 @@ from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator, Out
 from snapline.dataflow.partition import OneToOne
 from snapline.ids import Millis
 
-_SEPARATOR = "/"  # of operator and part; no operator has it in its name
+_SEPARATOR = "/"  # stands between operator and part; no operator has it in its name
 
 
 def chain_operators(graph: Graph) -> Graph:
-    """The same graph, with chains as nodes."""
+    """The same graph, with each chain of operators as one node."""
     links = {edge.source: edge for edge in graph.edges if _needs_no_message(graph, edge)}
     followers = {edge.target for edge in links.values()}
     chained = Graph(graph.name)
-    names: dict[str, str] = {}  # where each operator has gone
+    names: dict[str, str] = {}  # operator -> the node that it is part of now
     for first in graph.nodes:
         if first not in followers:
             members = _follow(graph, links, first)
@@ -74,8 +75,8 @@ def _build(members: Sequence[Node], ports: Sequence[str], context: OperatorConte
 
 
 class _Member(NamedTuple):
-    guard: Guard  # what it raises names it, not the chain
-    port: str  # at which it gets what the one before it puts out
+    guard: Guard  # its own, so that an error names the operator and not the chain
+    port: str  # the input at which it gets the output of the member before it
 
 
 class Chain(Operator):
@@ -93,7 +94,7 @@ class Chain(Operator):
         return [(member.guard.name, member.guard.operator) for member in self._members]
 
     def process(self, port: str, batch: Batch) -> Outputs:
-        """The first member takes the batch, the others what comes of it."""
+        """Give the batch to the first member, and to each other member the output of the one before it."""
         first, *others = self._members
         outputs = first.guard.process(port, batch)
         for member in others:
@@ -101,7 +102,7 @@ class Chain(Operator):
         return outputs
 
     def on_watermark(self, time: Millis) -> Outputs:
-        """The watermark reaches a member behind what the ones before it put out for it."""
+        """Tell each member the watermark, after what earlier members put out at it was handed on."""
         outputs: Outputs = ()
         for member in self._members:
             outputs = _handed_on(member, outputs)
@@ -110,7 +111,7 @@ class Chain(Operator):
         return outputs
 
     def capture(self, *, full: bool) -> Capture:
-        """The states of all members. It is whole if each is; otherwise the whole ones are marked."""
+        """Capture all members. It is full if all are; if only some are, an empty part marks each."""
         captures = {m.guard.name + _SEPARATOR: m.guard.capture(full=full) for m in self._members}
         whole = all(capture.full for capture in captures.values())
         parts: dict[str, Batch] = {}
@@ -121,7 +122,7 @@ class Chain(Operator):
         return Capture(whole, parts, sum(capture.grown for capture in captures.values()))
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Every member takes back its own, from the last whole one on."""
+        """Give each member its own captures, from its last full one on."""
         for member in self._members:
             own: list[Capture] = []
             for capture in captures:
@@ -138,7 +139,7 @@ def parts_of(operator: str, parts: Mapping[str, Batch]) -> dict[str, Batch]:
 
 
 def owner_of(task_operator: str, part: str) -> tuple[str, str]:
-    """The operator to which a part of a task's state belongs, and what it calls it."""
+    """The operator to which a part of a task's state belongs, and the operator's own name for that part."""
     operator, separator, name = part.partition(_SEPARATOR)
     return (operator, name) if separator else (task_operator, part)
 

@@ -1,4 +1,4 @@
-"""From the logical graph to tasks and channels: every slot hosts one task of every operator."""
+"""Turns the logical graph into tasks and channels: every slot hosts one task of every operator."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ class TaskPlan:
     ]  # builds a fresh instance; sources and sinks pass everything on
     stateful: bool
     ingress: Ingress | None
-    partitions: tuple[int, ...]  # of the ingress: those with partition % slots == slot
+    partitions: tuple[int, ...]  # those that it reads of the ingress: partition % slots == slot
     sink: str | None  # the sink whose egress takes what the operator puts on `out`
     routes: tuple[Route, ...]
 
@@ -76,7 +76,7 @@ def deploy_graph(graph: Graph, slots: int, *, lean: bool) -> Deployment:
 def _samples(graph: Graph, slots: int) -> dict[str, Operator]:
     try:
         return {name: node.build(OperatorContext(0, slots)) for name, node in graph.nodes.items()}
-    except OperatorFailed as failed:  # nothing runs yet
+    except OperatorFailed as failed:  # a factory failed, and nothing runs yet
         raise GraphError(str(failed)) from failed
 
 
@@ -89,7 +89,7 @@ def _is_stateful(operator: Operator) -> bool:
 
 
 def _columns_read(graph: Graph, name: str, operator: Operator) -> frozenset[str] | None:
-    """The columns on which what an operator puts out depends; all (None) if other outputs are used."""
+    """The columns that an operator needs of its input; None (all) if an output other than `out` is used."""
     outputs = {edge.output for edge in graph.edges if edge.source == name}
     return None if operator.reads is None or outputs - {OUT} else frozenset(operator.reads)
 
@@ -100,7 +100,7 @@ def _wire(graph: Graph, slots: int) -> list[tuple[Edge, _Channels]]:
     for edge in graph.edges:
         key = (edge.source, edge.target, edge.port)
         seen[key] = seen.get(key, 0) + 1
-        # Parallel edges, e.g. two outputs of one operator into one port, are channels of their own.
+        # Parallel edges, as from two outputs of one operator into one port, get channels of their own.
         mark = ("" if edge.port == IN else f"#{edge.port}") + (
             f"~{seen[key]}" if seen[key] > 1 else ""
         )

@@ -13,7 +13,7 @@ from snapline.storage.api import Ingress
 
 @runtime_checkable
 class Feed(Protocol):
-    """So many records a second, for as long as they are wanted."""
+    """An input with a rate but no size: a run says for how long, and gets an ingress."""
 
     @property
     def schema(self) -> Schema:

@@ -80,7 +80,7 @@ class Dataflow(Hinted):
         return changed
 
     def bind(self, partitions: int, duration_ms: Millis) -> "Dataflow":
-        """The same dataflow, its feeds bound to a size."""
+        """The same dataflow, with every feed bound to an ingress of this size."""
         return self.with_sources(
             lambda name, old: old.bind(partitions, duration_ms) if isinstance(old, Feed) else old
         )
@@ -98,8 +98,8 @@ class Dataflow(Hinted):
 def deploy(flow: Dataflow, slots: int, *, lean: bool = False) -> Deployment:
     """Lay a dataflow out over slots; raises GraphError if it cannot run.
 
-    `lean`: operators that need no message between them are one task, and a message carries no column that
-    its receiver does not read.
+    With `lean`, operators that need no message between them become one task (`chain.py`), and a message
+    carries no column that its receiver does not read.
     """
     flow.validate()
     return deploy_graph(flow.graph, slots, lean=lean)

@@ -112,10 +112,10 @@ class Hinted:
     __slots__ = ()
     _hints: ClassVar[Mapping[str, str]] = {}  # by name, in small letters without underscores
 
-    if not TYPE_CHECKING:  # a type checker shall go on finding such names itself
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they still find wrong names
 
         def __getattr__(self, name: str) -> Any:
-            """Raise NoSuchStep, an AttributeError, so that hasattr, copy and pickle work as ever."""
+            """Raise NoSuchStep, an AttributeError, so that hasattr, copy and pickle work as usual."""
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             raise NoSuchStep(f"a {type(self).__name__} has no {name!r}: {_advice(self, name)}")

@@ -19,9 +19,9 @@ from snapline.storage.api import Ingress
 
 @dataclass(frozen=True, slots=True)
 class OperatorContext:
-    """What an operator may know about its place."""
+    """What an operator may know about its task: which of how many it is."""
 
-    index: int  # of its task among the tasks of the operator
+    index: int  # the number of its task among the tasks of the operator, from 0
     parallelism: int
 
 
@@ -37,11 +37,11 @@ class Node:
     factory: Factory
     ingress: Ingress | Feed | None = None
     is_sink: bool = False
-    detail: str = ""  # parameters that a resumed job must share
+    detail: str = ""  # its parameters, which must be the same when a run is resumed
 
     @property
     def bound(self) -> Ingress | None:
-        """The ingress of a source; raises GraphError if it has no size yet."""
+        """The ingress of a source, None for others; GraphError if it is a feed without a size."""
         if isinstance(self.ingress, Feed):
             raise GraphError(f"the source '{self.name}' has no size yet: bind the dataflow first")
         return self.ingress

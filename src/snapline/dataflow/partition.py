@@ -45,7 +45,7 @@ class Route:
     routing: Routing
     channels: tuple[Channel, ...]  # by target index; one for OneToOne
     timed: bool  # carries watermarks: some operator downstream needs event time
-    columns: frozenset[str] | None = None  # those that are sent; None: all
+    columns: frozenset[str] | None = None  # the columns that are sent; None: all
 
 
 def split(route: Route, batch: Batch) -> Sequence[tuple[Channel, Batch]]:
@@ -85,5 +85,5 @@ def targets_of(batch: Batch, columns: Sequence[str], parallelism: int) -> Array:
     """The index of the task that owns each record."""
     upper = hash_columns([batch[name] for name in columns]) >> _HALF
     targets = (upper * np.uint64(parallelism)) >> _HALF
-    # A stable sort of uint8 is a radix sort; wider integers would be compared.
+    # The caller sorts these: numpy sorts uint8 by radix, which is faster than comparing wider integers.
     return targets.astype(np.uint8 if parallelism <= 256 else np.int64)

@@ -68,7 +68,7 @@ class Stream(Hinted):
         *,
         name: str | None = None,
     ) -> "Stream":
-        """A batch for a batch: `bids.map(lambda b: b.with_columns(euro=b["price"] * 0.9))`."""
+        """Replace each batch by another: `bids.map(lambda b: b.with_columns(euro=b["price"] * 0.9))`."""
         return self._then("map", partial(Map, function), name)
 
     def flat_map(
@@ -95,7 +95,7 @@ class Stream(Hinted):
         *,
         name: str | None = None,
     ) -> "Stream":
-        """Per record: the function takes a dict and returns a dict, a list of them, or None."""
+        """Call a function per record: it takes a dict and returns a dict, a list of them, or None."""
         return self._then("map-records", partial(MapRecords, function), name)
 
     def apply(
@@ -106,7 +106,7 @@ class Stream(Hinted):
         port: str = IN,
         ports: Mapping[str, "Stream | Loop"] | None = None,
     ) -> "Stream":
-        """An operator of your own: `links.apply(Paths, name="paths", ports={"back": loop})`.
+        """Add an operator of your own: `links.apply(Paths, name="paths", ports={"back": loop})`.
 
         This stream feeds `port`; `ports` names the streams and loops that feed the operator's other inputs.
         """
@@ -117,7 +117,7 @@ class Stream(Hinted):
         return self._then("apply", factory, name, port=port, ports=others)
 
     def sink(self, name: str) -> None:
-        """The end of a stream: `counts.sink("counts")` names what is written and published."""
+        """End the stream: `counts.sink("counts")` names the output that is written and published."""
         self._tail.end(name)
 
     def feed(self, loop: Loop) -> None:
@@ -135,7 +135,7 @@ class Stream(Hinted):
         detail: str = "",
         schema: Schema | None = None,
     ) -> "Stream":
-        """The stream of what an operator puts out that is added here (`Tail.add`)."""
+        """Add an operator (`Tail.add`), and return the stream of what it puts out."""
         added = self._tail.add(
             kind, factory, name, port=port, ports=ports, detail=detail, schema=schema
         )
@@ -167,7 +167,7 @@ class KeyedStream(Stream):
         *,
         name: str | None = None,
     ) -> Stream:
-        """A fold per key, one output per record, with the values after it.
+        """Fold the records of each key: one output per record, with the values of its key after it.
 
         `fold({"total": 0}, lambda state, batch: {"total": state["total"] + batch["price"]})`: the step
         works on whole columns and never sees the same key twice in one call.
@@ -181,7 +181,7 @@ class KeyedStream(Stream):
     ) -> "WindowedStream":
         """Cut the stream into windows of event time: `bids.key_by("bidder").tumbling("10s")`.
 
-        What is made of them is said next: `count`, `running_count` or `aggregate`.
+        The next step says what is computed per window: `count`, `running_count` or `aggregate`.
         """
         schema = self.schema
         if schema is not None and time not in schema:
@@ -194,7 +194,7 @@ class KeyedStream(Stream):
         *,
         name: str | None = None,
     ) -> Stream:
-        """All pairs with equal keys: `persons.key_by("id").join(auctions.key_by("seller"))`.
+        """Join on equal keys, all pairs: `persons.key_by("id").join(auctions.key_by("seller"))`.
 
         The result has the columns of both; those of the right whose names are taken end in `_right`.
         """
@@ -211,7 +211,7 @@ class KeyedStream(Stream):
         lateness: str | Millis = 0,
         name: str | None = None,
     ) -> Stream:
-        """All pairs with equal keys in the same window, and its `window`; see `join`.
+        """Join as `join` does, but only records in the same window, which pairs have as `window`.
 
         Late records go to the outputs `late-left` and `late-right`.
         """
@@ -232,7 +232,7 @@ class KeyedStream(Stream):
         lateness: str | Millis = 0,
         name: str | None = None,
     ) -> Stream:
-        """One output per key when the window closes, with what is made of the rows of each side.
+        """One output per key when the window closes, with counts and lists of the rows of each side.
 
         `gets.key_by("page").window_cogroup(posts.key_by("page"), "10s", left={"gets": "count"},
         right={"posts": ("collect", "id")})`: a side may be empty. Late records go to the outputs

@@ -26,7 +26,7 @@ class Upstream:
 
 
 class Loop(Hinted):
-    """A declared feedback edge: an operator takes it as one of its `ports`, a stream is fed into it."""
+    """A declared feedback edge: it leads from the stream that is fed into it to a port of an operator."""
 
     _hints = LOOP_HINTS
 
@@ -68,7 +68,7 @@ class Tail:
         return replace(self, routing=ByKey(columns))
 
     def union(self, others: Sequence["Tail"]) -> "Tail":
-        """The outputs of all, none of which may have a route yet."""
+        """The outputs of all tails as one; none of them may be routed by key or broadcast yet."""
         for tail in (self, *others):
             self._check_same_graph(tail)
             if not isinstance(tail.routing, OneToOne):
@@ -95,7 +95,7 @@ class Tail:
         detail: str = "",
         schema: Schema | None = None,
     ) -> "Tail":
-        """Add an operator, fed by this tail at `port` and by others at theirs; what it puts out."""
+        """Add an operator, fed by this tail at `port` and by `ports` at theirs; return its output."""
         node = Node(name or self.graph.fresh_name(kind), factory, detail=detail)
         self.graph.add(node)
         self._connect(node.name, port)
@@ -114,7 +114,7 @@ class Tail:
         self._connect(self.graph.add(Node(name, Operator, is_sink=True)).name, IN)
 
     def feed(self, loop: Loop) -> None:
-        """Close a cycle through the operator that takes the loop."""
+        """Close a cycle: connect this tail to the port that takes the loop."""
         if loop.target is None:
             raise GraphError(
                 f"no operator takes the loop '{loop.name}': name it in apply(ports=...)"

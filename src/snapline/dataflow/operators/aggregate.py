@@ -1,10 +1,10 @@
 """Aggregates per key and window, emitted once, when the window closes.
 
-Named as in `aggregate(bids="count", volume=("sum", "price"), ids=("collect", "id"))`. Whole runs of
-equal keys are reduced at once and then combined with the state, so the order of records never matters
-(but for the last bits of sums of floats). Collected values are kept with their key as append-only rows
-and grouped when the window closes; of a column of lists the lists are put one behind the other. Every
-result also has `time`, the latest of the records behind it.
+They are named as in `aggregate(bids="count", volume=("sum", "price"), ids=("collect", "id"))`. All
+records of a key in a batch are reduced at once and then combined with the state, so the order of
+records never matters (but for the last bits of sums of floats). Collected values are kept with their
+key as append-only rows and grouped when the window closes; of a column of lists the lists are put one
+behind the other. Every result also has `time`, the latest of the records behind it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from snapline.ids import Millis
 
 Combine: TypeAlias = Literal["count", "sum", "min", "max", "collect"]
 Aggregate: TypeAlias = Literal["count"] | tuple[Combine, str]
-"""`count`, or (`sum` | `min` | `max` | `collect`, a column)."""
+"""How a user writes one aggregate: `count`, or (`sum` | `min` | `max` | `collect`, a column)."""
 
 COLLECTED: Final = "collected"
 TIME: Final = "time"
@@ -37,17 +37,17 @@ _UFUNCS: Final[Mapping[str, np.ufunc]] = {"sum": np.add, "min": np.minimum, "max
 
 @dataclass(frozen=True, slots=True)
 class AggregatePlan:
-    """What is aggregated, by name of the result."""
+    """What is computed per key, by name of the result."""
 
     keys: tuple[str, ...]
     reduced: Mapping[str, tuple[Combine, str]]  # kept as one number per key
-    collected: Mapping[str, str]  # kept as rows: the column behind each list
+    collected: Mapping[str, str]  # name -> the column that is collected; kept as rows
 
     @staticmethod
     def of(
         keys: Sequence[str], shape: Tumbling, aggregates: Mapping[str, Aggregate]
     ) -> "AggregatePlan":
-        """Check what the user wrote."""
+        """Make a plan of what the user wrote; raises GraphError."""
         reduced: dict[str, tuple[Combine, str]] = {TIME: ("max", shape.time)}
         collected: dict[str, str] = {}
         for name, aggregate in aggregates.items():
@@ -70,11 +70,11 @@ class _Window:
 
     def __init__(self, plan: AggregatePlan) -> None:
         self._plan: Final = plan
-        self._state: KeyedState | None = None  # made with the first records, whose dtypes decide
+        self._state: KeyedState | None = None  # made with the first records, which fix the dtypes
         self._collected: Final = Rows()
 
     def add(self, batch: Batch) -> None:
-        """Take records in."""
+        """Add the records of a batch to the aggregates."""
         plan = self._plan
         dtypes = {n: batch[column].dtype for n, (_, column) in plan.reduced.items() if column}
         state = self._state_for(dtypes)
@@ -98,10 +98,10 @@ class _Window:
         return self._state
 
     def result(self, start: Millis) -> Batch:
-        """One row per key."""
+        """What the window puts out when it closes: one row per key."""
         state = self._state
         assert state is not None, "a window opens with a record"
-        lists = self._lists(state)  # first: looking keys up may move them
+        lists = self._lists(state)  # before `slots`, because looking keys up may move them
         slots = state.slots()
         values: dict[str, Column] = {name: state[name][slots] for name in self._plan.reduced}
         time = values.pop(TIME)
@@ -119,27 +119,30 @@ class _Window:
         return {n: gathered(columns[n], groups.order, bounds) for n in self._plan.collected}
 
     def capture_state(self, *, full: bool) -> Batch:
-        """The numbers per key, or those that changed."""
+        """The numbers of all keys, or of those that changed."""
         return self._state.capture(full=full) if self._state is not None else Batch({})
 
     def capture_collected(self, *, full: bool) -> Batch:
-        """The collected rows, or those that are new."""
+        """All collected rows, or those that are new."""
         return self._collected.capture(full=full)
 
     def restore_state(self, batches: Sequence[Batch]) -> None:
-        """Take back numbers per key."""
+        """Restore the numbers of keys."""
         dtypes = {name: batches[0][name].dtype for name in self._plan.reduced}
         self._state_for(dtypes).restore(batches)
 
     def restore_collected(self, batches: Sequence[Batch]) -> None:
-        """Take back collected rows."""
+        """Restore collected rows."""
         for batch in batches:
             self._collected.append(batch.columns, batch.length)
         self._collected.mark()
 
 
 def _first(how: Combine, dtype: np.dtype[Any] | None) -> Array:
-    """What combines with any value to that value. Results are int64 or float64, whatever the input."""
+    """The value with which a new key begins: it combines with any other value to that value.
+
+    Its dtype, int64 or float64, is that of the result.
+    """
     if how == "count" or dtype is None:
         return np.zeros((), np.int64)
     if dtype.kind == "f":
@@ -149,7 +152,7 @@ def _first(how: Combine, dtype: np.dtype[Any] | None) -> Array:
 
 
 def gathered(column: Column, order: Int64s, bounds: Int64s) -> Varlen:
-    """A list of each group of rows: `order` has the rows, group after group, `bounds` where each begins."""
+    """Make one list per group of rows: `order` has the rows, group by group, `bounds` where each begins."""
     if isinstance(column, np.ndarray):
         return Varlen("list", bounds, column[order])
     if isinstance(column, Words) or column.kind != "list":
@@ -169,7 +172,7 @@ class WindowAggregate(Operator):
         self._windows: Final = Windows(shape, partial(_Window, plan))
 
     def process(self, port: str, batch: Batch) -> Outputs:
-        """Take the records in time in; pass the late ones on."""
+        """Aggregate the records that are in time; pass the late ones on."""
         starts = self._windows.shape.starts(batch)
         late = self._windows.late(starts)
         if late is None:
@@ -188,7 +191,7 @@ class WindowAggregate(Operator):
         return [(OUT, window.result(start)) for start, window in self._windows.advance(time)]
 
     def capture(self, *, full: bool) -> Capture:
-        """The open windows, or what changed in them."""
+        """Capture the open windows, or what changed in them."""
         parts = {
             STATE: methodcaller("capture_state", full=full),
             COLLECTED: methodcaller("capture_collected", full=full),
@@ -196,6 +199,6 @@ class WindowAggregate(Operator):
         return self._windows.capture(parts, full=full)
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Take back the open windows."""
+        """Restore the open windows."""
         parts = {STATE: _Window.restore_state, COLLECTED: _Window.restore_collected}
         self._windows.restore(captures, parts)

@@ -1,4 +1,4 @@
-"""Two streams brought together by key and window: one output per key, when the window closes.
+"""The cogroup: brings two streams together by key and window, one output per key when the window closes.
 
 The rows of both sides are kept, append-only, while their window is open, and grouped by key when it closes.
 A key that only one side has comes out, too, with nothing of the other: a full outer join, but of groups, so
@@ -29,15 +29,15 @@ from snapline.ids import Millis
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side: its key columns, and what is made of its rows, by name of the result."""
+    """What is computed of one side: its key columns, and its counts and lists by name of the result."""
 
     keys: tuple[str, ...]
     counts: tuple[str, ...]
-    lists: Mapping[str, str]  # the column behind each list
+    lists: Mapping[str, str]  # name of the result -> the column that is collected
 
     @staticmethod
     def of(keys: Sequence[str], made: Mapping[str, Aggregate]) -> "Side":
-        """Check what the user wrote."""
+        """Make a side of what the user wrote; raises GraphError."""
         counts, lists = [], {}
         for name, aggregate in made.items():
             match aggregate:
@@ -53,7 +53,7 @@ class Side:
         return Side(tuple(keys), tuple(counts), lists)
 
     def columns(self, time: str) -> tuple[str, ...]:
-        """What is kept of a row."""
+        """The columns of a row that are kept."""
         return tuple(dict.fromkeys((*self.keys, time, *self.lists.values())))
 
 
@@ -66,7 +66,7 @@ class Pairing:
 
     @staticmethod
     def of(left: Side, right: Side, shape: Tumbling) -> "Pairing":
-        """Check that every result has a name of its own."""
+        """Make a pairing; raises GraphError unless every result has a name of its own."""
         names = [*left.keys, WINDOW, TIME]
         for side in (left, right):
             for name in (*side.counts, *side.lists):
@@ -101,7 +101,7 @@ class _Window:
         return Batch(columns, len(slots))
 
     def _make(self, name: str, groups: Groups, slots: Int64s, times: Int64s) -> dict[str, Column]:
-        """What is made of the rows of a side, for every key; raises the times of those it has."""
+        """The counts and lists of a side for every key; raises `times` to its latest rows."""
         side, rows = self._pairing.sides[name], self._rows[name].view()
         counts: Int64s = np.zeros(len(slots), np.int64)
         bounds: Int64s = np.zeros(len(slots) + 1, np.int64)
@@ -118,7 +118,7 @@ class _Window:
         return {**dict.fromkeys(side.counts, counts), **lists}
 
     def _locate(self, state: KeyedState) -> dict[str, Int64s]:
-        """The slots of every row's key."""
+        """The slot of every row's key in `state`, by side."""
         keys = [
             [self._rows[name].view()[key] for key in side.keys]
             for name, side in self._pairing.sides.items()
@@ -131,11 +131,11 @@ class _Window:
         return {LEFT: slots[:left], RIGHT: slots[left:]}
 
     def capture(self, side: str, *, full: bool) -> Batch:
-        """The rows of a side, or those that are new."""
+        """All rows of a side, or those since the capture before."""
         return self._rows[side].capture(full=full)
 
     def restore(self, side: str, batches: Sequence[Batch]) -> None:
-        """Take back rows that were captured."""
+        """Restore rows that were captured."""
         for batch in batches:
             self.add(side, batch)
         self._rows[side].mark()
@@ -152,7 +152,7 @@ class WindowCogroup(Operator):
         self._windows: Final = Windows(pairing.shape, partial(_Window, pairing), LABEL)
 
     def process(self, port: str, batch: Batch) -> Outputs:
-        """Keep the rows in time; pass the late ones on."""
+        """Keep the rows that are in time; pass the late ones on."""
         starts = self._windows.shape.starts(batch)
         late = self._windows.late(starts)
         if late is None:
@@ -172,12 +172,12 @@ class WindowCogroup(Operator):
         return [(OUT, window.result(start)) for start, window in self._windows.advance(time)]
 
     def capture(self, *, full: bool) -> Capture:
-        """The rows of the open windows, or those that are new."""
+        """Capture the rows of the open windows, all or those that are new."""
         parts = {side: methodcaller("capture", side, full=full) for side in SIDES}
         return self._windows.capture(parts, full=full)
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Take back the rows."""
+        """Restore the rows."""
         self._windows.restore(captures, {side: partial(_restore, side) for side in SIDES})
 
 
@@ -186,7 +186,7 @@ def _restore(side: str, window: _Window, batches: Sequence[Batch]) -> None:
 
 
 def _joined(columns: Sequence[Column]) -> Column:
-    """The key columns of the sides, one behind the other. A word is the same in any form."""
+    """One key column of both sides, one after the other; words become `str` if only one side has them."""
     if len({isinstance(column, Words) for column in columns}) > 1:
         columns = [_spelled(column) if isinstance(column, Words) else column for column in columns]
     return concat([Batch({"key": column}) for column in columns]).columns["key"]

@@ -25,34 +25,34 @@ STATE: Final = "state"
 
 
 def count_up(state: KeyedState, columns: Sequence[Column]) -> Int64s:
-    """Count these keys; the result is each record's running count."""
+    """Add these records to the counts of their keys; return the running count of each record."""
     slots = state.locate(columns)
     live = state[COUNT]
     counts: Int64s = live[slots] + occurrences(slots) + 1
-    live[slots] = counts  # of equal slots the last is written last, and it is the largest
+    live[slots] = counts  # if a slot occurs twice, the last count is kept: the largest
     state.touch(slots)
     return counts
 
 
 def carried(batch: Batch, keys: Sequence[str]) -> dict[str, Column]:
-    """What a running result keeps of its record: the key and, if there is one, the time."""
+    """The columns of a record that a running result keeps: the key and, if there is one, the time."""
     names = keys if "time" in keys or "time" not in batch.columns else (*keys, "time")
     return {name: batch.columns[name] for name in names}
 
 
 class _KeyedOperator(Operator):
-    """One state per key, captured as the part `state`."""
+    """The base of operators with values per key, which are captured as the part `state`."""
 
     def __init__(self, keys: Sequence[str], fills: Mapping[str, Any]) -> None:
         self._keys: Final = tuple(keys)
         self._state: Final = KeyedState(keys, fills)
 
     def capture(self, *, full: bool) -> Capture:
-        """The keys, or those that changed."""
+        """Capture all keys, or those that changed."""
         return Capture(full, {STATE: self._state.capture(full=full)})
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Take back the keys."""
+        """Restore the keys."""
         self._state.restore([capture.parts[STATE] for capture in captures])
 
 
@@ -78,7 +78,7 @@ class Fold(_KeyedOperator):
         self.function: Final = step
 
     def process(self, port: str, batch: Batch) -> Outputs:
-        """Fold the records in, the first of every key, then the second of every key, ..."""
+        """Fold the first record of every key in, then the second of every key, and so on."""
         slots = self._state.locate([batch[name] for name in self._keys])
         self._state.touch(slots)
         ranks = occurrences(slots)

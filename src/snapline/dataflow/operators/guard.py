@@ -1,7 +1,8 @@
-"""Calls of operators: whatever one raises, or returns in place of batches, names it and the user's line.
+"""Guards calls of operators: an error in one names the operator and the line of the user's code.
 
-An operator is mostly somebody's own code. Without a name an exception out of it would be a riddle, and what
-it returns by mistake would be found much later, in the middle of the engine. Nothing is done per record.
+An operator is mostly a user's own code. Without this, nobody would know which operator an exception came
+from, and what it returns by mistake would be found much later, in the middle of the engine. Nothing is done
+per record.
 """
 
 import sysconfig
@@ -28,18 +29,18 @@ _UNKNOWN_KINDS: Final = frozenset("OcV")  # of numpy: objects, complex numbers, 
 
 
 _FAILURES: Final = (Exception, SystemExit)
-"""What ends a call: also code that wants to end the process, which is not its to end."""
+"""What counts as a failed call, SystemExit too: code of a dataflow must not end the process."""
 
 
 class Guard:
-    """An operator under its name."""
+    """An operator with its name; its methods are called through this."""
 
     __slots__ = ("foreign", "name", "operator")
 
     def __init__(self, name: str, operator: Operator) -> None:
         self.name = name
         self.operator = operator
-        #: what our own operators return is right, or they have looked at it themselves
+        #: only what others' operators return is checked: ours are right, or check it themselves
         self.foreign = _package(type(operator)) != "snapline"
 
     def process(self, port: str, batch: Batch) -> Outputs:
@@ -47,13 +48,13 @@ class Guard:
         try:
             outputs = self.operator.process(port, batch)
             return checked(outputs, "process") if self.foreign else outputs
-        except OperatorFailed:  # of a member of a chain
+        except OperatorFailed:  # a member of a chain failed, and is named already
             raise
         except _FAILURES as error:
             raise blame(self.name, error, self.operator, "process") from error
 
     def on_watermark(self, time: Millis) -> Outputs:
-        """Tell the operator the time, and check what it returns; raises OperatorFailed."""
+        """Tell the operator the watermark, and check what it returns; raises OperatorFailed."""
         try:
             outputs = self.operator.on_watermark(time)
             return checked(outputs, "on_watermark") if self.foreign else outputs
@@ -79,11 +80,11 @@ class Guard:
             raise blame(self.name, error, self.operator, method) from error
 
 
-# What an operator returns.
+# Checks of what an operator returns.
 
 
 def checked(outputs: Outputs, method: str) -> Outputs:
-    """What an operator has put out, if it is (output, batch) pairs, and every batch whole; or TypeError."""
+    """Return the outputs; TypeError unless they are pairs of a name and a batch that is in order."""
     if type(outputs) is not tuple and type(outputs) is not list:
         outputs = _listed(outputs, method)
     for output in outputs:
@@ -97,7 +98,7 @@ def checked(outputs: Outputs, method: str) -> Outputs:
 
 
 def _listed(outputs: Any, method: str) -> Outputs:
-    """A generator, say, is run to its end here, where what it raises is its own."""
+    """The outputs as a tuple. A generator is run to its end here, so that its errors name the operator."""
     if outputs is None or isinstance(outputs, str | Batch) or not hasattr(outputs, "__iter__"):
         raise TypeError(
             f"{method} returned {_short(outputs)}: it must return pairs of an output's name and a "
@@ -107,7 +108,7 @@ def _listed(outputs: Any, method: str) -> Outputs:
 
 
 def check_batch(batch: object, who: str) -> None:
-    """Raise TypeError unless this is a batch whose columns are columns, and all of its length."""
+    """Raise TypeError unless this is a batch with columns of known kinds, all of its length."""
     if not isinstance(batch, Batch):
         raise TypeError(f"{who} {_short(batch)} where a Batch should be")
     length, shape = batch.length, (batch.length,)
@@ -159,7 +160,7 @@ def blame(
 
 
 def _text_of(error: BaseException) -> str:
-    """What an exception says; its own code may fail in saying it."""
+    """The text of an exception; its own `__str__` may fail, too."""
     try:
         return str(error)
     except Exception:
@@ -167,7 +168,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _line_of(tb: TracebackType | None) -> str:
-    """The innermost line of the user's own code; else of a library that it called; else an empty text."""
+    """The innermost line of the user's own code, else of a library that it called, else an empty text."""
     found = ""
     certain = False
     for frame, line in traceback.walk_tb(tb):
@@ -180,9 +181,9 @@ def _line_of(tb: TracebackType | None) -> str:
 
 
 def _definition_of(culprit: object, method: str) -> str:
-    """Where the function begins that returned something wrong: it is in no traceback any more."""
+    """Where the function begins that returned something wrong; no traceback has it, for it has returned."""
     function = getattr(culprit, "function", None) or getattr(type(culprit), method, None)
-    function = getattr(function, "func", function)  # of a partial
+    function = getattr(function, "func", function)  # the function behind a partial
     code = getattr(function, "__code__", None)
     if _package(function) in _OURS or not isinstance(code, CodeType):
         return ""

@@ -23,10 +23,10 @@ from snapline.ids import Millis
 LEFT: Final = "left"
 RIGHT: Final = "right"
 SIDES: Final = (LEFT, RIGHT)
-LABEL: Final = "(window)"  # no name of a column: the rows may have a column `window` of their own
+LABEL: Final = "(window)"  # unlike `window`, no column of the rows is called so
 
 Keys: TypeAlias = Mapping[str, tuple[str, ...]]
-"""The key columns of each side, pairwise."""
+"""The key columns of each side; the first of one is compared with the first of the other, and so on."""
 
 
 class _Side:
@@ -43,11 +43,11 @@ class _Side:
 
 
 class JoinState:
-    """Both sides of a join, and the chains' heads per key."""
+    """The rows of both sides of a join, and for each key where its chains begin."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys: Final = keys
-        #: key columns of one name: they stand once in a pair, as the left side has them
+        #: key columns with the same name on both sides: a pair has only those of the left side
         self._shared: Final = {a for a, b in zip(keys[LEFT], keys[RIGHT], strict=True) if a == b}
         self._heads: Final = KeyedState(keys[LEFT], dict.fromkeys(SIDES, -1))
         self._sides: Final = {side: _Side() for side in SIDES}
@@ -72,18 +72,18 @@ class JoinState:
         return _pair(kept.take(rows), mine.take(positions))
 
     def capture(self, side: str, *, full: bool) -> Batch:
-        """The rows of a side, or those that are new."""
+        """All rows of a side, or those since the capture before."""
         return self._sides[side].rows.capture(full=full)
 
     def restore(self, side: str, batches: Sequence[Batch]) -> None:
-        """Take back rows that were captured, all at once."""
+        """Restore the rows of several captures, all at once."""
         if rows := [batch for batch in batches if batch.length]:
             self.add(side, concat(rows))
             self._sides[side].rows.mark()
 
 
 def _pair(left: Batch, right: Batch) -> Batch:
-    """Columns of both; names that collide get `_right`."""
+    """The columns of both batches; those of the right whose names are taken end in `_right`."""
     columns = dict(left.columns)
     for name, column in right.columns.items():
         columns[_free(name, columns)] = column
@@ -108,7 +108,7 @@ class Join(Operator):
         return ((OUT, pairs),) if pairs is not None else ()
 
     def capture(self, *, full: bool) -> Capture:
-        """The rows of both sides, or those that are new. None is ever replaced."""
+        """Capture the rows of both sides, all or those that are new. No row is ever replaced."""
         parts = {side: self._state.capture(side, full=full) for side in SIDES}
         return Capture(full, parts, 0 if full else sum(part.nbytes for part in parts.values()))
 
@@ -156,7 +156,7 @@ class WindowJoin(Operator):
         return ()
 
     def capture(self, *, full: bool) -> Capture:
-        """The rows of the open windows, or those that are new."""
+        """Capture the rows of the open windows, all or those that are new."""
         parts = {side: methodcaller("capture", side, full=full) for side in SIDES}
         return self._windows.capture(parts, full=full)
 

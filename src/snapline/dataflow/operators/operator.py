@@ -1,4 +1,4 @@
-"""What an operator is. One instance belongs to one task; everything it knows is in its state."""
+"""The interface of operators. One instance belongs to one task; all that it remembers is in its state."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ IN = "in"
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A snapshot of an operator's state: whole, or what changed since the capture before.
+    """An operator's state at one moment: all of it, or what changed since the capture before.
 
     The columns must never change after the capture: they are encoded and written in the background while
     the operator goes on.
@@ -24,7 +24,7 @@ class Capture:
 
     full: bool
     parts: Mapping[str, Batch]
-    #: bytes of a delta that are new and replace nothing: by these the state itself has grown
+    #: how many bytes of a delta replace nothing older, so that the whole state is larger by them
     grown: int = 0
 
 
@@ -33,7 +33,7 @@ class Operator:
 
     #: whether it needs `on_watermark`; edges that lead to no such operator carry no watermarks
     uses_time: bool = False
-    #: the columns on which what it puts on `out` depends, those of its key too; None: all of them
+    #: the input columns on which its output `out` depends, those of the key too; None: all of them
     reads: Collection[str] | None = None
 
     def process(self, port: str, batch: Batch) -> Outputs:
@@ -41,12 +41,12 @@ class Operator:
         return ((OUT, batch),)
 
     def on_watermark(self, time: Millis) -> Outputs:
-        """No record older than `time` will come any more."""
+        """Take a watermark, which says that no record older than `time` will come; return what goes out."""
         return ()
 
     def capture(self, *, full: bool) -> Capture:
-        """A snapshot of the state. With `full=False` it may be a delta to the capture before."""
+        """Capture the state. With `full=False` it may be a delta to the capture before."""
         return Capture(True, {})
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Take back a state: a full capture, then deltas in order. Called on a fresh instance."""
+        """Restore a state from a full capture and then deltas, in order. Called on a fresh instance."""

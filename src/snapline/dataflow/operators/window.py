@@ -30,8 +30,8 @@ class Tumbling:
     """The shape of windows that follow each other without a gap."""
 
     size_ms: Millis
-    time: str = "time"  # the column that decides
-    lateness_ms: Millis = 0  # how long a window stays open behind its end
+    time: str = "time"  # the column with the event time
+    lateness_ms: Millis = 0  # how far past its end the watermark must be to close a window
 
     def __post_init__(self) -> None:
         if self.size_ms < 1 or self.lateness_ms < 0:
@@ -52,13 +52,13 @@ class Windows(Generic[State]):
     def __init__(self, shape: Tumbling, new: Callable[[], State], label: str = WINDOW) -> None:
         self.shape: Final = shape
         self._new: Final = new
-        self._label: Final = label  # the column of a captured part that tells the window
+        self._label: Final = label  # the column of a captured part that names the window of a row
         self._open: dict[Millis, State] = {}
-        self._starts: list[Millis] = []  # a heap of the open windows
+        self._starts: list[Millis] = []  # a heap of the starts of the open windows
         self._watermark: Millis = BEFORE_TIME
 
     def at(self, start: Millis) -> State:
-        """The state of a window; it opens now if it was not."""
+        """The state of a window, which is opened if it is not open."""
         state = self._open.get(start)
         if state is None:
             state = self._open[start] = self._new()
@@ -66,17 +66,17 @@ class Windows(Generic[State]):
         return state
 
     def late(self, starts: Int64s) -> Array | None:
-        """Which of these windows have closed; None if no one has."""
+        """A mask of the windows that have closed; None if none has."""
         late = starts <= self._horizon
         return late if late.any() else None
 
     @property
     def _horizon(self) -> Millis:
-        """Windows that start here or earlier have closed."""
+        """The latest start of a window that has closed."""
         return self._watermark - self.shape.size_ms - self.shape.lateness_ms
 
     def advance(self, watermark: Millis) -> list[tuple[Millis, State]]:
-        """Take a watermark; return the windows that it closes, which are gone from here."""
+        """Take a watermark; return the windows that it closes, and forget them."""
         self._watermark = max(self._watermark, watermark)
         closed = []
         while self._starts and self._starts[0] <= self._horizon:
@@ -107,7 +107,7 @@ class Windows(Generic[State]):
         captures: Sequence[Capture],
         parts: Mapping[str, Callable[[State, Sequence[Batch]], None]],
     ) -> None:
-        """Take back captures: each part window by window, without what was closed meanwhile."""
+        """Restore captures, each part window by window; rows of windows that have closed are left out."""
         if not captures:
             return
         self.advance(int(captures[-1].parts[CLOCK]["watermark"][0]))
@@ -116,7 +116,7 @@ class Windows(Generic[State]):
                 restore(self.at(start), batches)
 
     def _by_window(self, stacked: Sequence[Batch]) -> dict[Millis, list[Batch]]:
-        """The rows of every window that is open, capture by capture."""
+        """The rows of every window that has not closed, one batch per capture."""
         found: dict[Millis, list[Batch]] = {}
         for batch in stacked:
             columns = [name for name in batch.columns if name != self._label]
@@ -137,5 +137,5 @@ def runs(starts: Int64s) -> Iterator[tuple[Millis, Array | None]]:
 
 
 def take_rows(batch: Batch, rows: Array | None) -> Batch:
-    """The rows of one window, without a copy if it has all."""
+    """The rows of one window out of a batch, without a copy if the window has them all."""
     return batch if rows is None else batch.take(rows)

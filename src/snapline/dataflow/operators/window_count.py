@@ -27,7 +27,7 @@ class WindowCount(Operator):
         self._windows: Final = Windows(shape, partial(KeyedState, self._keys, {COUNT: 0}))
 
     def process(self, port: str, batch: Batch) -> Outputs:
-        """Count the records in time; pass the late ones on."""
+        """Count the records that are in time; pass the late ones on."""
         starts = self._windows.shape.starts(batch)
         late = self._windows.late(starts)
         if late is None:
@@ -53,9 +53,9 @@ class WindowCount(Operator):
         return ()
 
     def capture(self, *, full: bool) -> Capture:
-        """The counts of the open windows, or those that changed."""
+        """Capture the counts of the open windows, all or those that changed."""
         return self._windows.capture({STATE: methodcaller("capture", full=full)}, full=full)
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Take back the counts."""
+        """Restore the counts."""
         self._windows.restore(captures, {STATE: KeyedState.restore})

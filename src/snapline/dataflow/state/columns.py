@@ -1,6 +1,6 @@
-"""Append-only columns: rows are added at the end and never change, so a mark is a snapshot.
+"""Append-only columns: rows are added at the end and never change, so a length is a snapshot.
 
-A capture takes views of the rows behind the last mark without a copy: growing moves the rows to a
+A capture takes views of the rows since the capture before, without a copy: growing moves the rows to a
 larger buffer and leaves the old one to whoever still reads it.
 """
 
@@ -17,14 +17,14 @@ _ROWS_MIN: Final = 64
 
 
 class Fixed:
-    """A growing array."""
+    """A growing column of fixed-width values."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._data: Array = np.empty(_ROWS_MIN, dtype)
         self.length = 0
 
     def fits(self, column: Column) -> bool:
-        """Whether these can be rows without losing anything."""
+        """Whether a column can be appended without losing anything of its values."""
         own = self._data.dtype
         return isinstance(column, np.ndarray) and (
             column.dtype == own or np.can_cast(column.dtype, own)
@@ -56,8 +56,8 @@ class _Words:
         self._codes = Fixed(np.int32)
         self._dictionary: dict[str, int] = {}
         self._values: tuple[str, ...] = ()
-        self._known: tuple[str, ...] = ()  # the dictionary of the batch before
-        self._recode: Array = np.zeros(0, np.int32)  # from its codes to ours
+        self._known: tuple[str, ...] = ()  # the dictionary of the batch appended before
+        self._recode: Array = np.zeros(0, np.int32)  # from the codes of that batch to ours
 
     def fits(self, column: Column) -> bool:
         return isinstance(column, Words)
@@ -116,8 +116,8 @@ class Rows:
     """Rows of named columns, append-only; the first rows fix the columns and their kinds."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, Any] = {}  # of _Growing: each gets columns of its own kind
-        self.marked = 0  #: rows that were captured
+        self._columns: dict[str, Any] = {}  # of _Growing, each for columns of one kind
+        self.marked = 0  #: how many rows were captured
         self.length = 0
 
     def append(self, columns: Mapping[str, Column], count: int) -> int:
@@ -137,7 +137,7 @@ class Rows:
         return first
 
     def take(self, rows: Array, but: Collection[str] = ()) -> Batch:
-        """A copy of the rows with these numbers; of all columns but some."""
+        """A copy of the rows with these numbers, without the columns `but`."""
         columns = {n: c.take(rows) for n, c in self._columns.items() if n not in but}
         return Batch(columns, len(rows))
 
@@ -152,5 +152,5 @@ class Rows:
         return self.view(start)
 
     def mark(self) -> None:
-        """Everything so far counts as captured."""
+        """Count all rows so far as captured."""
         self.marked = self.length

@@ -43,12 +43,12 @@ def _raw(column: Column) -> Hashes:
     if isinstance(column, Varlen):
         return _hash_varlen(column)
     if column.dtype.kind == "f":
-        # -0.0 and 0.0 are equal, so their bits must be too.
+        # -0.0 and 0.0 are equal keys, so both become 0.0.
         return (column.astype(np.float64) + 0.0).view(np.uint64)
     if column.dtype.kind == "U":
         return _hash_varlen(Varlen.of("str", column.tolist()))
     if column.dtype.kind not in "biumM":
-        # Of any other kind the bytes count: a number made of it might leave something out.
+        # Other kinds are hashed by their bytes: to make a number of them could lose something.
         size, whole = column.dtype.itemsize, np.ascontiguousarray(column)
         offsets = np.arange(len(column) + 1, dtype=np.int64) * size
         return _hash_varlen(Varlen("bytes", offsets, whole.view(np.uint8)))
@@ -72,7 +72,7 @@ def _powers_to(length: int) -> Hashes:
 
 
 def _hash_varlen(column: Varlen) -> Hashes:
-    """A polynomial in each row's items: differences of one running sum, so without a loop over rows."""
+    """Hash each row by a polynomial in its items, as differences of one running sum: no loop over rows."""
     column = column.compact()
     offsets, values = column.offsets, column.values
     lengths = offsets[1:] - offsets[:-1]

@@ -29,16 +29,16 @@ class KeyedState:
     def __init__(self, names: Sequence[str], fills: Mapping[str, Any]) -> None:
         self._names: Final = tuple(names)
         self._values: Final = tuple(fills)
-        self._kinds: tuple[Kind, ...] = ()  # of the key columns; known with the first key
-        self._direct = False  # whether the key is its own code in the table
+        self._kinds: tuple[Kind, ...] = ()  # the kinds of the key columns; known with the first key
+        self._direct = False  # whether the key itself is looked up in the table, not its hash
         self._table = SlotTable({**fills, _DIRTY: False})
-        self._keys = Rows()  # by row: the keys that are looked up by hash
+        self._keys = Rows()  # the keys that are looked up by hash, to be compared
 
     def __len__(self) -> int:
         return len(self._table)
 
     def __getitem__(self, value: str) -> Array:
-        """The live column of a value, indexed by slot; another one after the table has grown."""
+        """The column of a value, by slot, to read and write; another array once the table has grown."""
         return self._table.columns[value]
 
     def locate(self, columns: Sequence[Column]) -> Int64s:
@@ -56,7 +56,7 @@ class KeyedState:
         return self._locate_hashed(canonical)
 
     def _locate_words(self, column: Words) -> Int64s:
-        """As any key, but each word that occurs is looked up once."""
+        """As `locate`, but each different word is looked up only once."""
         used = np.flatnonzero(np.bincount(column.codes, minlength=len(column.values)))
         slots = np.empty(len(column.values), np.int64)
         slots[used] = self._locate_hashed([_spelled(column.values).take(used)])
@@ -71,10 +71,10 @@ class KeyedState:
             rest = np.flatnonzero(~same)
             hashes[rest] = _rehash(hashes[rest])
             _, same[rest] = self._settle(hashes[rest], [_take(column, rest) for column in columns])
-        return self._table.locate(hashes.view(np.int64))  # again: settling may have moved others
+        return self._table.locate(hashes.view(np.int64))  # once more: `_settle` may have moved keys
 
     def _settle(self, hashes: Hashes, columns: Sequence[Column]) -> tuple[Int64s, Array]:
-        """Slots by hash alone, and whether the key there is the one asked for; free slots are taken."""
+        """Slots by hash alone, and whether each holds the key asked for; new keys take free slots."""
         slots = self._table.locate(hashes.view(np.int64))
         rows = self._table.columns[_ROW]
         fresh = np.flatnonzero(rows[slots] < 0)
@@ -90,9 +90,9 @@ class KeyedState:
         return slots, same
 
     def find(self, columns: Sequence[Column]) -> Int64s:
-        """The slots of keys that are all there.
+        """The slots of keys that are all in the table.
 
-        As `locate`, but many keys do not make the table grow, as they would if each were a new one.
+        `locate` would make room for each of them as if it were new; this does not grow the table.
         """
         canonical = _canonical(columns[0])
         if self._direct and isinstance(canonical, np.ndarray):
@@ -100,12 +100,12 @@ class KeyedState:
         return self.locate(columns)
 
     def add(self, columns: Sequence[Column]) -> None:
-        """Take in any number of keys, of which only some may be new: in pieces, for the same reason."""
+        """Add many keys, of which few may be new: in pieces, so that the table grows only as it must."""
         for start in range(0, len(columns[0]), _PIECE):
             self.locate([_slice(column, start, start + _PIECE) for column in columns])
 
     def touch(self, slots: Int64s) -> None:
-        """These keys have changed: they belong into the next capture."""
+        """Note that the keys at these slots have changed: the next capture has them."""
         self._table.columns[_DIRTY][slots] = True
 
     def slots(self) -> Int64s:
@@ -113,7 +113,7 @@ class KeyedState:
         return self._table.slots()
 
     def keys_at(self, slots: Int64s) -> dict[str, Column]:
-        """The key columns behind slots."""
+        """The key columns of the keys at these slots."""
         if self._direct:
             kept: Mapping[str, Column] = {self._names[0]: self._table.keys[slots]}
         else:
@@ -121,7 +121,7 @@ class KeyedState:
         return {n: _as_kind(kept[n], k) for n, k in zip(self._names, self._kinds, strict=True)}
 
     def capture(self, *, full: bool) -> Batch:
-        """Keys and values: all, or those that changed since the capture before. Always a copy."""
+        """Copy the keys and values: all, or those that changed since the capture before."""
         dirty = self._table.columns[_DIRTY]
         slots = self.slots() if full else np.flatnonzero(dirty)
         dirty[:] = False
@@ -131,7 +131,7 @@ class KeyedState:
         return Batch({**self.keys_at(slots), **values}, len(slots))
 
     def restore(self, batches: Sequence[Batch]) -> None:
-        """Take back captures, all at once: later values replace earlier ones."""
+        """Restore several captures at once: later values replace earlier ones."""
         known = [batch for batch in batches if batch.length]
         if not known:
             return
@@ -144,7 +144,7 @@ class KeyedState:
 
 
 def _rehash(hashes: Hashes) -> Hashes:
-    """The next place to look: a walk through all 64-bit numbers, so a free one is always found."""
+    """The next hash to try. Repeated, it goes through all 64-bit numbers, so a free one is always found."""
     return hashes * _STEP + np.uint64(1)
 
 

@@ -19,7 +19,7 @@ _HEAD: Final = "head"
 
 
 class Chains:
-    """Rows, by number, chained per key. Who keeps the heads, by slot, also keeps the rows."""
+    """Chains of row numbers, one per key. The caller keeps the rows, and the heads by slot."""
 
     def __init__(self) -> None:
         self._before: Final = Fixed(np.int64)  # by row: the row before it with the same key, or -1
@@ -35,7 +35,7 @@ class Chains:
         self._before.append(before)
 
     def walk(self, heads: Int64s) -> tuple[Int64s, Int64s]:
-        """All rows of the chains: positions in `heads`, and the rows that belong to them."""
+        """All rows of the chains, as two arrays: positions in `heads`, and the rows that belong to them."""
         positions = np.flatnonzero(heads >= 0)
         rows = heads[positions]
         steps = [(positions, rows)]
@@ -49,7 +49,7 @@ class Chains:
         return np.concatenate([p for p, _ in steps]), np.concatenate([r for _, r in steps])
 
     def _walk_few(self, positions: list[int], rows: list[int]) -> tuple[Int64s, Int64s]:
-        """The rest of a few chains, which may be long, one after the other."""
+        """Walk the rest of a few chains, one after the other: numpy would be slow for so few."""
         before = self._before.view().data
         found_at, found = [], []
         for position, row in zip(positions, rows, strict=True):
@@ -62,7 +62,7 @@ class Chains:
 
 
 class MultiMap:
-    """Rows of columns by an integer key. Rows can be removed, and are passed over from then on."""
+    """Many rows per integer key. Rows can be removed: they stay stored, but are not found any more."""
 
     def __init__(self) -> None:
         self.rows: Final = Rows()
@@ -103,6 +103,6 @@ class MultiMap:
         return self.rows.take(rows[:captured]), self.rows.take(rows[captured:])
 
     def capture(self, *, full: bool) -> Batch:
-        """All rows that were not removed, or those that are new, removed ones among them."""
+        """All rows that were not removed; or with `full=False` all new ones, even if removed since."""
         captured = self.rows.capture(full=full)
         return captured.take(self._alive.view()) if full and self.removed else captured

@@ -1,11 +1,11 @@
-"""The slot table: int64 keys to slots, by open addressing with linear probing, in numpy.
+"""The slot table: a hash table in numpy that maps int64 keys to slots (open addressing, linear probing).
 
-The slot of a key is its id: values lie in columns of the table's own size, at the slot. At most a third
-of the slots is taken, so probes are short. A batch is looked up as a whole: all keys probe their slot
-at once, those that met another key step on, until a handful is left; these, and tiny batches, are
-finished one by one through a memoryview, where a step costs a tenth of a numpy call. Nothing is ever
-deleted: windows are dropped as whole tables. A key keeps its slot until the table grows, so slots are
-not to be kept across `locate`.
+A slot is here a position in the table, not a process. The values of a key lie at its slot, in columns
+as long as the table. At most a third of the slots is taken, so probes are short. A batch is looked up
+as a whole: all keys probe their slot at once, those that met another key step on, until a handful is
+left; these, and tiny batches, are finished one by one through a memoryview, where a step costs a tenth
+of a numpy call. Nothing is ever deleted: windows are dropped as whole tables. A key keeps its slot
+until the table grows, so slots are not to be kept across `locate`.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from snapline.dataflow.state.hashing import Hashes
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
 EMPTY: Final = -(1 << 63)
-"""What a free slot holds. The key of that value has a slot of its own, behind all the others."""
+"""What a free slot holds. The key that equals it has a reserved slot, behind all the others."""
 
 _FEW: Final = 12
 _SIZE_MIN: Final = 32
@@ -32,7 +32,7 @@ class SlotTable:
 
     def __init__(self, fills: Mapping[str, Any]) -> None:
         self._fills: Final = {name: np.asarray(fill) for name, fill in fills.items()}
-        self._count = 0  # keys in the table, the reserved one left out
+        self._count = 0  # keys in the table, without the key that equals EMPTY
         self._has_reserved = False
         self.columns: dict[str, Array] = {}
         self._allocate(_SIZE_MIN)
@@ -45,7 +45,7 @@ class SlotTable:
         self.columns = {n: np.full(size + 1, fill, fill.dtype) for n, fill in self._fills.items()}
 
     def add_column(self, name: str, fill: Any) -> None:
-        """Keep one more value per key."""
+        """Add a column: one more value per key."""
         self._fills[name] = np.asarray(fill)
         self.columns[name] = np.full(self._size + 1, fill, self._fills[name].dtype)
 
@@ -64,9 +64,9 @@ class SlotTable:
         return self._find_or_insert(keys)
 
     def find(self, keys: Int64s) -> Int64s:
-        """The slot of every key, without taking one for a key that is new: it gets a free one's number.
+        """The slot of every key; for a key that is not there, the number of a free slot, which stays free.
 
-        The columns hold their first values there, as they would for the key.
+        The columns hold their first values at a free slot, as they would for a new key.
         """
         slots = self._wanted(keys)
         slots[keys == EMPTY] = self._size
@@ -81,7 +81,7 @@ class SlotTable:
         return slots
 
     def _look_on(self, keys: list[int], slots: list[int]) -> list[int]:
-        """Step on from these slots, one key after the other."""
+        """Go on probing from these slots, key by key, until each finds itself or a free slot."""
         view, mask = self._view, self._size - 1
         for i, key in enumerate(keys):
             slot = slots[i]
@@ -111,7 +111,7 @@ class SlotTable:
         return slots
 
     def _probe(self, keys: Int64s, slots: Int64s, missed: Int64s) -> Int64s:
-        """One round for the keys that are not at their slot: settle in it if it is free, or step on."""
+        """One round for keys that have not found their slot: take the slot if it is free, or step on."""
         at, wanted = slots[missed], keys[missed]
         free = self.keys[at] == EMPTY
         if free.any():
@@ -123,15 +123,16 @@ class SlotTable:
         return left
 
     def _settle(self, slots: Int64s, keys: Int64s) -> int:
-        """Put keys into free slots; of several that want the same one gets it. How many were taken."""
+        """Put keys into free slots; if several want the same, one gets it. Return how many got one."""
         ramp = np.arange(len(slots))
-        self.keys[slots] = ramp  # for a moment: who came last stays, and is known by its number
+        # For a moment slots hold positions: where several keys want one, the last stays and wins.
+        self.keys[slots] = ramp
         winners = self.keys[slots]
         self.keys[slots] = keys[winners]
         return int(np.count_nonzero(winners == ramp))
 
     def _finish(self, keys: list[int], slots: list[int]) -> list[int]:
-        """The same, one key after the other."""
+        """Find or insert keys, probing from these slots, one key after the other."""
         view, mask = self._view, self._size - 1
         for i, key in enumerate(keys):
             slot = slots[i]
@@ -145,7 +146,7 @@ class SlotTable:
         return slots
 
     def _grow(self, keys: Int64s) -> Int64s:
-        """Make room for these keys and insert them, with all that were there, in one go."""
+        """Make the table larger, insert these keys with all that were there, and return their slots."""
         before, known, columns = self.slots(), self.keys, self.columns
         slots = self._fill(np.concatenate([known[before], keys]) if len(before) else keys)
         after = slots[: len(before)]
@@ -154,10 +155,11 @@ class SlotTable:
         return slots[len(before) :]
 
     def _fill(self, keys: Int64s) -> Int64s:
-        """Begin anew, larger, with these keys alone, and return their slots.
+        """Begin anew with a larger table that has these keys alone, and return their slots.
 
-        In the order of their hashes no key has to look for a free slot: it gets its own, or the one behind
-        its predecessor. What comes out of a table or a capture stands nearly in that order, and sorts fast.
+        Keys are inserted in the order of their hashes. So none has to search for a free slot: it gets its
+        first choice, or the slot behind its predecessor. Keys from a table or a capture are nearly in that
+        order already, and are sorted fast.
         """
         reserved = keys == EMPTY
         if reserved.any():
@@ -166,7 +168,7 @@ class SlotTable:
             slots[~reserved] = self._fill(keys[~reserved])
             slots[reserved] = self._size
             return slots
-        hashes = keys.view(np.uint64) * _ODD  # odd: no two keys have the same
+        hashes = keys.view(np.uint64) * _ODD  # _ODD is odd, so no two keys share a hash
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         first = np.ones(len(keys), np.bool_)
@@ -181,13 +183,13 @@ class SlotTable:
         self._allocate(max(2 * self._size, 1 << (3 * len(keys) - 1).bit_length()))
         places: Int64s = (hashes >> self._shift).view(np.int64)
         ramp = np.arange(len(places))
-        places -= ramp  # in place, here and below: fresh memory costs more than the arithmetic
+        places -= ramp  # in place, as below: new arrays would cost more than the arithmetic
         np.maximum.accumulate(places, out=places)
         places += ramp
         inside = int(np.searchsorted(places, self._size))
         self.keys[places[:inside]] = keys[:inside]
         self._count = inside
-        behind = (hashes[inside:] >> self._shift).tolist()  # a few: they go round
+        behind = (hashes[inside:] >> self._shift).tolist()  # a few beyond the end: they wrap
         places[inside:] = self._finish(keys[inside:].tolist(), behind)
         return places
 
@@ -198,7 +200,7 @@ class Groups:
     __slots__ = ("ends", "order", "slots", "starts")
 
     def __init__(self, slots: Int64s) -> None:
-        """Sort the packed value (slot, position): twice as fast as a stable argsort."""
+        """Group by sorting packed values of slot and position: twice as fast as a stable argsort."""
         count = len(slots)
         bits = count.bit_length()
         packed = np.sort((slots << bits) | np.arange(count))
@@ -208,7 +210,7 @@ class Groups:
         np.not_equal(ids[1:], ids[:-1], out=begins[1:])
         self.order: Int64s = packed & ((1 << bits) - 1)  # positions in the batch, group after group
         self.starts: Int64s = begins.nonzero()[0]  # where each group begins in `order`
-        self.ends: Int64s = np.empty_like(self.starts)  # and where the next one does
+        self.ends: Int64s = np.empty_like(self.starts)  # where each group ends
         self.ends[:-1] = self.starts[1:]
         self.ends[-1:] = count
         self.slots: Int64s = ids[self.starts]  # the slot of each group
