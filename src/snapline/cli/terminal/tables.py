@@ -62,7 +62,7 @@ def refusals(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], str]:
 
 
 def sweep_table(rows: Sequence[Cell], width: int) -> Table:
-    """The table of a sweep: for each protocol and workload what happened, and how many runs broke a promise.
+    """The table of a sweep: what happened for each protocol and workload, and what was broken.
 
     Where `width` does not hold all columns, a name that is the same in every row becomes the title.
     """
