@@ -61,7 +61,7 @@ class Node:
 
 
 def wants_context(factory: Callable[..., Any]) -> bool:
-    """Whether a factory has a parameter that must be given."""
+    """Whether a factory has a parameter without a default, to which the context is given."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return any(
         parameter.kind in positional and parameter.default is inspect.Parameter.empty

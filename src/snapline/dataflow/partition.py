@@ -19,19 +19,19 @@ _HALF = np.uint64(32)
 
 @dataclass(frozen=True, slots=True)
 class OneToOne:
-    """From task i to task i."""
+    """Routes from task i to task i of the target operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """To the task that owns the key in these columns."""
+    """Routes to the task that owns the key in these columns."""
 
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Broadcast:
-    """To every task of the target operator."""
+    """Routes to every task of the target operator."""
 
 
 Routing: TypeAlias = OneToOne | ByKey | Broadcast

@@ -113,7 +113,7 @@ class Join(Operator):
         return Capture(full, parts, 0 if full else sum(part.nbytes for part in parts.values()))
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Take back the rows."""
+        """Restore the rows."""
         for side in SIDES:
             self._state.restore(side, [capture.parts[side] for capture in captures])
 
@@ -161,7 +161,7 @@ class WindowJoin(Operator):
         return self._windows.capture(parts, full=full)
 
     def restore(self, captures: Sequence[Capture]) -> None:
-        """Take back the rows."""
+        """Restore the rows."""
         self._windows.restore(captures, {side: partial(_restore, side) for side in SIDES})
 
 

@@ -72,7 +72,7 @@ class Windows(Generic[State]):
 
     @property
     def _horizon(self) -> Millis:
-        """The latest start of a window that has closed."""
+        """The bound between closed and open: windows that start here or earlier have closed."""
         return self._watermark - self.shape.size_ms - self.shape.lateness_ms
 
     def advance(self, watermark: Millis) -> list[tuple[Millis, State]]:
