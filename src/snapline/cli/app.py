@@ -369,7 +369,7 @@ def list_command(
 
 
 def main() -> None:
-    """The `snapline` command."""
+    """Run the `snapline` command; turn what it raises into a message and an exit code."""
     try:
         with Interruption(patient=False):
             app()

@@ -25,7 +25,7 @@ class BrokenPromise:
 
     @property
     def smallest(self) -> Outcome:
-        """The run to look at."""
+        """The smaller run if there is one, else the run that was found."""
         return self.shrunk or self.found
 
     @property

@@ -10,7 +10,7 @@ from snapline.cli.terminal.console import escape, escape_lines, results
 from snapline.cli.terminal.live import latency, size
 from snapline.wording import plural
 
-if TYPE_CHECKING:  # the runtime takes a second to import, and `--help` should not
+if TYPE_CHECKING:  # the runtime takes a second to import: not for `--help`
     from snapline.judge.verdict import Verdict
     from snapline.metrics.figures import CheckpointFigures, Figures
     from snapline.metrics.reliability import LineageFigures, ReliabilityFigures
