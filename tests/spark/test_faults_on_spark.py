@@ -19,7 +19,7 @@ from snapline.engine.slot.checkpoints import key_of
 from snapline.journal.fault_happenings import ProcessKilled, StoreAway, StoreBack
 from snapline.journal.happenings import JobRunning, LineDecided, SlotCutOff, SlotLost
 from snapline.rundir.spec import Spec
-from snapline.runs import run as run_module
+from snapline.runs import drive as drive_module
 from snapline.runs.run import run
 from snapline.runtime.driver.driver import Driver
 from strangers import IDLE, disturb
@@ -48,7 +48,7 @@ def on_event(monkeypatch):
             for listener in listeners:
                 listener(self, what)
 
-    monkeypatch.setattr(run_module, "Driver", Watched)
+    monkeypatch.setattr(drive_module, "Driver", Watched)
     return listeners.append
 
 
