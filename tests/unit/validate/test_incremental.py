@@ -197,7 +197,7 @@ def test_an_output_that_comes_after_its_window_may_be_what_was_lost():
     judge.add_outputs(outputs((0, [2])))
     verdict = judge.finish()
     assert verdict.causes == {Cause.INCOMPLETE: 1}
-    assert "1 outputs and 0 rows of the late output came after" in verdict.undecided
+    assert "1 output and 0 rows of the late output came after" in verdict.undecided
     assert verdict.kept(Guarantee.AT_LEAST_ONCE) == "unknown"
     assert verdict.kept(Guarantee.AT_MOST_ONCE) == "unknown"
 
@@ -208,7 +208,7 @@ def test_an_output_that_comes_after_its_window_with_events_that_do_too_may_be_a_
     judge.add_outputs(outputs((0, [3])))
     verdict = judge.finish()
     assert (verdict.causes, verdict.reliable) == ({}, 3)
-    assert "1 outputs and 0 rows of the late output came after" in verdict.undecided
+    assert "1 output and 0 rows of the late output came after" in verdict.undecided
     assert verdict.kept(Guarantee.EXACTLY_ONCE) == "unknown"
 
 

@@ -6,6 +6,7 @@ Slow, and easy to believe: everything is a Python row, and nothing is ever left 
 from collections import Counter
 from functools import partial
 
+from snapline.wording import plural
 from snapline.workload.abs.model import unpacked
 from snapline.workload.common.generated import label
 from snapline.workload.counting.model import records
@@ -27,7 +28,7 @@ def judge_counts(findings, inputs, rows, describe):
     found = Counter((key, time) for key, _, time in rows)
     for (key, time), here in names.items():
         counted, came = found[key, time], len(here)
-        because = f"counted {counted} times in the {describe(key)}, {came} came"
+        because = f"counted {plural(counted, 'time')} in the {describe(key)}, {came} came"
         if counted < came:
             findings.lack("missing", " or ".join(here), because)
         elif counted > came:
@@ -40,10 +41,12 @@ def judge_counts(findings, inputs, rows, describe):
 def judge_key(findings, key, true, counts):
     highest = max(counts, default=0)
     if highest < true:
-        findings.lack("missing", key, f"it ends at {highest}; {true} records came")
+        findings.lack("missing", key, f"it ends at {highest}; {plural(true, 'record')} came")
     for number, copies in sorted(counts.items()):
         if not 1 <= number <= true:
-            findings.excess("wrong", key, f"it has the count {number}; {true} records came")
+            findings.excess(
+                "wrong", key, f"it has the count {number}; {plural(true, 'record')} came"
+            )
         elif copies > 1:
             findings.excess("duplicate", key, f"the count {number} came out {copies} times")
 
