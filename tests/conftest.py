@@ -2,6 +2,7 @@
 with the same ones in CI."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -18,3 +19,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+# A shell that starts tests in the background has them ignore Ctrl-C, and what they start inherits that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
