@@ -114,7 +114,9 @@ class Slot:
         if target == self.slot:
             self.arrive(channel.id, marker)
         else:
-            passed += self.shell.overtake(target, self._frame(target, channel.id, marker))
+            under_way = self.shell.overtake(target, self._frame(target, channel.id, marker))
+            # A slow link may still hold messages of the epoch before, which nobody takes any more.
+            passed += [message for message in under_way if message.epoch == self.epoch]
         if outbox := self.tasks[channel.source].outbox.get(channel.id):
             passed += outbox.messages()
         if passed:
