@@ -21,6 +21,7 @@ from snapline.judge.history import journal_entries
 from snapline.rundir.directory import RunDirectory
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
+LOOK_EVERY_S = 0.05
 AGAIN_S = 0.2
 """How long to wait before a run is resumed, so that its slots notice that the driver is gone."""
 
@@ -89,7 +90,11 @@ def in_children(
 
 
 def _wait(child: int) -> int:
-    """Wait for a child, and pass signals on to it; its exit code, negative if a signal ended it."""
+    """Wait for a child, and pass signals on to it; its exit code, negative if a signal ended it.
+
+    The child is looked at now and then. In a call that waits until the child ends, a signal that came just
+    before the call would be passed on only afterwards, so never.
+    """
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         os.kill(child, number)
@@ -97,8 +102,9 @@ def _wait(child: int) -> int:
     before = {number: signal.signal(number, pass_on) for number in ENDING}
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     try:
-        _, status = os.waitpid(child, 0)
+        while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+            time.sleep(LOOK_EVERY_S)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    return os.waitstatus_to_exitcode(status)
+    return os.waitstatus_to_exitcode(ended[1])
