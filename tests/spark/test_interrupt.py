@@ -24,6 +24,28 @@ SNAPLINE = [sys.executable, "-m", "snapline"]
 RUN = ["run", "q12", "--rate", "500", "--duration", "10s", "--interval", "400ms", "--slots", "2"]
 
 
+#: Runs the command line and interrupts it when Spark's context is just made, and not yet complete. From
+#: then on py4j finds every connection reset, as it does if Java ends while an answer is on its way.
+INTERRUPTED_IN_CONTEXT = """
+import os, signal
+from py4j import clientserver, protocol
+from pyspark import SparkContext, accumulators
+from snapline.cli.app import main
+
+def reset(*_):
+    raise protocol.Py4JNetworkError("Error while receiving", None, protocol.ERROR_ON_RECEIVE)
+
+def interrupt(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+    SparkContext._gateway.proc.wait(60)
+    clientserver.ClientServerConnection.send_command = reset
+    raise ConnectionError("Java has ended")
+
+accumulators._start_update_server = interrupt
+main()
+"""
+
+
 def committed(runs: Path) -> bool:
     return any(map(commits, happenings(runs, "*/journal/driver-*")))
 
@@ -119,10 +141,23 @@ def test_a_signal_while_spark_starts_leaves_no_java_and_no_traceback(tmp_path, m
         finally:
             command.kill()
     assert (command.returncode, out) == (128 + number, ""), said
+    assert len(said.splitlines()) == 2, said
     first, last = said.splitlines()
     assert first == "starting Spark ..."
     assert last.startswith("interrupted before the run" if moment != "workers" else "interrupted")
     assert_dead(pids)
+
+
+def test_ctrl_c_while_spark_completes_its_context_prints_neither_py4js_log_nor_a_warning(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IN_CONTEXT, *RUN, "--runs", str(tmp_path / "runs")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 128 + signal.SIGINT, ended.stderr
+    said = ["starting Spark ...", "interrupted before the run had begun"]
+    assert ended.stderr.splitlines() == said
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,20 @@ started that would be fatal in three ways: a Java that nobody knows yet is left 
 of Java is taken for the answer to the next question; and Spark takes Ctrl-C for itself. So Spark is started
 in a thread of its own, which no signal reaches, and the main thread only waits. If the wait is interrupted,
 the Java that was launched is ended, the starting thread fails because of that and is waited for, and what
-PySpark remembers of it is forgotten, so that the same program can start another.
+PySpark remembers of it is forgotten, so that the same program can start another. Nothing is printed of
+what PySpark and py4j have to say about a Java that has ended: the user has asked for that end.
 """
 
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from subprocess import Popen, TimeoutExpired
 from typing import Any, Generic, TypeVar
 
+from py4j import java_gateway as py4j_gateway
 from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
@@ -28,6 +31,7 @@ END_S_MAX = 20.0
 
 def start_session(make: Callable[[], SparkSession]) -> SparkSession:
     """Make a session of our own. If this is interrupted, the Java that it has launched is ended."""
+    _keep_py4j_off_the_root_logger()
     children: list[Popen[Any]] = []
     with _noting_children(children):
         call = Aside(make)
@@ -37,7 +41,8 @@ def start_session(make: Callable[[], SparkSession]) -> SparkSession:
                 _activate(session)
             return session
         except BaseException:
-            with held():
+            with held(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # PySpark warns that its Java has ended
                 _end(children, call)
             raise
 
@@ -131,6 +136,16 @@ def _end(children: list[Popen[Any]], call: Aside[Any]) -> None:
             child.wait(END_S_MAX)
     if children:
         _forget()
+
+
+def _keep_py4j_off_the_root_logger() -> None:
+    """Let py4j log a broken connection through its own logger, as it does everything else.
+
+    It uses the functions of the module `logging` for that. They write to the root logger and, in a program
+    that has not configured logging, make it print a traceback on the terminal.
+    """
+    gateway: Any = py4j_gateway
+    gateway.logging = gateway.logger
 
 
 def _activate(session: SparkSession) -> None:
