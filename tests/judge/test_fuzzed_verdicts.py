@@ -12,7 +12,8 @@ from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
 from snapline.dataflow.graph import deploy
 from snapline.engine.reference.reference import reference_output
-from snapline.judge.run_directory import RunEnding, judge
+from snapline.judge.evidence import RunEnding
+from snapline.judge.run_directory import judge
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
 

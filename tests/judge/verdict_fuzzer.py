@@ -28,7 +28,8 @@ from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.journal.happenings import JobFinished
-from snapline.judge.run_directory import RunEnding, judge
+from snapline.judge.evidence import RunEnding
+from snapline.judge.run_directory import judge
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.program import find_program

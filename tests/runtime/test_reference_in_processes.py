@@ -12,9 +12,8 @@ from snapline.core.protocol import Options
 from snapline.dataflow.graph import deploy
 from snapline.engine.job import Job, Settings
 from snapline.journal.happenings import LineDecided, SlotLost
-from snapline.judge.expected import judge_output
+from snapline.judge.by_reference import judge_by_reference
 from snapline.protocols import PROTOCOLS
-from snapline.rundir.program import Program
 from snapline.runtime.launch.processes import ProcessSlots
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the slots do not know this file
@@ -79,9 +78,9 @@ def flow_of(operator):
 
 def killed_run(tmp_path, operator):
     """A run with slots as plain processes, one of them killed behind the third line; and the verdict."""
-    program = Program(flow_of(operator), None)
+    flow = flow_of(operator)
     protocol = PROTOCOLS["aligned"]
-    deployment = deploy(program.flow, 2, lean=True)
+    deployment = deploy(flow, 2, lean=True)
     options, settings = Options(interval_ms=200), Settings(linger_ms=2)
     job = Job("totals", deployment, protocol, options, protocol.guarantees[0], settings)
     launcher = ProcessSlots()
@@ -96,7 +95,8 @@ def killed_run(tmp_path, operator):
     launcher.complaints()
     assert SlotLost in seen
     outputs = public(driven.directory, job)
-    return judge_output(program, job, outputs, reference=True, problem=driven.problem)
+    assert driven.problem is None
+    return judge_by_reference(flow, 2, outputs, job.guarantee, checkpoints=True)
 
 
 def test_a_running_sum_that_forgets_its_state_is_condemned_and_named(tmp_path):

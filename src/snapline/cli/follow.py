@@ -15,10 +15,11 @@ from rich.status import Status
 
 from snapline.cli.terminal.console import escape, messages
 from snapline.dataflow.graph import Dataflow
+from snapline.judge.evidence import Question
 from snapline.judge.lineage import LineageReport
 from snapline.judge.live import LiveJudge, Progress, live_judge
 from snapline.judge.report_files import reliability
-from snapline.judge.run_directory import Judgement, Question, judge
+from snapline.judge.run_directory import Judgement, judge
 from snapline.rundir.directory import RunDirectory
 from snapline.validate.causes import Cause
 from snapline.wording import plural

@@ -31,7 +31,8 @@ from snapline.wording import plural
 
 if TYPE_CHECKING:
     from snapline.dataflow.graph import Dataflow
-    from snapline.judge.run_directory import Judgement, Question
+    from snapline.judge.evidence import Question
+    from snapline.judge.run_directory import Judgement
     from snapline.rundir.directory import RunDirectory
 
 EXIT: Final = {"yes": 0, "no": 1, "unknown": 3}
@@ -91,7 +92,8 @@ def validate(asked: Asked, as_json: bool) -> int:
 
 def _run(asked: Asked, name: str) -> Report:
     """Judge a run from its files."""
-    from snapline.judge.run_directory import Question, judge
+    from snapline.judge.evidence import Question
+    from snapline.judge.run_directory import judge
     from snapline.rundir.directory import RunDirectory
     from snapline.rundir.program import load_flow
 

@@ -16,19 +16,46 @@ from snapline.engine.reference.mishaps import Breaker, Mishap, mishaps_of
 from snapline.engine.reference.reference import reference_output
 from snapline.engine.reference.rehearsal import Complaint, rehearse
 from snapline.errors import SnaplineError
+from snapline.judge.verdict import Answers, Verdict, first_said, rows_as
+from snapline.validate.judged import PROMISES
 from snapline.workload.common.base import Problem
 from snapline.workload.oracles.reference import Break, Comparer, Comparison
 
 _BROKEN_ORDER = 1  # the order of input in which the dataflow is broken on purpose
 
 
-def held_against(
-    flow: Dataflow, slots: int, found: Mapping[str, Batch], *, checkpoints: bool
-) -> Callable[[Guarantee], Comparison]:
-    """Compare the output with runs of the flow without failures, at one guarantee level.
+def judge_by_reference(
+    flow: Dataflow,
+    slots: int,
+    found: Mapping[str, Batch],
+    promised: Guarantee,
+    *,
+    checkpoints: bool,
+) -> Verdict:
+    """Judge output by runs of the same dataflow without failures.
 
     `checkpoints`: whether the run ever restored anything, so that operators have to survive that.
     """
+    at = cache(_compared(flow, slots, found, checkpoints))
+    clean = at(Guarantee.EXACTLY_ONCE).kept == "yes"
+    answers: Answers = {level.value: "yes" if clean else at(level).kept for level in PROMISES}
+    nothing = promised is Guarantee.NOTHING
+    decides = at(Guarantee.EXACTLY_ONCE if nothing or clean else promised)
+    if decides.undecided is not None:
+        return Verdict("unknown", decides.undecided, (), answers)
+    if problems := decides.problems:
+        return Verdict("no", first_said(problems, promised), problems, answers)
+    rows = sum(len(batch) for batch in found.values())
+    right = rows_as(rows, "comes out without failures")
+    if decides.views:
+        right += f", in all that does not depend on the order of input: {'; '.join(decides.views)}"
+    return Verdict("yes", right, (), answers)
+
+
+def _compared(
+    flow: Dataflow, slots: int, found: Mapping[str, Batch], checkpoints: bool
+) -> Callable[[Guarantee], Comparison]:
+    """Compare the output with runs of the flow without failures, at one guarantee level."""
     try:
         return _held_against(
             deploy(flow, slots), deploy(flow, slots, lean=True), found, checkpoints

@@ -45,13 +45,11 @@ _NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 class History:
     """What happened to a run; times are in milliseconds since input began to be due."""
 
-    strikes: tuple[Strike, ...]  # what became of every fault of the plan, in the order of the plan
-    faults: tuple[
-        TimedFault, ...
-    ]  # those that took effect, with the time in which they were active
-    losses_ms: tuple[Millis, ...]
-    first_line_ms: Millis | None  # None: no line was ever committed
-    end_ms: Millis
+    strikes: tuple[Strike, ...] = ()  # what became of every fault of the plan, in its order
+    faults: tuple[TimedFault, ...] = ()  # those that took effect, and when they were active
+    losses_ms: tuple[Millis, ...] = ()
+    first_line_ms: Millis | None = None  # None: no line was ever committed
+    end_ms: Millis = 0
     gap: str | None = None  # why a part of the history is unknown, if it is
 
 

@@ -4,70 +4,54 @@
 written but never published, another guarantee. Both get the same answer, because both come here. Nothing
 is started and no file is changed.
 
-A *yes* is only given for what was proved. A run whose faults never struck, or struck when there was nothing
+First the evidence is gathered: what came out, and what should have. Then it is judged, by the lineage that
+outputs name, by the workload's oracle or by runs without failures. Last it is asked what that proves. A
+*yes* is only given for what was proved: a run whose faults never struck, or struck when there was nothing
 to lose, and a run that put out nothing are *unknown* (`chaos.strikes`), whatever their output looks like.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Final
 
-from snapline.batch import Batch, concat
+from snapline.batch import Batch
 from snapline.chaos.strikes import Strike, vacuous
 from snapline.core.policy import Guarantee
-from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.graph import Dataflow
 from snapline.errors import StorageError, UsageError
-from snapline.ids import Millis
 from snapline.journal.codec import happened_of
-from snapline.journal.entry import Happened
-from snapline.journal.fault_happenings import FaultMissed
-from snapline.judge.expected import judge_output
-from snapline.judge.history import History, history_of, history_of_system
+from snapline.judge.by_reference import judge_by_reference
+from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
+from snapline.judge.history import History, history_of
 from snapline.judge.lineage import LineageReport, judge_lineage
 from snapline.judge.reader import BrokenChain, read_sinks
 from snapline.judge.report_files import held_to
-from snapline.judge.tables import saved_output, saved_tables, stamped
-from snapline.judge.verdict import UNKNOWN, Answers, Verdict, rows_as, verdict_of
+from snapline.judge.system_evidence import evidence_of_system, with_remarks
+from snapline.judge.verdict import UNKNOWN, Answers, Verdict, first_said, rows_as
 from snapline.metrics.reliability import LineageFigures
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.output_rows import position_label, public_view
-from snapline.rundir.program import build_job, program_of_run
+from snapline.rundir.program import Program, guarantee_of, program_of_run
 from snapline.rundir.results import check_version
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.storage.api import View
 from snapline.validate.causes import Cause
-from snapline.validate.judged import Answer, Judged
+from snapline.validate.judged import PROMISES, Answer, Judged
 from snapline.workload import WORKLOADS
-from snapline.workload.common.base import Problem
+from snapline.workload.common.base import Lineage, Problem
 from snapline.workload.lineage.echoes import wrong_echoes
 from snapline.workload.lineage.oracle import LATE, SINK
 
 NO_PROGRAM: Final = (
     "the dataflow '{flow}' is that of a program, which nobody but that program can build again"
 )
+NO_ORACLE: Final = (
+    "nobody knows what this dataflow should put out: reference=True (--reference) compares it with runs "
+    "without failures"
+)
 _STAMPS: Final = ("position", "written")
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked about a run, beside whether it kept its promise."""
-
-    promise: Guarantee | None = None  # None: what the run has promised
-    uncommitted: bool = False  # judge all that was written, published or not
-    reference: bool = False  # hold it against runs without failures
-    allow_vacuous: bool = False  # a run that proved nothing may be a yes
-
-
-@dataclass(frozen=True, slots=True)
-class RunEnding:
-    """How a run ended, as far as its other files do not show it; `result.json` keeps it for later."""
-
-    problem: str | None = None  # why it did not come to its end
-    events: Sequence[Happened] = ()  # of another system: what happened to it
-    end_ms: Millis = 0  # of another system: when it was over
-    remarks: Sequence[str] = ()  # of another system: its own account of what it repeated or dropped
-    promise: Guarantee = Guarantee.EXACTLY_ONCE  # of another system: what it promises
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +73,36 @@ def judge(
     question: Question | None = None,
     *,
     ending: RunEnding | None = None,
+    program: Program | None = None,
     flow: Dataflow | None = None,
     report: LineageReport | None = None,
 ) -> Judgement:
     """Judge a run from its files. Raises UsageError if it is not over, or cannot be judged.
 
-    `ending` is given by whoever has just ended the run, `flow` by whoever holds the dataflow, `report` by
-    whoever judged the output while it came (`judge.live`).
+    `ending` and `program` are given by whoever has just ended the run, `flow` by whoever holds only the
+    dataflow, `report` by whoever judged the output while it came (`judge.live`).
     """
     asked = question or Question()
     spec = spec_of(directory)
     ended = ending or _read_ending(directory, spec)
-    if spec.system != OWN:
-        found, history = _of_system(directory, spec, asked, ended)
+    if spec.system == OWN:
+        evidence = _evidence(directory, spec, asked, program or _program(spec, flow))
     else:
-        found, history = _of_ours(directory, spec, asked, ended, flow, report)
-    judgement = replace(found, strikes=history.strikes)
-    doubt = None if asked.allow_vacuous or spec.allow_vacuous else _doubt(judgement, history, spec)
+        evidence = evidence_of_system(directory, spec, asked, ended)
+    reference = asked.reference or spec.reference
+    if evidence.lineage is not None and not reference:
+        judgement = _by_lineage(evidence, evidence.lineage, spec, ended.problem, report)
+    else:
+        verdict = evidence.failed or _by_output(evidence, spec, ended.problem, reference)
+        judgement = Judgement(verdict, evidence.promise, evidence.view, evidence.rows)
+    if spec.system != OWN:
+        judgement = replace(judgement, verdict=with_remarks(judgement.verdict, ended))
+    judgement = replace(judgement, strikes=evidence.history.strikes)
+    doubt = None if asked.allow_vacuous or spec.allow_vacuous else _doubt(evidence, spec)
     return judgement if doubt is None else _doubted(judgement, doubt)
+
+
+# The evidence.
 
 
 def _read_ending(directory: RunDirectory, spec: Spec) -> RunEnding:
@@ -132,78 +128,34 @@ def _read_ending(directory: RunDirectory, spec: Spec) -> RunEnding:
     return RunEnding(result.get("problem"), events, end_ms)
 
 
-# Whether it proved anything.
-
-
-def _doubt(judgement: Judgement, history: History, spec: Spec) -> str | None:
-    """Why a yes would be worth nothing, in one sentence; None if it is worth something."""
-    if history.gap is not None and spec.faults:
-        return f"nobody knows which faults struck, because {history.gap}"
-    return vacuous(
-        history.strikes,
-        drawn=spec.drawn,
-        losses_ms=history.losses_ms,
-        first_line_ms=history.first_line_ms,
-        rows=sum(judgement.rows.values()),
-    )
-
-
-def _doubted(judgement: Judgement, why: str) -> Judgement:
-    judged = judgement.judged
-    if judged is not None and judged.undecided is None and not judged.causes:
-        judged = replace(judged, undecided=why)
-    return replace(judgement, verdict=judgement.verdict.doubted(why), judged=judged)
-
-
-# Snapline's own runs.
-
-
-def _of_ours(
-    directory: RunDirectory,
-    spec: Spec,
-    asked: Question,
-    ended: RunEnding,
-    flow: Dataflow | None,
-    report: LineageReport | None,
-) -> tuple[Judgement, History]:
-    view: View = "uncommitted" if asked.uncommitted else public_view(spec.protocol)
-    history = history_of(directory, spec.faults)
+def _program(spec: Spec, flow: Dataflow | None) -> Program | None:
+    """The program of a run that is judged later; None if only the program that held it can build it."""
     if flow is None and spec.flow not in WORKLOADS and ".py:" not in spec.flow:
-        told = Verdict("unknown", NO_PROGRAM.format(flow=spec.flow))
-        return Judgement(told, asked.promise or _promise(spec), view), history
-    program = program_of_run(spec, flow)
-    job = build_job(spec, program)
-    promise = asked.promise or job.guarantee
+        return None
+    return program_of_run(spec, flow)
+
+
+def _evidence(
+    directory: RunDirectory, spec: Spec, asked: Question, program: Program | None
+) -> RunEvidence:
+    """Read what one of our own runs has put out, as a reader of its output would."""
+    promised = guarantee_of(spec)
+    promise = asked.promise or promised
+    view: View = "uncommitted" if asked.uncommitted else public_view(spec.protocol)
+    # Journals are long: they are read only if something depends on what happened.
+    eventful = spec.faults or (program is not None and program.lineage is not None)
+    history = history_of(directory, spec.faults) if eventful else History()
+    if program is None:
+        unknown = Verdict("unknown", NO_PROGRAM.format(flow=spec.flow))
+        return RunEvidence(promise, view, history, failed=unknown)
     try:
-        outputs = read_sinks(directory, job.deployment.sinks, view)
+        outputs = read_sinks(directory, program.sinks(spec.slots), view)
     except StorageError as error:
-        return Judgement(_unreadable(error, promise), promise, view), history
-    rows = {sink: len(batch) for sink, batch in outputs.items()}
-    history = _with_output(history, spec, outputs)
-    reference = asked.reference or spec.reference
-    if program.lineage is not None and not reference:
-        report = report or judge_lineage(
-            program.lineage,
-            outputs[SINK],
-            outputs[LATE],
-            history.faults,
-            history.end_ms,
-            position_label,
-        )
-        judgement = _by_lineage(report, ended.problem, promise, view, rows)
-        events = program.lineage.events()
-        return _with_echoes(
-            judgement,
-            [*wrong_echoes(events, outputs[SINK], outputs[LATE], program.lineage.window_ms)],
-        ), history
-    plain = {sink: _without_stamps(batch) for sink, batch in outputs.items()}
-    held = replace(job, guarantee=promise)
-    verdict = judge_output(program, held, plain, reference=reference, problem=ended.problem)
-    return Judgement(verdict, promise, view, rows), history
-
-
-def _promise(spec: Spec) -> Guarantee:
-    return Guarantee(spec.guarantee or PROTOCOLS[spec.protocol].guarantees[0])
+        return RunEvidence(promise, view, history, failed=_unreadable(error, promise))
+    if not PROTOCOLS[spec.protocol].checkpoints:
+        # Without lines, the time of the first output stands for that of the first line.
+        history = replace(history, first_line_ms=first_written(outputs.values()))
+    return RunEvidence(promise, view, history, program, outputs)
 
 
 def _unreadable(error: StorageError, promise: Guarantee) -> Verdict:
@@ -220,105 +172,112 @@ def _unreadable(error: StorageError, promise: Guarantee) -> Verdict:
     return Verdict(kept, f"the chain of published output is broken: {error}", (), answers)
 
 
-def _with_output(history: History, spec: Spec, outputs: Mapping[str, Batch]) -> History:
-    """The history of a run; without lines, the time of the first output stands for that of a line."""
-    if PROTOCOLS[spec.protocol].checkpoints:
-        return history
-    return replace(history, first_line_ms=_first_written(outputs.values()))
+# The verdict.
 
 
-def _first_written(outputs: Iterable[Batch]) -> Millis | None:
-    return min((int(batch["written"].min()) for batch in outputs if len(batch)), default=None)
+def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference: bool) -> Verdict:
+    """Judge output that does not name its inputs: by the workload's oracle, or by runs without failures."""
+    if problem is not None:  # the run was cut short, so what is missing might still have come
+        return Verdict("unknown", problem)
+    program, promise = evidence.program, evidence.promise
+    assert program is not None
+    outputs = {sink: _without_stamps(batch) for sink, batch in evidence.outputs.items()}
+    if reference:
+        checkpoints = PROTOCOLS[spec.protocol].checkpoints
+        return judge_by_reference(
+            program.flow, spec.slots, outputs, promise, checkpoints=checkpoints
+        )
+    if program.judge is None:
+        return Verdict("unknown", NO_ORACLE)
+    right = rows_as(sum(evidence.rows.values()), "the oracle expects")
+    return verdict_of(partial(program.judge, outputs), promise, right)
 
 
 def _without_stamps(batch: Batch) -> Batch:
     return batch.select(*(name for name in batch.columns if name not in _STAMPS))
 
 
+def verdict_of(
+    problems_at: Callable[[Guarantee], Sequence[Problem]], promised: Guarantee, right: str
+) -> Verdict:
+    """Make a verdict of the problems at each guarantee level; `right` is its sentence if there are none.
+
+    If exactly once is kept, so are the other guarantees, and they are not asked.
+    """
+    at = cache(lambda level: tuple(problems_at(level)))
+    clean = not at(Guarantee.EXACTLY_ONCE)
+    answers: Answers = {
+        level.value: "yes" if clean or not at(level) else "no" for level in PROMISES
+    }
+    problems = at(held_to(promised))
+    if not problems:
+        return Verdict("yes", right, (), answers)
+    return Verdict("no", first_said(problems, promised), problems, answers)
+
+
 def _by_lineage(
-    report: LineageReport,
+    evidence: RunEvidence,
+    lineage: Lineage,
+    spec: Spec,
     problem: str | None,
-    promise: Guarantee,
-    view: View,
-    rows: Mapping[str, int],
+    report: LineageReport | None,
 ) -> Judgement:
+    """Judge output that names the inputs behind it; what our own rows repeat of them has to be right."""
+    rows, late = evidence.outputs[SINK], evidence.outputs.get(LATE, Batch({}, 0))
+    history, own = evidence.history, spec.system == OWN
+    found = report or judge_lineage(
+        lineage,
+        rows,
+        late,
+        history.faults,
+        history.end_ms,
+        position_label if own else str,
+    )
     if problem is not None:  # the run was cut short, so what is missing might still have come
-        report = replace(report, judged=replace(report.judged, undecided=problem))
-    verdict = report.verdict(promise)
-    return Judgement(verdict, promise, view, rows, report.judged, report.sentences, report.figures)
+        found = replace(found, judged=replace(found.judged, undecided=problem))
+    verdict = found.verdict(evidence.promise)
+    if own and verdict.kept != "no":
+        wrong = tuple(wrong_echoes(lineage.events(), rows, late, lineage.window_ms))
+        verdict = _with_echoes(verdict, wrong)
+    return Judgement(
+        verdict,
+        evidence.promise,
+        evidence.view,
+        evidence.rows,
+        found.judged,
+        found.sentences,
+        found.figures,
+    )
 
 
-def _with_echoes(judgement: Judgement, wrong: Sequence[Problem]) -> Judgement:
+def _with_echoes(verdict: Verdict, wrong: tuple[Problem, ...]) -> Verdict:
     """Answer no to every guarantee if rows repeat something of their events wrongly."""
-    verdict = judgement.verdict
-    if not wrong or verdict.kept == "no":
-        return judgement
+    if not wrong:
+        return verdict
     because = f"{wrong[0].kind} {wrong[0].record}: {wrong[0].because}"
     answers: Answers = dict.fromkeys(verdict.guarantees, "no")
-    return replace(judgement, verdict=Verdict("no", because, tuple(wrong), answers))
+    return Verdict("no", because, wrong, answers)
 
 
-# Other systems.
+# Whether it proved anything.
 
 
-def _of_system(
-    directory: RunDirectory, spec: Spec, asked: Question, ended: RunEnding
-) -> tuple[Judgement, History]:
-    if asked.uncommitted or asked.reference:
-        option = "--uncommitted" if asked.uncommitted else "--reference"
-        raise UsageError(f"{option} is for Snapline's own runs, not for those of {spec.system}")
-    promise = asked.promise or Guarantee(spec.guarantee or Guarantee.EXACTLY_ONCE)
-    history = history_of_system(ended.events, ended.end_ms, spec.faults)
-    by_lineage = WORKLOADS[spec.flow].lineage is not None
-    judged = _system_by_lineage if by_lineage else _system_by_oracle
-    found, first_ms = judged(directory, spec, ended, promise, history)
-    known = (ms for ms in (first_ms, history.first_line_ms) if ms is not None)
-    history = replace(history, first_line_ms=min(known, default=None))
-    because = "; ".join([found.verdict.because.rstrip("."), *_remarks(found.verdict, ended)])
-    return replace(found, verdict=replace(found.verdict, because=because)), history
+def _doubt(evidence: RunEvidence, spec: Spec) -> str | None:
+    """Why a yes would be worth nothing, in one sentence; None if it is worth something."""
+    history = evidence.history
+    if history.gap is not None and spec.faults:
+        return f"nobody knows which faults struck, because {history.gap}"
+    return vacuous(
+        history.strikes,
+        drawn=spec.drawn,
+        losses_ms=history.losses_ms,
+        first_line_ms=history.first_line_ms,
+        rows=sum(evidence.rows.values()),
+    )
 
 
-def _system_by_lineage(
-    directory: RunDirectory, spec: Spec, ended: RunEnding, promise: Guarantee, history: History
-) -> tuple[Judgement, Millis | None]:
-    tables, workload = saved_tables(directory.path, SINK), WORKLOADS[spec.flow]
-    inputs = tables.inputs
-    if inputs is None:
-        raise UsageError(f"{directory.path / 'input'} is gone: the run cannot be judged again")
-    assert workload.lineage is not None
-    lineage = replace(workload.lineage(spec.params), events=lambda: inputs)
-    late = Batch({}, 0) if tables.late is None else tables.late
-    outputs = tables.outputs[SINK]
-    report = judge_lineage(lineage, outputs, late, history.faults, history.end_ms)
-    judgement = _by_lineage(report, ended.problem, promise, "committed", tables.rows)
-    return judgement, _first_written([outputs, late])
-
-
-def _system_by_oracle(
-    directory: RunDirectory, spec: Spec, ended: RunEnding, promise: Guarantee, history: History
-) -> tuple[Judgement, Millis | None]:
-    parts = [*saved_output(directory.path)[1]]
-    output = stamped(concat(parts) if parts else Batch({}, 0), directory.path / "output")
-    workload = WORKLOADS[spec.flow]
-    sink = next(iter(deploy(workload.build(spec.params), 1).sinks))
-    if ended.problem is not None:
-        verdict = Verdict("unknown", ended.problem)
-    else:
-        plain = {sink: _without_stamps(output)}
-        verdict = verdict_of(
-            lambda level: workload.judge(spec.params, plain, {}, level),
-            promise,
-            rows_as(len(output), "the oracle expects"),
-        )
-    judgement = Judgement(verdict, promise, "committed", {sink: len(output)})
-    return judgement, _first_written([output])
-
-
-def _remarks(verdict: Verdict, ended: RunEnding) -> list[str]:
-    """Remarks that explain a verdict: the system's own account, and faults that found it down."""
-    said = [*ended.remarks]
-    if verdict.kept == "no" and ended.promise is not Guarantee.EXACTLY_ONCE:
-        said.append(f"it promises no more than {ended.promise.value}")
-    missed = (e.what.fault for e in ended.events if isinstance(e.what, FaultMissed))
-    said.extend(f"'{fault}' found nobody: the system was down already" for fault in missed)
-    return said
+def _doubted(judgement: Judgement, why: str) -> Judgement:
+    judged = judgement.judged
+    if judged is not None and judged.undecided is None and not judged.causes:
+        judged = replace(judged, undecided=why)
+    return replace(judgement, verdict=judgement.verdict.doubted(why), judged=judged)

@@ -4,9 +4,8 @@ A run promises one guarantee, and that one decides. The other guarantees are ans
 promised exactly once and came twice was still delivered at least once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TypeAlias
 
 from snapline.core.policy import Guarantee
@@ -41,18 +40,6 @@ class Verdict:
         return Verdict("unknown", because, self.problems, answers)
 
 
-def verdict_of(
-    judged: Callable[[Guarantee], Sequence[Problem]], promised: Guarantee, right: str
-) -> Verdict:
-    """Make a verdict of the problems at each guarantee level; `right` is its sentence if there are none."""
-    at = cache(lambda level: tuple(judged(level)))
-    answers = _answers(at)
-    problems = at(Guarantee.EXACTLY_ONCE if promised is Guarantee.NOTHING else promised)
-    if not problems:
-        return Verdict("yes", right, (), answers)
-    return Verdict("no", first_said(problems, promised), problems, answers)
-
-
 def rows_as(rows: int, what: str) -> str:
     """What is said of output in which nothing is wrong: it is `what`, such as what "the oracle expects"."""
     return f"{plural(rows, 'row')} of output {are(rows)} what {what}"
@@ -65,9 +52,3 @@ def first_said(problems: Sequence[Problem], promised: Guarantee) -> str:
     if promised is Guarantee.NOTHING:
         because = f"nothing was promised, and the output is wrong: {because}"
     return because
-
-
-def _answers(at: Callable[[Guarantee], tuple[Problem, ...]]) -> Answers:
-    """The answer for each guarantee. If exactly once is kept, so are the others, and they are not asked."""
-    clean = not at(Guarantee.EXACTLY_ONCE)
-    return {level.value: "yes" if clean or not at(level) else "no" for level in PROMISES}

@@ -24,6 +24,7 @@ from snapline.dataflow.graph import Dataflow, deploy
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import engine_settings, idle_option, is_fused, protocol_options
 from snapline.errors import UsageError
+from snapline.ids import TaskId, task_id
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.rundir.inputs import with_inputs
 from snapline.rundir.spec import Spec
@@ -42,6 +43,14 @@ class Program:
     flow: Dataflow
     judge: Judge | None  # None: there is no oracle
     lineage: Lineage | None = None  # for outputs that name the events behind them
+    given: Dataflow | None = None  # the dataflow before it was bound to a size; None: a workload's
+
+    def sinks(self, slots: int) -> dict[str, tuple[TaskId, ...]]:
+        """The sinks with their tasks, as every deployment over so many slots has them."""
+        self.flow.validate()
+        graph = self.flow.graph
+        names = [name for name in graph.order() if graph.nodes[name].is_sink]
+        return {name: tuple(task_id(name, index) for index in range(slots)) for name in names}
 
 
 def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
@@ -58,7 +67,7 @@ def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
         raise UsageError(f"{option} is for workloads; {spec.flow} brings its own sources")
     if flow is None:
         flow = load_flow(spec.flow)
-    return Program(flow.bind(spec.slots, spec.duration_ms), None)
+    return Program(flow.bind(spec.slots, spec.duration_ms), None, given=flow)
 
 
 def program_of_run(spec: Spec, flow: Dataflow | None) -> Program:
@@ -88,11 +97,7 @@ def build_job(spec: Spec, program: Program) -> Job:
         raise UsageError(
             f"there is no protocol {spec.protocol!r}: see 'snapline list protocols'; {hint}"
         )
-    levels = {level.value: level for level in protocol.guarantees}
-    if spec.guarantee is not None and spec.guarantee not in levels:
-        able = ", ".join(levels)
-        raise UsageError(f"{spec.protocol} cannot promise {spec.guarantee}: it can promise {able}")
-    guarantee = levels[spec.guarantee] if spec.guarantee else protocol.guarantees[0]
+    guarantee = guarantee_of(spec)
     if idle := idle_option(spec.options, protocol):
         raise UsageError(idle)
     fused = is_fused(spec.options, default=True)
@@ -107,6 +112,15 @@ def build_job(spec: Spec, program: Program) -> Job:
         )
     settings = engine_settings(spec.options, Settings(publish_lag=spec.publish_lag))
     return Job(program.flow.name, deployment, protocol, options, guarantee, settings, spec.seed)
+
+
+def guarantee_of(spec: Spec) -> Guarantee:
+    """The guarantee that a run promises. Raises UsageError if its protocol cannot promise it."""
+    levels = {level.value: level for level in PROTOCOLS[spec.protocol].guarantees}
+    if spec.guarantee is not None and spec.guarantee not in levels:
+        able = ", ".join(levels)
+        raise UsageError(f"{spec.protocol} cannot promise {spec.guarantee}: it can promise {able}")
+    return levels[spec.guarantee] if spec.guarantee else next(iter(levels.values()))
 
 
 def _workload(spec: Spec) -> Program:

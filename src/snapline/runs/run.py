@@ -23,12 +23,13 @@ from snapline.durations import millis
 from snapline.engine.job import Job
 from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageError
 from snapline.ids import Millis
+from snapline.judge.evidence import RunEnding
 from snapline.judge.history import history_of
-from snapline.judge.run_directory import RunEnding, judge
+from snapline.judge.run_directory import judge
 from snapline.rundir.directory import RUNS, RunDirectory
 from snapline.rundir.past import read_past
 from snapline.rundir.presence import refuse_if_driven
-from snapline.rundir.program import build_job, find_program, load_flow
+from snapline.rundir.program import Program, build_job, find_program
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.runs.drive import drive
 from snapline.runs.finished import Run, write_result
@@ -53,7 +54,7 @@ class PreparedRun:
     spec: Spec
     job: Job
     faults: tuple[Fault, ...]  # those that are still to strike
-    flow: Dataflow | None  # the dataflow, unless it is a workload
+    program: Program
     spark: SparkSession | None  # the caller's session
     runs: Path
     directory: RunDirectory | None = None  # of the run that goes on; None: it is a new one
@@ -102,11 +103,12 @@ def prepare(
 ) -> PreparedRun:
     """Prepare a new run. Raises UsageError if it cannot be; starts and writes nothing."""
     faults = faults_of(spec)
-    flow, job = _built(spec, flow)
+    program = find_program(spec, flow)
+    job = build_job(spec, program)
     check_executors(faults, spark)
     check_ready(spec, spark, runs)
     said = replace(spec, faults=describe(faults))
-    return PreparedRun(said, job, faults, flow, spark, runs)
+    return PreparedRun(said, job, faults, program, spark, runs)
 
 
 def prepare_resume(
@@ -120,20 +122,14 @@ def prepare_resume(
     """Prepare to go on with a run. Raises UsageError if it is over or cannot go on; changes nothing."""
     directory = RunDirectory.open(runs, name)
     spec = _read_spec(directory, flow)
-    flow, job = _built(spec, flow)
+    # A file that the run names is executed: whoever resumes a run trusts it.
+    program = find_program(spec, flow)
+    job = build_job(spec, program)
     faults = _later_faults(spec, directory, after_ms)
     check_executors(faults, spark)
     check_ready(spec, spark, directory.path)
     _refuse_resume(directory, job)
-    return PreparedRun(spec, job, faults, flow, spark, runs, directory)
-
-
-def _built(spec: Spec, flow: Dataflow | None) -> tuple[Dataflow | None, Job]:
-    """Find the dataflow (None for a workload), and build the job."""
-    if flow is None and spec.flow not in WORKLOADS:
-        # The file may be executed: the user named it, or resumes the run that names it.
-        flow = load_flow(spec.flow)
-    return flow, build_job(spec, find_program(spec, flow))
+    return PreparedRun(spec, job, faults, program, spark, runs, directory)
 
 
 def carry_out(
@@ -175,7 +171,7 @@ def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
     directory, problem = driver.directory, driver.problem
     sinks = [task for tasks in prepared.job.deployment.sinks.values() for task in tasks]
     measured = driver.timeline.figures(published_times(directory.output, sinks))
-    judgement = judge(directory, ending=RunEnding(problem), flow=prepared.flow)
+    judgement = judge(directory, ending=RunEnding(problem), program=prepared.program)
     figures = replace(measured, lineage=judgement.figures)
     write_result(directory, judgement, figures, problem, driver.tenure.author)
     return Run(
@@ -185,7 +181,7 @@ def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
         figures,
         judgement.rows,
         prepared.spark,
-        prepared.flow,
+        prepared.program.given,
         judgement.strikes,
     )
 

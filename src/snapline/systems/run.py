@@ -17,7 +17,8 @@ from snapline.chaos.faults import Fault, describe, parse
 from snapline.chaos.strikes import Strike
 from snapline.errors import UsageError
 from snapline.journal.entry import Happened
-from snapline.judge.run_directory import RunEnding, judge
+from snapline.judge.evidence import RunEnding
+from snapline.judge.run_directory import judge
 from snapline.judge.verdict import Verdict
 from snapline.rundir.directory import RUNS, VERSION, RunDirectory
 from snapline.rundir.spec import Spec

@@ -9,10 +9,11 @@ import pytest
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.ids import TaskId
+from snapline.judge.evidence import Question, RunEnding
 from snapline.judge.following import Following
 from snapline.judge.live import PATIENCE_INTERVALS, LiveJudge, live_judge
 from snapline.judge.reader import read_sinks
-from snapline.judge.run_directory import Question, RunEnding, judge
+from snapline.judge.run_directory import judge
 from snapline.rundir.output_rows import public_view
 from snapline.validate.causes import Cause
 from snapline.validate.incremental import Incremental

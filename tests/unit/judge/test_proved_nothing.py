@@ -11,7 +11,8 @@ from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.journal.fault_happenings import FaultEnded, FaultMissed, ProcessKilled
 from snapline.journal.happenings import JobRunning, LineDecided, SlotLost
-from snapline.judge.run_directory import Question, RunEnding, judge
+from snapline.judge.evidence import Question, RunEnding
+from snapline.judge.run_directory import judge
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.program import find_program

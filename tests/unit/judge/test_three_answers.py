@@ -3,7 +3,12 @@
 import pytest
 
 from snapline.core.policy import Guarantee
-from snapline.judge.verdict import UNKNOWN, Verdict, verdict_of
+from snapline.dataflow.graph import deploy
+from snapline.judge.run_directory import verdict_of
+from snapline.judge.verdict import UNKNOWN, Verdict
+from snapline.rundir.program import find_program
+from snapline.rundir.spec import Spec
+from snapline.workload import WORKLOADS
 from snapline.workload.oracles.verdict import Problems
 
 MOST, LEAST, EXACTLY = "at-most-once", "at-least-once", "exactly-once"
@@ -65,3 +70,10 @@ def test_an_oracle_is_asked_once_if_nothing_is_wrong():
 
 def test_without_a_judge_nothing_is_known():
     assert Verdict("unknown", "interrupted").guarantees == UNKNOWN
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_judge_reads_the_sinks_that_the_slots_wrote_to(workload, fused):
+    program = find_program(Spec(workload, slots=3, size="small", duration_ms=1_000))
+    assert program.sinks(3) == deploy(program.flow, 3, lean=fused).sinks

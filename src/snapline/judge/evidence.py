@@ -1,0 +1,66 @@
+"""What a judge has of a run: the question, how the run ended, what came out, and what should have.
+
+Our own runs and those of other systems leave different files. `RunEvidence` is the same for both, so that
+both are judged by the same rules (`judge.run_directory`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from snapline.batch import Batch
+from snapline.core.policy import Guarantee
+from snapline.ids import Millis
+from snapline.journal.entry import Happened
+from snapline.judge.history import History
+from snapline.judge.verdict import Verdict
+from snapline.rundir.program import Program
+from snapline.storage.api import View
+from snapline.workload.common.base import Lineage
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about a run, beside whether it kept its promise."""
+
+    promise: Guarantee | None = None  # None: what the run has promised
+    uncommitted: bool = False  # judge all that was written, published or not
+    reference: bool = False  # hold it against runs without failures
+    allow_vacuous: bool = False  # a run that proved nothing may be a yes
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnding:
+    """How a run ended, as far as its other files do not show it; `result.json` keeps it for later."""
+
+    problem: str | None = None  # why it did not come to its end
+    events: Sequence[Happened] = ()  # of another system: what happened to it
+    end_ms: Millis = 0  # of another system: when it was over
+    remarks: Sequence[str] = ()  # of another system: its own account of what it repeated or dropped
+    promise: Guarantee = Guarantee.EXACTLY_ONCE  # of another system: what it promises
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvidence:
+    """What came out of a run, and what knows whether that is right."""
+
+    promise: Guarantee  # the guarantee that decides
+    view: View
+    history: History
+    program: Program | None = None  # None: nobody can build it again
+    outputs: Mapping[str, Batch] = field(default_factory=dict)  # with `position` and `written`
+    failed: Verdict | None = None  # the verdict if there is nothing that could be compared
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many rows came out of each sink."""
+        return {sink: len(batch) for sink, batch in self.outputs.items()}
+
+    @property
+    def lineage(self) -> Lineage | None:
+        """What is known of the inputs that outputs name; None if they name none."""
+        return None if self.program is None else self.program.lineage
+
+
+def first_written(outputs: Iterable[Batch]) -> Millis | None:
+    """When the first row was written, in milliseconds of the run; None if there is none."""
+    return min((int(batch["written"].min()) for batch in outputs if len(batch)), default=None)
