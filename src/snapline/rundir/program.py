@@ -29,8 +29,9 @@ from snapline.protocols import PROTOCOLS, refusal
 from snapline.rundir.inputs import with_inputs
 from snapline.rundir.spec import Spec
 from snapline.rundir.stored_input import stored_input
+from snapline.storage.api import Ingress
 from snapline.workload import WORKLOADS
-from snapline.workload.common.base import Lineage, Problem
+from snapline.workload.common.base import Lineage, Params, Problem
 
 Judge: TypeAlias = Callable[[Mapping[str, Batch], Guarantee], Sequence[Problem]]
 """(public output of each sink, level) -> what is wrong with it."""
@@ -59,7 +60,14 @@ def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
     `flow` is the dataflow if the caller holds it. The spec of a run directory is for `program_of_run`.
     """
     if flow is None and spec.flow in WORKLOADS:
-        return _workload(spec)
+        workload = WORKLOADS[spec.flow]
+        params, sources = (spec.params, None) if spec.input is None else _stored(spec)
+        built = workload.build(params)
+        return Program(
+            built if sources is None else built.with_sources(lambda name, old: sources[name]),
+            lambda outputs, level: workload.judge(params, outputs, {}, level),
+            workload.lineage(params) if workload.lineage is not None else None,
+        )
     if spec.settings:
         raise UsageError(f"--set is for workloads; {spec.flow} brings its own sources")
     if spec.input is not None or spec.hot or spec.hot_ms:
@@ -123,27 +131,16 @@ def guarantee_of(spec: Spec) -> Guarantee:
     return levels[spec.guarantee] if spec.guarantee else next(iter(levels.values()))
 
 
-def _workload(spec: Spec) -> Program:
-    workload = WORKLOADS[spec.flow]
-    params = spec.params
-    if spec.input is None:
-        flow = workload.build(params)
-    else:
-        if spec.hot or spec.hot_ms or spec.settings:
-            option = "--set" if spec.settings else "--hot"
-            raise UsageError(
-                f"{option} is for input that is made now; 'snapline generate' has it, too"
-            )
-        stored = stored_input(Path(spec.input))
-        if stored.workload != spec.flow:
-            raise UsageError(f"{spec.input} holds input for {stored.workload}, not for {spec.flow}")
-        params = stored.params
-        flow = workload.build(params).with_sources(lambda name, old: stored.sources[name])
-    return Program(
-        flow,
-        lambda outputs, level: workload.judge(params, outputs, {}, level),
-        workload.lineage(params) if workload.lineage is not None else None,
-    )
+def _stored(spec: Spec) -> tuple[Params, Mapping[str, Ingress]]:
+    """The stored input that a spec names: its size, and its sources. Raises UsageError."""
+    assert spec.input is not None
+    if spec.hot or spec.hot_ms or spec.settings:
+        option = "--set" if spec.settings else "--hot"
+        raise UsageError(f"{option} is for input that is made now; 'snapline generate' has it, too")
+    stored = stored_input(Path(spec.input))
+    if stored.workload != spec.flow:
+        raise UsageError(f"{spec.input} holds input for {stored.workload}, not for {spec.flow}")
+    return stored.params, stored.sources
 
 
 def load_flow(text: str) -> Dataflow:

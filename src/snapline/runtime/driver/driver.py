@@ -93,7 +93,7 @@ class Driver:
             self.roster,
             self.launches,
             self.killer,
-            self.loop,
+            self.loop.after,
             self.wire,
             self.timeouts,
             self.timeline.pulse,
@@ -231,8 +231,14 @@ class Driver:
         return words.Begin(int(self.origin_s * 1000))
 
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
-        """Find a process for a life of a slot."""
-        self.receiver.find(slot, incarnation)
+        """Find a process for a life of a slot: a spare, or a new one."""
+        wanted, spares = self.roster.wanted, self.roster.idle()
+        wanted.append((slot, incarnation))
+        if len(wanted) <= len(spares):
+            spare = spares[len(wanted) - 1]
+            self.loop.post(lambda: self.receiver.assign_spare(spare))
+            self.launches.spare_used()
+        self.launches.fill()
 
     def tell(self, reason: str) -> None:
         """Write down that a process did not start, and why."""

@@ -7,6 +7,7 @@ is missing, and what is missing is launched as soon as the restart strategy allo
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from snapline.runtime.driver.restart import GivenUp, ProcessFailure, RestartStrategy
@@ -71,18 +72,15 @@ class Launches:
         lives, spares = self.roster.vacant()
         needed = lives + (spares if now_s >= self._spare_s - SOON_S else 0)
         for _ in range(needed - len(self.awaited)):
-            self._launch(now_s)
-
-    def _launch(self, now_s: float) -> None:
-        try:
-            tag = self.launcher.launch()
-        except Exception as error:  # whatever it is: another launch may succeed
-            reason = f"a process could not be launched: {type(error).__name__}: {error}"
-            self._absent(ProcessFailure("", reason, now_s))
-            return
-        self._known.add(tag)
-        self.awaited[tag] = now_s
-        self.after(self.timeouts.register_s, lambda: self._overdue(tag))
+            try:
+                tag = self.launcher.launch()
+            except Exception as error:  # whatever it is: another launch may succeed
+                reason = f"a process could not be launched: {type(error).__name__}: {error}"
+                self._absent(ProcessFailure("", reason, now_s))
+                continue
+            self._known.add(tag)
+            self.awaited[tag] = now_s
+            self.after(self.timeouts.register_s, partial(self._overdue, tag))
 
     # Processes that were launched and have not registered.
 

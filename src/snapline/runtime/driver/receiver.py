@@ -1,4 +1,4 @@
-"""Takes what comes from the processes of a run, and finds a process for every life of a slot.
+"""Takes what comes from the processes of a run, and makes them lives of slots.
 
 A process introduces itself and is made a life of a slot, or a spare. It says by heartbeats that it lives. A
 connection that breaks is a slot lost at once; a silent one is given up, and its job cancelled. So is one
@@ -7,7 +7,6 @@ that lives, but has lost its connection with another: what was on its way betwee
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from snapline.engine import control
 from snapline.ids import Incarnation, SlotId
@@ -22,18 +21,6 @@ from snapline.runtime.wire import control_messages as words
 from snapline.runtime.wire.codec import Wire
 
 
-class Later(Protocol):
-    """What the receiver asks of the driver's loop."""
-
-    def post(self, action: Callable[[], None]) -> None:
-        """Run an action in the loop, soon."""
-        ...
-
-    def after(self, delay_s: float, action: Callable[[], None]) -> object:
-        """Run an action in the loop, after a while."""
-        ...
-
-
 class SlotReceiver:
     """The receiver of all connections of a driver."""
 
@@ -43,7 +30,7 @@ class SlotReceiver:
         roster: Roster,
         launches: Launches,
         killer: Killer,
-        loop: Later,
+        after: Callable[[float, Callable[[], None]], None],
         wire: Wire,
         timeouts: Timeouts,
         pulse: Callable[[SlotId, words.Pulse], None],
@@ -52,7 +39,7 @@ class SlotReceiver:
         self._roster = roster
         self._launches = launches
         self._killer = killer
-        self._loop = loop
+        self._after = after  #: calls a function after a number of seconds
         self._wire = wire
         self._timeouts = timeouts
         self._pulse = pulse  #: takes what a slot says of its work
@@ -77,7 +64,7 @@ class SlotReceiver:
         member.heard_s = time.monotonic()
         if isinstance(word, words.LinkLost):
             life = (word.slot, word.incarnation)
-            self._loop.after(self._timeouts.link_s, lambda: self._cut_off(member, life))
+            self._after(self._timeouts.link_s, lambda: self._cut_off(member, life))
         elif isinstance(word, words.Failed):
             self._fails(member, word)
         elif isinstance(word, words.Pulse):
@@ -110,18 +97,8 @@ class SlotReceiver:
         else:
             self._send(member, words.BecomeSpare())
 
-    def find(self, slot: SlotId, incarnation: Incarnation) -> None:
-        """Find a process for a life: a spare, or a new one."""
-        roster = self._roster
-        roster.wanted.append((slot, incarnation))
-        spares = roster.idle()
-        if len(roster.wanted) <= len(spares):
-            spare = spares[len(roster.wanted) - 1]
-            self._loop.post(lambda: self._assign_spare(spare))
-            self._launches.spare_used()
-        self._launches.fill()
-
-    def _assign_spare(self, member: Member) -> None:
+    def assign_spare(self, member: Member) -> None:
+        """Make a spare a life of a slot, if it is still there and a life still has no process."""
         here = member.connection in self._roster.members
         if self._roster.wanted and here and member.life is None:
             self._assign(member)
