@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import snapline as sl
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.engine.reference.reference import reference_output
 
 ROOT = Path(__file__).parent.parent

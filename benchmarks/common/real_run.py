@@ -16,7 +16,8 @@ from pathlib import Path
 
 from snapline.batch import Batch
 from snapline.core.protocol import Options
-from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.deploy import deploy
+from snapline.dataflow.graph import Dataflow
 from snapline.engine.job import Job, Settings
 from snapline.ids import TaskId
 from snapline.journal.entry import Entry, Happened

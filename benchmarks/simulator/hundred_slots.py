@@ -16,7 +16,7 @@ import time
 from snapline.chaos.faults import parse
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import Options
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.engine.job import Job, Settings
 from snapline.protocols import PROTOCOLS
 from snapline.sim.inject import SimInjector

@@ -10,7 +10,7 @@ from verdict_fuzzer import Writer, fuzz, plain_view, right
 
 from snapline.batch import Batch, concat
 from snapline.core.policy import Guarantee
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.judge.evidence import RunEnding
 from snapline.judge.run_directory import judge

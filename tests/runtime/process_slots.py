@@ -13,7 +13,7 @@ from held_input import Hold
 from snapline.batch import Batch
 from snapline.chaos.faults import parse
 from snapline.core.protocol import Options
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.engine.job import Job, Settings
 from snapline.journal.entry import Happened
 from snapline.journal.happenings import Happening, LineDecided, SlotLost

@@ -9,7 +9,7 @@ from pyspark import cloudpickle
 
 import snapline as sl
 from snapline.core.protocol import Options
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.engine.job import Job, Settings
 from snapline.ids import task_id
 from snapline.journal.happenings import SlotLost

@@ -11,7 +11,7 @@ from sim_runs import Case, simulate
 
 import snapline as sl
 from snapline.core.protocol import Options
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.dataflow.operators.fold import Count
 from snapline.engine.job import Job, Settings
 from snapline.errors import GraphError, OperatorFailed

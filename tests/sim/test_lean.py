@@ -6,7 +6,7 @@ wrong.
 
 import pytest
 
-from snapline.dataflow import graph
+from snapline.dataflow.deploy import deploy as deploy_flow
 from snapline.protocols import PROTOCOLS
 from snapline.sim import run
 from snapline.sim.run import Case, simulate
@@ -20,7 +20,7 @@ def tasks(monkeypatch):
     found = []
 
     def deploy(flow, slots, lean):  # what the case says of it does not count here
-        deployment = graph.deploy(flow, slots, lean=True)
+        deployment = deploy_flow(flow, slots, lean=True)
         found[:] = deployment.topology.tasks
         return deployment
 

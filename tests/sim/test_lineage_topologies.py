@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from sim_runs import kept
 
-from snapline.dataflow import graph
+from snapline.dataflow.deploy import deploy as deploy_flow
 from snapline.dataflow.operators.window import Tumbling
 from snapline.sim import run
 from snapline.sim.run import Case, simulate
@@ -140,7 +140,7 @@ def test_deployed_lean_as_in_real_runs(protocol, workload, monkeypatch):
     names = set()
 
     def deploy(flow, slots, lean):  # what the case says of it does not count here
-        deployment = graph.deploy(flow, slots, lean=True)
+        deployment = deploy_flow(flow, slots, lean=True)
         names.update(task.rpartition("/")[0] for task in deployment.topology.tasks)
         return deployment
 

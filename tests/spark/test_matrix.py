@@ -22,7 +22,7 @@ from scripted_faults import (
 )
 
 from held_input import Hold
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.journal.fault_happenings import ProcessKilled, ProcessPaused
 from snapline.journal.happenings import JobRunning
 from snapline.protocols import PROTOCOLS, refusal

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from snapline.batch import Batch, concat, decode, encode
 from snapline.core.messages import BEFORE_TIME, END_OF_TIME
 from snapline.core.topology import Channel
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.partition import split
 from snapline.ids import operator_of

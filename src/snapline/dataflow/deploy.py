@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.chain import chain_operators
+from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import ByKey, OneToOne, Route
@@ -48,11 +49,16 @@ class Deployment:
 _Channels: TypeAlias = tuple[tuple[Channel, ...], ...]
 
 
-def deploy_graph(graph: Graph, slots: int, *, lean: bool) -> Deployment:
-    """Lay a graph out over slots; raises GraphError if it cannot run."""
+def deploy(flow: Dataflow, slots: int, *, lean: bool = False) -> Deployment:
+    """Lay a dataflow out over slots; raises GraphError if it cannot run.
+
+    With `lean`, operators that need no message between them become one task (`chain.py`), and a message
+    carries no column that its receiver does not read.
+    """
+    flow.validate()
+    graph = flow.graph
     if slots < 1:
         raise GraphError(f"{graph.name} needs at least one slot, not {slots}")
-    graph.validate()
     fingerprint = _fingerprint(graph, slots, lean, _samples(graph, slots))
     graph = chain_operators(graph) if lean else graph
     order = graph.order()

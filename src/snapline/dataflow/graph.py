@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from snapline.dataflow.deploy import Deployment, TaskPlan, deploy_graph
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.hints import DATAFLOW_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
@@ -26,7 +25,6 @@ __all__ = [
     "Broadcast",
     "ByKey",
     "Dataflow",
-    "Deployment",
     "Edge",
     "Factory",
     "KeyedStream",
@@ -37,8 +35,6 @@ __all__ = [
     "Route",
     "Routing",
     "Stream",
-    "TaskPlan",
-    "deploy",
 ]
 
 
@@ -93,13 +89,3 @@ class Dataflow(Hinted):
                 raise GraphError(
                     f"nothing is fed into the loop '{loop.name}': use stream.feed(loop)"
                 )
-
-
-def deploy(flow: Dataflow, slots: int, *, lean: bool = False) -> Deployment:
-    """Lay a dataflow out over slots; raises GraphError if it cannot run.
-
-    With `lean`, operators that need no message between them become one task (`chain.py`), and a message
-    carries no column that its receiver does not read.
-    """
-    flow.validate()
-    return deploy_graph(flow.graph, slots, lean=lean)

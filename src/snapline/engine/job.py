@@ -8,7 +8,7 @@ from snapline.core.events import Command, Timer
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
-from snapline.dataflow.graph import Deployment
+from snapline.dataflow.deploy import Deployment
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, Millis, SlotId, TaskId
 

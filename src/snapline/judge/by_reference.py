@@ -9,8 +9,8 @@ from functools import cache
 
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
-from snapline.dataflow.deploy import Deployment
-from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.deploy import Deployment, deploy
+from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.partition import ByKey
 from snapline.engine.reference.mishaps import Breaker, Mishap, mishaps_of
 from snapline.engine.reference.reference import reference_output

@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import replace
 
 from snapline.batch import encode
-from snapline.dataflow.graph import Deployment
+from snapline.dataflow.deploy import Deployment
 from snapline.storage.api import Identified, Ingress
 from snapline.storage.codec import digest_of
 

@@ -20,7 +20,8 @@ from snapline.arguments import nearest
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import Options
-from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.deploy import deploy
+from snapline.dataflow.graph import Dataflow
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import engine_settings, idle_option, is_fused, protocol_options
 from snapline.errors import UsageError

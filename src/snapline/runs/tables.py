@@ -21,7 +21,8 @@ from pyspark.sql.types import StructType
 
 from snapline.batch import Batch, Schema
 from snapline.dataflow.chain import owner_of
-from snapline.dataflow.graph import Dataflow, Deployment, deploy
+from snapline.dataflow.deploy import Deployment, deploy
+from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.operators.operator import Capture, Operator
 from snapline.engine.coordinator.ledger import Chain, read_last
 from snapline.engine.slot.checkpoints import key_of

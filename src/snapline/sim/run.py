@@ -18,7 +18,7 @@ from snapline.chaos.strikes import Strike, vacuous
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.durations import write_duration
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import (

@@ -10,7 +10,7 @@ from benchmarks.common import snapline_side as side
 from snapline.batch import Batch
 from snapline.core.messages import END_OF_TIME
 from snapline.core.policy import Guarantee
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params

@@ -9,7 +9,7 @@ import pytest
 
 from snapline.batch import Batch, concat
 from snapline.cli.app import main
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from snapline.batch import Batch
+from snapline.dataflow.deploy import deploy
 from snapline.dataflow.graph import (
     Broadcast,
     ByKey,
@@ -16,7 +17,6 @@ from snapline.dataflow.graph import (
     Node,
     OneToOne,
     OperatorContext,
-    deploy,
 )
 from snapline.dataflow.logical import Graph
 from snapline.dataflow.operators.operator import Operator

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 from snapline.batch import Batch
 from snapline.dataflow.chain import Chain, owner_of
-from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.deploy import deploy
+from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.logical import OperatorContext
 from snapline.dataflow.operators.join import Join
 from snapline.dataflow.operators.operator import Capture, Operator

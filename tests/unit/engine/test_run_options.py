@@ -6,7 +6,7 @@ import re
 import pytest
 
 from snapline.cli.request import Request
-from snapline.dataflow.graph import Deployment
+from snapline.dataflow.deploy import Deployment
 from snapline.engine.options import OPTIONS, read_options
 from snapline.errors import UsageError
 from snapline.protocols import PROTOCOLS

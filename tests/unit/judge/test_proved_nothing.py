@@ -5,7 +5,7 @@ from dataclasses import asdict
 import pytest
 
 from snapline.core.policy import Guarantee
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId
 from snapline.journal.entry import COORDINATOR, Happened

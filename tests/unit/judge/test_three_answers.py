@@ -3,7 +3,7 @@
 import pytest
 
 from snapline.core.policy import Guarantee
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.judge.run_directory import verdict_of
 from snapline.judge.verdict import UNKNOWN, Verdict
 from snapline.rundir.program import find_program

@@ -10,7 +10,7 @@ import pytest
 from snapline.batch import Batch
 from snapline.core.messages import Message
 from snapline.core.protocol import Options
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.engine.job import Job, Settings
 from snapline.errors import UsageError
 from snapline.ids import ChannelId, TaskId

@@ -21,7 +21,8 @@ import numpy as np
 from snapline.batch import Batch
 from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
-from snapline.dataflow.graph import Dataflow, deploy
+from snapline.dataflow.deploy import deploy
+from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.partition import targets_of
 from snapline.engine.job import Job, Settings

@@ -6,7 +6,7 @@ import pytest
 
 import snapline as sl
 from snapline.core.policy import Guarantee
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.engine.reference.mishaps import Breaker, Mishap, mishaps_of
 from snapline.engine.reference.reference import reference_output
 from snapline.errors import SnaplineError

@@ -7,7 +7,7 @@ from operators_of_ones_own import summed
 
 import snapline as sl
 from snapline.batch import Batch
-from snapline.dataflow.graph import deploy
+from snapline.dataflow.deploy import deploy
 from snapline.dataflow.operators.operator import Capture, Operator
 from snapline.engine.reference.reference import reference_output
 from snapline.engine.reference.rehearsal import rehearse
