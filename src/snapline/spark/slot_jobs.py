@@ -87,25 +87,16 @@ def own_session(
     spares: int = 0,
     master: str | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
+    java_options: str = QUICK_START,
 ) -> SparkSession:
     """Start a local session that logs little, with a core for every slot and spare and one more."""
-    cores = slots + spares + 1
-    more = {"spark.sql.shuffle.partitions": str(cores), **settings}
-    return _session(master or f"local[{cores}]", QUICK_START, more)
-
-
-def batch_session(memory_mb: int, settings: Mapping[str, str]) -> SparkSession:
-    """Start a local session for a job over much data: all cores, this much memory, Java's full compiler."""
-    memory = {"spark.driver.memory": f"{memory_mb}m"}
-    return _session(f"local[{len(os.sched_getaffinity(0))}]", "", {**memory, **settings})
-
-
-def _session(master: str, java_options: str, more: Mapping[str, str]) -> SparkSession:
     if SparkContext._active_spark_context is not None:
         raise UsageError("this process has a Spark session already: pass it, or stop it first")
     logging = keep("log4j2.properties", QUIET_LOGGING)
     options = f"-Dlog4j2.configurationFile={logging.as_uri()} {java_options}"
-    settings: dict[str, Any] = {
+    cores = slots + spares + 1
+    master = master or f"local[{cores}]"
+    chosen: dict[str, Any] = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": options,
@@ -113,13 +104,14 @@ def _session(master: str, java_options: str, more: Mapping[str, str]) -> SparkSe
         "spark.python.daemon.module": "snapline.spark.daemon",
         "spark.python.task.killTimeout": "200ms",
         "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.shuffle.partitions": str(cores),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        **more,
+        **settings,
     }
     check_version(pyspark.__version__)
     _LOG.info("starting Spark %s with the master %s", pyspark.__version__, master)
-    builder = SparkSession.builder.appName("snapline").master(master).config(map=settings)
+    builder = SparkSession.builder.appName("snapline").master(master).config(map=chosen)
     with _environment(_launch_environment()):
         try:
             return start_session(builder.getOrCreate)
@@ -127,6 +119,13 @@ def _session(master: str, java_options: str, more: Mapping[str, str]) -> SparkSe
             raise NoSpark(
                 f"Spark does not start ({reason(error)}): 'snapline doctor --try-spark' looks for the cause"
             ) from error
+
+
+def batch_session(memory_mb: int, settings: Mapping[str, str]) -> SparkSession:
+    """Start a local session for a job over much data: all cores, this much memory, Java's full compiler."""
+    cores = len(os.sched_getaffinity(0))
+    memory = {"spark.driver.memory": f"{memory_mb}m"}
+    return own_session(cores, 0, f"local[{cores}]", {**memory, **settings}, java_options="")
 
 
 def submitted_session() -> SparkSession | None:
