@@ -17,11 +17,11 @@ from snapline.chaos.plan_file import read_plan
 from snapline.cli import explore, generate, simulate
 from snapline.cli import runs as run_list
 from snapline.cli import validate as validation
-from snapline.cli.listing import Kind, print_catalogue
+from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, Kind, print_catalogue
 from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
-from snapline.cli.run import RUN_EXAMPLES, diagnose, resume_run, run_flow
+from snapline.cli.run import DOCTOR_EXAMPLES, described, diagnose, resume_run, run_flow
 from snapline.cli.systems import given_options, refuse_description, refuse_options
-from snapline.cli.terminal import validate_options
+from snapline.cli.terminal import run_options, validate_options
 from snapline.cli.terminal.console import (
     NOTHING_SAID,
     escape_lines,
@@ -32,58 +32,33 @@ from snapline.cli.terminal.console import (
 from snapline.cli.terminal.logs import VerboseOption, log_to_stderr
 from snapline.cli.terminal.options import (
     AllowVacuousOption,
-    ChaosOption,
     DiagramOption,
-    DurationOption,
     FaultsOption,
-    FlowArgument,
-    FullJournalOption,
     GuaranteeOption,
-    HeartbeatOption,
     HotMovesOption,
     HotOption,
-    InputOption,
-    InputSeedOption,
-    IntervalOption,
     JobsOption,
     JsonOption,
-    ListenOption,
-    OneProtocolOption,
     OptionOption,
-    OversubscribeOption,
     ProtocolOption,
-    PublishLagOption,
-    RateOption,
-    RealFaultsOption,
-    RealSlotsOption,
-    RecordsAtOnceOption,
     RecordsOption,
-    ReferenceOption,
     RepeatOption,
-    RestartFailuresOption,
-    RestartWindowOption,
-    ResumeOption,
     RunsOption,
     SeedOption,
     SeedsOption,
     SetOption,
-    SharedOption,
-    SilenceOption,
     SimulatedHotMovesOption,
     SimulatedHotOption,
     SimulatedSizeOption,
     SizeOption,
     SlotsOption,
-    SparesOption,
-    SystemOption,
-    Text,
     WorkloadOption,
 )
 from snapline.durations import millis
 from snapline.engine.options import read_options
 from snapline.errors import FlowFailed, SnaplineError, UsageError
 from snapline.protocols import DEFAULT
-from snapline.rundir.spec import OWN, written_rate
+from snapline.rundir.spec import LOOPBACK, OWN
 from snapline.runs.interrupt import Interrupted, Interruption
 from snapline.workload.common.base import size_of
 from snapline.workload.common.settings import split_settings
@@ -92,10 +67,24 @@ BAD_INPUT, UNKNOWN = 2, 3
 
 app = typer.Typer(
     name="snapline",
-    help="Run streaming dataflows under the checkpointing protocol you choose, break them on purpose, "
-    "and see whether the protocol kept its promise.",
-    epilog="Start with [bold]snapline run q12[/bold] or [bold]snapline simulate[/bold]. Exit codes: "
-    "0 kept, 1 broken, 2 bad input, 3 unknown, 130 interrupted.",
+    help="""Run streaming dataflows under a fault-tolerance protocol of your choice, break them on \
+purpose, and see whether the protocol kept its promise.
+
+A protocol saves the state of a dataflow from time to time, so that it can go on after a failure, and \
+promises how often each record counts in the output: exactly once, for example. The words of these pages \
+are explained in docs/glossary.md.""",
+    epilog="""[bold]Examples[/bold]
+
+Break every protocol in a simulator, which needs no Spark:
+[cyan]snapline simulate[/cyan]
+
+Run a workload on Spark, and kill a process of it after eight seconds:
+[cyan]snapline run q12 --faults "kill slot=1 at=8s"[/cyan]
+
+See what a command does, with examples:
+[cyan]snapline run --help[/cyan]
+
+Exit codes: 0 kept, 1 broken, 2 bad input, 3 unknown, 130 interrupted.""",
     rich_markup_mode="rich",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -189,44 +178,44 @@ def explore_command(
     raise typer.Exit(explore.explore(*asked, repeat=repeat, as_json=as_json))
 
 
-@app.command("run", epilog=RUN_EXAMPLES)
+@app.command("run", help=run_options.HELP, epilog=run_options.EXAMPLES)
 def run_command(
     context: typer.Context,
-    flow: FlowArgument = None,
-    system: SystemOption = OWN,
-    protocol: OneProtocolOption = DEFAULT,
+    flow: run_options.FlowArgument = None,
+    system: run_options.SystemOption = OWN,
+    protocol: run_options.ProtocolOption = DEFAULT,
     guarantee: GuaranteeOption = None,
-    slots: RealSlotsOption = None,
-    rate: RateOption = "2000",
-    records: RecordsAtOnceOption = 1_000_000,
-    duration: DurationOption = "20s",
-    interval: IntervalOption = "5s",
-    faults: RealFaultsOption = "",
-    chaos: ChaosOption = None,
-    spares: SparesOption = 0,
-    seed: InputSeedOption = 1,
+    slots: run_options.SlotsOption = None,
+    rate: run_options.RateOption = "2000",
+    records: run_options.RecordsOption = 1_000_000,
+    duration: run_options.DurationOption = "20s",
+    interval: run_options.IntervalOption = "5s",
+    faults: run_options.FaultsOption = "",
+    chaos: run_options.ChaosOption = None,
+    spares: run_options.SparesOption = 0,
+    seed: run_options.SeedOption = 1,
     size: SizeOption = "full",
     hot: HotOption = 0,
     hot_moves: HotMovesOption = "0ms",
     settings: SetOption = None,
     options: OptionOption = None,
-    source: InputOption = None,
-    reference: ReferenceOption = False,
-    publish_lag: PublishLagOption = 0,
-    full_journal: FullJournalOption = False,
+    source: run_options.InputOption = None,
+    reference: run_options.ReferenceOption = False,
+    publish_lag: run_options.PublishLagOption = 0,
+    full_journal: run_options.FullJournalOption = False,
     allow_vacuous: AllowVacuousOption = False,
-    shared: SharedOption = False,
-    listen: ListenOption = "127.0.0.1",
-    heartbeat: HeartbeatOption = "200ms",
-    silence: SilenceOption = "2s",
-    oversubscribe: OversubscribeOption = False,
-    restart_failures: RestartFailuresOption = 10,
-    restart_window: RestartWindowOption = "60s",
-    resume: ResumeOption = None,
+    shared: run_options.SharedOption = False,
+    listen: run_options.ListenOption = LOOPBACK,
+    heartbeat: run_options.HeartbeatOption = "200ms",
+    silence: run_options.SilenceOption = "2s",
+    oversubscribe: run_options.OversubscribeOption = False,
+    restart_failures: run_options.RestartFailuresOption = 10,
+    restart_window: run_options.RestartWindowOption = "60s",
+    resume: run_options.ResumeOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    """Run a workload, or a dataflow of your own, on Spark, break it for real, and judge what came out."""
+    """`snapline run`. What describes the run is taken from the context, as far as it was given."""
     stated = given_options(context)
     refuse_options(system, stated)
     patience = (heartbeat, silence, restart_failures, restart_window)
@@ -236,39 +225,12 @@ def run_command(
             raise typer.Exit(resume_run(resume, runs, patience, as_json))
     if flow is None:
         raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
-    given = {
-        "flow": flow,
-        "protocol": protocol,
-        "guarantee": guarantee.value if guarantee is not None else None,
-        "slots": slots,
-        "rate": written_rate(rate, "--rate"),
-        "duration": duration,
-        "interval": interval,
-        "faults": faults,
-        "chaos": chaos,
-        "spares": spares,
-        "seed": seed,
-        "input": source,
-        "reference": reference,
-        "publish_lag": publish_lag,
-        "journal": "full" if full_journal else "brief",
-        "listen": listen,
-        "records": records,
-        "size": size,
-        "hot": hot,
-        "hot_moves": hot_moves,
-        "settings": split_settings(settings or ()),
-        "options": split_settings(options or (), "an option", "batch=500"),
-        "system": system,
-        "oversubscribe": oversubscribe,
-        "allow_vacuous": allow_vacuous,
-        "shared": shared,
-    }
+    given = described({name: context.params[name] for name in stated})
     with interruptible():
         raise typer.Exit(run_flow(given, runs, patience, as_json))
 
 
-@app.command("validate", epilog=validate_options.EXAMPLES)
+@app.command("validate", help=validate_options.HELP, epilog=validate_options.EXAMPLES)
 def validate_command(
     name: validate_options.NameArgument = None,
     source: validate_options.InputOption = None,
@@ -294,7 +256,7 @@ def validate_command(
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    """Judge only: a run that is over, or what another system took in and put out."""
+    """`snapline validate`."""
     asked = validation.Asked(
         *(name, source, output, late, window, promise, engine, uncommitted, reference),
         *(follow, junit, runs, flow, allow_vacuous),
@@ -305,10 +267,10 @@ def validate_command(
         raise typer.Exit(validation.validate(asked, as_json))
 
 
-@app.command("runs", epilog=run_list.EXAMPLES)
+@app.command("runs", help=run_list.HELP, epilog=run_list.EXAMPLES)
 def runs_command(
     action: run_list.ActionArgument = "list",
-    name: Annotated[Text, typer.Argument(metavar="[RUN|last]", help="Which run.")] = None,
+    name: run_list.NameArgument = None,
     sink: run_list.SinkOption = None,
     uncommitted: run_list.UncommittedOption = False,
     limit: run_list.LimitOption = 20,
@@ -317,12 +279,12 @@ def runs_command(
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    """List the runs there are, show one, its output, or remove one."""
+    """`snapline runs`."""
     wanted = run_list.Wanted(sink, uncommitted, limit, form, to)
     raise typer.Exit(run_list.manage_runs(action, name, runs, wanted, as_json=as_json))
 
 
-@app.command("generate", epilog=generate.EXAMPLES)
+@app.command("generate", help=generate.HELP, epilog=generate.EXAMPLES)
 def generate_command(
     workload: generate.WorkloadArgument,
     to: generate.ToOption,
@@ -337,7 +299,7 @@ def generate_command(
     slots: generate.PartitionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the input of a workload with a Spark job and store it, as a log or as Parquet."""
+    """`snapline generate`."""
     params = generate.params_of(
         workload, rate, duration, seed, slots, size, hot, hot_moves, settings or ()
     )
@@ -345,26 +307,34 @@ def generate_command(
         raise typer.Exit(generate.generate_input(workload, to, form, params, as_json))
 
 
-@app.command("doctor")
+@app.command("doctor", epilog=DOCTOR_EXAMPLES)
 def doctor_command(
     try_spark: Annotated[
-        bool, typer.Option("--try-spark", metavar=" ", help="Run a tiny job, too: takes seconds.")
+        bool,
+        typer.Option(
+            "--try-spark",
+            metavar=" ",
+            help="Start Spark and run a tiny job on it, too. This takes some seconds.",
+        ),
     ] = False,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    """See whether this machine can run Snapline on Spark, and what to mend if not."""
+    """Check whether this machine can run Snapline on Spark, and say what to mend if it cannot.
+
+    The exit code is 0 if everything is there, and 3 if something is missing.
+    """
     raise typer.Exit(diagnose(runs, try_spark, as_json))
 
 
-@app.command("list", epilog="[cyan]snapline list protocols[/cyan]  only one of the lists")
+@app.command("list", help=LIST_HELP, epilog=LIST_EXAMPLES)
 def list_command(
     kind: Annotated[
-        Kind | None, typer.Argument(help="Which list; all of them if left out.")
+        Kind | None, typer.Argument(help="The list to show. Without it, all of them are shown.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the protocols, workloads, faults, systems and options that there are."""
+    """`snapline list`."""
     print_catalogue(kind, as_json)
 
 

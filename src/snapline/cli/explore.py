@@ -14,7 +14,7 @@ from rich.table import Table
 
 from snapline.cli.request import chosen_protocols, one_of
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
-from snapline.cli.terminal.options import Text, local_file
+from snapline.cli.terminal.options import GLOSSARY, Text, default, local_file
 from snapline.cli.terminal.tables import PROGRESS_EVERY_S
 from snapline.durations import millis
 from snapline.errors import UsageError
@@ -27,29 +27,33 @@ from snapline.wording import plural
 
 KEPT, BROKEN, INTERRUPTED = 0, 1, 130
 
-HELP = """Search a small job exhaustively: two slots, a few records, up to two crashes, in every order.
+HELP = f"""Search the ways in which a very small job can go wrong, and tell the shortest one that is found.
 
-Nothing is drawn here. A run is described by where it leaves the usual order of things: a link, an input \
-or a write that is held back, a timer that goes off early, a slot that crashes. First the run that never \
-does, then all runs that do so once, then twice, until the budget is used up; what was covered is said. \
-So the first counterexample has as few deviations as any."""
+The job has two slots and a few records; up to two slots crash. Nothing is left to chance: first comes the \
+run in which everything happens in its usual order, then every run that leaves this order once (a message, \
+an input or a write is held back, a timer goes off early, a slot crashes), then twice, and so on, until \
+the budget is used up. So the first run that breaks a promise does so with as few steps as possible. In \
+the end the command says how much was covered.
+
+{GLOSSARY} Exit codes: 0 no broken promise was found, 1 one was found, 2 bad input, 130 interrupted."""
 
 EXAMPLES = """[bold]Examples[/bold]
 
-Every protocol, ten seconds for each graph:
+Search every protocol, ten seconds for each graph:
 [cyan]snapline explore[/cyan]
 
-One protocol, thoroughly, on a graph with a cycle:
+Search one protocol thoroughly, on a graph with a cycle:
 [cyan]snapline explore --protocol aligned-cyclic --graph cycle --budget 10m[/cyan]
 
-A counterexample that was found, once more:
+Tell once more what was found:
 [cyan]snapline explore --repeat snapline-counterexample-hmnr-chain.json[/cyan]"""
 
 GraphOption = Annotated[
     Text,
     typer.Option(
         metavar="chain|cycle|all",
-        help="Which graph; only some protocols run a cycle.  [dim]default: all[/]",
+        help="The dataflow graph: a [cyan]chain[/] of operators, one with a [cyan]cycle[/], which only "
+        "some protocols can run, or all that a protocol can run." + default("all"),
     ),
 ]
 SmallRecordsOption = Annotated[
@@ -59,19 +63,24 @@ SmallRecordsOption = Annotated[
         min=1,
         max=RECORDS_MAX,
         metavar="N",
-        help="Records that each of the two sources reads.  [dim]default: 2[/]",
+        help="How many records each of the two sources reads." + default("2"),
     ),
 ]
 BudgetOption = Annotated[
     Text,
     typer.Option(
-        metavar="D", help="CPU time for each protocol on each graph.  [dim]default: 10s[/]"
+        metavar="TIME",
+        help="How much CPU time is spent on each protocol and graph, such as [cyan]30s[/] or [cyan]10m[/]."
+        + default("10s"),
     ),
 ]
 RepeatOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", callback=local_file, help="Tell a counterexample again from its file."
+        metavar="FILE",
+        callback=local_file,
+        help="Repeat the run of a file that an earlier [cyan]snapline explore[/] wrote about a broken "
+        "promise.",
     ),
 ]
 

@@ -9,7 +9,7 @@ import typer
 
 from snapline.arguments import whole
 from snapline.cli.terminal.console import escape, messages, print_json, results
-from snapline.cli.terminal.options import SEED_MAX
+from snapline.cli.terminal.options import SEED_MAX, default
 from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.wording import plural
@@ -19,37 +19,80 @@ from snapline.workload.common.generated import records_per_partition
 from snapline.workload.common.settings import split_settings
 
 PROGRESS_EVERY_S = 2.0
+HELP = """Make the input of a workload with a Spark job, and store it for many runs.
+
+A run that reads stored input need not make it, and so can be faster; and several runs, or other systems, \
+can read the very same records. The words of this page are explained in docs/glossary.md."""
+
 EXAMPLES = """[bold]Examples[/bold]
 
-A minute of bids for a run on two slots, as the log that sources read fastest:
+Store a minute of bids for two slots, in the form that runs read fastest, and run with them:
 [cyan]snapline generate q12 --to inputs/bids --rate 100000 --duration 60s --slots 2[/cyan]
-[cyan]snapline run q12 --input inputs/bids[/cyan]
+[cyan]snapline run q12 --slots 2 --input inputs/bids[/cyan]
 
-The same, with a fifth of the bids from one bidder:
+Let a fifth of the bids come from one bidder:
 [cyan]snapline generate q12 --to inputs/hot --rate 100000 --duration 60s --slots 2 --hot 20[/cyan]
 
-Persons and auctions as Parquet, for others to read, too:
+Store persons and auctions as Parquet, which others can read, too:
 [cyan]snapline generate q3 --to file:///data/q3 --format parquet[/cyan]"""
 
-WorkloadArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="Such as q12.")]
-ToOption = Annotated[str, typer.Option(metavar="DIR|file:///DIR", help="A new directory.")]
+WorkloadArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        help="The workload whose input is made, such as [cyan]q12[/]; [cyan]snapline list workloads[/] "
+        "shows them.",
+    ),
+]
+ToOption = Annotated[
+    str,
+    typer.Option(
+        metavar="DIR|file:///DIR",
+        help="The directory into which the input is written. It must be new.",
+    ),
+]
 FormatOption = Annotated[
     str,
     typer.Option(
         "--format",
-        metavar="F",
-        help="[cyan]log[/], which sources read fastest, or [cyan]parquet[/].",
+        metavar="log|parquet",
+        help="The form of the files: [cyan]log[/], which runs read fastest, or [cyan]parquet[/], which "
+        "other programs read, too.",
     ),
 ]
 RateOption = Annotated[
-    int, typer.Option(min=1, max=1_000_000_000, metavar="R", help="Records per second and source.")
+    int,
+    typer.Option(
+        min=1,
+        max=1_000_000_000,
+        metavar="R",
+        help="How many records per second each source gets.",
+    ),
 ]
-DurationOption = Annotated[str, typer.Option(metavar="D", help="How long input comes.")]
-SeedOption = Annotated[int, typer.Option(min=0, max=SEED_MAX, metavar="K", help="Of the input.")]
+DurationOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="For how long input comes, such as [cyan]500ms[/], [cyan]20s[/] or [cyan]2m[/].",
+    ),
+]
+SeedOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=SEED_MAX,
+        metavar="K",
+        help="The seed from which the records are drawn; the same seed gives the same records.",
+    ),
+]
 PartitionsOption = Annotated[
     int | None,
     typer.Option(
-        min=1, max=1_000, metavar="N", help="Partitions of each source.  [dim]default: all cores[/]"
+        min=1,
+        max=1_000,
+        metavar="N",
+        help="How many slots the runs will have that read this input; each source gets as many partitions."
+        + default("one for each core"),
     ),
 ]
 

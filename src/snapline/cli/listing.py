@@ -18,6 +18,22 @@ from snapline.rundir.spec import OWN
 from snapline.systems.registry import OWN_SUMMARY, SYSTEMS
 from snapline.workload import WORKLOADS
 
+LIST_HELP = """Show what there is to choose from: protocols, workloads, faults, systems and options.
+
+Each list has the names that the other commands take, with one line on what they mean. Protocols, \
+workloads and systems of other installed packages are in it, too; docs/glossary.md explains the words."""
+
+LIST_EXAMPLES = """[bold]Examples[/bold]
+
+Show all lists:
+[cyan]snapline list[/cyan]
+
+Show only the protocols, with what each of them promises:
+[cyan]snapline list protocols[/cyan]
+
+Show how faults are written:
+[cyan]snapline list faults[/cyan]"""
+
 Row = Mapping[str, Any]
 SETTINGS = "settings"
 

@@ -3,7 +3,7 @@
 The runtime is imported when it is used: Spark takes a second to import, and `--help` must not wait for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,8 +15,9 @@ from snapline.cli.terminal.live import watching_run
 from snapline.cli.terminal.summary import print_summary
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.rundir.spec import OWN, spec_from
+from snapline.rundir.spec import OWN, RULES, spec_from, written_rate
 from snapline.runs.interrupt import Interrupted
+from snapline.workload.common.settings import split_settings
 
 if TYPE_CHECKING:
     from snapline.runs.finished import Run
@@ -30,37 +31,36 @@ KEPT, BROKEN, UNKNOWN = 0, 1, 3
 EXIT = {"yes": KEPT, "no": BROKEN, "unknown": UNKNOWN}
 
 
-RUN_EXAMPLES = """[bold]Examples[/bold]
+DOCTOR_EXAMPLES = """[bold]Examples[/bold]
 
-A run of twenty seconds on Spark, with a slot killed for real:
-[cyan]snapline run q12 --faults "kill slot=1 at=8s"[/cyan]
+Look for Java, Spark, memory and a place for runs:
+[cyan]snapline doctor[/cyan]
 
-A dataflow of your own, judged by runs without failures:
-[cyan]snapline run my_flow.py:flow --reference --faults "kill slot=0 at=8s"[/cyan]
+Run a tiny job on Spark, too:
+[cyan]snapline doctor --try-spark[/cyan]"""
 
-Ten minutes in which everything keeps breaking:
-[cyan]snapline run q12 --chaos "seed=7 intensity=high" --duration 10m[/cyan]
 
-Faults from a file:
-[cyan]snapline run q12 --faults @plan.txt[/cyan]
+def described(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the description of a run from the parameters of `snapline run` that were given.
 
-A fifth of the bids from one bidder, another one every five seconds:
-[cyan]snapline run q12 --hot 20 --hot-moves 5s[/cyan]
+    Those that were not given are left out, so that it can be told which ones have no effect.
+    """
+    given = {_RENAMED.get(name, name): value for name, value in stated.items()}
+    for name, read in _READ.items():
+        if name in given:
+            given[name] = read(given[name])
+    return {name: value for name, value in given.items() if name in RULES}
 
-Outputs that name the events behind them, and more events that come late:
-[cyan]snapline run sst --set disorder=3s --set resources=100 --faults "kill slot=1 at=8s"[/cyan]
 
-Another protocol, killed again while it recovers:
-[cyan]snapline run q3 --protocol hmnr --faults "kill slot=1 at=8s; kill slot=0 on=recovery"[/cyan]
-
-Smaller batches, and markers that wait before they overtake:
-[cyan]snapline run q3 --protocol unaligned --option batch=500 --option align_timeout=50ms[/cyan]
-
-Another system, and what a killed driver does to it:
-[cyan]snapline run sst --system structured-streaming --faults "kill driver on=round"[/cyan]
-
-Go on after the driver was killed:
-[cyan]snapline run --resume last[/cyan]"""
+_RENAMED = {"source": "input", "full_journal": "journal"}
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "rate": lambda text: written_rate(text, "--rate"),
+    "settings": split_settings,
+    "options": lambda texts: split_settings(texts, "an option", "batch=500"),
+    "guarantee": lambda level: level.value,
+    "journal": lambda full: "full" if full else "brief",
+}
+"""How parameters are read that the shell gives in another form than their rules expect."""
 
 
 def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: bool) -> int:

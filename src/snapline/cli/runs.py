@@ -30,32 +30,86 @@ from snapline.wording import plural
 if TYPE_CHECKING:
     from snapline.rundir.directory import RunDirectory
 
+HELP = """List the runs that are stored, show one of them or its output, or remove one.
+
+Every [cyan]snapline run[/cyan] leaves a directory with all that belongs to it. Only output that is \
+published is shown, unless you ask for more; docs/glossary.md explains the words."""
+
 EXAMPLES = """[bold]Examples[/bold]
 
-[cyan]snapline runs[/cyan]  all runs
-[cyan]snapline runs show last[/cyan]  what was run, and how it went
-[cyan]snapline runs output last --limit 5[/cyan]  the first rows of its output
-[cyan]snapline runs output last --to counts.parquet[/cyan]  all of it, as a file"""
+List all runs:
+[cyan]snapline runs[/cyan]
+
+Show what the last run was asked to do, and how it went:
+[cyan]snapline runs show last[/cyan]
+
+Show the first five rows of its output:
+[cyan]snapline runs output last --limit 5[/cyan]
+
+Write all of its output into a file:
+[cyan]snapline runs output last --to counts.parquet[/cyan]
+
+Remove a run:
+[cyan]snapline runs rm q12-aligned-1[/cyan]"""
 
 GROUP_ROWS = 1 << 16
 FORMATS = ("table", "csv", "json")
 
-ActionArgument = Annotated[str, typer.Argument(help="list, show, output or rm.")]
+ActionArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="[list|show|output|rm]",
+        help="[cyan]list[/] shows all runs, [cyan]show[/] one of them, [cyan]output[/] its rows, and "
+        "[cyan]rm[/] removes it.",
+    ),
+]
+NameArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RUN|last]",
+        help="The name of the run, or [cyan]last[/] for the newest. [cyan]rm[/] needs it; [cyan]show[/] "
+        "and [cyan]output[/] take the newest without it.",
+    ),
+]
 SinkOption = Annotated[
-    str | None, typer.Option(metavar="S", help="output: of this sink, if there are several.")
+    str | None,
+    typer.Option(
+        metavar="S",
+        help="Of [cyan]output[/]: the sink whose rows are shown. It is needed if the run has several.",
+    ),
 ]
 UncommittedOption = Annotated[
     bool,
-    typer.Option("--uncommitted", metavar=" ", help="output: all that was written, public or not."),
+    typer.Option(
+        "--uncommitted",
+        metavar=" ",
+        help="Of [cyan]output[/]: show all rows that were written, published or not.",
+    ),
 ]
-LimitOption = Annotated[int, typer.Option(min=0, metavar="N", help="output: at most so many rows.")]
+LimitOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Of [cyan]output[/]: show at most this many rows.",
+    ),
+]
 FormatOption = Annotated[
-    str, typer.Option("--format", metavar="F", help="output: as table, csv or json lines.")
+    str,
+    typer.Option(
+        "--format",
+        metavar="table|csv|json",
+        help="Of [cyan]output[/]: the form in which rows are printed; [cyan]json[/] is one JSON object a "
+        "line.",
+    ),
 ]
 ToOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", callback=local_path, help="output: all rows, into a .parquet or .csv."
+        metavar="FILE",
+        callback=local_path,
+        help="Of [cyan]output[/]: write all rows into this new file, which ends in .parquet or .csv, and "
+        "print none.",
     ),
 ]
 

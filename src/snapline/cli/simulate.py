@@ -11,6 +11,7 @@ from typing import Any
 from snapline.cli.failure import BrokenPromise, find_failures, print_failure, read_case, shrink
 from snapline.cli.request import Request
 from snapline.cli.terminal.console import JSON_VERSION, escape, print_json, results
+from snapline.cli.terminal.options import GLOSSARY
 from snapline.cli.terminal.story import told
 from snapline.cli.terminal.summary import print_figures, summary
 from snapline.cli.terminal.tables import (
@@ -30,30 +31,33 @@ from snapline.wording import plural
 KEPT, BROKEN, UNKNOWN = 0, 1, 3
 UNMEASURED = "Not measured in simulation."
 
-HELP = """Run dataflows in a simulator that breaks them, and judge what came out.
+HELP = f"""Run dataflows in a simulator that breaks them, and judge what came out.
 
-Slots crash, pause and are cut off; the store fails, and damages what it holds. Time is virtual \
-and every run is a pure function of its seed. A protocol has kept its promise when no named \
-invariant broke on the way and the published output is what an independent oracle expects."""
+Nothing real is started: slots, network, store and time are simulated in one process, so a thousand runs \
+take about a minute. In each run slots crash, stand still or are cut off, and the store fails or damages \
+what it holds, as drawn from a seed; the same seed always gives the same run. A protocol has kept its \
+promise when no invariant broke on the way and the published output is what an independent oracle expects.
+
+{GLOSSARY} Exit codes: 0 kept, 1 broken, 2 bad input, 3 unknown, 130 interrupted."""
 
 EXAMPLES = """[bold]Examples[/bold]
 
-Every protocol on the smallest workload, 20 seeds each:
+Run every protocol on the smallest workload, with 20 seeds each:
 [cyan]snapline simulate[/cyan]
 
-One protocol, many crash schedules:
+Run one protocol with many seeds:
 [cyan]snapline simulate --protocol hmnr --workload q8 --seeds 200[/cyan]
 
-One run, told and drawn:
+Tell and draw a single run:
 [cyan]snapline simulate --protocol aligned --workload q3 --seed 7 --diagram run.svg[/cyan]
 
-Skew: half of the records name one key:
+Let half of the records name one key:
 [cyan]snapline simulate --protocol uncoordinated --workload q12 --hot 50[/cyan]
 
-Break what you choose, when you choose:
+Choose what breaks, and when:
 [cyan]snapline simulate --protocol bcs --seed 1 --faults "kill slot=1 at=800ms"[/cyan]
 
-A failure that was found, once more:
+Repeat a run in which a promise was broken:
 [cyan]snapline simulate --repeat snapline-failure-hmnr-q8-42.json[/cyan]"""
 
 

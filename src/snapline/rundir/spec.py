@@ -230,6 +230,9 @@ STORED_OF_SYSTEM: Mapping[str, Rule] = MappingProxyType(
 """As `STORED`, for a run of another system: it runs a workload, and has no protocol."""
 
 
+_USUAL = Spec("")
+"""A description with all defaults."""
+
 _MADE = ("hot_moves", "settings", "options")
 """Arguments that `spec_from` turns into fields of another name or form."""
 
@@ -241,9 +244,9 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
     """
     values = arguments.read(RULES, given, written)
     _refuse_idle(values, written)
-    flow, duration_ms = values["flow"], values.pop("duration")
-    slots = values["slots"] = values["slots"] or default_slots()
-    faults, chaos = _named(values.pop("faults")), values.pop("chaos", None)
+    flow, duration_ms = values["flow"], values.pop("duration", _USUAL.duration_ms)
+    slots = values["slots"] = values.get("slots") or default_slots()
+    faults, chaos = _named(values.pop("faults", "")), values.pop("chaos", None)
     if faults and chaos is not None:
         both = f"{written('faults')} and {written('chaos')} exclude each other"
         raise UsageError(f"{both}: name the faults, or draw them")

@@ -1,4 +1,4 @@
-"""The options of the command line, with what `--help` says about each."""
+"""The options that several commands share, and those of `simulate`, with what `--help` says of each."""
 
 from pathlib import Path
 from typing import Annotated
@@ -34,77 +34,126 @@ def local_directory(param: typer.CallbackParam, value: Path | None) -> Path | No
 SEED_MAX = (1 << 63) - 1  # the largest signed number of 64 bits
 Number = int | None
 Text = str | None
+
+
+def default(words: str) -> str:
+    """The end of a help text: what holds if the option is left out, as typer writes it where it knows."""
+    return f" [dim]\\[default: {words}][/]"
+
+
+GLOSSARY = "The words of this page are explained in docs/glossary.md."
+"""The last sentence of a help page with words of our own, such as slot, line or published."""
+
 ProtocolOption = Annotated[
-    Text, typer.Option(metavar="P|all", help="Which protocol.  [dim]default: all[/]")
+    Text,
+    typer.Option(
+        metavar="P|all",
+        help="The protocol to run, by its name in [cyan]snapline list protocols[/], or all of them."
+        + default("all"),
+    ),
 ]
 WorkloadOption = Annotated[
-    Text, typer.Option(metavar="W|all", help="Which workload.  [dim]default: counting[/]")
+    Text,
+    typer.Option(
+        metavar="W|all",
+        help="The workload to run, by its name in [cyan]snapline list workloads[/], or all of them."
+        + default("counting"),
+    ),
 ]
 SeedsOption = Annotated[
     Number,
     typer.Option(
-        min=1, max=1_000_000, metavar="N", help="Run the seeds 1 to N.  [dim]default: 20[/]"
+        min=1,
+        max=1_000_000,
+        metavar="N",
+        help="Make one run with each of the seeds 1 to N." + default("20"),
     ),
 ]
 SeedOption = Annotated[
     Number,
-    typer.Option(min=0, max=SEED_MAX, metavar="K", help="Run this seed only, and tell its story."),
+    typer.Option(
+        min=0,
+        max=SEED_MAX,
+        metavar="K",
+        help="Make one run with this seed only, and print what happened in it, step by step.",
+    ),
 ]
 SlotsOption = Annotated[
     Number,
-    typer.Option(min=1, max=100, metavar="N", help="Simulated processes.  [dim]default: 3[/]"),
+    typer.Option(
+        min=1,
+        max=100,
+        metavar="N",
+        help="How many slots (simulated processes) share the work." + default("3"),
+    ),
 ]
 RecordsOption = Annotated[
     Number,
     typer.Option(
-        min=1, max=10_000_000, metavar="N", help="Records per slot and source.  [dim]default: 60[/]"
+        min=1,
+        max=10_000_000,
+        metavar="N",
+        help="How many records each source reads on each slot." + default("60"),
     ),
 ]
 GuaranteeOption = Annotated[
     Guarantee | None,
     typer.Option(
         metavar="G",
-        help="Hold it to [cyan]exactly-once[/], [cyan]at-least-once[/], [cyan]at-most-once[/] or "
-        "[cyan]nothing[/].  [dim]default: its first promise[/]",
+        help="Hold the run to this promise: [cyan]exactly-once[/], [cyan]at-least-once[/], "
+        "[cyan]at-most-once[/] or [cyan]nothing[/]." + default("the first that the protocol makes"),
     ),
 ]
 FaultsOption = Annotated[
     Text,
     typer.Option(
         metavar="TEXT",
-        help="What goes wrong, as [cyan]snapline list faults[/] shows it, or [cyan]@FILE[/] with it; an "
-        "empty text: nothing.  "
-        "[dim]default: drawn from the seed[/]",
+        help="The faults, written as [cyan]snapline list faults[/] shows them, or [cyan]@FILE[/] for a "
+        "file with them. An empty text means no faults at all." + default("drawn from the seed"),
     ),
 ]
 DiagramOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="F.svg",
+        metavar="FILE.svg",
         callback=local_file,
-        help="Draw the run in space and time; one run only.",
+        help="Draw the run, with its slots and messages over time, into this file. It needs one protocol, "
+        "one workload and one seed.",
     ),
 ]
 RepeatOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", callback=local_file, help="Run a failure again from its file."),
+    typer.Option(
+        metavar="FILE",
+        callback=local_file,
+        help="Repeat the run of a file that an earlier [cyan]snapline simulate[/] wrote about a broken "
+        "promise.",
+    ),
 ]
 SimulatedSizeOption = Annotated[
     Text,
     typer.Option(
         "--size",
-        metavar="S",
-        help="[cyan]full[/] as in the papers, or [cyan]small[/].  [dim]default: small[/]",
+        metavar="full|small",
+        help="How many keys the workload has: [cyan]full[/] as in the papers, or [cyan]small[/]."
+        + default("small"),
     ),
 ]
 SimulatedHotOption = Annotated[
     Number,
-    typer.Option("--hot", metavar="PERCENT", help="So many of the records name one hot key."),
+    typer.Option(
+        "--hot",
+        metavar="PERCENT",
+        help="Make 0 to 100 percent of the records name the same key." + default("0"),
+    ),
 ]
 SimulatedHotMovesOption = Annotated[
     Text,
     typer.Option(
-        "--hot-moves", metavar="D", help="After how long another key becomes the hot one."
+        "--hot-moves",
+        metavar="TIME",
+        help="Choose another key for --hot each time this time has passed, such as [cyan]500ms[/]."
+        + default("the key stays"),
     ),
 ]
 SetOption = Annotated[
@@ -112,8 +161,8 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="What only this workload knows, as [cyan]snapline list workloads[/] shows it; again for "
-        "each.",
+        help="Change a setting that only this workload has, as [cyan]snapline list workloads[/] shows it. "
+        "The option can be given several times.",
     ),
 ]
 OptionOption = Annotated[
@@ -121,109 +170,18 @@ OptionOption = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        help="Of engine and protocol, such as [cyan]batch=500[/] or [cyan]align_timeout=50ms[/]: see "
-        "[cyan]snapline list options[/]; again for each.",
+        help="Change an option of the engine or the protocol, such as [cyan]batch=500[/] or "
+        "[cyan]align_timeout=50ms[/]; [cyan]snapline list options[/] shows them all. The option can be "
+        "given several times.",
     ),
 ]
 JobsOption = Annotated[
     Number,
-    typer.Option(min=1, max=1_000, metavar="N", help="Processes.  [dim]default: all cores[/]"),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", metavar=" ", help="Print one JSON document instead.")
-]
-RunsOption = Annotated[
-    Path,
-    typer.Option(metavar="DIR", callback=local_directory, help="The directory of all runs."),
-]
-
-# Options of real runs.
-
-FlowArgument = Annotated[
-    Text, typer.Argument(metavar="[FLOW]", help="A workload, or [cyan]my_flow.py:flow[/].")
-]
-SystemOption = Annotated[
-    str,
     typer.Option(
-        metavar="S",
-        help="Another system to put to the test, with its options: "
-        "[cyan]structured-streaming sink=at-least-once[/]. See [cyan]snapline list systems[/].",
-    ),
-]
-OneProtocolOption = Annotated[str, typer.Option(metavar="P", help="Which protocol.")]
-RealSlotsOption = Annotated[
-    Number,
-    typer.Option(min=1, metavar="N", help="Processes, one core each.  [dim]default: all cores[/]"),
-]
-RateOption = Annotated[
-    str, typer.Option(metavar="R|max", help="Records per second, for workloads.")
-]
-RecordsAtOnceOption = Annotated[
-    int, typer.Option(min=1, metavar="N", help="How many records there are at rate max.")
-]
-DurationOption = Annotated[str, typer.Option(metavar="D", help="How long input comes.")]
-IntervalOption = Annotated[str, typer.Option(metavar="I", help="Between checkpoints.")]
-RealFaultsOption = Annotated[
-    str,
-    typer.Option(
-        metavar="TEXT",
-        help="What goes wrong, as [cyan]snapline list faults[/] shows it, or [cyan]@FILE[/] with it.",
-    ),
-]
-ChaosOption = Annotated[
-    Text,
-    typer.Option(
-        metavar="TEXT",
-        help="Faults at random, all the time: [cyan]seed=7[/] kills and pauses slots, with "
-        "[cyan]intensity=low[/] little is slow, with [cyan]intensity=high[/] everything breaks.",
-    ),
-]
-SparesOption = Annotated[
-    int,
-    typer.Option(min=0, metavar="N", help="Processes that wait, to replace a lost slot at once."),
-]
-InputSeedOption = Annotated[int, typer.Option(min=0, metavar="K", help="Of generated input.")]
-SizeOption = Annotated[
-    str,
-    typer.Option(
-        metavar="S", help="Of a workload: [cyan]full[/] as in the papers, or [cyan]small[/]."
-    ),
-]
-HotOption = Annotated[
-    int,
-    typer.Option(
-        metavar="PERCENT", help="So many of a workload's records name one hot key, such as 20."
-    ),
-]
-HotMovesOption = Annotated[
-    str,
-    typer.Option(
-        metavar="D", help="After how long another key becomes the hot one; [cyan]0ms[/]: never."
-    ),
-]
-InputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--input",
-        metavar="DIR",
-        callback=local_directory,
-        help="Input that [cyan]snapline generate[/] has written.",
-    ),
-]
-ReferenceOption = Annotated[
-    bool,
-    typer.Option(
-        "--reference", metavar=" ", help="Judge by runs of the same input without failures."
-    ),
-]
-PublishLagOption = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        max=15,
+        min=1,
+        max=1_000,
         metavar="N",
-        help="The output of a line waits for so many lines more; with 1, damage to a snapshot costs "
-        "nothing.",
+        help="How many processes simulate at the same time." + default("one for each core"),
     ),
 ]
 AllowVacuousOption = Annotated[
@@ -231,53 +189,42 @@ AllowVacuousOption = Annotated[
     typer.Option(
         "--allow-vacuous",
         metavar=" ",
-        help="Answer [cyan]kept[/] also where a fault never struck, or where nothing came out.",
+        help="Answer [cyan]kept[/] also where a fault never struck or nothing came out, instead of "
+        "[cyan]unknown[/].",
     ),
 ]
-FullJournalOption = Annotated[
-    bool, typer.Option("--full-journal", metavar=" ", help="Write every message down, too.")
-]
-SharedOption = Annotated[
+JsonOption = Annotated[
     bool,
     typer.Option(
-        "--shared",
+        "--json",
         metavar=" ",
-        help="The umask decides who may read the run, instead of you alone: for executors of another user.",
+        help="Print one JSON document for programs instead of text for people.",
     ),
 ]
-ListenOption = Annotated[
+RunsOption = Annotated[
+    Path,
+    typer.Option(
+        metavar="DIR", callback=local_directory, help="The directory in which all runs are stored."
+    ),
+]
+SizeOption = Annotated[
     str,
     typer.Option(
-        metavar="ADDRESS", help="Where Spark's executors reach this machine, on a cluster."
+        metavar="full|small",
+        help="How many keys a workload has: [cyan]full[/] as in the papers, or [cyan]small[/].",
     ),
 ]
-HeartbeatOption = Annotated[
-    str, typer.Option(metavar="D", help="How often slots say that they live.")
-]
-SilenceOption = Annotated[
-    str, typer.Option(metavar="D", help="How long one may be silent before it is given up.")
-]
-OversubscribeOption = Annotated[
-    bool,
-    typer.Option(
-        "--oversubscribe",
-        metavar=" ",
-        help="Allow more than 16 slots for each core of this machine.",
-    ),
-]
-RestartFailuresOption = Annotated[
+HotOption = Annotated[
     int,
     typer.Option(
-        metavar="N", help="Give the run up after this many failures of processes in a row."
+        metavar="PERCENT",
+        help="Make 0 to 100 percent of a workload's records name the same key.",
     ),
 ]
-RestartWindowOption = Annotated[
+HotMovesOption = Annotated[
     str,
     typer.Option(
-        metavar="D",
-        help="They are in a row unless a line was committed, or all slots ran for this long, in between.",
+        metavar="TIME",
+        help="Choose another key for --hot each time this time has passed; [cyan]0ms[/] means never.",
     ),
-]
-ResumeOption = Annotated[
-    Text, typer.Option(metavar="RUN", help="Go on with this run: a name, or [cyan]last[/].")
 ]

@@ -1,46 +1,54 @@
-"""The options of `snapline validate`, with their help."""
+"""The options of `snapline validate`, with what `--help` says of each."""
 
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from snapline.cli.terminal.options import local_file, local_path
+from snapline.cli.terminal.options import GLOSSARY, default, local_file, local_path
 from snapline.core.policy import Guarantee
 
 AUTO: Final = "auto"
 
+HELP = f"""Judge output without running anything: that of a stored run, or that of another system.
+
+Each event of the input must be counted in the right window of the output, once and only once. What is \
+lost, repeated, misplaced or late is counted and explained by an example. Of another system the command \
+needs only what went in and what came out, as Parquet files (docs/validate.md says which columns).
+
+{GLOSSARY} Exit codes: 0 kept, 1 broken, 2 bad input, 3 unknown, 130 interrupted."""
+
 EXAMPLES = """[bold]Examples[/bold]
 
-The last run once more, from its files:
+Judge the last run once more, from its files:
 [cyan]snapline validate last[/cyan]
 
-All that it ever wrote, published or not:
+Judge all that it ever wrote, published or not:
 [cyan]snapline validate last --uncommitted[/cyan]
 
-A run that is going on (sst, mst), until it is over:
+Judge a run of sst or mst while it goes on, until it is over:
 [cyan]snapline validate last --follow[/cyan]
 
-What another system took in and put out, as Parquet (columns: docs/validate.md):
+Judge what another system took in and put out:
 [cyan]snapline validate --input in/ --output out/ --late late/ --window 10s[/cyan]
 
-Columns with names of their own, ids that are strings, at most 1 % late:
+Name the columns if they are called otherwise, and allow 1 % of the events to be late:
 [cyan]snapline validate --input in/ --output out/ --window 1m --id uuid --time ts --resource page
   --column output.window=start --column ids=uuids --max-late 1%[/cyan]
 
-A job that goes on: windows up to some time, or those that the input has closed:
+Judge a job that goes on: windows up to some time, or those that the input has closed:
 [cyan]snapline validate --input in/ --output out/ --window 10s --until 2026-03-01T12:00:00Z[/cyan]
 [cyan]snapline validate --input in/ --output out/ --window 10s --ignore-open --lateness 5s[/cyan]
 
-Hold it to at least once only, and write a report that a build server reads:
-[cyan]snapline validate --input in/ --output out/ --window 10s --promise at-least-once --junit r.xml[/cyan]
-
-Exit codes: 0 kept, 1 broken, 2 bad input, 3 unknown."""
+Ask only that nothing is lost, and write a report that a build server reads:
+[cyan]snapline validate --input in/ --output out/ --window 10s --promise at-least-once --junit r.xml[/]"""
 
 NameArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[RUN|last]", help="A run that is over; with --follow one that goes on."
+        metavar="[RUN|last]",
+        help="The run of Snapline to judge, by its name, or [cyan]last[/] for the newest. It must be over "
+        "unless --follow is given. Leave it out to judge another system.",
     ),
 ]
 InputOption = Annotated[
@@ -49,7 +57,7 @@ InputOption = Annotated[
         "--input",
         metavar="DIR",
         callback=local_path,
-        help="What went in: Parquet with id, time, resource.",
+        help="Of another system: what went in, as Parquet with the columns id, time and resource.",
     ),
 ]
 OutputOption = Annotated[
@@ -58,7 +66,8 @@ OutputOption = Annotated[
         "--output",
         metavar="DIR",
         callback=local_path,
-        help="What came out: Parquet with resource, window, count, ids.",
+        help="Of another system: what came out, as Parquet with the columns resource, window, count and "
+        "ids.",
     ),
 ]
 LateOption = Annotated[
@@ -67,42 +76,56 @@ LateOption = Annotated[
         "--late",
         metavar="DIR",
         callback=local_path,
-        help="What was left out as late: Parquet with id.",
+        help="Of another system: the events that it left out because they were late, as Parquet with the "
+        "column id." + default("none were left out"),
     ),
 ]
 WindowOption = Annotated[
-    str | None, typer.Option("--window", metavar="D", help="The size of the windows, as in 10s.")
+    str | None,
+    typer.Option(
+        "--window",
+        metavar="TIME",
+        help="Of another system: how long the windows of the output are, such as [cyan]10s[/].",
+    ),
 ]
 PromiseOption = Annotated[
     Guarantee | None,
     typer.Option(
         metavar="G",
-        help="What decides: [cyan]exactly-once[/], [cyan]at-least-once[/] or [cyan]at-most-once[/].  "
-        "[dim]default: what the run has promised, else exactly-once[/]",
+        help="The promise that decides the answer: [cyan]exactly-once[/], [cyan]at-least-once[/] or "
+        "[cyan]at-most-once[/]." + default("what the run has promised, or else exactly-once"),
     ),
 ]
 EngineOption = Annotated[
     str,
     typer.Option(
-        metavar="E",
-        help="Where --input and --output are judged: [cyan]process[/], [cyan]spark[/], or "
-        "[cyan]auto[/], by their size.",
+        metavar="auto|process|spark",
+        help="Of another system: judge in this [cyan]process[/], on [cyan]spark[/], or, with "
+        "[cyan]auto[/], where it is faster for so many events.",
     ),
 ]
 UncommittedOption = Annotated[
     bool,
-    typer.Option("--uncommitted", metavar=" ", help="RUN: all that it wrote, published or not."),
+    typer.Option(
+        "--uncommitted",
+        metavar=" ",
+        help="Of a RUN: judge all that it wrote, published or not.",
+    ),
 ]
 ReferenceOption = Annotated[
     bool,
     typer.Option(
-        "--reference", metavar=" ", help="RUN: compare with runs of the flow without failures."
+        "--reference",
+        metavar=" ",
+        help="Of a RUN: compare it with a run of the same input without failures.",
     ),
 ]
 FollowOption = Annotated[
     bool,
     typer.Option(
-        "--follow", metavar=" ", help="RUN: judge it while it runs (workloads with lineage)."
+        "--follow",
+        metavar=" ",
+        help="Of a RUN of sst or mst: judge it while it goes on, until it is over.",
     ),
 ]
 FlowOption = Annotated[
@@ -110,7 +133,8 @@ FlowOption = Annotated[
     typer.Option(
         "--flow",
         metavar="FILE:NAME",
-        help="RUN: the dataflow of your own that it ran; its file is executed only if you say so.",
+        help="Of a RUN: the dataflow of your own that it ran. Its file is executed only if you name it "
+        "here.",
     ),
 ]
 AllowVacuousOption = Annotated[
@@ -118,19 +142,26 @@ AllowVacuousOption = Annotated[
     typer.Option(
         "--allow-vacuous",
         metavar=" ",
-        help="RUN: answer yes also where a fault never struck, or where nothing came out.",
+        help="Of a RUN: answer [cyan]kept[/] also where a fault never struck or nothing came out, instead "
+        "of [cyan]unknown[/].",
     ),
 ]
 JUnitOption = Annotated[
     Path | None,
     typer.Option(
-        "--junit", metavar="FILE", callback=local_file, help="Write a report as JUnit XML, too."
+        "--junit",
+        metavar="FILE",
+        callback=local_file,
+        help="Write a report as JUnit XML, which build servers read, into this file, too.",
     ),
 ]
 MaxLateOption = Annotated[
     str | None,
     typer.Option(
-        "--max-late", metavar="SHARE", help="More late events than this, as in 5% or 0.05, is a no."
+        "--max-late",
+        metavar="SHARE",
+        help="Answer [cyan]broken[/] if more than this share of the events is late, such as [cyan]5%[/] or "
+        "[cyan]0.05[/]." + default("any share is allowed"),
     ),
 ]
 UntilOption = Annotated[
@@ -138,8 +169,8 @@ UntilOption = Annotated[
     typer.Option(
         "--until",
         metavar="TIME",
-        help="Judge only windows that end then or before: an event time in ms, or as in "
-        "[cyan]2026-03-01T12:00:00Z[/].",
+        help="Of another system: judge only windows that end at this event time or before, in milliseconds "
+        "since 1970 or as in [cyan]2026-03-01T12:00:00Z[/]." + default("all windows"),
     ),
 ]
 IgnoreOpenOption = Annotated[
@@ -147,29 +178,41 @@ IgnoreOpenOption = Annotated[
     typer.Option(
         "--ignore-open",
         metavar=" ",
-        help="Do not judge windows that are still open at the end of the input.",
+        help="Of another system: do not judge windows that are still open at the end of the input.",
     ),
 ]
 LatenessOption = Annotated[
     str | None,
     typer.Option(
         "--lateness",
-        metavar="D",
-        help="How far beyond its end a window is closed: the delay of the watermark, and what is allowed "
-        "to be late.  [dim]default: 0s[/]",
+        metavar="TIME",
+        help="For --ignore-open: how long after its end a window is closed, which is the delay of the "
+        "watermark and the lateness that the system allows." + default("0s"),
     ),
 ]
 IdOption = Annotated[
     str | None,
-    typer.Option("--id", metavar="COL", help="The column of the ids, in --input and --late."),
+    typer.Option(
+        "--id",
+        metavar="COL",
+        help="The name of the column of ids in --input and --late." + default("id"),
+    ),
 ]
 TimeOption = Annotated[
-    str | None, typer.Option("--time", metavar="COL", help="The column of event times.")
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="COL",
+        help="The name of the column of event times in --input." + default("time"),
+    ),
 ]
 ResourceOption = Annotated[
     str | None,
     typer.Option(
-        "--resource", metavar="COL", help="The column that is counted by, in --input and --output."
+        "--resource",
+        metavar="COL",
+        help="The name of the column by which events are counted, in --input and --output."
+        + default("resource"),
     ),
 ]
 ColumnOption = Annotated[
@@ -177,7 +220,7 @@ ColumnOption = Annotated[
     typer.Option(
         "--column",
         metavar="[TABLE.]NAME=COL",
-        help="What any other column is called, as in [cyan]ids=uuids[/] or "
-        "[cyan]output.window=start[/]. Several times.",
+        help="The name of any other column, as in [cyan]ids=uuids[/] or [cyan]output.window=start[/]. The "
+        "option can be given several times.",
     ),
 ]
