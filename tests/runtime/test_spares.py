@@ -1,5 +1,8 @@
 """A spare takes the place of a slot that was lost, and is replaced; no slot waits for one in vain."""
 
+import logging
+import re
+
 import pytest
 from process_slots import processes_of, run_processes
 
@@ -12,7 +15,10 @@ from process_slots import processes_of, run_processes
     ],
     ids=["one slot", "both slots"],
 )
-def test_lost_slots_come_back_with_a_single_spare_and_it_is_replaced(tmp_path, faults, lost):
+def test_lost_slots_come_back_with_a_single_spare_and_it_is_replaced(
+    tmp_path, faults, lost, caplog
+):
+    caplog.set_level(logging.INFO, logger="snapline")
     outcome = run_processes(
         *(tmp_path, "aligned", faults),
         spares=1,
@@ -22,3 +28,5 @@ def test_lost_slots_come_back_with_a_single_spare_and_it_is_replaced(tmp_path, f
     assert (outcome.problem, outcome.problems) == (None, [])
     assert sorted(outcome.lost) == lost
     assert len(processes_of(outcome.driver)) == 3 + len(lost)
+    became = re.findall(r"is slot (\d) from now on, incarnation (\d)", caplog.text)
+    assert set(became) == {("0", "1"), ("1", "1"), *((str(slot), "2") for slot in lost)}

@@ -29,7 +29,7 @@ from snapline.cli.terminal.console import (
     messages,
     results,
 )
-from snapline.cli.terminal.logs import VerboseOption, log_to_stderr
+from snapline.cli.terminal.logs import CommandVerboseOption, VerboseOption, log_to_stderr
 from snapline.cli.terminal.options import (
     AllowVacuousOption,
     DiagramOption,
@@ -135,6 +135,7 @@ def simulate_command(
     jobs: JobsOption = None,
     allow_vacuous: AllowVacuousOption = False,
     as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline simulate`."""
     if repeat is not None:
@@ -172,6 +173,7 @@ def explore_command(
     budget: explore.BudgetOption = None,
     repeat: explore.RepeatOption = None,
     as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline explore`."""
     asked = protocol, graph, records, budget
@@ -214,6 +216,7 @@ def run_command(
     resume: run_options.ResumeOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline run`. What describes the run is taken from the context, as far as it was given."""
     stated = given_options(context)
@@ -255,6 +258,7 @@ def validate_command(
     allow_vacuous: validate_options.AllowVacuousOption = False,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline validate`."""
     asked = validation.Asked(
@@ -278,6 +282,7 @@ def runs_command(
     to: run_list.ToOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline runs`."""
     wanted = run_list.Wanted(sink, uncommitted, limit, form, to)
@@ -298,6 +303,7 @@ def generate_command(
     settings: SetOption = None,
     slots: generate.PartitionsOption = None,
     as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline generate`."""
     params = generate.params_of(
@@ -319,6 +325,7 @@ def doctor_command(
     ] = False,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
 ) -> None:
     """Check whether this machine can run Snapline on Spark, and say what to mend if it cannot.
 
@@ -333,6 +340,7 @@ def list_command(
         Kind | None, typer.Argument(help="The list to show. Without it, all of them are shown.")
     ] = None,
     as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline list`."""
     print_catalogue(kind, as_json)

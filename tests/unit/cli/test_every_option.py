@@ -146,7 +146,9 @@ def options_of(command):
     """The options of a command that take a value."""
     found = COMMANDS[command.split()[0]].params
     valued = [
-        p for p in found if p.param_type_name == "option" and not getattr(p, "is_flag", False)
+        p
+        for p in found
+        if p.param_type_name == "option" and not getattr(p, "is_flag", False) and not p.count
     ]
     return {p.opts[0] for p in valued if p.opts[0] != "--help"}
 
@@ -217,7 +219,9 @@ def test_a_path_is_local_and_of_the_kind_that_is_asked_for(
     assert told.err.startswith(f"bad input: {said}"), told.err
 
 
-def test_version_and_verbose_stand_before_the_command(monkeypatch, capsys, tmp_path):
+def test_version_stands_before_the_command_and_verbose_before_or_behind_it(
+    monkeypatch, capsys, tmp_path
+):
     def told(*arguments):
         monkeypatch.setattr(sys, "argv", ["snapline", *arguments])
         with pytest.raises(SystemExit) as left:
@@ -229,8 +233,14 @@ def test_version_and_verbose_stand_before_the_command(monkeypatch, capsys, tmp_p
     assert (code, out.startswith("snapline 0.")) == (0, True)
     quiet = told("runs", "--runs", str(tmp_path))
     assert "Java 21" not in quiet[2]
-    loud = told("-v", "runs", "--runs", str(tmp_path))
-    assert "snapline.spark.java: Java 21 of \\x1b[31mPATH" in loud[2]
+    for place in (0, 1, 3):
+        arguments = ["runs", "--runs", str(tmp_path)]
+        arguments.insert(place, "-v")
+        loud = told(*arguments)
+        assert "snapline.spark.java: Java 21 of \\x1b[31mPATH" in loud[2]
+    assert logging.getLogger("snapline").level == logging.INFO
+    told("-v", "runs", "--runs", str(tmp_path), "-v")
+    assert logging.getLogger("snapline").level == logging.DEBUG
     monkeypatch.setenv("SNAPLINE_LOG", "1")
     assert "Java 21" in told("runs", "--runs", str(tmp_path))[2]
     monkeypatch.delenv("SNAPLINE_LOG")

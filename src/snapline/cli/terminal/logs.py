@@ -20,9 +20,34 @@ VerboseOption = Annotated[
         metavar=" ",
         show_default=False,
         envvar="SNAPLINE_LOG",
-        help="Log what Snapline does to standard error, as in [cyan]snapline -v run q12[/]; twice: more.",
+        help="Log what Snapline does to standard error; [cyan]-vv[/] logs more. It can also stand "
+        "behind the command.",
     ),
 ]
+
+
+def _louder(context: typer.Context, verbose: int) -> int:
+    """Log as the options before and behind the name of the command ask for together."""
+    if verbose:
+        before = context.parent.params["verbose"] if context.parent is not None else 0
+        log_to_stderr(before + verbose)
+    return verbose
+
+
+CommandVerboseOption = Annotated[
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        metavar=" ",
+        show_default=False,
+        expose_value=False,
+        callback=_louder,
+        help="Log what Snapline does to standard error; [cyan]-vv[/] logs more.",
+    ),
+]
+"""`-v` behind the name of a command. Its callback does everything, so commands do not read it."""
 
 
 class StderrHandler(logging.Handler):

@@ -7,6 +7,7 @@ that lives, but has lost its connection with another: what was on its way betwee
 
 import time
 from collections.abc import Callable
+from logging import getLogger
 
 from snapline.engine import control
 from snapline.ids import Incarnation, SlotId
@@ -19,6 +20,8 @@ from snapline.runtime.driver.launches import Launches
 from snapline.runtime.driver.roster import Member, Roster, Timeouts
 from snapline.runtime.wire import control_messages as words
 from snapline.runtime.wire.codec import Wire
+
+_LOG = getLogger(__name__)
 
 
 class SlotReceiver:
@@ -95,6 +98,7 @@ class SlotReceiver:
         elif self._run.finished or self._roster.superfluous(member):
             self.send_away(member)  # it comes too late: another has taken its place
         else:
+            _LOG.info("%s has registered as a spare", member)
             self._send(member, words.BecomeSpare())
 
     def assign_spare(self, member: Member) -> None:
@@ -105,6 +109,7 @@ class SlotReceiver:
 
     def _assign(self, member: Member) -> None:
         member.life = self._roster.wanted.popleft()
+        _LOG.info("%s is slot %d from now on, incarnation %d", member, *member.life)
         self._send(member, words.Assign(*member.life))
         self._run.engine.registered_slot(*member.life)
 

@@ -43,6 +43,10 @@ class Member:
     struck: bool = False  # a fault was done to it
     last_words: Failed | None = None
 
+    def __str__(self) -> str:
+        """Which process it is, and where."""
+        return f"process {self.hello.pid} ({self.tag}) at {self.hello.host}:{self.hello.port}"
+
     def silent(self, now_s: float, timeouts: Timeouts) -> bool:
         """Whether nothing was heard of it for too long."""
         patience_s = timeouts.restore_s if self.restoring else timeouts.silence_s
