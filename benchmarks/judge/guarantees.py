@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -68,17 +69,18 @@ class Case:
 
 def measure(case: Case, session: SparkSession, runs: Path) -> Run:
     """One run, judged."""
+    interval: dict[str, Any] = {"interval": "500ms"} if PROTOCOLS[case.protocol].checkpoints else {}
     return sl.run(
         case.topology,
         session,
         protocol=case.protocol,
         slots=2,
         duration="6s",
-        interval="500ms",
         size="small",
         faults=FAULTS[case.fault],
         silence=SILENCE,
         runs=runs,
+        **interval,
     )
 
 

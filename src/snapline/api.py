@@ -23,7 +23,7 @@ from snapline.ids import Millis
 from snapline.protocols import DEFAULT
 from snapline.rundir.directory import RUNS
 from snapline.rundir.program import load_flow
-from snapline.rundir.spec import LOOPBACK, RULES, spec_from
+from snapline.rundir.spec import LOOPBACK, RULES, refuse_idle, spec_from
 from snapline.rundir.stored_input import stored_input
 from snapline.runs import finished
 from snapline.runs import run as runtime
@@ -76,7 +76,7 @@ _RESUME_RULES = {**_OWN_RULES, "name": arguments.text, "flow": optional(_OWN_RUL
 _RUN_ON_RULES = {**_RUN_RULES, "system": _a_system, "flow": arguments.text}
 
 
-@checked(_RUN_RULES)
+@checked(_RUN_RULES, refuse_idle)
 def run(
     flow: Dataflow | str,
     spark: SparkSession | None = None,
@@ -120,7 +120,7 @@ def run(
         protocol: how it survives failures: see `snapline list protocols`.
         guarantee: what to promise, if not the most that the protocol can.
         slots: how many processes; each is one long-running Spark task. Default: one per core of Spark.
-        interval: the time between two checkpoints.
+        interval: the time between two checkpoints; not for the protocol `none`, which takes none.
         duration: how long input comes, for inputs that have a rate.
         rate: records per second, for workloads; inputs of your own say it themselves. `"max"`: all records
             are due at once, and the flow takes them as fast as it can.
@@ -246,7 +246,7 @@ def resume(
     )
 
 
-@checked(_RUN_ON_RULES)
+@checked(_RUN_ON_RULES, refuse_idle)
 def run_on(
     system: System | str,
     flow: str,

@@ -175,10 +175,15 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def checked(rules: Mapping[str, Rule]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def checked(
+    rules: Mapping[str, Rule],
+    together: Callable[[Mapping[str, Any], Callable[[str], str]], None] | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a decorator that puts the arguments of a call through their rules before the function runs.
 
-    An argument that the function does not have is a UsageError as well.
+    An argument that the function does not have is a UsageError as well. `together` then looks at all
+    arguments that were given, without those that have their defaults, and at how a user writes a name; it
+    raises UsageError if they do not go together.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -194,7 +199,9 @@ def checked(rules: Mapping[str, Rule]) -> Callable[[Callable[P, R]], Callable[P,
                 bound = signature.bind(*args, **kwargs)
             except TypeError as error:
                 raise UsageError(f"{function.__name__}(): {error}") from None
-            given = read(rules, bound.arguments, lambda name: name)
+            given = read(rules, bound.arguments, str)
+            if together is not None:
+                together(given, str)
             bound.arguments.update(given)
             return function(*bound.args, **bound.kwargs)
 

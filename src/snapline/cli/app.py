@@ -20,7 +20,7 @@ from snapline.cli import validate as validation
 from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, Kind, print_catalogue
 from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
 from snapline.cli.run import DOCTOR_EXAMPLES, described, diagnose, resume_run, run_flow
-from snapline.cli.systems import given_options, refuse_description, refuse_options
+from snapline.cli.systems import refuse_description, refuse_options
 from snapline.cli.terminal import run_options, validate_options
 from snapline.cli.terminal.console import (
     NOTHING_SAID,
@@ -29,6 +29,7 @@ from snapline.cli.terminal.console import (
     messages,
     results,
 )
+from snapline.cli.terminal.given import given_options, refuse_given
 from snapline.cli.terminal.logs import CommandVerboseOption, VerboseOption, log_to_stderr
 from snapline.cli.terminal.options import (
     AllowVacuousOption,
@@ -117,6 +118,7 @@ def all_commands(
 
 @app.command("simulate", help=simulate.HELP, epilog=simulate.EXAMPLES)
 def simulate_command(
+    context: typer.Context,
     protocol: ProtocolOption = None,
     workload: WorkloadOption = None,
     seeds: SeedsOption = None,
@@ -138,10 +140,9 @@ def simulate_command(
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline simulate`."""
+    given = given_options(context)
     if repeat is not None:
-        given = (protocol, workload, seeds, seed, slots, records, guarantee, faults)
-        if any(option is not None for option in (*given, size, hot, hot_moves, settings, options)):
-            raise UsageError("--repeat brings its own run: leave the options that describe one out")
+        simulate.refuse_description(given)
         with interruptible():
             raise typer.Exit(simulate.run_again(repeat, diagram, as_json, allow_vacuous))
     request = Request(
@@ -159,6 +160,7 @@ def simulate_command(
         read_options(split_settings(options or (), "an option", "batch=500")),
     )
     checked(request, diagram)
+    refuse_given(given, simulate.IDLE_ALONE if request.alone else simulate.IDLE_IN_A_SWEEP)
     with interruptible():
         if request.alone:
             raise typer.Exit(simulate.run_one(request, diagram, as_json, allow_vacuous))
@@ -235,6 +237,7 @@ def run_command(
 
 @app.command("validate", help=validate_options.HELP, epilog=validate_options.EXAMPLES)
 def validate_command(
+    context: typer.Context,
     name: validate_options.NameArgument = None,
     source: validate_options.InputOption = None,
     output: validate_options.OutputOption = None,
@@ -261,6 +264,8 @@ def validate_command(
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline validate`."""
+    if source is not None or output is not None:
+        refuse_given(given_options(context), validation.IDLE_WITHOUT_A_RUN)
     asked = validation.Asked(
         *(name, source, output, late, window, promise, engine, uncommitted, reference),
         *(follow, junit, runs, flow, allow_vacuous),
@@ -273,6 +278,7 @@ def validate_command(
 
 @app.command("runs", help=run_list.HELP, epilog=run_list.EXAMPLES)
 def runs_command(
+    context: typer.Context,
     action: run_list.ActionArgument = "list",
     name: run_list.NameArgument = None,
     sink: run_list.SinkOption = None,
@@ -285,6 +291,7 @@ def runs_command(
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline runs`."""
+    refuse_given(given_options(context), run_list.idle(action, to, as_json))
     wanted = run_list.Wanted(sink, uncommitted, limit, form, to)
     raise typer.Exit(run_list.manage_runs(action, name, runs, wanted, as_json=as_json))
 

@@ -15,7 +15,7 @@ from snapline.cli.terminal.live import watching_run
 from snapline.cli.terminal.summary import print_summary
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.rundir.spec import OWN, RULES, spec_from, written_rate
+from snapline.rundir.spec import OWN, RULES, refuse_idle, spec_from, written_rate
 from snapline.runs.interrupt import Interrupted
 from snapline.workload.common.settings import split_settings
 
@@ -69,6 +69,7 @@ def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: 
     from snapline.runs.supervise import kills_driver
     from snapline.spark.slot_jobs import submitted_session
 
+    refuse_idle(given, option)
     spec = spec_from(given, option)
     quick = timeouts(*patience, option)
     if spec.system != OWN:

@@ -114,6 +114,33 @@ ToOption = Annotated[
 ]
 
 
+ACTIONS = ("list", "show", "output", "rm")
+_OF_OUTPUT = ("sink", "uncommitted", "limit", "form", "to")
+
+
+def idle(action: str, to: Path | None, as_json: bool) -> dict[str, str]:
+    """The parameters that have no effect on an action, and why."""
+    if action not in ACTIONS:
+        return {}  # it is refused as a whole
+    if action == "output":
+        if to is not None:
+            why = (
+                "is for rows that are printed: --to writes all of them into a file, so leave it out"
+            )
+            return dict.fromkeys(("limit", "form", "as_json"), why)
+        return {"form": "and --json exclude each other: leave one of them out"} if as_json else {}
+    found = dict.fromkeys(_OF_OUTPUT, f"is for 'snapline runs output', not for 'runs {action}'")
+    if action == "list":
+        found["name"] = (
+            "is too much: 'snapline runs' lists all runs, 'snapline runs show RUN' shows one"
+        )
+    if action == "rm":
+        found["as_json"] = (
+            "has no effect on 'snapline runs rm', which prints no result: leave it out"
+        )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which output `snapline runs output` is to show, how, and where."""
@@ -149,7 +176,8 @@ def _act(action: str, name: str | None, runs: Path, wanted: Wanted, as_json: boo
                 raise UsageError("say which run to remove: 'snapline runs rm NAME'")
             messages().print(f"removed {escape(remove_run(runs, name))}")
         case _:
-            raise UsageError(f"'snapline runs' knows list, show, output and rm, not {action!r}")
+            known = " and ".join((", ".join(ACTIONS[:-1]), ACTIONS[-1]))
+            raise UsageError(f"'snapline runs' knows {known}, not {action!r}")
 
 
 # list and show

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,23 @@ Choose what breaks, and when:
 
 Repeat a run in which a promise was broken:
 [cyan]snapline simulate --repeat snapline-failure-hmnr-q8-42.json[/cyan]"""
+
+
+IDLE_ALONE = {"jobs": "is for several runs at the same time: this is a single one, so leave it out"}
+"""The options that have no effect on a single run, and why."""
+
+IDLE_IN_A_SWEEP = {
+    "allow_vacuous": "is for a single run: add --protocol P --workload W --seed K, or leave it out"
+}
+"""The options that have no effect on several runs, and why."""
+
+_OF_A_REPEAT = {"repeat", "diagram", "as_json", "allow_vacuous"}
+
+
+def refuse_description(given: Collection[str]) -> None:
+    """Raise UsageError if options beside --repeat describe a run."""
+    if not _OF_A_REPEAT.issuperset(given):
+        raise UsageError("--repeat brings its own run: leave the options that describe one out")
 
 
 def run_sweep(request: Request, jobs: int | None, as_json: bool) -> int:

@@ -1,13 +1,12 @@
 """`snapline run --system S`: runs a system under test, breaks it, judges it, and prints how it went."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
+from snapline.cli.terminal.given import refuse_given
 from snapline.cli.terminal.summary import print_phases, print_verdict
 from snapline.core.policy import Guarantee
 from snapline.errors import UsageError
@@ -45,8 +44,6 @@ OURS = {
     "resume": "a killed system is started again by the run itself",
     "chaos": "name the faults with --faults",
 }
-OPTIONS = {"source": "--input", "settings": "--set", "options": "--option", "as_json": "--json"}
-"""How options are written that differ from the names of their parameters."""
 
 OF_A_RESUME = frozenset(
     {"resume", "runs", "heartbeat", "silence", "restart_failures", "restart_window", "as_json"}
@@ -54,30 +51,19 @@ OF_A_RESUME = frozenset(
 """Parameters that a resume may have; all else was settled when the run began."""
 
 
-def given_options(context: typer.Context) -> list[str]:
-    """The parameters of a command that stand on the command line, even with their defaults."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-
-
-def refuse_options(system: str, given: Collection[str]) -> None:
+def refuse_options(system: str, given: Mapping[str, str]) -> None:
     """Raise UsageError if an option was given that means nothing to a system under test."""
-    for name, why in OURS.items():
-        if name in given and system != OWN:
-            option = OPTIONS.get(name, f"--{name.replace('_', '-')}")
-            raise UsageError(f"{option} is for Snapline's own engine, not for {system}: {why}")
+    if system != OWN:
+        ours = f"is for Snapline's own engine, not for {system}"
+        refuse_given(given, {name: f"{ours}: {why}" for name, why in OURS.items()})
 
 
-def refuse_description(given: Collection[str]) -> None:
+def refuse_description(given: Mapping[str, str]) -> None:
     """Raise UsageError if an option describes a new run: a resume keeps its first description."""
     if "flow" in given:
         raise UsageError("say what to run: a workload, or --resume RUN, but not both")
-    for name in given:
-        if name not in OF_A_RESUME:
-            option = OPTIONS.get(name, f"--{name.replace('_', '-')}")
-            raise UsageError(
-                f"{option} describes a new run: one that is resumed goes on as it began, so leave it out"
-            )
+    why = "describes a new run: one that is resumed goes on as it began, so leave it out"
+    refuse_given(given, {name: why for name in given if name not in OF_A_RESUME})
 
 
 def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 EXIT: Final = {"yes": 0, "no": 1, "unknown": 3}
 
+IDLE_WITHOUT_A_RUN: Final = {
+    "runs": "is for a RUN: --input and --output say where all is, so leave it out"
+}
+"""The options that have no effect on the records of another system, and why."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:

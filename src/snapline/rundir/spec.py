@@ -6,7 +6,7 @@ the only place from which a description comes (`spec_of`).
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
@@ -240,10 +240,9 @@ _MADE = ("hot_moves", "settings", "options")
 def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
     """Make a description of what was given; `written` is how the user writes a name. Raises UsageError.
 
-    What is not given has its default. An argument that would change nothing for this flow is refused.
+    What is not given has its default.
     """
     values = arguments.read(RULES, given, written)
-    _refuse_idle(values, written)
     flow, duration_ms = values["flow"], values.pop("duration", _USUAL.duration_ms)
     slots = values["slots"] = values.get("slots") or default_slots()
     faults, chaos = _named(values.pop("faults", "")), values.pop("chaos", None)
@@ -265,20 +264,36 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
     )
 
 
-def _refuse_idle(values: Mapping[str, Any], written: Callable[[str], str]) -> None:
-    """Raise UsageError if an argument was given that has no effect on this flow."""
-    usual = Spec.__dataclass_fields__
-    flow = values["flow"]
-    if flow not in WORKLOADS and values.get("system", OWN) == OWN:
-        for name in ("rate", "records", "size"):
-            if values.get(name, usual[name].default) != usual[name].default:
-                raise UsageError(f"{written(name)} is for workloads; {flow} brings its own sources")
-    elif values.get("rate") != "max" and values.get("records", usual["records"].default) != (
-        usual["records"].default
-    ):
-        raise UsageError(
-            f"{written('records')} is how many there are if all are due at once: say "
-            f"{written('rate')} max, too, or a {written('duration')} instead"
+def refuse_idle(given: Mapping[str, Any], written: Callable[[str], str]) -> None:
+    """Raise UsageError if an argument was given, even with its default, that changes nothing here."""
+    stated = {name: value for name, value in given.items() if value is not None}
+    for names, why in _idle(stated, written):
+        for name in names:
+            if name in stated:
+                raise UsageError(f"{written(name)} {why}")
+
+
+def _idle(
+    stated: Mapping[str, Any], written: Callable[[str], str]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Names of arguments that change nothing beside those that were given, and why."""
+    flow, protocol = stated["flow"], PROTOCOLS.get(stated.get("protocol", DEFAULT))
+    if protocol is not None and not protocol.checkpoints:
+        why = f"changes nothing under {protocol.name}, which takes no checkpoints: leave it out"
+        yield ("interval", "publish_lag"), why
+    if not isinstance(flow, str) or (flow not in WORKLOADS and stated.get("system", OWN) == OWN):
+        own = flow if isinstance(flow, str) else flow.name
+        yield ("rate", "records", "size"), f"is for workloads; {own} brings its own sources"
+    elif "input" in stated:
+        why = "is for input that is made during the run: stored input has its own, so leave it out"
+        yield ("rate", "records", "size"), why
+        if "chaos" not in stated:  # which takes as long
+            yield ("duration",), why
+    elif stated.get("rate") != "max":
+        yield (
+            ("records",),
+            f"is how many there are if all are due at once: say {written('rate')} max, too, or a "
+            f"{written('duration')} instead",
         )
 
 

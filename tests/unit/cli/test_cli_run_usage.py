@@ -14,6 +14,8 @@ from snapline.rundir.stored_input import VERSION
 from snapline.runs import run as run_module
 from snapline.runtime.driver.restart import RestartPolicy
 
+NONE = ("--protocol", "none")
+ONE = ("--protocol", "aligned", "--workload", "counting", "--seed", "1")
 CYCLE = ("run", "reachability", "--protocol", "aligned")
 FLOW = """import snapline as sl
 flow = sl.Dataflow("mine")
@@ -97,6 +99,21 @@ def refused(snapline, tmp_path, *arguments):
         (("run", "--resume", "last", "--option", "batch=5"), "--option describes a new run"),
         (("run", "q12", "--option", "line_max_lag=3"), "changes nothing under aligned"),
         (("run", "q12", "--records", "5"), "say --rate max, too"),
+        (("run", "q12", *NONE, "--interval", "5s"), "--interval changes nothing under none"),
+        (("run", "q12", *NONE, "--publish-lag", "0"), "--publish-lag changes nothing under none"),
+        (("run", "q12", *NONE, "--option", "kept_lines=3"), "changes nothing under none"),
+        (("run", "q12", "--input", "in", "--rate", "2000"), "--rate is for input that is made dur"),
+        (("run", "q12", "--input", "in", "--duration", "9s"), "--duration is for input that is m"),
+        (("simulate", *ONE, "--jobs", "2"), "--jobs is for several runs at the same time"),
+        (("simulate", "--repeat", "f", "--jobs", "2"), "--repeat brings its own run"),
+        (("simulate", "--allow-vacuous"), "--allow-vacuous is for a single run"),
+        (("validate", "--input", "a", "--output", "b", "--runs", "c"), "--runs is for a RUN"),
+        (("runs", "list", "last"), "'snapline runs show RUN' shows one"),
+        (("runs", "--limit", "20"), "--limit is for 'snapline runs output', not for 'runs list'"),
+        (("runs", "show", "last", "--format", "csv"), "--format is for 'snapline runs output'"),
+        (("runs", "rm", "last", "--json"), "--json has no effect on 'snapline runs rm'"),
+        (("runs", "output", "last", "--to", "x.csv", "--limit", "5"), "--limit is for rows that a"),
+        (("runs", "output", "last", "--json", "--format", "csv"), "--format and --json exclude"),
         (("run", "--resume", "nowhere"), "there is no run 'nowhere'"),
         (("run", "--resume", "last"), "there are no runs"),
         (("run", "nowhere.py:flow"), "nowhere.py"),

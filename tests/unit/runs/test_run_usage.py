@@ -6,6 +6,7 @@ import pytest
 
 import snapline as sl
 from snapline.errors import UsageError
+from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec
 from snapline.runs import run as run_module
 from snapline.runs.run import resume, run
@@ -59,6 +60,38 @@ def test_a_size_or_a_skew_that_makes_no_sense_is_refused(tmp_path, wrong, messag
     with pytest.raises(UsageError, match=message):
         sl.run("q12", slots=1, runs=tmp_path / "runs", **wrong)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"protocol": "none", "interval": "5s"}, r"^interval changes nothing under none"),
+        ({"protocol": "none", "publish_lag": 0}, r"^publish_lag changes nothing under none"),
+        ({"input": "in", "rate": 2_000}, r"^rate is for input that is made during the run"),
+        ({"records": 1_000_000}, r"^records is how many .* say rate max, too, or a duration"),
+        ({"flow": sl.Dataflow("mine"), "size": "full"}, r"^size is for workloads; mine brings"),
+    ],
+)
+def test_an_argument_that_would_change_nothing_is_refused_even_with_its_default(
+    tmp_path, given, message
+):
+    with pytest.raises(UsageError, match=message):
+        sl.run(**{"flow": "q12", "slots": 1, "runs": tmp_path / "runs", **given})
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_not_given_is_not_refused(tmp_path, monkeypatch):
+    accepted = []
+    monkeypatch.setattr(run_module, "carry_out", lambda prepared, *_: accepted.append(prepared))
+    for given in ({"protocol": "none"}, {"rate": "max", "records": 5}, {"chaos": None}):
+        sl.run("q12", slots=1, runs=tmp_path, **given)
+    assert len(accepted) == 3
+
+
+def test_a_run_without_checkpoints_is_resumed_as_it_began(tmp_path):
+    spec = Spec("q12", protocol="none", slots=1, interval_ms=700)
+    directory = RunDirectory.create(tmp_path, "q12", "none", spec.said())
+    assert run_module.prepare_resume(directory.name, runs=tmp_path).spec == spec
 
 
 @pytest.mark.parametrize(

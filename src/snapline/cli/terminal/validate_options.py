@@ -186,7 +186,7 @@ LatenessOption = Annotated[
     typer.Option(
         "--lateness",
         metavar="TIME",
-        help="For --ignore-open: how long after its end a window is closed, which is the delay of the "
+        help="How long after its end a window is closed: the delay of the "
         "watermark and the lateness that the system allows." + default("0s"),
     ),
 ]
