@@ -7,6 +7,7 @@ executed only when its name is used or when everything is listed. So importing S
 and a distribution that is broken breaks nobody but itself.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -17,12 +18,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_RESERVED: Final = {
+    "all": "'all' means all that there are",
+    "snapline": "'snapline' means Snapline itself",
+}
+"""Names that mean something else where a name is expected, and what."""
+
 
 class Catalogue(Mapping[str, T], Generic[T]):
     """Things of one kind by name: first Snapline's own, then those of others that can be used.
 
-    A name that cannot be used, because its distribution is broken or because it is taken, is refused with
-    a UsageError when it is looked up, and left out when everything is listed (`problems` tells why).
+    A name that cannot be used, because its distribution is broken or because it is taken or unfit, is
+    refused with a UsageError when it is looked up, and left out when everything is listed (`problems` tells
+    why).
     """
 
     def __init__(self, noun: str, kind: type[T], own: dict[str, T], home: str) -> None:
@@ -93,6 +102,8 @@ class Catalogue(Mapping[str, T], Generic[T]):
                 f"the {self._noun} {name!r} is brought by {homes}: uninstall all but one of them"
             )
         what = f"the {self._noun} {name!r} of {_home(points[0])}"
+        if why := unfit(name):
+            raise UsageError(f"{what} is refused: {why}")
         try:
             thing = points[0].load()
         except (Exception, SystemExit) as error:
@@ -104,6 +115,20 @@ class Catalogue(Mapping[str, T], Generic[T]):
         if (called := getattr(thing, "name", name)) != name:
             raise UsageError(f"{what} calls itself {called!r}: give its entry point the same name")
         return thing
+
+
+def unfit(name: str) -> str | None:
+    """Why a name cannot be the name of something; None if it can.
+
+    Names are written in a shell, beside words that mean something else and beside files.
+    """
+    if name in _RESERVED:
+        return f"{_RESERVED[name]}, so it needs another name"
+    if not _NAME.fullmatch(name):
+        return (
+            "a name has small letters and digits, begins with a letter, and may have - and _ inside"
+        )
+    return None
 
 
 def _home(point: "EntryPoint") -> str:

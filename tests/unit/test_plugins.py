@@ -10,7 +10,7 @@ from plugged_in import install, write_distribution
 from snapline.arguments import one_of
 from snapline.cli.app import main
 from snapline.errors import UsageError
-from snapline.plugins import Catalogue
+from snapline.plugins import Catalogue, unfit
 from snapline.protocols import PROTOCOLS
 from snapline.systems.registry import SYSTEMS, system_of
 from snapline.workload import WORKLOADS
@@ -109,6 +109,41 @@ def test_a_name_of_our_own_stays_ours(monkeypatch, tmp_path):
         in problem
     )
     assert "snapline.protocols has one of this name" in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("all", "'all' means all that there are, so it needs another name"),
+        ("snapline", "'snapline' means Snapline itself, so it needs another name"),
+        ("my flow", "a name has small letters and digits"),
+        ("Staggered", "a name has small letters and digits"),
+        ("flow.py", "a name has small letters and digits"),
+        ("../up", "a name has small letters and digits"),
+        ("-x", "a name has small letters and digits"),
+    ],
+)
+def test_a_name_that_cannot_be_written_is_refused_and_the_others_stay(
+    monkeypatch, tmp_path, capsys, name, why
+):
+    kinds = ("protocols", "workloads", "systems")
+    points = "".join(f"[snapline.{kind}]\n{name} = unused:thing\n" for kind in kinds)
+    install(monkeypatch, write_distribution(tmp_path, "acme", "unused", "1 / 0", points))
+    install(monkeypatch)
+    assert [*PROTOCOLS] == [*OWN, "staggered"]
+    code, printed = snapline(monkeypatch, capsys, "list", "--json")
+    listed = [row["name"] for kind in kinds for row in json.loads(printed.out)[kind]]
+    assert (code, listed.count(name)) == (0, int(name == "snapline"))
+    for kind, problem in zip(kinds, printed.err.splitlines(), strict=True):
+        assert problem.startswith(f"the {kind[:-1]} {name!r} of the distribution acme 2.0 (unused:")
+        assert f"is refused: {why}" in problem
+    if name not in ("all", "-x"):
+        code, printed = snapline(monkeypatch, capsys, "simulate", "--protocol", name)
+        assert (code, why in printed.err) == (2, True)
+
+
+def test_every_name_of_our_own_is_fit():
+    assert [name for kind in (PROTOCOLS, WORKLOADS, SYSTEMS) for name in kind if unfit(name)] == []
 
 
 def test_a_name_that_nobody_has_is_a_key_error():
