@@ -14,7 +14,7 @@ import pstats
 import time
 
 from snapline.chaos.faults import parse
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import Options
 from snapline.dataflow.deploy import deploy
 from snapline.engine.job import Job, Settings

@@ -9,7 +9,7 @@ import pytest
 from verdict_fuzzer import Writer, fuzz, plain_view, right
 
 from snapline.batch import Batch, concat
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.dataflow.deploy import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.judge.evidence import RunEnding

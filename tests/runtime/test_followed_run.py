@@ -5,7 +5,7 @@ import threading
 import pytest
 from process_slots import run_processes
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.judge.history import history_of
 from snapline.judge.lineage import judge_lineage
 from snapline.judge.live import LiveJudge

@@ -7,8 +7,8 @@ inputs.
 """
 
 from snapline.core.effects import Block, Forward, Record, Seal, Snapshot, Unblock
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Marker
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol
 from snapline.protocols.aligned import AlignedCoordinator, AlignedTask
 

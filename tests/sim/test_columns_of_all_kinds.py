@@ -7,7 +7,7 @@ import pytest
 from sim_runs import Case, kept
 
 from snapline.batch import Varlen, Words
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.operators.join import Join
 from snapline.dataflow.operators.operator import Capture

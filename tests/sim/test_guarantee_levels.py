@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from sim_runs import can_run, kept
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.protocols import PROTOCOLS
 from snapline.sim.run import Case, simulate
 from snapline.workload import WORKLOADS

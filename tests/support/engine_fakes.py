@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from snapline.batch import Batch
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, Message, RecoveryLine
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.deploy import Deployment

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.workload.common.generated import label
 from snapline.workload.nhop import model as nhop
 from snapline.workload.oracles.verdict import Problems, judge_rows, rows_of

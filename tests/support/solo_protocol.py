@@ -14,8 +14,8 @@ from collections.abc import Iterable
 
 from snapline.core.effects import Persist, Rollback, Scope, SetTimer, Snapshot
 from snapline.core.events import LocalCheckpoint, Timer
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, RecoveryLine
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import (
     CheckpointProtocol,
     CoordinatorEffects,

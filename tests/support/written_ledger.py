@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from snapline.batch import Batch
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import Options
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.deploy import Deployment

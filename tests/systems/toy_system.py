@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from snapline.batch import Batch, concat
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.systems.harness import course
 from snapline.systems.harness.base import State, VisibleRows
 

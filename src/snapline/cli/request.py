@@ -6,7 +6,7 @@ from pathlib import Path
 
 from snapline.arguments import nearest
 from snapline.chaos.faults import check, parse
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.engine.options import GivenOptions, idle_option
 from snapline.errors import UsageError
 from snapline.ids import Millis

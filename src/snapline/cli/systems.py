@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.cli.terminal.given import refuse_given
 from snapline.cli.terminal.summary import print_phases, print_verdict
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.errors import UsageError
 from snapline.journal.codec import json_of
 from snapline.journal.entry import Happened

@@ -13,7 +13,7 @@ from rich.table import Table
 from snapline.cli.terminal.console import escape, messages, print_json, results
 from snapline.cli.terminal.summary import VERDICTS, print_phases, verdict_line
 from snapline.cli.terminal.validate_options import AUTO
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.judge.report_files import (

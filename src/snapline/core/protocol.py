@@ -35,8 +35,8 @@ from snapline.core.events import (
     Timer,
     TimerFired,
 )
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine, Stamp
-from snapline.core.policy import Guarantee
 from snapline.core.topology import Channel, Topology
 from snapline.core.vocabulary import check_vocabulary
 from snapline.errors import ProtocolViolation

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from snapline.core.events import Command, Timer
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
 from snapline.dataflow.deploy import Deployment

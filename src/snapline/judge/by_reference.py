@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.dataflow.deploy import Deployment, deploy
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.partition import ByKey

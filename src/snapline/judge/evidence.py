@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.journal.entry import Happened
 from snapline.judge.history import History

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from snapline.batch import Batch, Varlen
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.judge.report_files import held_to, report_of
 from snapline.judge.verdict import Verdict

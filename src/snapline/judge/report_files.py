@@ -28,7 +28,7 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 from snapline.chaos.strikes import Strike
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.errors import UsageError
 from snapline.metrics import json_form
 from snapline.metrics.reliability import LineageFigures

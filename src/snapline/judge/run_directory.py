@@ -17,7 +17,7 @@ from typing import Final
 
 from snapline.batch import Batch
 from snapline.chaos.strikes import Strike, vacuous
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.dataflow.graph import Dataflow
 from snapline.errors import StorageError, UsageError
 from snapline.journal.codec import happened_of

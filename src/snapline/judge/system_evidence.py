@@ -7,7 +7,7 @@ Parquet (`judge.tables`); what happened to it was seen from outside, and is in i
 from dataclasses import replace
 
 from snapline.batch import Batch, concat
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.errors import UsageError
 from snapline.journal.fault_happenings import FaultMissed
 from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.validate.judged import PROMISES, Answer
 from snapline.wording import are, plural
 from snapline.workload.common.base import Problem

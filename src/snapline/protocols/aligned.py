@@ -39,8 +39,8 @@ from snapline.core.effects import (
     Unblock,
 )
 from snapline.core.events import AbortRound, Command, NextRound, RoundDeadline, Timer, TriggerRound
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, Marker, RecoveryLine
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import (
     CheckpointProtocol,
     CoordinatorEffects,

@@ -24,8 +24,8 @@ Invariants (and those of `aligned`)
 """
 
 from snapline.core.effects import Forward, Record, Seal, Snapshot
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Marker
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, TaskContext, TaskEffects
 from snapline.protocols.aligned import AlignedCoordinator, AlignedTask
 

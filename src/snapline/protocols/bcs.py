@@ -21,8 +21,8 @@ Invariants (and those of `uncoordinated`)
 import struct
 
 from snapline.core.effects import Deliver
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Message, Stamp
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, TaskContext, TaskEffects
 from snapline.core.topology import Channel
 from snapline.protocols.uncoordinated import UncoordinatedCoordinator, UncoordinatedTask

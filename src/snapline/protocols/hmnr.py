@@ -38,8 +38,8 @@ import numpy as np
 import numpy.typing as npt
 
 from snapline.core.effects import Deliver
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Message, Stamp
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, TaskContext, TaskEffects
 from snapline.core.topology import Channel
 from snapline.ids import ChannelId

@@ -10,7 +10,7 @@ Invariants
   I2  a failure touches no task outside the lost slot.
 """
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import CheckpointProtocol, CoordinatorProtocol, TaskProtocol
 
 NONE = CheckpointProtocol(

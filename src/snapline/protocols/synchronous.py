@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 from snapline.core.effects import Abandon, Continue, Halt, Order, Record, Seal, SetTimer, Snapshot
 from snapline.core.events import AbortRound, Command, Paused, RoundDeadline
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import (
     CheckpointProtocol,
     CoordinatorEffects,

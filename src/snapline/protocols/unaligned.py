@@ -31,8 +31,8 @@ from dataclasses import dataclass
 
 from snapline.core.effects import CancelTimer, Forward, Record, Seal, SetTimer, Snapshot
 from snapline.core.events import Timer
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Marker
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import CheckpointProtocol, TaskContext, TaskEffects
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, CheckpointNo

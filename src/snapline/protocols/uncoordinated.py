@@ -31,8 +31,8 @@ Invariants
 
 from snapline.core.effects import Commit, Forward, Order, Rollback, SetTimer, Snapshot
 from snapline.core.events import Command, LocalCheckpoint, Timer, TriggerRound
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, Marker, Stamp
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import (
     CheckpointProtocol,
     CoordinatorEffects,

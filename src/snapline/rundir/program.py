@@ -18,7 +18,7 @@ from pyspark import cloudpickle
 
 from snapline.arguments import nearest
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import Options
 from snapline.dataflow.deploy import deploy
 from snapline.dataflow.graph import Dataflow

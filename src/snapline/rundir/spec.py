@@ -16,7 +16,7 @@ from snapline.arguments import Rule, instance, one_of, optional, span, whole
 from snapline.chaos.faults import describe
 from snapline.chaos.plan_file import read_plan
 from snapline.chaos.soak import soak
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.durations import LONGEST_MS
 from snapline.engine.options import (
     KEPT_LINES_MAX,

@@ -15,7 +15,7 @@ from snapline.batch import Batch, concat
 from snapline.chaos.faults import Fault, check, parse
 from snapline.chaos.plan import draw
 from snapline.chaos.strikes import Strike, vacuous
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
 from snapline.dataflow.deploy import deploy

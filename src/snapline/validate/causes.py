@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 
 
 class Cause(StrEnum):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.validate.causes import BREAKS, MAY_HEAL, OF_A_WINDOW, Cause
 from snapline.wording import are, plural

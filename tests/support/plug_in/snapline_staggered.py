@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from snapline.core.effects import Order, SetTimer
 from snapline.core.events import Command, RoundDeadline, Timer, TriggerRound
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import CheckpointProtocol, CoordinatorEffects, TaskEffects
 from snapline.ids import CheckpointNo, TaskId
 from snapline.protocols.aligned import AlignedCoordinator, AlignedTask

@@ -8,8 +8,8 @@ import pytest
 from benchmarks.common import checks
 from benchmarks.common import snapline_side as side
 from snapline.batch import Batch
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import END_OF_TIME
-from snapline.core.policy import Guarantee
 from snapline.dataflow.deploy import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.workload import WORKLOADS

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.judge.lineage import judge_lineage
 from snapline.validate.causes import Cause
 from snapline.validate.sentences import TimedFault

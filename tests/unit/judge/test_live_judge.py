@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.ids import TaskId
 from snapline.judge.evidence import Question, RunEnding
 from snapline.judge.following import Following

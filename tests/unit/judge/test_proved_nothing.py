@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.dataflow.deploy import deploy
 from snapline.engine.reference.reference import reference_output
 from snapline.ids import Epoch, TaskId

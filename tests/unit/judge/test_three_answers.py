@@ -2,7 +2,7 @@
 
 import pytest
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.dataflow.deploy import deploy
 from snapline.judge.run_directory import verdict_of
 from snapline.judge.verdict import UNKNOWN, Verdict

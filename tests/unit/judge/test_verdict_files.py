@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.errors import UsageError
 from snapline.judge.report_files import (
     Report,

@@ -23,8 +23,8 @@ from snapline.core.events import (
     Timer,
     TimerFired,
 )
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine
-from snapline.core.policy import Guarantee
 from snapline.core.protocol import (
     CheckpointProtocol,
     CoordinatorProtocol,

@@ -11,8 +11,8 @@ from snapline.core.effects import (
     Unblock,
 )
 from snapline.core.events import AbortRound, TriggerRound
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Marker
-from snapline.core.policy import Guarantee
 from snapline.protocols.aligned_cyclic import ALIGNED_CYCLIC
 
 

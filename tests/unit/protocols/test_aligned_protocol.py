@@ -23,8 +23,8 @@ from snapline.core.events import (
     SnapshotUnreadable,
     TriggerRound,
 )
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Marker
-from snapline.core.policy import Guarantee
 from snapline.errors import ProtocolViolation
 from snapline.ids import first_checkpoint
 from snapline.protocols.aligned import ALIGNED

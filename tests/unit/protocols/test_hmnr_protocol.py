@@ -8,8 +8,8 @@ from scenes import TaskScene
 
 from snapline.core.effects import Deliver, Forward, SetTimer, Snapshot
 from snapline.core.events import LocalCheckpoint
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Marker
-from snapline.core.policy import Guarantee
 from snapline.protocols.hmnr import HMNR
 
 

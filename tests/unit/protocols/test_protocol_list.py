@@ -14,8 +14,8 @@ from snapline.core.events import (
     SnapshotUnreadable,
     TriggerRound,
 )
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Stamp
-from snapline.core.policy import Guarantee
 from snapline.core.topology import Topology
 from snapline.errors import ProtocolViolation
 from snapline.protocols import PROTOCOLS, refusal

@@ -15,7 +15,7 @@ from snapline.core.effects import (
     Snapshot,
 )
 from snapline.core.events import AbortRound, NextRound, Paused, RoundDeadline, TriggerRound
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.errors import ProtocolViolation
 from snapline.protocols.synchronous import SYNCHRONOUS, CaptureWorld, Proceed, StopWorld
 

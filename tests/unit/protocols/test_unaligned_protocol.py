@@ -13,8 +13,8 @@ from snapline.core.effects import (
     Unblock,
 )
 from snapline.core.events import AbortRound, LocalCheckpoint, TriggerRound
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Marker
-from snapline.core.policy import Guarantee
 from snapline.errors import ProtocolViolation
 from snapline.protocols.unaligned import UNALIGNED, AlignmentTimeout
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from snapline.batch import Batch, Words
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.errors import UsageError
 from snapline.validate.causes import Cause
 from snapline.validate.check import judge

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plain_judge import SIZE_MS, nonsense, tables, watermarks
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.validate.causes import Cause
 from snapline.validate.check import judge
 from snapline.validate.incremental import Incremental

@@ -9,7 +9,7 @@ import pytest
 import plain_graphs
 from interleaver import run
 from snapline.batch import Batch, Varlen, concat
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import label

@@ -9,8 +9,8 @@ import pytest
 
 from interleaver import run
 from snapline.batch import Batch
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import END_OF_TIME
-from snapline.core.policy import Guarantee
 from snapline.dataflow.state.multi_map import MultiMap
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params

@@ -8,7 +8,7 @@ import pytest
 import plain_graphs
 from interleaver import run
 from snapline.batch import Batch, concat
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params

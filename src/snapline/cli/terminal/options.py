@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from snapline import arguments
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.errors import UsageError
 
 

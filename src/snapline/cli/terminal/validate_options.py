@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from snapline.cli.terminal.options import GLOSSARY, default, local_file, local_path
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 
 AUTO: Final = "auto"
 

@@ -12,8 +12,8 @@ for other messages, and a second rollback to the same checkpoint must not take t
 from collections.abc import Mapping
 from dataclasses import replace
 
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta
-from snapline.core.policy import Guarantee
 from snapline.core.topology import Topology
 from snapline.ids import ChannelId, Seq, TaskId
 from snapline.recovery.replay import Origin, ReplayPart

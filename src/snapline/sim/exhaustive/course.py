@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.engine.job import Job
 from snapline.errors import InvariantBroken, ProtocolViolation, StorageError
 from snapline.sim.exhaustive.lanes import Lane

@@ -19,7 +19,7 @@ from functools import cache, partial
 import numpy as np
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.dataflow.deploy import deploy
 from snapline.dataflow.graph import Dataflow

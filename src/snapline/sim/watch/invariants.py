@@ -8,8 +8,8 @@ Where a check compares, one side is the engine's claim and the other the monitor
 from collections.abc import Mapping
 from typing import NoReturn
 
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, Message, initial_meta
-from snapline.core.policy import Guarantee
 from snapline.engine.coordinator.ledger import Manifest
 from snapline.engine.slot.checkpoints import key_of
 from snapline.engine.slot.task import Task

@@ -20,8 +20,8 @@ from snapline.core.effects import (
     Unblock,
 )
 from snapline.core.events import MessageArrived, SnapshotStored
+from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Message, RecoveryLine
-from snapline.core.policy import Guarantee
 from snapline.engine.coordinator.ledger import Decision
 from snapline.engine.slot.checkpoints import key_of
 from snapline.ids import Incarnation, TaskId

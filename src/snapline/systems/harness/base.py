@@ -22,7 +22,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from snapline.batch import Batch, Schema
 from snapline.chaos.faults import Cut, Delay, Fault, Partition
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.workload.common.base import Params
 
 Target: TypeAlias = Literal["driver", "executor"]

@@ -36,7 +36,7 @@ from snapline.chaos.faults import (
     Partition,
     PauseDriver,
 )
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.errors import SnaplineError, UsageError
 from snapline.storage.files.places import make_directory, write_whole
 from snapline.storage.parquet.arrow import spark_schema

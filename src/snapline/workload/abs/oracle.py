@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from snapline.batch import Batch, concat
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.workload.abs.model import STAGES, unpacked
 from snapline.workload.common.base import Params, Problem
 from snapline.workload.common.generated import label

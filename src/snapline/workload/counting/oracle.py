@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.workload.common.base import Params, Problem
 from snapline.workload.common.generated import label
 from snapline.workload.counting.model import records

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.validate.causes import BREAKS, Cause
 from snapline.validate.check import judge
 from snapline.validate.judged import Judged, Witness

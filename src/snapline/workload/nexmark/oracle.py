@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from snapline.batch import Batch, concat
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.workload.common.base import Params, Problem
 from snapline.workload.common.generated import label

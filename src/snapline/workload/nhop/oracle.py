@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.workload.common.base import Params, Problem
 from snapline.workload.common.generated import Ints, label

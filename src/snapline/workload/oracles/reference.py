@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.dataflow.state.hashing import Hashes
 from snapline.validate.judged import Answer
 from snapline.workload.common.base import Problem

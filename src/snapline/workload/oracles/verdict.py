@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from snapline.batch import Batch, Column, Varlen, Words
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.workload.common.base import Problem
 
 LIMIT = 20

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.workload.common.base import Params, Problem
 from snapline.workload.common.generated import Ints, label
 from snapline.workload.common.lists import gathered, longest, pairs, step_names, with_steps

@@ -3,7 +3,7 @@
 import pytest
 
 from engine_fakes import AB, TOPOLOGY, A, B, meta
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.engine.coordinator.levels import keeper, settle
 from snapline.recovery.replay import Origin, ReplayPart, replay_plan
 

@@ -5,7 +5,7 @@ import operators_of_ones_own as own
 import pytest
 
 import snapline as sl
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.dataflow.deploy import deploy
 from snapline.engine.reference.mishaps import Breaker, Mishap, mishaps_of
 from snapline.engine.reference.reference import reference_output

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from interleaver import run
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.dataflow.operators.fold import count_up
 from snapline.dataflow.partition import ByKey, targets_of
 from snapline.workload import WORKLOADS

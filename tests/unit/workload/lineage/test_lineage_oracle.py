@@ -7,7 +7,7 @@ import pytest
 
 from interleaver import run
 from snapline.batch import Batch, concat
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.validate.causes import BREAKS, Cause
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params

@@ -9,7 +9,7 @@ import pytest
 
 from interleaver import run
 from snapline.batch import concat
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.errors import UsageError
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params

@@ -10,7 +10,7 @@ from plain_verdict import PLAIN
 
 from interleaver import run
 from snapline.batch import Batch, Varlen, Words, concat
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
 from snapline.workload.oracles.codes import UNKNOWN, Codes, same_rows

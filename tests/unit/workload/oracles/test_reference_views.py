@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from snapline.batch import Batch, Varlen
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.workload.oracles.reference import ORDERS, Break, Comparer
 from snapline.workload.oracles.views import SinkTable, steady_views
 

@@ -4,7 +4,7 @@ import plain_verdict
 import pytest
 
 from snapline.batch import Batch
-from snapline.core.policy import Guarantee
+from snapline.core.guarantee import Guarantee
 from snapline.workload.oracles.count_verdict import judge_counts
 from snapline.workload.oracles.table_verdict import judge_table
 from snapline.workload.oracles.verdict import LIMIT, Problems, judge_rows, rows_of
