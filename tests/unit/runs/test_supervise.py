@@ -29,6 +29,8 @@ def attempt(after_ms):
         signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
         print("waiting", flush=True)
         time.sleep(600)
+    elif how == "nap":
+        time.sleep(5)
     elif how == "other" or after_ms < 3_000:
         if how != "other":
             file = JournalFile(directory.path / "journal" / f"driver-{os.getpid()}.jsonl")
@@ -76,6 +78,28 @@ def test_who_is_asked_to_end_asks_its_child(tmp_path):
         assert [process.stdout.readline() for _ in range(2)] == ["attempt -1\n", "waiting\n"]
         os.kill(process.pid, signal.SIGTERM)
         assert process.wait(300) == 143
+
+
+SIGNAL_BEFORE_THE_WAIT = """
+import ctypes, functools, operator, os, signal
+waitpid, kill = os.waitpid, ctypes.CDLL(None).kill
+
+def signalled(child, options):
+    # Neither call goes back to Python code before the other, so no handler runs between them.
+    os.waitpid = waitpid
+    calls = (functools.partial(kill, os.getpid(), signal.SIGTERM),)
+    calls += (functools.partial(waitpid, child, options),)
+    return list(map(operator.call, calls))[1]
+
+os.waitpid = signalled
+"""
+
+
+def test_a_signal_that_comes_just_before_the_wait_is_passed_on(tmp_path):
+    """The child would sleep for some seconds and end with 7, and the signal would come too late."""
+    program = SIGNAL_BEFORE_THE_WAIT + PROGRAM
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path), "nap"], timeout=300)
+    assert done.returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize(
