@@ -237,7 +237,7 @@ def test_version_stands_before_the_command_and_verbose_before_or_behind_it(
         arguments = ["runs", "--runs", str(tmp_path)]
         arguments.insert(place, "-v")
         loud = told(*arguments)
-        assert "snapline.spark.java: Java 21 of \\x1b[31mPATH" in loud[2]
+        assert loud[2].count("snapline.spark.java: Java 21 of \\x1b[31mPATH") == 1
     assert logging.getLogger("snapline").level == logging.INFO
     told("-v", "runs", "--runs", str(tmp_path), "-v")
     assert logging.getLogger("snapline").level == logging.DEBUG
