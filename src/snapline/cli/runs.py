@@ -49,8 +49,8 @@ Show the first five rows of its output:
 Write all of its output into a file:
 [cyan]snapline runs output last --to counts.parquet[/cyan]
 
-Remove a run:
-[cyan]snapline runs rm q12-aligned-1[/cyan]"""
+Remove the last run:
+[cyan]snapline runs rm last[/cyan]"""
 
 GROUP_ROWS = 1 << 16
 FORMATS = ("table", "csv", "json")

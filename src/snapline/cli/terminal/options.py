@@ -135,8 +135,8 @@ SimulatedSizeOption = Annotated[
     typer.Option(
         "--size",
         metavar="full|small",
-        help="How many keys the workload has: [cyan]full[/] as in the papers, or [cyan]small[/]."
-        + default("small"),
+        help="How many keys the workload has and how long its windows are: [cyan]full[/], as in the "
+        "papers, or [cyan]small[/]." + default("small"),
     ),
 ]
 SimulatedHotOption = Annotated[
@@ -211,7 +211,8 @@ SizeOption = Annotated[
     str,
     typer.Option(
         metavar="full|small",
-        help="How many keys a workload has: [cyan]full[/] as in the papers, or [cyan]small[/].",
+        help="How many keys a workload has and how long its windows are: [cyan]full[/], as in the papers, "
+        "or [cyan]small[/].",
     ),
 ]
 HotOption = Annotated[

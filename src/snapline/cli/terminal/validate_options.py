@@ -12,9 +12,10 @@ AUTO: Final = "auto"
 
 HELP = f"""Judge output without running anything: that of a stored run, or that of another system.
 
-Each event of the input must be counted in the right window of the output, once and only once. What is \
-lost, repeated, misplaced or late is counted and explained by an example. Of another system the command \
-needs only what went in and what came out, as Parquet files (docs/validate.md says which columns).
+The output must be what is computed from the input alone, whatever failed meanwhile. Where it names the \
+events behind it, each event must be in the right window, once and only once; what is lost, repeated, \
+misplaced or late is counted and explained by an example. Of another system the command needs only what \
+went in and what came out, as Parquet files (docs/validate.md says which columns).
 
 {GLOSSARY} Exit codes: 0 kept, 1 broken, 2 bad input, 3 unknown, 130 interrupted."""
 
