@@ -36,7 +36,8 @@ def test_a_promise_is_kept_and_what_is_lost_is_noticed_and_named(
     assert run.metrics["lineage"]["phases"].keys() == {"control", "failure", "recovery"}
     if run.verdict.kept == "no":
         assert "is lost" in run.verdict.because
-        assert f"active: {guarantees.FAULTS[fault]}" in run.verdict.because
+        # It was active, or, on a machine that lags behind its input, came right after.
+        assert guarantees.FAULTS[fault] in run.verdict.because
         # Sources go on at the present: what was read before is not read again.
         assert run.verdict.guarantees["at-most-once"] == "yes"
     assert_usable_and_empty(spark)

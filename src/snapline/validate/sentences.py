@@ -239,7 +239,11 @@ def life_of(
 
 
 def active_fault(faults: Sequence[TimedFault], from_ms: Millis, to_ms: Millis) -> str:
-    """The fault that was active in this time, or else the last one before, as the end of a sentence."""
+    """The fault that was active in this time, as the end of a sentence.
+
+    Where none was, it is the last one before or else the first one after: a system that lags behind its
+    input may lose an event to a fault that comes after the time in which its output was due.
+    """
     struck = sorted(faults, key=lambda fault: (fault.start_ms, fault.over_ms))
     active = [fault for fault in struck if fault.start_ms <= to_ms and fault.over_ms >= from_ms]
     if active:
@@ -250,4 +254,7 @@ def active_fault(faults: Sequence[TimedFault], from_ms: Millis, to_ms: Millis) -
         last = max(before, key=lambda fault: fault.over_ms)
         ago = seconds(from_ms - last.over_ms)
         return f"no fault was active; the last was {last.text}, over {ago} before"
-    return "no fault had happened yet" if faults else "no fault was injected"
+    if struck:
+        wait = seconds(struck[0].start_ms - to_ms)
+        return f"no fault had happened yet; the first was {struck[0].text}, {wait} later"
+    return "no fault was injected"

@@ -185,7 +185,10 @@ PAUSE = TimedFault("pause slot=0 at=20s for=5s", 20_000, 25_000)
         ((24_000, 40_000), "active: pause slot=0 at=20s for=5s"),
         ((22_000, 23_000), "active: pause slot=0 at=20s for=5s"),
         ((0, 40_000), "active: kill slot=1 at=8s (and 1 more)"),
-        ((0, 7_999), "no fault had happened yet"),
+        (
+            (0, 7_990),
+            "no fault had happened yet; the first was kill slot=1 at=8s, 0.01 s later",
+        ),
         ((11_000, 19_999), "no fault was active; the last was kill slot=1 at=8s, over 3 s before"),
         (
             (25_500, 30_000),
