@@ -78,6 +78,17 @@ class Speechless(Exception):
         raise RuntimeError("no words")
 
 
+class Tacit(Exception):
+    """Ends the process that asks what it is."""
+
+    def __str__(self):
+        sys.exit(0)
+
+
+class Stop(BaseException):
+    """Is no Exception, as asyncio's CancelledError is none."""
+
+
 def raising(error):
     def function(batch):
         raise error
@@ -142,6 +153,37 @@ def raising(error):
             "speechless",
             "Speechless: an exception that cannot be put into words",
             None,
+        ),
+        (
+            lambda s: s.map(raising(Tacit()), name="tacit").sink("c"),
+            "tacit",
+            "Tacit: an exception that cannot be put into words",
+            None,
+        ),
+        (lambda s: s.map(raising(Stop("now")), name="stops").sink("c"), "stops", "Stop: now", None),
+        (
+            lambda s: s.map(returns(sl.Batch({1: np.arange(3)}))).sink("c"),
+            "map",
+            "a Batch with a column called 1: a name is a text",
+            "RETURNS",
+        ),
+        (
+            lambda s: s.map(returns(sl.Batch({"\udc80": np.arange(3)}))).sink("c"),
+            "map",
+            "a Batch with a column called '\\udc80'",
+            "RETURNS",
+        ),
+        (
+            lambda s: s.map(returns(sl.Batch({"wide": np.zeros(3, np.longdouble)}))).sink("c"),
+            "map",
+            "column 'wide' holds float128 values",
+            "RETURNS",
+        ),
+        (
+            lambda s: s.map(returns(sl.Batch({"s": np.array(["a"], "T")}))).sink("c"),
+            "map",
+            "column 's' holds StringDType() values",
+            "RETURNS",
         ),
         (
             lambda s: s.apply(lambda: Own(lambda b: [b]), name="own").sink("c"),
@@ -216,6 +258,12 @@ class Timed(sl.Operator):
     def capture(self, *, full):
         if self.wrong == "capture":
             return None
+        if self.wrong == "delta":
+            return sl.Capture(False, {})
+        if self.wrong == "number":
+            return sl.Capture(True, {1: sl.Batch({})})
+        if self.wrong == "list":
+            return sl.Capture(True, [sl.Batch({})])
         return super().capture(full=full)
 
 
@@ -224,6 +272,13 @@ class Timed(sl.Operator):
     [
         ("on_watermark", "KeyError: 'colour'", "the watermark "),
         ("capture", "TypeError: capture returned None where a Capture", "its own state"),
+        ("delta", "TypeError: capture returned a delta, and was asked for a full", "its own state"),
+        (
+            "number",
+            "TypeError: capture returned a part whose name is int 1, not a",
+            "its own state",
+        ),
+        ("list", "TypeError: capture returned list [Batch(0 x )] where a dict", "its own state"),
     ],
 )
 @pytest.mark.parametrize("lean", [True, False], ids=["chained", "apart"])
@@ -233,6 +288,35 @@ def test_so_is_whoever_fails_at_a_watermark_or_a_snapshot(monkeypatch, wrong, ca
     assert failed.operator == "timed"
     assert failed.cause.startswith(cause)
     assert failed.where.startswith(where)
+
+
+@pytest.mark.parametrize("error", [SystemExit("enough"), Stop("enough")])
+def test_so_is_a_factory_or_a_source_that_wants_to_end_the_process(error):
+    flow = sl.Dataflow("mine")
+    source = flow.source(sl.generated(numbers_of(None), rate=5))
+    source.apply(raising_factory(error), name="o").sink("c")
+    with pytest.raises(GraphError, match=f"operator 'o' failed: {type(error).__name__}: enough"):
+        deploy(flow.bind(1, 1_000), 1)
+    failed = failure(lambda s: s.sink("c"), rule=numbers_of(error))
+    assert (failed.operator, failed.cause) == ("numbers", f"{type(error).__name__}: enough")
+
+
+def numbers_of(error):
+    """A rule that raises, if it is told to, as soon as there are records."""
+
+    def rule(numbers):
+        if error is not None and len(numbers):
+            raise error
+        return {"a": numbers}
+
+    return rule
+
+
+def raising_factory(error):
+    def make():
+        raise error
+
+    return make
 
 
 def test_a_factory_that_makes_no_operator_is_told_before_anything_runs():

@@ -53,7 +53,9 @@ class Node:
             made = factory(context) if wants_context(factory) else factory()
             if not isinstance(made, Operator):
                 raise TypeError(f"its factory returned {made!r:.60} where an Operator should be")
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise blame(
                 self.name, error, where=f"the call that makes it for slot {context.index}"
             ) from error

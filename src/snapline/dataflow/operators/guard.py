@@ -7,7 +7,7 @@ per record.
 
 import sysconfig
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, TracebackType
 from typing import Any, Final, TypeVar
 
@@ -25,15 +25,17 @@ _OURS: Final = ("snapline", "numpy")  # packages whose lines tell the user nothi
 _INSTALLED: Final = tuple(
     sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
-_UNKNOWN_KINDS: Final = frozenset("OcV")  # of numpy: objects, complex numbers, structures
-
-
-_FAILURES: Final = (Exception, SystemExit)
-"""What counts as a failed call, SystemExit too: code of a dataflow must not end the process."""
+_LET_THROUGH: Final = (OperatorFailed, KeyboardInterrupt)  # a member of a chain is named already
+_KNOWN_KINDS: Final = frozenset("biufmMSU")  # of numpy: no objects, complex numbers, structures
+_FLOAT_BYTES_MAX: Final = 8  # wider ones are not the same on every machine
 
 
 class Guard:
-    """An operator with its name; its methods are called through this."""
+    """An operator with its name; its methods are called through this.
+
+    Whatever an operator raises is a failed call, SystemExit and the like, too: code of a dataflow must not
+    end the process. Only KeyboardInterrupt is let through, for it comes from whoever wants the end.
+    """
 
     __slots__ = ("foreign", "name", "operator")
 
@@ -48,9 +50,9 @@ class Guard:
         try:
             outputs = self.operator.process(port, batch)
             return checked(outputs, "process") if self.foreign else outputs
-        except OperatorFailed:  # a member of a chain failed, and is named already
+        except _LET_THROUGH:
             raise
-        except _FAILURES as error:
+        except BaseException as error:
             raise blame(self.name, error, self.operator, "process") from error
 
     def on_watermark(self, time: Millis) -> Outputs:
@@ -58,14 +60,16 @@ class Guard:
         try:
             outputs = self.operator.on_watermark(time)
             return checked(outputs, "on_watermark") if self.foreign else outputs
-        except OperatorFailed:
+        except _LET_THROUGH:
             raise
-        except _FAILURES as error:
+        except BaseException as error:
             raise blame(self.name, error, self.operator, "on_watermark") from error
 
     def capture(self, *, full: bool) -> Capture:
         """Have the operator captured, and check what it returns; raises OperatorFailed."""
-        return self._call("capture", lambda: _checked_capture(self.operator.capture(full=full)))
+        return self._call(
+            "capture", lambda: _checked_capture(self.operator.capture(full=full), full)
+        )
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Have the operator restored; raises OperatorFailed."""
@@ -74,9 +78,9 @@ class Guard:
     def _call(self, method: str, call: Callable[[], _T]) -> _T:
         try:
             return call()
-        except OperatorFailed:
+        except _LET_THROUGH:
             raise
-        except _FAILURES as error:
+        except BaseException as error:
             raise blame(self.name, error, self.operator, method) from error
 
 
@@ -113,12 +117,26 @@ def check_batch(batch: object, who: str) -> None:
         raise TypeError(f"{who} {_short(batch)} where a Batch should be")
     length, shape = batch.length, (batch.length,)
     for name, column in batch.columns.items():
+        if type(name) is not str or not (name.isascii() or _encodable(name)):
+            raise TypeError(f"{who} a Batch with a column called {name!r:.60}: a name is a text")
         if isinstance(column, np.ndarray):
-            right = column.shape == shape and column.dtype.kind not in _UNKNOWN_KINDS
+            right = column.shape == shape and _is_known(column.dtype)
         else:
             right = isinstance(column, Words | Varlen) and len(column) == length
         if not right:
             raise TypeError(f"{who} a Batch of {plural(length, 'record')} {_wrong(name, column)}")
+
+
+def _is_known(dtype: np.dtype[Any]) -> bool:
+    """Whether columns of this type can be sent and stored."""
+    return dtype.kind in _KNOWN_KINDS and not (
+        dtype.kind == "f" and dtype.itemsize > _FLOAT_BYTES_MAX
+    )
+
+
+def _encodable(name: str) -> bool:
+    """Whether a text can be written: one with half of a surrogate pair cannot."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in name)
 
 
 def _wrong(name: str, column: object) -> str:
@@ -128,7 +146,7 @@ def _wrong(name: str, column: object) -> str:
         )
     if isinstance(column, np.ndarray) and column.ndim != 1:
         return f"whose column '{name}' has {column.ndim} dimensions, not one"
-    if isinstance(column, np.ndarray) and column.dtype.kind in _UNKNOWN_KINDS:
+    if isinstance(column, np.ndarray) and not _is_known(column.dtype):
         return (
             f"whose column '{name}' holds {column.dtype} values: it must be all numbers, all bools, all "
             "strings, all bytes or all lists of ints, and without None"
@@ -136,10 +154,16 @@ def _wrong(name: str, column: object) -> str:
     return f"whose column '{name}' has {plural(len(column), 'value')}"
 
 
-def _checked_capture(capture: object) -> Capture:
+def _checked_capture(capture: object, full: bool) -> Capture:
     if not isinstance(capture, Capture):
         raise TypeError(f"capture returned {_short(capture)} where a Capture should be")
+    if full and not capture.full:
+        raise TypeError("capture returned a delta, and was asked for a full capture (full=True)")
+    if not isinstance(capture.parts, Mapping):
+        raise TypeError(f"capture returned {_short(capture.parts)} where a dict of parts should be")
     for name, part in capture.parts.items():
+        if not isinstance(name, str):
+            raise TypeError(f"capture returned a part whose name is {_short(name)}, not a text")
         check_batch(part, f"capture returned, as its part '{name}',")
     return capture
 
@@ -156,14 +180,16 @@ def blame(
 ) -> OperatorFailed:
     """Make the OperatorFailed for an exception that an operator's code has raised."""
     code = _line_of(error.__traceback__) or _definition_of(culprit, method)
-    return OperatorFailed(operator, type(error).__name__, _text_of(error), code, where)
+    return OperatorFailed(operator, type(error).__name__, text_of(error), code, where)
 
 
-def _text_of(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """The text of an exception; its own `__str__` may fail, too."""
     try:
         return str(error)
-    except Exception:
+    except _LET_THROUGH:
+        raise
+    except BaseException:
         return "an exception that cannot be put into words"
 
 

@@ -45,7 +45,7 @@ class KeyedState:
         """The slot of every key; new keys get one. Slots hold until the next call."""
         if not self._kinds:
             self._kinds = tuple(_kept(kind_of(column)) for column in columns)
-            self._direct = len(columns) == 1 and isinstance(columns[0], np.ndarray)
+            self._direct = len(columns) == 1 and self._kinds[0] not in _OF_ANY_LENGTH
             if not self._direct:
                 self._table.add_column(_ROW, -1)
         if len(columns) == 1 and isinstance(columns[0], Words):
@@ -153,8 +153,13 @@ def _spelled(values: tuple[str, ...]) -> Varlen:
     return Varlen.of("str", values)
 
 
+_OF_ANY_LENGTH: Final = ("str", "bytes", "list")  # kinds whose keys are looked up by hash
+
+
 def _kept(kind: Kind) -> Kind:
-    return "str" if kind == "words" else kind
+    if kind.startswith("|S"):
+        return "bytes"
+    return "str" if kind == "words" or kind[1:2] == "U" else kind
 
 
 def _canonical(column: Column) -> Int64s | Varlen:
@@ -163,6 +168,8 @@ def _canonical(column: Column) -> Int64s | Varlen:
         return _spelled(column.values).take(column.codes)
     if isinstance(column, Varlen):
         return column
+    if column.dtype.kind in "SU":  # numbers made of them would be equal for "1" and "01"
+        return Varlen.of("str" if column.dtype.kind == "U" else "bytes", column.tolist())
     if column.dtype.kind == "f":
         return (column.astype(np.float64) + 0.0).view(np.int64)  # NaN equals itself, -0.0 is 0.0
     return column.astype(np.int64, copy=False)

@@ -19,6 +19,7 @@ from snapline.batch import Batch, concat
 from snapline.core.messages import BEFORE_TIME, END_OF_TIME
 from snapline.core.topology import Channel
 from snapline.dataflow.deploy import Deployment, TaskPlan
+from snapline.dataflow.operators.guard import text_of
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import split
 from snapline.engine.slot.watermarks import Watermarks
@@ -148,9 +149,11 @@ class _Reference:
         """Let a task do a step: what comes out is written at a sink, and goes on elsewhere."""
         try:
             outputs = self.stages[plan.task].take(step)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             # The operator is the user's: whatever it raises says something about it, not about us.
-            said = f"{type(error).__name__}: {error}"
+            said = f"{type(error).__name__}: {text_of(error)}"
             raise SnaplineError(f"without any failure {plan.task} raises {said}") from error
         if plan.sink is not None:
             self.written[plan.task] += [b for name, b in outputs if name == OUT and b.length]

@@ -16,7 +16,8 @@ on a clock or on dice, or keeps state outside its instances, where nothing captu
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -25,6 +26,7 @@ import numpy as np
 from snapline.batch import Batch, Column, Words
 from snapline.dataflow.chain import Chain
 from snapline.dataflow.deploy import Deployment, TaskPlan
+from snapline.dataflow.operators.guard import text_of
 from snapline.dataflow.operators.operator import Capture, Operator
 from snapline.dataflow.state.hashing import Hashes, hash_columns
 from snapline.engine.reference.reference import Plain, Put, Stage, Step, reference_output
@@ -179,10 +181,8 @@ class _Twin:
 
     def take(self, step: Step, right: Put) -> None:
         """Do the step; raises _Broken if something else comes out than of the first instance."""
-        try:
+        with _failing("it raises {}"):
             outputs = self._stage.take(step)
-        except Exception as error:
-            raise _Broken(str(error)) from error
         if _difference(right, outputs) is not None:
             raise _Broken("it differs")
 
@@ -222,10 +222,8 @@ class _Restored:
 
     def _capture(self) -> None:
         full = not self._chain or len(self._chain) > DELTAS_MAX
-        try:
+        with _failing("it raises {} when it is captured"):
             capture = self._stage.operator.capture(full=full)
-        except Exception as error:
-            raise _Broken(f"it raises {_said(error)} when it is captured") from error
         try:
             stored = _stored(capture)
             decode_snapshot(stored)
@@ -246,10 +244,8 @@ class _Restored:
         captures = [_loaded(taken.stored) for taken in kept]
         self._stage = Plain(self._plan.operator())
         self.restores += 1
-        try:
+        with _failing("it raises {} when it is restored"):
             self._stage.operator.restore(captures)
-        except Exception as error:
-            raise _Broken(f"it raises {_said(error)} when it is restored") from error
         self._chain = []  # the first capture of an instance is full
         for taken in later:
             for step, right in taken.steps:
@@ -257,10 +253,8 @@ class _Restored:
 
     def _compare(self, step: Step, right: Put) -> None:
         where = "restored" if self.restores else "captured"
-        try:
+        with _failing(f"it raises {{}} once it was {where}"):
             outputs = self._stage.take(step)
-        except Exception as error:
-            raise _Broken(f"it raises {_said(error)} once it was {where}") from error
         difference = _difference(right, outputs)
         if difference is not None:
             raise _Broken(f"it does not go on as before once it was {where}: {difference}")
@@ -290,10 +284,21 @@ def _loaded(stored: bytes) -> Capture:
     return Capture(loaded.full, parts)
 
 
-def _said(error: Exception) -> str:
+@contextmanager
+def _failing(story: str) -> Iterator[None]:
+    """Make _Broken of whatever code of the user's raises, SystemExit too: it must not end the judge."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _Broken(story.format(_said(error))) from error
+
+
+def _said(error: BaseException) -> str:
     if isinstance(error, OperatorFailed):  # a chain says which of its members it was
         return error.cause
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {text_of(error)}"
 
 
 def _difference(right: Put, outputs: Put) -> str | None:

@@ -247,7 +247,9 @@ class Task:
         try:
             try:
                 batch = ingress.read(partition, offset, stop)
-            except (Exception, SystemExit) as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 raise blame(source, error, ingress, "read") from error
             return self.guard.process(IN, batch)
         except OperatorFailed as failed:

@@ -100,3 +100,13 @@ def test_to_find_keys_does_not_make_the_table_grow():
     before = state["n"]
     state.find([np.zeros(50_000, np.int64)])
     assert state["n"] is before
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("U", "str"), ("S", "bytes")])
+def test_numpys_own_texts_are_keys_like_any_and_never_numbers(dtype, kind):
+    state = KeyedState(("k",), {"n": 0})
+    keys = np.array(["1", "01", "x", "1"], dtype)
+    slots = state.locate([keys])
+    assert len(set(slots.tolist())) == 3
+    assert state.locate([Varlen.of(kind, keys.tolist())]).tolist() == slots.tolist()
+    assert state.keys_at(slots)["k"].to_list() == keys.tolist()

@@ -180,6 +180,27 @@ class RaisesInRestore(Sum):
         self.sums = captures[-1].parts["totals"]
 
 
+class LeavesInRestore(Sum):
+    """It ends the process, as if all were well."""
+
+    def restore(self, captures):
+        raise SystemExit(0)
+
+
+class SpeechlessInCapture(Sum):
+    """It raises what cannot be put into words."""
+
+    def capture(self, *, full):
+        raise Speechless
+
+
+class Speechless(BaseException):
+    """Fails in saying what it is."""
+
+    def __str__(self):
+        raise SystemExit(0)
+
+
 class Objects(Sum):
     """Python objects are no columns."""
 

@@ -59,6 +59,8 @@ def test_a_right_operator_survives(operator, lean):
         ),
         (own.RaisesInCapture, "raises ValueError: too many keys when it is captured"),
         (own.RaisesInRestore, "raises KeyError: 'totals' when it is restored"),
+        (own.LeavesInRestore, "raises SystemExit: 0 when it is restored"),
+        (own.SpeechlessInCapture, "Speechless: an exception that cannot be put into words"),
         (own.Objects, "captures what cannot be stored"),
         (own.Clocked, "does not go on as before once it was restored: it should put out (key=-1"),
     ],
