@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from snapline.arguments import shown
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.hints import DATAFLOW_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
@@ -55,6 +56,8 @@ class Dataflow(Hinted):
         name: str | None = None,
     ) -> Stream:
         """Begin a stream of the records of an ingress: `flow.source(bids, name="bids")`."""
+        if not hasattr(ingress, "schema"):
+            raise GraphError(f"a source takes an input, as sl.records(...), not {shown(ingress)}")
         node = Node(name or self.graph.fresh_name("source"), Operator, ingress=ingress)
         self.graph.add(node)
         return Stream(Tail(self.graph, (Upstream(node.name, schema=ingress.schema),)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from snapline.dataflow.feed import Feed
+from snapline.dataflow.given import check_name
 from snapline.dataflow.operators.guard import blame
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import Routing
@@ -83,9 +84,6 @@ class Edge:
     feedback: bool = False
 
 
-_RESERVED: Final = "/>#~"
-
-
 class Graph:
     """Nodes and edges of one dataflow, in the order in which they were added."""
 
@@ -101,12 +99,11 @@ class Graph:
 
     def add(self, node: Node) -> Node:
         """Add a node."""
+        check_name(node.name)
         if node.name in self.nodes:
             raise GraphError(
                 f"two operators are called '{node.name}': give one of them another name"
             )
-        if not node.name or any(sign in node.name for sign in _RESERVED):
-            raise GraphError(f"'{node.name}' is no name: it is empty or has one of {_RESERVED}")
         self.nodes[node.name] = node
         return node
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from snapline.batch import Array, Batch, Schema
+from snapline.dataflow.given import check_aggregates, check_callable, check_kind
 from snapline.dataflow.hints import KEYED_HINTS, STREAM_HINTS, WINDOWED_HINTS, Hinted
 from snapline.dataflow.logical import Factory
 from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
@@ -54,6 +55,8 @@ class Stream(Hinted):
 
     def union(self, *others: "Stream") -> "Stream":
         """Merge streams, in no particular order: `a.union(b, c)`. Route the result, not the parts."""
+        for other in others:
+            check_kind("union", Stream, "streams", other)
         return Stream(self._tail.union([other._tail for other in others]))
 
     def output(self, name: str) -> "Stream":
@@ -69,6 +72,7 @@ class Stream(Hinted):
         name: str | None = None,
     ) -> "Stream":
         """Replace each batch by another: `bids.map(lambda b: b.with_columns(euro=b["price"] * 0.9))`."""
+        check_callable("map", "a function of a batch", function)
         return self._then("map", partial(Map, function), name)
 
     def flat_map(
@@ -78,6 +82,7 @@ class Stream(Hinted):
         name: str | None = None,
     ) -> "Stream":
         """As `map`, where the result may have another number of records, even none."""
+        check_callable("flat_map", "a function of a batch", function)
         return self._then("flat-map", partial(Map, function), name)
 
     def filter(
@@ -87,6 +92,7 @@ class Stream(Hinted):
         name: str | None = None,
     ) -> "Stream":
         """Keep the records under a mask: `bids.filter(lambda b: b["price"] > 100)`."""
+        check_callable("filter", "a function of a batch", function)
         return self._then("filter", partial(Filter, function), name, schema=self.schema)
 
     def map_records(
@@ -96,6 +102,7 @@ class Stream(Hinted):
         name: str | None = None,
     ) -> "Stream":
         """Call a function per record: it takes a dict and returns a dict, a list of them, or None."""
+        check_callable("map_records", "a function of a record", function)
         return self._then("map-records", partial(MapRecords, function), name)
 
     def apply(
@@ -110,6 +117,8 @@ class Stream(Hinted):
 
         This stream feeds `port`; `ports` names the streams and loops that feed the operator's other inputs.
         """
+        check_callable("apply", "the class of an operator, or a function that makes one", factory)
+        check_kind("apply(ports=...)", Mapping, "a dict of streams and loops", ports or {})
         others = {
             other_port: other._tail if isinstance(other, Stream) else other
             for other_port, other in (ports or {}).items()
@@ -172,6 +181,8 @@ class KeyedStream(Stream):
         `fold({"total": 0}, lambda state, batch: {"total": state["total"] + batch["price"]})`: the step
         works on whole columns and never sees the same key twice in one call.
         """
+        check_kind("fold", Mapping, "a dict of values to begin with", initial)
+        check_callable("fold", "a function of the state and a batch", step)
         _refuse(self.keys, tuple(initial))
         factory = partial(Fold, self.keys, dict(initial), step)
         return self._then("fold", factory, name, detail=repr(sorted(initial)))
@@ -294,6 +305,7 @@ class WindowedStream(Hinted):
     def _aggregate(
         self, kind: str, name: str | None, aggregates: Mapping[str, Aggregate]
     ) -> Stream:
+        check_aggregates(self.stream.schema, aggregates)
         plan = AggregatePlan.of(self.stream.keys, self.shape, aggregates)
         factory = partial(WindowAggregate, plan, self.shape)
         return self.stream._then(kind, factory, name, detail=repr((self.shape, plan)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from snapline.batch import Schema
+from snapline.dataflow.given import check_columns, check_kind
 from snapline.dataflow.hints import LOOP_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node
 from snapline.dataflow.operators.operator import IN, OUT, Operator
@@ -54,8 +55,7 @@ class Tail:
 
     def by_key(self, columns: tuple[str, ...]) -> "Tail":
         """Route by key; raises GraphError if a column is known not to be there."""
-        if not columns:
-            raise GraphError("key_by needs at least one column")
+        check_columns(columns)
         for upstream in self.upstreams:
             unknown = [
                 c for c in columns if upstream.schema is not None and c not in upstream.schema
@@ -96,6 +96,8 @@ class Tail:
         schema: Schema | None = None,
     ) -> "Tail":
         """Add an operator, fed by this tail at `port` and by `ports` at theirs; return its output."""
+        for other in (ports or {}).values():
+            check_kind("ports", (Tail, Loop), "streams and loops", other)
         node = Node(name or self.graph.fresh_name(kind), factory, detail=detail)
         self.graph.add(node)
         self._connect(node.name, port)

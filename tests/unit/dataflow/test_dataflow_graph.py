@@ -22,6 +22,7 @@ from snapline.dataflow.logical import Graph
 from snapline.dataflow.operators.operator import Operator
 from snapline.durations import millis
 from snapline.errors import GraphError, UsageError
+from snapline.workload.common.own import generated, records
 
 
 @dataclass
@@ -410,3 +411,65 @@ def test_a_dataflow_computes_what_it_says():
     for task in ("in/0", "halve/0", "sum/0", "out/0"):
         ((_, batch),) = plans[task].operator().process("in", batch)
     assert batch.to_pydict() == {"id": [1, 0, 1], "time": [10, 20, 30], "top": [10, 20, 40]}
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda s: s.key_by(["id"]), "key_by takes names of columns, .* not \\['id'\\]"),
+        (lambda s: s.key_by(3), "key_by takes names of columns, .* not 3"),
+        (lambda s: s.key_by(len), "key_by takes names of columns, .* not <built-in"),
+        (lambda s: s.map(None), "map takes a function of a batch, not None"),
+        (lambda s: s.flat_map({}), "flat_map takes a function of a batch, not {}"),
+        (lambda s: s.filter(True), "filter takes a function of a batch, not True"),
+        (lambda s: s.map_records("x"), "map_records takes a function of a record, not 'x'"),
+        (lambda s: s.apply(Operator(), name="o"), "apply takes the class of an operator, .* not <"),
+        (lambda s: s.apply(Operator, name="o", ports=["a"]), "a dict of streams and loops, not"),
+        (lambda s: s.apply(Operator, name="o", ports={"a": "b"}), "streams and loops, not 'b'"),
+        (lambda s: s.union("x"), "union takes streams, not 'x'"),
+        (lambda s: s.key_by("id").fold([], len), "fold takes a dict of values to begin with"),
+        (lambda s: s.key_by("id").fold({"n": 0}, 3), "a function of the state and a batch, not 3"),
+        (lambda s: s.key_by("id").tumbling(5).aggregate(n=None), "'n' is 'count', or a pair"),
+        (lambda s: s.key_by("id").tumbling(5).aggregate(n="max"), "'n' is 'count', or a pair"),
+        (lambda s: s.key_by("id").tumbling(5).aggregate(n=("max", "id", 1)), "'n' is 'count', or"),
+        (lambda s: s.key_by("id").tumbling(5).aggregate(n=("max", "idd")), "no column 'idd' for"),
+        (lambda s: s.sink(3), "a name is a text, not 3"),
+        (lambda s: s.apply(Operator, name=3), "a name is a text, not 3"),
+    ],
+)
+def test_what_a_step_cannot_take_is_refused_in_the_line_that_says_it(build, said):
+    with pytest.raises(GraphError, match=said):
+        build(Dataflow("wrong").source(Records()))
+
+
+@pytest.mark.parametrize("name", ["..", ".", ".hidden", "a.obj", "a\0b", "\x1b[31m", "x" * 121])
+def test_a_name_of_which_no_file_can_be_made_is_refused(name):
+    """The store refused the snapshots of such an operator each time, and a run tried again for ever."""
+    with pytest.raises(GraphError, match=r"is no name|is too long for a name"):
+        Dataflow("wrong").source(Records()).sink(name)
+
+
+def test_a_source_that_is_no_input_is_refused():
+    with pytest.raises(GraphError, match=r"a source takes an input, as sl.records\(...\), not 3"):
+        Dataflow("wrong").source(3)
+
+
+@pytest.mark.parametrize("rate", [None, "5", 1.5, float("nan"), True, 0, -1])
+def test_a_rate_that_is_no_number_of_records_is_refused(rate):
+    for make in (lambda: records([{"a": 1}], rate=rate), lambda: generated(dict, rate=rate)):
+        with pytest.raises(UsageError, match="rate is a whole number of records per second"):
+            make()
+
+
+@pytest.mark.parametrize("rows", [None, "abc", 3, [3], [{"a": 1}, None], ["ab"]])
+def test_records_that_are_no_dicts_are_refused(rows):
+    with pytest.raises(UsageError, match=r"a list of dicts, or a Batch|not a dict of its columns"):
+        records(rows, rate=5)
+
+
+def test_a_rule_that_is_none_or_returns_no_columns_is_refused():
+    with pytest.raises(UsageError, match="rule is a function from numbers to columns, not None"):
+        generated(None, rate=5)
+    nothing: Any = None
+    with pytest.raises(TypeError, match="the rule returned None where a dict of columns should be"):
+        Dataflow("wrong").source(generated(lambda n: nothing, rate=5))

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from snapline.arguments import refused, shown
 from snapline.batch import Batch, Column, Schema
 from snapline.dataflow.operators.guard import check_batch
 from snapline.errors import UsageError
@@ -27,11 +28,16 @@ def generated(rule: Rule, *, rate: int, name: str = "records") -> GeneratedFeed:
     number it always returns the same, in whichever process and however often it is called.
     """
     _check_rate(rate)
+    if not callable(rule):
+        raise refused("rule", "a function from numbers to columns", rule)
     return GeneratedFeed(name, partial(_follow, rule), rate)
 
 
 def _follow(rule: Rule, params: Params, partition: int, offsets: Ints) -> Mapping[str, Column]:
-    columns = Batch.of(**rule(offsets * params.partitions + partition)).columns
+    made = rule(offsets * params.partitions + partition)
+    if not isinstance(made, Mapping):
+        raise TypeError(f"the rule returned {shown(made)} where a dict of columns should be")
+    columns = Batch.of(**made).columns
     check_batch(Batch(columns, len(offsets)), "the rule returned")
     taken = [name for name in ("id", "time") if name in columns]
     if taken:
@@ -70,18 +76,22 @@ def records(rows: Sequence[Mapping[str, Any]] | Batch, *, rate: int) -> RecordsF
     Each gets the column `time`: the milliseconds at which it is due.
     """
     _check_rate(rate)
+    if not isinstance(rows, Sequence | Batch) or isinstance(rows, str | bytes):
+        raise refused("rows", "a list of dicts, or a Batch", rows)
     if not len(rows):
         raise UsageError("there are no records")
     if isinstance(rows, Batch):
         return RecordsFeed(rows, rate)
-    names = tuple(rows[0])
+    names = tuple(rows[0]) if isinstance(rows[0], Mapping) else ()
     for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise UsageError(f"record {number} is {shown(row)}, not a dict of its columns")
         if tuple(row) != names:
             has, should = ", ".join(row), ", ".join(names)
             raise UsageError(f"record {number} has the columns {has}, but the first has {should}")
     return RecordsFeed(Batch.of(**{name: [row[name] for row in rows] for name in names}), rate)
 
 
-def _check_rate(rate: int) -> None:
-    if rate < 1:
-        raise UsageError(f"a rate is at least 1 record per second, not {rate}")
+def _check_rate(rate: object) -> None:
+    if isinstance(rate, bool) or not isinstance(rate, int | np.integer) or rate < 1:
+        raise refused("rate", "a whole number of records per second, at least 1", rate)
