@@ -8,7 +8,13 @@ from snapline.errors import UsageError
 
 def check_place(place: Path) -> Path:
     """The nearest existing directory on the way to `place`; UsageError if it cannot be written to."""
-    existing = next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())
+    way = (place.absolute(), *place.absolute().parents)
+    existing = next(path for path in way if path.is_symlink() or path.exists())
+    if not existing.exists():
+        raise UsageError(
+            f"runs cannot be kept in {place}: {existing} is a link that leads nowhere; name a directory "
+            "(--runs)"
+        )
     if not existing.is_dir():
         raise UsageError(
             f"runs cannot be kept in {place}: {existing} is a file; name a directory (--runs)"

@@ -39,7 +39,7 @@ from snapline.runtime.driver.inject import check_executors, check_possible
 from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.driver.timeline import Timeline, Watcher, published_times
 from snapline.runtime.launch.spark import SparkSlots
-from snapline.spark.ready import check_ready, check_workers
+from snapline.spark.ready import check_ready, check_sendable, check_workers
 from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
 
@@ -105,6 +105,7 @@ def prepare(
     faults = faults_of(spec)
     program = find_program(spec, flow)
     job = build_job(spec, program)
+    check_sendable(job)
     check_executors(faults, spark)
     check_ready(spec, spark, runs)
     said = replace(spec, faults=describe(faults))
@@ -126,6 +127,7 @@ def prepare_resume(
     program = find_program(spec, flow)
     job = build_job(spec, program)
     faults = _later_faults(spec, directory, after_ms)
+    check_sendable(job)
     check_executors(faults, spark)
     check_ready(spec, spark, directory.path)
     _refuse_resume(directory, job)

@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from snapline.arguments import refused
@@ -82,6 +83,22 @@ def check_ready(spec: Spec, spark: SparkSession | None, place: Path) -> None:
     check_place(place)
     check_listen(spec.listen)
     check_cores(spec, spark)
+
+
+def check_sendable(job: object) -> None:
+    """Raise UsageError if a job cannot be sent to slots: its code is pickled here, and unpickled there.
+
+    Both are tried, because some things are pickled and never become what they were.
+    """
+    pickler: Any = cloudpickle  # it has no types
+    try:
+        pickler.loads(pickler.dumps(job))
+    except Exception as error:
+        raise UsageError(
+            f"the dataflow cannot be sent to other processes ({type(error).__name__}: {error}): its "
+            "functions and operators must not hold locks, files, sessions and the like; make them where "
+            "they are used"
+        ) from error
 
 
 def check_cores(spec: Spec, spark: SparkSession | None) -> None:

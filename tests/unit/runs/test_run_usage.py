@@ -1,6 +1,7 @@
 """A run that cannot be is refused with one clear message, before anything is started or written."""
 
 import json
+import threading
 
 import pytest
 
@@ -77,6 +78,29 @@ def test_an_argument_that_would_change_nothing_is_refused_even_with_its_default(
 ):
     with pytest.raises(UsageError, match=message):
         sl.run(**{"flow": "q12", "slots": 1, "runs": tmp_path / "runs", **given})
+    assert not (tmp_path / "runs").exists()
+
+
+class Reluctant(Exception):
+    """Is pickled without complaint, and cannot be unpickled."""
+
+    def __init__(self, one, two):
+        super().__init__("only one")
+
+
+@pytest.mark.parametrize(
+    ("held", "why"),
+    [
+        (threading.Lock(), "cannot pickle '_thread.lock' object"),
+        (Reluctant(1, 2), "missing 1 required positional argument: 'two'"),
+    ],
+)
+def test_a_dataflow_that_cannot_be_sent_to_slots_is_refused(tmp_path, held, why):
+    flow = sl.Dataflow("held")
+    source = flow.source(sl.generated(lambda n: {"a": n}, rate=5))
+    source.map(lambda batch: (held, batch)[1]).sink("out")
+    with pytest.raises(UsageError, match=f"cannot be sent to other processes .*{why}"):
+        sl.run(flow, runs=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
 

@@ -99,6 +99,9 @@ def test_a_place_is_tried_without_a_trace(tmp_path, monkeypatch):
         UsageError, match=r"^runs cannot be kept in /proc/x: /proc cannot be written"
     ):
         check_place(Path("/proc/x"))
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(UsageError, match=r"/link is a link that leads nowhere; name a directory"):
+        check_place(tmp_path / "link" / "runs")
 
 
 def test_the_reason_is_the_telling_line_of_a_long_story():
