@@ -263,9 +263,13 @@ class RunDirectory:
         return self.storage.output
 
     def write_error(self, slot: SlotId, incarnation: Incarnation, story: str) -> None:
-        """Write down the traceback of the exception that ended a life of a slot."""
+        """Write down the traceback of the exception that ended a life of a slot.
+
+        It may hold what no file can, such as half of a surrogate pair of a file's name: that is escaped.
+        """
         make_directory(self.errors)
-        write_whole(self.errors / f"slot-{slot}.{incarnation}.txt", story)
+        plain = story.encode(errors="backslashreplace").decode()
+        write_whole(self.errors / f"slot-{slot}.{incarnation}.txt", plain)
 
     @property
     def errors(self) -> Path:

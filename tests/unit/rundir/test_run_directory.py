@@ -209,3 +209,11 @@ def test_a_run_whose_description_was_changed_to_nonsense_is_refused_with_the_fie
     run.write("run.json", {"version": VERSION, **asdict(Spec("q12")), name: value})
     with pytest.raises(UsageError, match=rf"run\.json was changed: {name}"):
         spec_of(run)
+
+
+def test_a_traceback_with_what_no_file_can_hold_is_written_all_the_same(tmp_path):
+    """If it were not, the slot would end before its last word had left, and be started again and again."""
+    directory = RunDirectory.create(tmp_path, "flow", "aligned", {})
+    directory.write_error(1, 2, "ValueError: no file 'a\udc80b'")
+    (story,) = directory.errors.iterdir()
+    assert story.read_text() == "ValueError: no file 'a\\udc80b'"
