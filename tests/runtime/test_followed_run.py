@@ -82,7 +82,7 @@ def test_the_verdict_while_it_runs_is_that_of_the_whole(tmp_path, workload, prot
     report = follower.end()
     history = history_of(directory, "")
     sinks = read_sinks(directory, outcome.driver.job.deployment.sinks, follower.view)
-    outputs = sinks["counts"], sinks["late"]
+    outputs = sinks["counts"].stamped, sinks["late"].stamped
     whole = judge_lineage(
         follower.lineage, *outputs, history.faults, history.end_ms, position_label
     )

@@ -7,11 +7,11 @@ both are judged by the same rules (`judge.run_directory`).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from snapline.batch import Batch
 from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.journal.entry import Happened
 from snapline.judge.history import History
+from snapline.judge.reader import SinkRows
 from snapline.judge.verdict import Verdict
 from snapline.rundir.program import Program
 from snapline.storage.api import View
@@ -47,13 +47,13 @@ class RunEvidence:
     view: View
     history: History
     program: Program | None = None  # None: nobody can build it again
-    outputs: Mapping[str, Batch] = field(default_factory=dict)  # with `position` and `written`
+    outputs: Mapping[str, SinkRows] = field(default_factory=dict)
     failed: Verdict | None = None  # the verdict if there is nothing that could be compared
 
     @property
     def rows(self) -> dict[str, int]:
         """How many rows came out of each sink."""
-        return {sink: len(batch) for sink, batch in self.outputs.items()}
+        return {sink: len(output.rows) for sink, output in self.outputs.items()}
 
     @property
     def lineage(self) -> Lineage | None:
@@ -61,6 +61,6 @@ class RunEvidence:
         return None if self.program is None else self.program.lineage
 
 
-def first_written(outputs: Iterable[Batch]) -> Millis | None:
+def first_written(outputs: Iterable[SinkRows]) -> Millis | None:
     """When the first row was written, in milliseconds of the run; None if there is none."""
-    return min((int(batch["written"].min()) for batch in outputs if len(batch)), default=None)
+    return min((int(o.stamps["written"].min()) for o in outputs if len(o.stamps)), default=None)

@@ -35,6 +35,7 @@ from snapline.storage.files.frames import scan, walk
 
 _HEAD: Final = struct.Struct("<QIQ")  # of a frame: number of the first row, rows, Unix time in ms
 _DIGEST_BYTES: Final = len(digest_of(b"")) // 2
+STAMPS: Final = ("position", "written")
 _DRAFT: Final = ".new-"  # begins the name of a draft, which a killed writer leaves behind
 
 
@@ -60,10 +61,33 @@ class _Task:
     files: list[str] = field(default_factory=list)  #: in the order in which it used them
 
 
+@dataclass(frozen=True, slots=True)
+class SinkRows:
+    """The rows of a sink, and beside them the two columns of their stamps.
+
+    These are `position`, and `written` in ms of the run. They are kept apart, because a sink may have
+    columns of these names itself.
+    """
+
+    rows: Batch
+    stamps: Batch
+
+    @classmethod
+    def of_stamped(cls, batch: Batch) -> "SinkRows":
+        """Take the stamps off rows that have them as columns."""
+        own = [name for name in batch.columns if name not in STAMPS]
+        return cls(batch.select(*own), batch.select(*(STAMPS if batch.columns else ())))
+
+    @property
+    def stamped(self) -> Batch:
+        """The rows with their stamps, which hide columns of the same names."""
+        return self.rows.with_columns(**self.stamps.columns) if len(self.rows) else self.rows
+
+
 def read_sinks(
     directory: RunDirectory, sinks: Mapping[str, Sequence[TaskId]], view: View
-) -> dict[str, Batch]:
-    """Read the rows of each sink, with two columns more: `position`, and `written` in ms of the run.
+) -> dict[str, SinkRows]:
+    """Read the rows of each sink, with their stamps.
 
     Raises BrokenChain, or another StorageError if a file cannot be read.
     """
@@ -194,21 +218,21 @@ def _files(output: Path, task: TaskId) -> list[str]:
     return [match[1] for match in sorted(found, key=lambda match: (int(match[2]), int(match[3])))]
 
 
-def _rows(output: Path, links: Sequence[ChainLink], origin_ms: int) -> Batch:
+def _rows(output: Path, links: Sequence[ChainLink], origin_ms: int) -> SinkRows:
     seen: dict[TaskId, int] = {}
-    parts = []
+    parts, stamps = [], []
     for link in links:
         index = int(link.task.rpartition("/")[2])
         for at_ms, rows in _stretch(output / f"{link.file}.egress", link):
             first = (index << POSITION_BITS) + seen.get(link.task, 0)
             seen[link.task] = seen.get(link.task, 0) + len(rows)
-            parts.append(
-                rows.with_columns(
-                    position=np.arange(first, first + len(rows), dtype=np.int64),
-                    written=np.full(len(rows), at_ms - origin_ms, np.int64),
-                )
-            )
-    return concat(parts) if parts else Batch({}, 0)
+            position = np.arange(first, first + len(rows), dtype=np.int64)
+            written = np.full(len(rows), at_ms - origin_ms, np.int64)
+            parts.append(rows)
+            stamps.append(Batch(dict(zip(STAMPS, (position, written), strict=True))))
+    if not parts:
+        return SinkRows(Batch({}, 0), Batch({}, 0))
+    return SinkRows(concat(parts), concat(stamps))
 
 
 def _stretch(path: Path, link: ChainLink) -> Iterator[tuple[int, Batch]]:

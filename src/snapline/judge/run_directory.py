@@ -51,7 +51,6 @@ NO_ORACLE: Final = (
     "nobody knows what this dataflow should put out: reference=True (--reference) compares it with runs "
     "without failures"
 )
-_STAMPS: Final = ("position", "written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +180,7 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
         return Verdict("unknown", problem)
     program, promise = evidence.program, evidence.promise
     assert program is not None
-    outputs = {sink: _without_stamps(batch) for sink, batch in evidence.outputs.items()}
+    outputs = {sink: output.rows for sink, output in evidence.outputs.items()}
     if reference:
         checkpoints = PROTOCOLS[spec.protocol].checkpoints
         return judge_by_reference(
@@ -191,10 +190,6 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
         return Verdict("unknown", NO_ORACLE)
     right = rows_as(sum(evidence.rows.values()), "the oracle expects")
     return verdict_of(partial(program.judge, outputs), promise, right)
-
-
-def _without_stamps(batch: Batch) -> Batch:
-    return batch.select(*(name for name in batch.columns if name not in _STAMPS))
 
 
 def verdict_of(
@@ -223,7 +218,8 @@ def _by_lineage(
     report: LineageReport | None,
 ) -> Judgement:
     """Judge output that names the inputs behind it; what our own rows repeat of them has to be right."""
-    rows, late = evidence.outputs[SINK], evidence.outputs.get(LATE, Batch({}, 0))
+    outputs = {sink: output.stamped for sink, output in evidence.outputs.items()}
+    rows, late = outputs[SINK], outputs.get(LATE, Batch({}, 0))
     history, own = evidence.history, spec.system == OWN
     found = report or judge_lineage(
         lineage,

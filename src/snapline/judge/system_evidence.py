@@ -12,6 +12,7 @@ from snapline.errors import UsageError
 from snapline.journal.fault_happenings import FaultMissed
 from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
 from snapline.judge.history import history_of_system
+from snapline.judge.reader import SinkRows
 from snapline.judge.tables import saved_output, saved_tables, stamped
 from snapline.judge.verdict import Verdict
 from snapline.rundir.directory import RunDirectory
@@ -42,20 +43,23 @@ def evidence_of_system(
     return RunEvidence(promise, "committed", history, program, outputs)
 
 
-def _output(directory: RunDirectory, program: Program) -> dict[str, Batch]:
+def _output(directory: RunDirectory, program: Program) -> dict[str, SinkRows]:
     parts = [*saved_output(directory.path)[1]]
     output = stamped(concat(parts) if parts else Batch({}, 0), directory.path / "output")
-    return {next(iter(program.sinks(1))): output}
+    return {next(iter(program.sinks(1))): SinkRows.of_stamped(output)}
 
 
-def _with_lineage(directory: RunDirectory, lineage: Lineage) -> tuple[Lineage, dict[str, Batch]]:
+def _with_lineage(directory: RunDirectory, lineage: Lineage) -> tuple[Lineage, dict[str, SinkRows]]:
     """The output, and the lineage with the input that the system really got."""
     tables = saved_tables(directory.path, SINK)
     inputs = tables.inputs
     if inputs is None:
         raise UsageError(f"{directory.path / 'input'} is gone: the run cannot be judged again")
     late = {} if tables.late is None else {LATE: tables.late}
-    return replace(lineage, events=lambda: inputs), {**tables.outputs, **late}
+    outputs = {
+        sink: SinkRows.of_stamped(batch) for sink, batch in {**tables.outputs, **late}.items()
+    }
+    return replace(lineage, events=lambda: inputs), outputs
 
 
 def with_remarks(verdict: Verdict, ended: RunEnding) -> Verdict:

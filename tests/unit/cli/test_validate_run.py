@@ -180,6 +180,26 @@ def test_a_flow_of_ones_own_is_unknown_without_a_reference(snapline, finished, t
     assert (code, "missing" in out) == (1, True)
 
 
+def test_columns_that_are_called_as_the_stamps_of_the_judge_are_judged_like_any_other(
+    snapline, finished, tmp_path
+):
+    step = (
+        """map(lambda b: b.select("time").with_columns(position=b["price"], written=b["bidder"]))"""
+    )
+    (tmp_path / "mine.py").write_text(FLOW.replace('key_by("bidder").count()', step))
+    mine = ("last", "--flow", "mine.py:flow", "--reference")
+    finished("mine.py:flow")
+    code, out, _ = snapline(*mine)
+    assert (code, "200 rows of output are what comes out without failures" in out) == (0, True), out
+
+    def spoilt(sink, rows):
+        return rows.with_columns(position=rows["position"] + (rows["position"] > 5_000)), len(rows)
+
+    finished("mine.py:flow", spoilt)
+    code, out, _ = snapline(*mine)
+    assert (code, "position=" in out) == (1, True), out
+
+
 def test_a_file_that_only_the_run_directory_names_is_not_executed(snapline, finished, tmp_path):
     (tmp_path / "mine.py").write_text(FLOW)
     finished("mine.py:flow")

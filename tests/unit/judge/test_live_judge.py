@@ -387,6 +387,7 @@ def test_a_position_leads_to_when_its_row_was_written(make, clock, protocol):
     run.publish()
     assert sum(len(step.outputs) for step in following.steps()) == 90
     tasks = {sink: [TaskId(f"{sink}/0"), TaskId(f"{sink}/1")] for sink in ("counts", "late")}
-    for sink, rows in read_sinks(run.directory, tasks, public_view(protocol)).items():
-        found = [following.written_ms(sink, position) for position in rows["position"].tolist()]
-        assert found == (rows["written"] + run.origin_ms).tolist()
+    for sink, output in read_sinks(run.directory, tasks, public_view(protocol)).items():
+        stamps = output.stamps
+        found = [following.written_ms(sink, position) for position in stamps["position"].tolist()]
+        assert found == (stamps["written"] + run.origin_ms).tolist()

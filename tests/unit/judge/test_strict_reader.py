@@ -44,7 +44,7 @@ def test_rows_are_numbered_per_task_and_stamped_with_the_time_of_their_run(direc
         1, {TaskId("counts/0"): Extent(first, 0, 3), TaskId("counts/1"): Extent(other, 0, 2)}
     )
     directory.outlet.publish(2, {TaskId("counts/0"): Extent(again, 3, 7)})
-    public = read_sinks(directory, SINKS, "committed")["counts"]
+    public = read_sinks(directory, SINKS, "committed")["counts"].stamped
     assert public["n"].tolist() == [*range(7), 0, 1]
     task_1 = 1 << POSITION_BITS
     assert public["position"].tolist() == [*range(7), task_1, task_1 + 1]
@@ -55,14 +55,14 @@ def test_rows_are_numbered_per_task_and_stamped_with_the_time_of_their_run(direc
 def test_all_that_was_written_has_a_position_of_its_own(directory):
     write(directory, "counts/0", 1, 0, 5)
     write(directory, "counts/0", 2, 3, 7)
-    all_rows = read_sinks(directory, SINKS, "uncommitted")["counts"]
+    all_rows = read_sinks(directory, SINKS, "uncommitted")["counts"].stamped
     assert all_rows["n"].tolist() == [0, 1, 2, 3, 4, 3, 4, 5, 6]
     assert all_rows["position"].tolist() == list(range(9))
 
 
 def test_a_sink_that_wrote_nothing_has_no_rows(directory):
     write(directory, "counts/0", 1, 0, 5)
-    assert len(read_sinks(directory, SINKS, "committed")["late"]) == 0
+    assert len(read_sinks(directory, SINKS, "committed")["late"].rows) == 0
 
 
 # Chains that somebody has broken.
@@ -74,7 +74,7 @@ def published(directory):
     file = write(directory, "counts/0", 1, 0, 8)
     for number, (start, stop) in enumerate([(0, 3), (3, 6), (6, 8)], start=1):
         directory.outlet.publish(number, {TaskId("counts/0"): Extent(file, start, stop)})
-    assert read_sinks(directory, SINKS, "committed")["counts"]["n"].tolist() == [*range(8)]
+    assert read_sinks(directory, SINKS, "committed")["counts"].rows["n"].tolist() == [*range(8)]
     return directory
 
 
@@ -184,14 +184,16 @@ def test_whichever_byte_is_flipped_the_public_rows_stay_the_same_or_there_is_an_
     path = directory.path / "output" / f"{file}.egress"
     content = path.read_bytes()
     unpublished = scan(path).frames[3][0]  # two rows in each frame, and five are public
-    public = list(read_sinks(directory, SINKS, "committed")["counts"].rows())
+    public = list(read_sinks(directory, SINKS, "committed")["counts"].stamped.rows())
     for at in range(len(content)):
         path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
         if at < unpublished:
             with pytest.raises(ObjectDamaged):
                 read_sinks(directory, SINKS, "committed")
         else:
-            assert list(read_sinks(directory, SINKS, "committed")["counts"].rows()) == public, at
+            assert (
+                list(read_sinks(directory, SINKS, "committed")["counts"].stamped.rows()) == public
+            ), at
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40])
@@ -204,4 +206,4 @@ def test_a_manifest_of_other_bytes_is_damage(published, cut):
 
 def test_the_draft_of_a_publisher_that_was_killed_is_no_manifest(published):
     (manifest(published, 1).parent / ".new-abc").write_bytes(b"half")
-    assert len(read_sinks(published, SINKS, "committed")["counts"]) == 8
+    assert len(read_sinks(published, SINKS, "committed")["counts"].rows) == 8
