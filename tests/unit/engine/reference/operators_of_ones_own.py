@@ -222,6 +222,35 @@ class Clocked(Sum):
         return (("out", Batch.of(key=[-1], time=[min(time, 1 << 40)], total=[self.clock])),)
 
 
+class LateForgotten(Sum):
+    """Forgets everything if it is captured between two watermarks, and nothing before or after."""
+
+    uses_time = True
+    span: ClassVar[tuple[int, int]] = (0, 0)
+
+    def __init__(self):
+        super().__init__()
+        self.time = 0
+
+    def on_watermark(self, time):
+        self.time = time
+        return ()
+
+    def capture(self, *, full):
+        first, last = self.span
+        return Capture(True, {"sums": columns({} if first < self.time <= last else self.sums)})
+
+
+class Rarely(Sum):
+    """Puts nothing out at a single moment of this process, as by a clock, in whichever instance that is."""
+
+    left: ClassVar[int] = 0
+
+    def process(self, port, batch):
+        Rarely.left -= 1
+        return () if Rarely.left == 0 else super().process(port, batch)
+
+
 class Late(Operator):
     """Two inputs: what comes of one of them is remembered, and forgotten."""
 

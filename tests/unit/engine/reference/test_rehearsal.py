@@ -76,6 +76,15 @@ def test_a_wrong_one_is_named_and_what_it_does_is_said(operator, because, lean):
     assert because in found.because
 
 
+@pytest.mark.parametrize("tenth", range(10))
+def test_who_forgets_in_a_tenth_of_the_run_only_is_found_wherever_that_lies(monkeypatch, tenth):
+    monkeypatch.setattr(own.LateForgotten, "span", (500 * tenth, 500 * tenth + 500))
+    flow = summed(own.LateForgotten, seconds=5)
+    found = complaint(flow) or complaint(flow, lean=True)
+    assert found.operator == "operator 'totals'"
+    assert "does not go on as before once it was restored" in found.because
+
+
 def test_only_the_guilty_one_of_several_is_named():
     flow = sl.Dataflow("several")
     sums = flow.source(own.numbers()).key_by("key").apply(own.Sum, name="right")
@@ -128,6 +137,13 @@ def test_what_is_forgotten_shows_although_nothing_comes_out_of_it():
     sums = flow.source(own.numbers()).key_by("key").apply(own.NoRestore, name="totals")
     sums.filter(lambda batch: batch["time"] < 0).sink("out")
     assert complaint(flow.bind(2, 2_000)).operator == "operator 'totals'"
+
+
+def test_who_differs_once_and_not_again_at_the_same_moments_cannot_be_judged(monkeypatch):
+    monkeypatch.setattr(own.Rarely, "left", 40)
+    found = complaint(summed(own.Rarely))
+    assert "does not do the same twice" in found.because
+    assert not found.certain
 
 
 @pytest.mark.parametrize("what", ["class", "function", "instance", "dice"])
