@@ -289,6 +289,10 @@ def scribble(file):
             lambda d: save(d / "in/a.parquet", id=[1, 2], time=[0, None], resource=list("ab")),
             "the input has nulls in 'time'",
         ),
+        (
+            lambda d: save(d / "in/a.parquet", id=[1, 2], time=[0, -(2**63)], resource=list("ab")),
+            "a time that lies too far from 1970",
+        ),
     ],
 )
 def test_bad_input_is_one_message_on_spark_too(snapline, recorded, spoil, word):

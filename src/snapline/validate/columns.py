@@ -24,6 +24,11 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 INPUT: Final = "input"
 OUTPUT: Final = "output"
 LATE: Final = "late output"
+FAR: Final = (
+    "a time lies so far from 1970 that its window does not begin and end within 64 bits of milliseconds: "
+    "if it means that there is no time, leave the event out, or fill it"
+)
+"""What is said of a time with which nobody can calculate, such as the lowest of all numbers."""
 
 
 def as_inputs(table: Batch) -> Batch:

@@ -15,7 +15,7 @@ import numpy as np
 from snapline.batch import Array, Batch, Column, Varlen, Words
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.validate.columns import Bools, Ints, as_inputs, as_late, as_outputs
+from snapline.validate.columns import FAR, Bools, Ints, as_inputs, as_late, as_outputs
 
 NOBODY: Final = -1
 """The row of an event that does not exist."""
@@ -85,6 +85,16 @@ class LineageColumns:
         return number if self.words is None else self.words[number]
 
 
+def _check_near(times: Ints, reach_ms: Millis) -> None:
+    """Raise UsageError if a time is so far away that adding or subtracting `reach_ms` would overflow."""
+    limits = np.iinfo(np.int64)
+    if (
+        len(times)
+        and not limits.min + reach_ms <= times.min() <= times.max() <= limits.max - reach_ms
+    ):
+        raise UsageError(FAR)
+
+
 def lineage(
     inputs: Batch,
     outputs: Batch | None,
@@ -103,6 +113,7 @@ def lineage(
     inputs, outputs, late = as_inputs(inputs), as_outputs(outputs), as_late(late)
     of_event, of_output, of_late, known = _cases((inputs, outputs, late), asked=cases)
     resource, claimed, words = _resources(inputs, outputs)
+    _check_near(inputs["time"], 2 * size_ms + lateness_ms)
     window = inputs["time"] - inputs["time"] % size_ms
     group = numbered(
         np.concatenate((of_event, of_output)),

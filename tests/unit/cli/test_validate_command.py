@@ -342,6 +342,24 @@ def change(file, **columns):
 
 
 BAD = {
+    "a time that means that there is none": (
+        lambda d: change(d / "in/a.parquet", time=[0, 5, 12, -(2**63)]),
+        "a time lies so far from 1970 that its window does not begin and end within 64 bits",
+    ),
+    "a time that is the highest of all": (
+        lambda d: change(d / "in/a.parquet", time=[0, 5, 12, 2**63 - 1]),
+        "a time lies so far from 1970",
+    ),
+    "a timestamp that cannot be cut to milliseconds": (
+        lambda d: change(
+            d / "in/a.parquet", time=pa.array([0, 5, 12, 1 - 2**63], pa.timestamp("ns"))
+        ),
+        "in/a.parquet: a time lies so far from 1970",
+    ),
+    "a link that leads nowhere": (
+        lambda d: (d / "out/c.parquet").symlink_to(d / "gone.parquet"),
+        "gone.parquet is not Parquet, or it is damaged",
+    ),
     "a column lacks in the input": (
         lambda d: without(d / "in/a.parquet", "time"),
         "in/a.parquet (--input) has no column 'time' (a time: a timestamp, or milliseconds as int64): "

@@ -21,7 +21,7 @@ from snapline.errors import UsageError
 from snapline.storage.parquet.arrow import from_arrow
 from snapline.systems.recorded.columns import is_list, is_string, is_text
 from snapline.systems.recorded.tables import RecordedTable, RecordedTables, unreadable
-from snapline.validate.columns import Ints
+from snapline.validate.columns import FAR, Ints
 from snapline.validate.judged import Judged
 from snapline.validate.sentences import WitnessEvent
 
@@ -157,7 +157,10 @@ def _columns(table: RecordedTable, file: Path) -> dict[str, pa.ChunkedArray]:
             read = opened.read([*table.called.values()])
     except (pa.ArrowException, OSError) as error:
         raise UsageError(unreadable(file, error)) from error
-    return {name: _cast(read.column(table.called[name]), t) for name, t in table.types.items()}
+    try:
+        return {name: _cast(read.column(table.called[name]), t) for name, t in table.types.items()}
+    except pa.ArrowInvalid as error:  # only times can be too far away for the type of the judge
+        raise UsageError(f"{file}: {FAR}") from error
 
 
 def _cast(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:

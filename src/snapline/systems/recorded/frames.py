@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from snapline.errors import UsageError
 from snapline.spark.slot_jobs import batch_session
 from snapline.systems.recorded.tables import RecordedTable, RecordedTables
+from snapline.validate.columns import FAR
 from snapline.validate.on_spark.tables import ROW
 
 MEMORY_MB_MIN = 1_024
@@ -117,6 +118,8 @@ def events_with(inputs: DataFrame, ids: Collection[int | str]) -> list[dict[str,
 def told(error: Exception, recorded: RecordedTables) -> UsageError | None:
     """The UsageError for an error of Spark that concerns a recorded file; None if it does not."""
     text = str(error)
+    if "ARITHMETIC_OVERFLOW" in text:
+        return UsageError(FAR)
     tables = [recorded.inputs, recorded.outputs, *([recorded.late] if recorded.late else [])]
     for file in (file for table in tables for file in table.files):
         if str(file) in text or file.as_uri() in text:

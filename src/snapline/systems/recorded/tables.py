@@ -130,7 +130,7 @@ def _files(name: str, path: Path) -> tuple[Path, ...]:
         except (SnaplineError, OSError, ValueError, KeyError) as error:
             raise UsageError(f"the log {path / LOG} cannot be read: {error}") from error
     else:
-        below = (file.relative_to(path) for file in path.rglob("*.parquet") if file.is_file())
+        below = (file.relative_to(path) for file in path.rglob("*.parquet") if not file.is_dir())
         files = [path / file for file in sorted(below) if not _hidden(file)]
     if not files:
         raise UsageError(f"{option} has no files that end in .parquet: name where they are")

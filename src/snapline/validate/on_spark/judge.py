@@ -207,6 +207,8 @@ def _tell_nulls(table: str, frame: DataFrame) -> NoReturn:
     if table == "inputs":  # a window without a time
         names = ["time" if name == "window" else name for name in names]
     told = " and ".join(f"'{name}'" for name in names)
+    if "time" in names:
+        told += ", or a time that lies too far from 1970"
     raise UsageError(f"the {_NAMES[table]} has nulls in {told}: fill them, or leave those rows out")
 
 

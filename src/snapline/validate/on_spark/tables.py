@@ -108,7 +108,8 @@ def inputs_of(inputs: DataFrame, by: tuple[str, ...], size_ms: Millis) -> DataFr
     time = _column(inputs, "input", "time", _NUMBER)
     columns = [_column(inputs, "input", name, _NUMBER) for name in by]
     columns += [_column(inputs, "input", name, _NAME) for name in ("id", "resource")]
-    columns.append((time - F.pmod(time, F.lit(size_ms))).alias("window"))
+    # Of a time with which nobody can calculate the window is null, as of one that is null itself.
+    columns.append(F.try_subtract(time, F.pmod(time, F.lit(size_ms))).alias("window"))
     side = "post" in inputs.columns
     columns.append(_column(inputs, "input", "post", _FLAG) if side else F.lit(False).alias("post"))
     if "watermark" in inputs.columns:
