@@ -98,8 +98,8 @@ class Figures:
     detection_s: tuple[float, ...]  # see `metrics.failures` for these three
     restart_s: tuple[float, ...]
     recovery_s: tuple[float | None, ...] | None  # one time is None if the run ended before
-    latency_ms: Percentiles | None
-    committed_latency_ms: Percentiles | None  # also None where no row with a time was published
+    latency_ms: Percentiles | None  # also None at rate max, see `came_early`
+    committed_latency_ms: Percentiles | None  # likewise, and where no row with a time was published
     records_read: int | None  # each record counts once, here and in the next
     records_written: int | None
     read_again: int | None  # records read again after rollbacks: at least so many
@@ -155,7 +155,8 @@ def figures(
 ) -> Figures:
     """The figures of a run. `found` are its rollbacks, if the journal has no `LineFound` of them."""
     failed = failures(told)
-    public = committed(told, times_ms)
+    written_ms, public_ms = uncommitted(seconds), committed(told, times_ms)
+    timed = not came_early(written_ms)
     kills = [entry.what for entry in told if isinstance(entry.what, ProcessKilled)]
     priced = tuple(entry.what for entry in told if isinstance(entry.what, LineFound))
     read, written = records(told, account, seconds)
@@ -167,8 +168,8 @@ def figures(
         detection_s=tuple(round(s, 3) for s in detections(told)),
         restart_s=tuple(round(s, 3) for s in restarts(failed)),
         recovery_s=_rounded(recoveries(seconds, failed)) if seconds else None,
-        latency_ms=percentiles(uncommitted(seconds)) if seconds else None,
-        committed_latency_ms=percentiles(public) if len(public) else None,
+        latency_ms=percentiles(written_ms) if seconds and timed else None,
+        committed_latency_ms=percentiles(public_ms) if len(public_ms) and timed else None,
         records_read=read,
         records_written=written,
         read_again=_again(read, [second.read for second in seconds]),
@@ -178,6 +179,15 @@ def figures(
         rollbacks=priced or tuple(found),
         bytes=ByteFigures(**volume(seconds).as_dict()) if seconds else None,
     )
+
+
+def came_early(written_ms: Histogram) -> bool:
+    """Whether records were written before the times that they carry, as at rate max.
+
+    Latency is the time since a record was due, and never below 0. Every record takes some time, so a median
+    of 0 tells that most records were not due yet. Then no percentile measures anything.
+    """
+    return written_ms.percentile_ms(50.0) == 0
 
 
 def percentiles(histogram: Histogram) -> Percentiles:

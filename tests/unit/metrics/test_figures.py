@@ -85,6 +85,16 @@ def test_a_run_that_did_not_finish_counts_what_slots_have_said():
     assert found.committed_latency_ms is None
 
 
+def test_records_that_come_before_the_times_that_they_carry_have_no_latency():
+    early = [second(at_s, latency_ms=0).measured() for at_s in range(3)]
+    late = second(3, latency_ms=300).measured()
+    measured = [happened(at_s, what) for at_s, what in enumerate([*early, late])]
+    published = happened(3, OutputPublished(number=1, rows={SINK: (0, 2)}))
+    found = figures_of([*measured, published], {SINK: np.array([100, 200])})
+    assert (found.latency_ms, found.committed_latency_ms) == (None, None)
+    assert found.rate == Rate(1000.0, 1000.0)
+
+
 def test_a_run_of_which_nothing_is_known_has_figures_all_the_same():
     found = figures_of([])
     assert (found.commits, found.lost, found.restart_s) == (0, 0, ())
