@@ -55,7 +55,11 @@ def __getattr__(name: str) -> Any:
         return import_module("snapline.workload.nexmark.streams")
     if name in _HOME_BY_NAME:
         return getattr(import_module(_HOME_BY_NAME[name]), name)
-    raise AttributeError(f"snapline has no {name!r}")
+    from difflib import get_close_matches  # only a mistake needs it
+
+    near = get_close_matches(name, __all__, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(__all__)}"
+    raise AttributeError(f"snapline has no {name!r}: {hint}")
 
 
 def __dir__() -> list[str]:

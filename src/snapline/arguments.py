@@ -157,9 +157,12 @@ def shown(value: Any) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """What a message says after an unknown name: the names most like it, or else all there are."""
+    """What a message says after an unknown name: the names most like it, or else all there are.
+
+    All our names are in small letters, so capitals in `name` make no difference.
+    """
     known = tuple(names)
-    near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    near = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.5)
     return f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
 
 

@@ -62,6 +62,7 @@ def test_a_system_runs_workloads_that_exist_and_is_called_as_it_is_listed(name):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("STRUCTURED-STREAMING", "did you mean structured-streaming"),
         ("structured", "did you mean structured-streaming"),
         ("structured-streaming sunk=x", "'sunk=x' is none of them"),
         ("structured-streaming sink=x", "exactly-once and at-least-once"),

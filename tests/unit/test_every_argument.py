@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import snapline
 from snapline import api
 from snapline.errors import UsageError
 from snapline.runs import run as run_module
@@ -116,6 +117,10 @@ def test_the_nearest_name_is_suggested():
         api.run("q12", slotz=2)  # type: ignore[call-arg]  # that is what is tested
     with pytest.raises(UsageError, match=r"no protocol 'alinged'; did you mean aligned"):
         api.run("q12", protocol="alinged")
+    with pytest.raises(UsageError, match=r"no protocol 'ALIGNED'; did you mean aligned"):
+        api.run("q12", protocol="ALIGNED")
+    with pytest.raises(AttributeError, match=r"no 'DataFlow': did you mean Dataflow\?$"):
+        _ = snapline.DataFlow
     with pytest.raises(UsageError, match=r"missing a required argument: 'flow'"):
         api.run()  # type: ignore[call-arg]  # that is what is tested
 

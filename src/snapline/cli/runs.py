@@ -58,7 +58,7 @@ FORMATS = ("table", "csv", "json")
 ActionArgument = Annotated[
     str,
     typer.Argument(
-        metavar="[list|show|output|rm]",
+        metavar="list|show|output|rm",
         help="[cyan]list[/] shows all runs, [cyan]show[/] one of them, [cyan]output[/] its rows, and "
         "[cyan]rm[/] removes it.",
     ),
@@ -66,7 +66,7 @@ ActionArgument = Annotated[
 NameArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[RUN|last]",
+        metavar="RUN|last",
         help="The name of the run, or [cyan]last[/] for the newest. [cyan]rm[/] needs it; [cyan]show[/] "
         "and [cyan]output[/] take the newest without it.",
     ),

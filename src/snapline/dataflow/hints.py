@@ -16,6 +16,7 @@ _FILTER: Final = 'use filter(lambda batch: batch["price"] > 100)'
 _KEY: Final = 'use key_by("column", ...)'
 _WINDOWS: Final = 'use key_by(...).tumbling("10s").aggregate(n="count", most=("max", "price"))'
 _OUTPUT: Final = 'end the stream with sink("name"), run it with sl.run(flow), and read run.output()'
+_TUMBLING: Final = 'windows are tumbling so far: use key_by(...).tumbling("10s")'
 _NO_ORDER: Final = (
     "a stream has no end at which it could be sorted or cut off: do it with run.output()"
 )
@@ -45,7 +46,8 @@ STREAM_HINTS: Final[Mapping[str, str]] = {
     "tumbling": 'use key_by(...).tumbling("10s")',
     "count": 'use key_by(...).count(), or key_by(...).tumbling("10s").count()',
     "runningcount": 'use key_by(...).tumbling("10s").running_count()',
-    "sum": 'use key_by(...).tumbling("10s").aggregate(total=("sum", "column"))',
+    **dict.fromkeys(("sum", "min", "max", "mean", "avg"), _WINDOWS),
+    **dict.fromkeys(("sliding", "hopping", "session", "slidingwindow", "hop"), _TUMBLING),
     "reduce": "use key_by(...).fold(initial, step)",
     "fold": "use key_by(...).fold(initial, step)",
     "distinct": "use key_by(...).count() and keep the records whose count is 1",
@@ -75,7 +77,10 @@ KEYED_HINTS: Final[Mapping[str, str]] = {
     "aggregate": 'use tumbling("10s").aggregate(n="count"), or fold(initial, step) without windows',
     "window": 'use tumbling("10s")',
     "runningcount": 'use count(), or tumbling("10s").running_count()',
-    "sum": 'use tumbling("10s").aggregate(total=("sum", "column")), or fold(initial, step)',
+    **dict.fromkeys(
+        ("sum", "min", "max", "mean", "avg"),
+        'use tumbling("10s").aggregate(total=("sum", "column")), or fold(initial, step)',
+    ),
     "reduce": "use fold(initial, step)",
     "cogroup": 'use window_cogroup(other, "10s", left=..., right=...)',
 }
@@ -85,6 +90,8 @@ WINDOWED_HINTS: Final[Mapping[str, str]] = {
     "min": 'use aggregate(least=("min", "column"))',
     "max": 'use aggregate(most=("max", "column"))',
     "reduce": 'use aggregate(total=("sum", "column"))',
+    "mean": 'use aggregate(n="count", total=("sum", "column")), and divide in a map',
+    "avg": 'use aggregate(n="count", total=("sum", "column")), and divide in a map',
     **dict.fromkeys(
         ("map", "flatmap", "filter", "sink", "keyby", "groupby", "join", "union", "output"),
         "say first what is made of a window: count(), running_count() or aggregate(...)",
@@ -128,7 +135,9 @@ def _advice(builder: Hinted, name: str) -> str:
         return f"use {plain[wanted]}"
     if wanted in builder._hints:
         return builder._hints[wanted]
-    near = difflib.get_close_matches(wanted, plain, n=2)
+    near = difflib.get_close_matches(wanted, {**builder._hints, **plain}, n=2)
+    if near and near[0] not in plain:
+        return builder._hints[near[0]]
     if near:
-        return f"did you mean {' or '.join(plain[found] for found in near)}?"
+        return f"did you mean {' or '.join(plain[found] for found in near if found in plain)}?"
     return f"it has {', '.join(plain.values())}"

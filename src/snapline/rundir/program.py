@@ -150,7 +150,7 @@ def load_flow(text: str) -> Dataflow:
     if text.endswith(".py"):
         file, name = text, ""
     if not file.endswith(".py"):
-        near = difflib.get_close_matches(text, WORKLOADS, n=2, cutoff=0.5)
+        near = difflib.get_close_matches(text.lower(), WORKLOADS, n=2, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UsageError(
             f"there is no workload {text!r}: see 'snapline list workloads', or name a dataflow of "

@@ -4,10 +4,10 @@
 A distribution of others brings one by an entry point in the group `snapline.systems` that names an `Entry`.
 """
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from snapline.arguments import nearest
 from snapline.errors import UsageError
 from snapline.plugins import Catalogue
 from snapline.rundir.spec import OWN
@@ -53,9 +53,7 @@ def system_of(text: str) -> System:
     """Make the system that a text such as `structured-streaming executors=2` names. Raises UsageError."""
     name, *words = text.split()
     if name not in SYSTEMS:
-        near = difflib.get_close_matches(name, [OWN, *SYSTEMS], n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join([OWN, *SYSTEMS])}"
-        raise UsageError(f"there is no system {name!r}; {hint}")
+        raise UsageError(f"there is no system {name!r}; {nearest(name, [OWN, *SYSTEMS])}")
     known = SYSTEMS[name].options
     options: dict[str, str] = {}
     for word in words:

@@ -60,6 +60,8 @@ def test_a_file_without_a_name_says_which_there_are(tmp_path, monkeypatch, text,
 def test_the_nearest_workload_is_suggested():
     with pytest.raises(UsageError, match=r"no workload 'q21'.*did you mean q1 or q12\?$"):
         load_flow("q21")
+    with pytest.raises(UsageError, match=r"no workload 'REACHABILITY'.*did you mean reachability"):
+        load_flow("REACHABILITY")
 
 
 @pytest.mark.parametrize("text", ["q99", "mine.py", "nowhere.py:flow", "mine:flow"])

@@ -52,7 +52,7 @@ Go on with a run whose driver was killed:
 FlowArgument = Annotated[
     Text,
     typer.Argument(
-        metavar="[FLOW]",
+        metavar="FLOW",
         help="The workload to run, as in [cyan]snapline list workloads[/], or a dataflow in a file of your "
         "own, as in [cyan]my_flow.py:flow[/].",
     ),

@@ -47,7 +47,7 @@ Ask only that nothing is lost, and write a report that a build server reads:
 NameArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[RUN|last]",
+        metavar="RUN|last",
         help="The run of Snapline to judge, by its name, or [cyan]last[/] for the newest. It must be over "
         "unless --follow is given. Leave it out to judge another system.",
     ),

@@ -34,8 +34,10 @@ class Tumbling:
     lateness_ms: Millis = 0  # how far past its end the watermark must be to close a window
 
     def __post_init__(self) -> None:
-        if self.size_ms < 1 or self.lateness_ms < 0:
-            raise GraphError(f"a window needs a size above 0 and a lateness from 0 on, not {self}")
+        if self.size_ms < 1:
+            raise GraphError(f"the size of a window is at least 1ms, not {self.size_ms}ms")
+        if self.lateness_ms < 0:
+            raise GraphError(f"the lateness of a window is at least 0ms, not {self.lateness_ms}ms")
 
     def starts(self, batch: Batch) -> Int64s:
         """The start of each record's window."""

@@ -82,7 +82,7 @@ def read_settings(
 def _unknown(workload: str, known: Mapping[str, Setting], name: str) -> str:
     if not known:
         return f"{workload} has no settings, so none can be called {name!r}"
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}? " if near else ""
     return f"{workload} has no setting {name!r}: {hint}it has {', '.join(known)}"
 
