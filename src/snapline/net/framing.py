@@ -21,7 +21,7 @@ HEAD: Final = struct.Struct("<HBBI")  # magic, version, kind, size of the body
 MESSAGE: Final = 1
 MARKER: Final = 2
 CREDIT: Final = 3
-WORD: Final = 4
+CONTROL: Final = 4
 
 Body: TypeAlias = bytes | memoryview
 
@@ -64,7 +64,7 @@ def read_head(data: Body, at: int, size_max: int) -> tuple[int, int]:
         raise WireError(f"a frame begins with {MAGIC:#x}, not with {magic:#x}")
     if version != VERSION:
         raise WireError(f"the peer speaks version {version}, this side version {VERSION}")
-    if not MESSAGE <= kind <= WORD:
+    if not MESSAGE <= kind <= CONTROL:
         raise WireError(f"there is no frame of kind {kind}")
     check_size(size, size_max)
     return kind, size

@@ -14,7 +14,7 @@ import pytest
 from transport_pairs import SECRET, Recorder, net, number_of, numbered
 
 import snapline.net.connection
-from snapline.net.framing import HEAD, MAGIC, VERSION, WORD, Packet, WireError, packet
+from snapline.net.framing import CONTROL, HEAD, MAGIC, VERSION, Packet, WireError, packet
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_many_frames_go_both_ways_in_order(world):
     world.until(lambda: len(heard_by_one.bodies) + len(heard_by_two.bodies) == 40_000)
     assert numbers(heard_by_two) == list(range(20_000))
     assert numbers(heard_by_one) == list(range(7, 20_007))
-    assert heard_by_two.kinds == [WORD] * 20_000
+    assert heard_by_two.kinds == [CONTROL] * 20_000
 
 
 def test_what_is_sent_before_the_connection_is_open_arrives(world):
@@ -72,7 +72,7 @@ def test_frames_of_all_sizes_pass_through_tiny_buffers(world):
     sizes = [rng.choice([0, 8, 48, 4096, 8192, 100_000, 300_000]) for _ in range(60)]
     for number, size in enumerate(sizes):
         body = number.to_bytes(8, "little") * (size // 8)
-        head = HEAD.pack(MAGIC, VERSION, WORD, size)
+        head = HEAD.pack(MAGIC, VERSION, CONTROL, size)
         third = size // 24 * 8
         pieces = [head, body[:third], b"", body[third:]]
         one.send(Packet(len(head) + size, pieces))
@@ -101,7 +101,7 @@ def test_large_frames_arrive_between_small_ones(world):
 def test_a_frame_of_more_buffers_than_the_kernel_takes_at_once_arrives(world):
     one, _, _, heard = world.pair()
     pieces = [number.to_bytes(8, "little") for number in range(3_000)]
-    head = HEAD.pack(MAGIC, VERSION, WORD, 8 * len(pieces))
+    head = HEAD.pack(MAGIC, VERSION, CONTROL, 8 * len(pieces))
     one.send(numbered(1))
     one.send(Packet(len(head) + 8 * len(pieces), [head, *pieces]))
     one.send(numbered(2))
@@ -162,13 +162,13 @@ def test_sent_frames_leave_together_when_the_loop_polls(world):
 CHILD = """
 import socket, sys
 from snapline.net.handshake import Dialer
-from snapline.net.framing import WORD, packet
+from snapline.net.framing import CONTROL, packet
 port, secret = int(sys.argv[1]), bytes.fromhex(sys.argv[2])
 sock = socket.create_connection(("127.0.0.1", port))
 side = Dialer(secret)
 while side.wants:
     sock.sendall(side.take(sock.recv(side.wants, socket.MSG_WAITALL)))
-whole = packet(WORD, bytes(1 << 20)).buffers[0]
+whole = packet(CONTROL, bytes(1 << 20)).buffers[0]
 sock.sendall(whole + whole[: 1 << 19])
 sys.stdout.write("sent")
 sys.stdout.flush()
@@ -313,7 +313,7 @@ def test_a_receiver_that_does_not_understand_a_frame_ends_the_connection(world):
 def test_garbage_after_the_handshake_ends_that_connection_alone(world):
     one, _, _, heard = world.pair()
     sock = world.insider()
-    sock.sendall(packet(WORD, b"12345678").buffers[0] + b"GET / HTTP/1.1\r\n\r\n")
+    sock.sendall(packet(CONTROL, b"12345678").buffers[0] + b"GET / HTTP/1.1\r\n\r\n")
     world.until(lambda: world.accepted.losses)
     assert world.accepted.bodies == [b"12345678"]
     assert "begins with" in world.accepted.losses[0]

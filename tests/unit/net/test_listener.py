@@ -7,7 +7,7 @@ import pytest
 from transport_pairs import SECRET, Recorder, net, number_of, numbered
 
 from snapline.errors import UsageError
-from snapline.net.framing import WORD, packet
+from snapline.net.framing import CONTROL, packet
 from snapline.net.handshake import Dialer
 from snapline.net.listener import Listener, dial, is_here
 from snapline.net.loop import EventLoop
@@ -62,7 +62,7 @@ def test_a_stranger_who_sends_garbage_is_dropped(world, garbage):
 @pytest.mark.usefixtures("undisturbed")
 def test_a_stranger_who_speaks_in_frames_without_a_handshake_is_not_heard(world):
     sock = world.stranger()
-    sock.sendall(packet(WORD, b"12345678").buffers[0] * 8)
+    sock.sendall(packet(CONTROL, b"12345678").buffers[0] * 8)
     world.until(lambda: world.listener.refused)
     assert world.dropped(sock)
 
@@ -116,7 +116,7 @@ def test_a_handshake_that_was_overheard_cannot_be_replayed(world):
         elsewhere.until(lambda: elsewhere.accepted.connections)
     sock = world.stranger()
     world.hear(sock, 40)
-    sock.sendall(said[0] + packet(WORD, b"12345678").buffers[0])
+    sock.sendall(said[0] + packet(CONTROL, b"12345678").buffers[0])
     world.until(lambda: world.listener.refused)
     assert world.dropped(sock)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from snapline.net.connection import Connection
-from snapline.net.framing import WORD, Packet, packet
+from snapline.net.framing import CONTROL, Packet, packet
 from snapline.net.handshake import Dialer
 from snapline.net.listener import Listener, dial
 from snapline.net.loop import EventLoop
@@ -128,7 +128,7 @@ def net(**listener_options) -> Iterator[Net]:
 
 def numbered(number: int, size: int = 8) -> Packet:
     """A frame that is recognised by its number."""
-    return packet(WORD, number.to_bytes(8, "little") * (size // 8))
+    return packet(CONTROL, number.to_bytes(8, "little") * (size // 8))
 
 
 def number_of(body: bytes) -> int:

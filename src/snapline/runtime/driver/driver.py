@@ -37,7 +37,7 @@ from snapline.runtime.driver.tenure import Tenure
 from snapline.runtime.driver.timeline import Timeline
 from snapline.runtime.launch.launcher import Launcher
 from snapline.runtime.slot.process import SlotSpec
-from snapline.runtime.wire import control_messages as words
+from snapline.runtime.wire import control_messages
 from snapline.runtime.wire.codec import Wire
 from snapline.storage.api import Extent, Storage
 
@@ -201,7 +201,7 @@ class Driver:
         member = self.roster.of((slot, incarnation))
         if member is None:
             return
-        said: list[words.Word] = [order]
+        said: list[control_messages.ControlMessage] = [order]
         if isinstance(order, control.Restore):
             member.restoring, member.running = True, False
             self.strategy.stands(time.monotonic())
@@ -215,11 +215,11 @@ class Driver:
             member.running = True
             if self.roster.running:
                 self.strategy.runs(time.monotonic())
-        for word in said:
-            member.connection.send(self.wire.pack(word))
+        for message in said:
+            member.connection.send(self.wire.pack(message))
 
-    def _begin(self) -> words.Begin:
-        """Fix, when slots first run, the moment from which input is due; return it as a word."""
+    def _begin(self) -> control_messages.Begin:
+        """Fix, when slots first run, the moment from which input is due; return it as a control message."""
         if not self.begun:
             self.begun = True
             if not self.resumed:
@@ -227,8 +227,8 @@ class Driver:
             self.on_begin(self.origin_s)
         return self._origin()
 
-    def _origin(self) -> words.Begin:
-        return words.Begin(int(self.origin_s * 1000))
+    def _origin(self) -> control_messages.Begin:
+        return control_messages.Begin(int(self.origin_s * 1000))
 
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Find a process for a life of a slot: a spare, or a new one."""

@@ -111,13 +111,13 @@ class FaultPort:
         members = filter(None, map(self.processes.member, slots))
         return dict(member.life for member in members if member.life)
 
-    def tell(self, slot: SlotId, word: Slow | CutLink) -> bool:
+    def tell(self, slot: SlotId, message: Slow | CutLink) -> bool:
         """Let a slot do something to its own network; False if it is not there."""
         member = self.processes.member(slot)
         if member is None:
             return False
         self.processes.strike(slot)
-        member.connection.send(self._wire.pack(word))
+        member.connection.send(self._wire.pack(message))
         return True
 
     # The store.

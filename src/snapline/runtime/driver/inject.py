@@ -61,7 +61,7 @@ from snapline.journal.fault_happenings import (
 )
 from snapline.journal.moments import Moments
 from snapline.runtime.driver.fault_port import FaultPort
-from snapline.runtime.wire import control_messages as words
+from snapline.runtime.wire import control_messages
 
 NO_EXECUTOR = (
     "this Spark has no executor of its own: its slots work for the driver's Java; use a cluster, such as "
@@ -206,7 +206,7 @@ class RunInjector:
 
     def _delay(self, fault: Delay) -> None:
         actor = f"slot/{fault.slot}"
-        if self._tell(fault.slot, words.Slow(fault.delay_ms, fault.for_ms), fault):
+        if self._tell(fault.slot, control_messages.Slow(fault.delay_ms, fault.for_ms), fault):
             self.run.note(actor, Slowed(str(fault), fault.delay_ms))
             self._heal(actor, fault.for_ms, fault)
 
@@ -215,15 +215,17 @@ class RunInjector:
     ) -> None:
         lives = self.run.lives(other for other in others if other is not None)
         self.run.processes.strike(*slots, *lives)
-        cut = words.CutLink(lives, None in others, fault.for_ms, self.run.patience_ms)
+        cut = control_messages.CutLink(lives, None in others, fault.for_ms, self.run.patience_ms)
         for slot in slots:
             if self._tell(slot, cut, fault):
                 self.run.note(f"slot/{slot}", ConnectionCut(str(fault), tuple(others)))
         if fault.for_ms:
             self._heal(f"slot/{slots[0]}", fault.for_ms, fault)
 
-    def _tell(self, slot: SlotId, word: words.Slow | words.CutLink, fault: Fault) -> bool:
-        told = self.run.tell(slot, word)
+    def _tell(
+        self, slot: SlotId, message: control_messages.Slow | control_messages.CutLink, fault: Fault
+    ) -> bool:
+        told = self.run.tell(slot, message)
         if not told:
             self.run.note(f"slot/{slot}", FaultMissed(str(fault)))
         return told

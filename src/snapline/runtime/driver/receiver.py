@@ -18,7 +18,7 @@ from snapline.runtime.driver.control import RunControl
 from snapline.runtime.driver.killer import Killer
 from snapline.runtime.driver.launches import Launches
 from snapline.runtime.driver.roster import Member, Roster, Timeouts
-from snapline.runtime.wire import control_messages as words
+from snapline.runtime.wire import control_messages
 from snapline.runtime.wire.codec import Wire
 
 _LOG = getLogger(__name__)
@@ -36,7 +36,7 @@ class SlotReceiver:
         after: Callable[[float, Callable[[], None]], None],
         wire: Wire,
         timeouts: Timeouts,
-        pulse: Callable[[SlotId, words.Pulse], None],
+        pulse: Callable[[SlotId, control_messages.Pulse], None],
     ) -> None:
         self._run = run
         self._roster = roster
@@ -54,40 +54,40 @@ class SlotReceiver:
 
     def received(self, connection: Connection, kind: int, body: Body) -> None:
         """Take what a process says."""
-        word = self._wire.unpack(kind, body)
+        message = self._wire.unpack(kind, body)
         member = self._roster.members.get(connection)
-        if isinstance(word, words.Hello):
-            launch = self._launches.registered(word.role)
-            self._meet(Member(connection, word, time.monotonic(), *launch))
+        if isinstance(message, control_messages.Hello):
+            launch = self._launches.registered(message.role)
+            self._meet(Member(connection, message, time.monotonic(), *launch))
             return
         if member is None:
-            if isinstance(word, words.Heartbeat):
+            if isinstance(message, control_messages.Heartbeat):
                 return  # sent before it could introduce itself
             raise WireError("a process must introduce itself first")
         member.heard_s = time.monotonic()
-        if isinstance(word, words.LinkLost):
-            life = (word.slot, word.incarnation)
+        if isinstance(message, control_messages.LinkLost):
+            life = (message.slot, message.incarnation)
             self._after(self._timeouts.link_s, lambda: self._cut_off(member, life))
-        elif isinstance(word, words.Failed):
-            self._fails(member, word)
-        elif isinstance(word, words.Pulse):
+        elif isinstance(message, control_messages.Failed):
+            self._fails(member, message)
+        elif isinstance(message, control_messages.Pulse):
             if member.life is not None:
-                self._pulse(member.life[0], word)
-        elif member.life is not None and not isinstance(word, words.Heartbeat):
-            if isinstance(word, control.Restored):
+                self._pulse(member.life[0], message)
+        elif member.life is not None and not isinstance(message, control_messages.Heartbeat):
+            if isinstance(message, control.Restored):
                 member.restoring = False
-            self._run.engine.report(*member.life, word)  # type: ignore[arg-type]
+            self._run.engine.report(*member.life, message)  # type: ignore[arg-type]
 
     def lost(self, connection: Connection, reason: str) -> None:
         """Give up a process whose connection has broken."""
         if member := self._roster.members.get(connection):
             self._gone(member, f"a slot is gone: {reason}")
 
-    def _fails(self, member: Member, word: words.Failed) -> None:
-        member.last_words = word  # kept until its connection breaks
+    def _fails(self, member: Member, message: control_messages.Failed) -> None:
+        member.last_words = message  # kept until its connection breaks
         if not self._run.finished:
-            raised = OperatorRaised(word.kind, word.operator)
-            self._run.note(f"process/{member.hello.pid}", word.epoch, raised)
+            raised = OperatorRaised(message.kind, message.operator)
+            self._run.note(f"process/{member.hello.pid}", message.epoch, raised)
 
     # Processes come.
 
@@ -99,7 +99,7 @@ class SlotReceiver:
             self.send_away(member)  # it comes too late: another has taken its place
         else:
             _LOG.info("%s has registered as a spare", member)
-            self._send(member, words.BecomeSpare())
+            self._send(member, control_messages.BecomeSpare())
 
     def assign_spare(self, member: Member) -> None:
         """Make a spare a life of a slot, if it is still there and a life still has no process."""
@@ -110,14 +110,14 @@ class SlotReceiver:
     def _assign(self, member: Member) -> None:
         member.life = self._roster.wanted.popleft()
         _LOG.info("%s is slot %d from now on, incarnation %d", member, *member.life)
-        self._send(member, words.Assign(*member.life))
+        self._send(member, control_messages.Assign(*member.life))
         self._run.engine.registered_slot(*member.life)
 
     # Processes go.
 
     def send_away(self, member: Member) -> None:
         """Tell a process that nobody needs it."""
-        self._send(member, words.Leave("nobody needs you"))
+        self._send(member, control_messages.Leave("nobody needs you"))
 
     def beat(self, seq: int, now_s: float, *, stalled: bool) -> None:
         """Renew all leases, and give up whoever was silent for too long.
@@ -125,7 +125,7 @@ class SlotReceiver:
         After a stall of our own, heartbeats that wait in the sockets must not count as silence.
         """
         for member in tuple(self._roster.members.values()):
-            self._send(member, words.Lease(seq))
+            self._send(member, control_messages.Lease(seq))
             if stalled:
                 member.heard_s = now_s
             elif member.silent(now_s, self._timeouts):
@@ -155,5 +155,5 @@ class SlotReceiver:
             self._killer.cancel(member)
             self._gone(member, "a slot has lost its connection with another")
 
-    def _send(self, member: Member, word: words.Word) -> None:
-        member.connection.send(self._wire.pack(word))
+    def _send(self, member: Member, message: control_messages.ControlMessage) -> None:
+        member.connection.send(self._wire.pack(message))

@@ -59,13 +59,13 @@ class Member:
         return failure_of(self.last_words, self.tag, self.started_s, planned=self.struck)
 
 
-def failure_of(word: Failed, tag: str, started_s: float, *, planned: bool) -> ProcessFailure:
+def failure_of(message: Failed, tag: str, started_s: float, *, planned: bool) -> ProcessFailure:
     """What the end of this slot means to the restart strategy."""
-    told = OperatorFailed(word.operator, word.kind, word.text, word.code, word.where)
-    raised = told if word.operator else None
-    reason = str(told) if word.operator else f"a slot ended with {told.cause}"
-    damage = not word.operator and word.kind in DEFINITE
-    return ProcessFailure(tag, reason, started_s, planned, word.epoch, raised, damage)
+    told = OperatorFailed(message.operator, message.kind, message.text, message.code, message.where)
+    raised = told if message.operator else None
+    reason = str(told) if message.operator else f"a slot ended with {told.cause}"
+    damage = not message.operator and message.kind in DEFINITE
+    return ProcessFailure(tag, reason, started_s, planned, message.epoch, raised, damage)
 
 
 class Roster:

@@ -38,7 +38,7 @@ from snapline.runtime.slot.background import Background
 from snapline.runtime.slot.last_words import last_word
 from snapline.runtime.slot.meter import Meter
 from snapline.runtime.slot.network_faults import NetworkFaults, Who
-from snapline.runtime.wire import control_messages as words
+from snapline.runtime.wire import control_messages
 from snapline.runtime.wire.codec import Wire
 from snapline.storage.api import Egress, Life, MessageLog, Storage
 
@@ -79,7 +79,7 @@ class SlotProcess:
         self.boss = dial(self.loop, spec.driver, secret, _Boss(self))
         self.links: dict[tuple[SlotId, Incarnation], Connection] = {}
         self.weather = NetworkFaults(self.loop, self._connections)
-        self.peers: Mapping[SlotId, words.Peer] = {}
+        self.peers: Mapping[SlotId, control_messages.Peer] = {}
         self.engine: Slot | None = None
         self.journal_file: JournalFile | None = None
         self.journals_messages = spec.journal == "full"
@@ -154,7 +154,7 @@ class SlotProcess:
             self.journal_file.close()
 
     def _beat(self, seq: int) -> None:
-        self.boss.send(self.wire.pack(words.Heartbeat(seq)))
+        self.boss.send(self.wire.pack(control_messages.Heartbeat(seq)))
         self._pulse()
         if self.journal_file is not None:
             self.journal_file.flush()
@@ -175,32 +175,32 @@ class SlotProcess:
 
     # What the driver says.
 
-    def obey(self, word: words.Word) -> None:
+    def obey(self, message: control_messages.ControlMessage) -> None:
         """Do what the driver says."""
-        match word:
-            case words.Assign(slot, incarnation):
+        match message:
+            case control_messages.Assign(slot, incarnation):
                 self.engine = Slot(slot, incarnation, self.spec.job, self)
                 path = self.directory.path / "journal" / f"slot-{slot}.{incarnation}.jsonl"
                 self.journal_file = JournalFile(path)
-            case words.BecomeSpare():
+            case control_messages.BecomeSpare():
                 pass
-            case words.Leave():
+            case control_messages.Leave():
                 self.leaving = True
-            case words.Lease():
+            case control_messages.Lease():
                 self.lease_until_s = time.monotonic() + self.spec.lease_s
-            case words.Peers(lives):
+            case control_messages.Peers(lives):
                 self.peers = lives
-            case words.Begin(origin_ms):
+            case control_messages.Begin(origin_ms):
                 self.origin_s = origin_ms / 1000
-            case words.Slow(delay_ms, for_ms):
+            case control_messages.Slow(delay_ms, for_ms):
                 self.weather.delay(delay_ms / 1000, for_ms / 1000)
-            case words.CutLink(lives, coordinator, for_ms, patience_ms):
+            case control_messages.CutLink(lives, coordinator, for_ms, patience_ms):
                 cut: list[Who] = [*lives.items(), *([None] if coordinator else [])]
                 self.weather.cut(cut, for_ms / 1000, patience_ms / 1000)
             case _:
                 if self.engine is None:
-                    raise WireError(f"nobody was given {word}")
-                self.engine.order(word)  # type: ignore[arg-type]
+                    raise WireError(f"nobody was given {message}")
+                self.engine.order(message)  # type: ignore[arg-type]
 
     # The shell: time, chance, journal.
 
@@ -296,7 +296,7 @@ class SlotProcess:
             link = dial(self.loop, (peer.host, peer.port), self.secret, visit)
             visit.lives[link] = (slot, incarnation)
             me = self._engine
-            link.send(self.wire.pack(words.PeerHello(me.slot, me.incarnation)))
+            link.send(self.wire.pack(control_messages.PeerHello(me.slot, me.incarnation)))
             self.links[slot, incarnation] = link
             self.weather.met(link, (slot, incarnation))
         return link
@@ -304,7 +304,7 @@ class SlotProcess:
     def lost_link(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Report a broken link to a peer; the driver decides whether the peer died."""
         if self.engine is not None and self.engine.peers.get(slot) == incarnation:
-            self.boss.send(self.wire.pack(words.LinkLost(slot, incarnation)))
+            self.boss.send(self.wire.pack(control_messages.LinkLost(slot, incarnation)))
 
     def report(self, report: control.Report) -> None:
         """Send a report to the driver."""
@@ -357,15 +357,15 @@ class _Boss:
         here = connection.local_host
         process.listener = Listener(process.loop, process.secret, process.visitors, host=here)
         host, port = process.listener.address
-        hello = words.Hello(process.tag, process.directory.name, os.getpid(), host, port)
+        hello = control_messages.Hello(process.tag, process.directory.name, os.getpid(), host, port)
         connection.send(process.wire.pack(hello))
 
     def received(self, connection: Connection, kind: int, body: Body) -> None:
         """Take a control message of the driver."""
-        word = self.process.wire.unpack(kind, body)
-        if isinstance(word, control.Frame):
+        message = self.process.wire.unpack(kind, body)
+        if isinstance(message, control.Frame):
             raise WireError("the driver sends no data")
-        self.process.obey(word)
+        self.process.obey(message)
 
     def lost(self, connection: Connection, reason: str) -> None:
         """Leave: without a driver there is nothing to do."""
@@ -385,7 +385,7 @@ class _Peer:
     def received(self, connection: Connection, kind: int, body: Body) -> None:
         """Take the introduction of another slot, or a frame of data."""
         item = self.process.wire.unpack(kind, body)
-        if isinstance(item, words.PeerHello):
+        if isinstance(item, control_messages.PeerHello):
             self.lives[connection] = (item.slot, item.incarnation)
             self.process.weather.met(connection, self.lives[connection])
         elif isinstance(item, control.Frame) and connection in self.lives:

@@ -2,9 +2,9 @@
 
 Data between slots is packed into structs and raw columns: on the way out a packet refers to the columns
 of the batch itself, on the way in the batch is a view of the bytes that were received. A channel is a
-small number, its place in the topology, which is the same in every process. All else is a *word*, a
-control message as JSON (`control_messages`). Both directions are here, side by side. What cannot be read
-raises WireError and nothing else.
+small number, its place in the topology, which is the same in every process. All else is a
+control message, written as JSON (`control_messages`). Both directions are here, side by side. What cannot
+be read raises WireError and nothing else.
 """
 
 import struct
@@ -18,13 +18,13 @@ from snapline.engine.job import Job
 from snapline.ids import ChannelId
 from snapline.net.framing import (
     BODY_BYTES_MAX,
+    CONTROL,
     CREDIT,
     HEAD,
     MAGIC,
     MARKER,
     MESSAGE,
     VERSION,
-    WORD,
     Body,
     Packet,
     WireError,
@@ -33,7 +33,7 @@ from snapline.net.framing import (
     padding,
 )
 from snapline.runtime.wire import columns as raw_columns
-from snapline.runtime.wire.control_messages import ControlText, Word
+from snapline.runtime.wire.control_messages import ControlMessage, ControlText
 
 # The head of the frame; channel and life; seq, watermark, epoch, rows, sizes of schema and header.
 _MESSAGE: Final = struct.Struct("<HBBIIIIIQqIIII")
@@ -47,7 +47,7 @@ _JOIN_BELOW: Final = 4096
 
 
 class Wire:
-    """Packs and unpacks for one topology and one protocol. Words need no channels."""
+    """Packs and unpacks for one topology and one protocol. Control messages need no channels."""
 
     def __init__(
         self,
@@ -63,10 +63,10 @@ class Wire:
         """What the processes of a job speak: all of them know its channels and its protocol."""
         return cls([channel.id for channel in job.topology.channels], job.protocol.all_commands)
 
-    def pack(self, item: Frame | Word) -> Packet:
-        """What to send for a frame or a word."""
+    def pack(self, item: Frame | ControlMessage) -> Packet:
+        """What to send for a frame or a control message."""
         if not isinstance(item, Frame):
-            return packet(WORD, self._text.write(item))
+            return packet(CONTROL, self._text.write(item))
         payload = item.payload
         if isinstance(payload, Message):
             return self._pack_message(item, payload)
@@ -74,9 +74,9 @@ class Wire:
             return self._pack_short(MARKER, item, payload.checkpoint, payload.overtaking)
         return self._pack_short(CREDIT, item, payload.messages, False)
 
-    def unpack(self, kind: int, body: Body) -> Frame | Word:
-        """The frame or the word that was packed into a body of this kind."""
-        if kind == WORD:
+    def unpack(self, kind: int, body: Body) -> Frame | ControlMessage:
+        """The frame or the control message that was packed into a body of this kind."""
+        if kind == CONTROL:
             return self._text.read(body)
         try:
             if kind == MESSAGE:

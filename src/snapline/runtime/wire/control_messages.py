@@ -120,7 +120,7 @@ class LinkLost:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The last word of a slot that ends because of an exception."""
+    """Says why a slot ends: an exception."""
 
     epoch: Epoch
     kind: str  # of the exception
@@ -164,7 +164,7 @@ Greeting: TypeAlias = (
     | Slow
     | CutLink
 )
-Word: TypeAlias = Greeting | control.Order | control.Report
+ControlMessage: TypeAlias = Greeting | control.Order | control.Report
 
 
 # Their text.
@@ -174,17 +174,17 @@ class ControlText:
     """Writes and reads the control messages of a job whose protocol has these commands."""
 
     def __init__(self, commands: Iterable[type[Command]] = SHARED_COMMANDS) -> None:
-        self._form: Final = Forms(families={Command: commands}).tagged(get_args(Word))
+        self._form: Final = Forms(families={Command: commands}).tagged(get_args(ControlMessage))
 
-    def write(self, word: Word) -> bytes:
+    def write(self, message: ControlMessage) -> bytes:
         """The text of a control message, filled up with blanks to a multiple of eight."""
-        text = json.dumps(self._form.write(word), separators=(",", ":")).encode()
+        text = json.dumps(self._form.write(message), separators=(",", ":")).encode()
         return text + b" " * (-len(text) % 8)
 
-    def read(self, text: Body) -> Word:
+    def read(self, text: Body) -> ControlMessage:
         """The control message behind a text. Raises WireError."""
         try:
-            word: Word = self._form.read(json.loads(str(text, "utf-8")))
+            message: ControlMessage = self._form.read(json.loads(str(text, "utf-8")))
         except (ValueError, RecursionError) as error:
-            raise WireError(f"this is no word of ours: {error}") from error
-        return word
+            raise WireError(f"this is no control message: {error}") from error
+        return message

@@ -118,7 +118,7 @@ class StructuredStreaming:
         self._work = work
         self._fed = FileInput(work.directory, tuple(work.streams))
         self._cluster = LocalCluster(self.executors) if self.executors else None
-        make_directory(self._words)
+        make_directory(self._reports)
         self._plan(work).save(self._directory / "plan.json")
         deadline = time.monotonic() + START_S
         while self.look() is not State.RUNNING:
@@ -141,7 +141,7 @@ class StructuredStreaming:
             self._cluster.settings if self._cluster is not None else {},
             str(self._sink),
             str(self._batches.checkpoint),
-            str(self._words),
+            str(self._reports),
             TRIGGER_MS,
             FILES_PER_BATCH,
             HOLD_MS,
@@ -149,7 +149,7 @@ class StructuredStreaming:
 
     def _launch(self) -> Group:
         for file in (DRIVER, FAILED):
-            (self._words / file).unlink(missing_ok=True)
+            (self._reports / file).unlink(missing_ok=True)
         command = python(
             "snapline.systems.structured_streaming.driver", str(self._directory / "plan.json")
         )
@@ -158,7 +158,7 @@ class StructuredStreaming:
     def _ready(self) -> list[int] | None:
         """The id of its Java process, once the driver has reported it: then the query runs."""
         try:
-            said = json.loads((self._words / DRIVER).read_text())
+            said = json.loads((self._reports / DRIVER).read_text())
         except FileNotFoundError:
             return None
         if self._cluster is not None:
@@ -166,7 +166,7 @@ class StructuredStreaming:
         return [int(said["java"])]
 
     def _last_words(self) -> str:
-        for file, line in ((self._words / FAILED, 0), (self._directory / "driver.log", -1)):
+        for file, line in ((self._reports / FAILED, 0), (self._directory / "driver.log", -1)):
             if file.exists() and (lines := file.read_text(errors="replace").strip().splitlines()):
                 return lines[line]
         return "it said nothing"
@@ -199,7 +199,7 @@ class StructuredStreaming:
         if at_ms := flush_ms(work.workload, work.params):
             for name, schema in work.streams.items():
                 self._fed.flush(name, schema, at_ms)
-        write_whole(self._words / END, "")
+        write_whole(self._reports / END, "")
 
     # Faults.
 
@@ -269,7 +269,7 @@ class StructuredStreaming:
         """How many micro-batches were committed, rows dropped behind the watermark, and restarts made."""
         return {
             "batches": self._batches.committed + 1,
-            "dropped": rows_dropped(self._words / PROGRESS),
+            "dropped": rows_dropped(self._reports / PROGRESS),
             "restarts": self._driver.restarts,
         }
 
@@ -307,8 +307,8 @@ class StructuredStreaming:
         return self._doing.directory
 
     @property
-    def _words(self) -> Path:
-        return self._directory / "words"
+    def _reports(self) -> Path:
+        return self._directory / "reports"
 
     @property
     def _sink(self) -> Path:

@@ -55,7 +55,7 @@ class DriverPlan:
     settings: dict[str, str]  # of Spark
     output: str
     checkpoint: str
-    words: str  # the directory for the driver's reports
+    reports: str  # the directory for the driver's reports
     trigger_ms: int
     files_per_batch: int  # the most files of each stream in one micro-batch
     hold_ms: int  # how long the at-least-once sink waits between its write and its return
@@ -73,17 +73,17 @@ class DriverPlan:
 
 def main(plan: DriverPlan) -> int:
     """Run the query until all input is processed."""
-    words = Path(plan.words)
+    reports = Path(plan.reports)
     parallel = {"spark.sql.shuffle.partitions": str(plan.cores)}
     spark = own_session(plan.cores, master=plan.master, settings={**parallel, **plan.settings})
     try:
         _await_executors(spark, plan.executors)
         query = start_query(spark, plan)
-        write_whole(words / DRIVER, json.dumps(_processes(spark)))
-        _watch(query, words)
+        write_whole(reports / DRIVER, json.dumps(_processes(spark)))
+        _watch(query, reports)
         query.stop()
     except PySparkException as error:
-        write_whole(words / FAILED, str(error))
+        write_whole(reports / FAILED, str(error))
         return 1
     finally:
         spark.stop()
@@ -121,11 +121,11 @@ def start_query(spark: SparkSession, plan: DriverPlan) -> StreamingQuery:
     return writer.foreachBatch(append).start()
 
 
-def _watch(query: StreamingQuery, words: Path) -> None:
+def _watch(query: StreamingQuery, reports: Path) -> None:
     """Note the progress until the end of input, then process what is there."""
     told = -1
-    with os.fdopen(make_file(words / PROGRESS, os.O_APPEND), "a") as file:
-        while query.isActive and not (words / END).exists():
+    with os.fdopen(make_file(reports / PROGRESS, os.O_APPEND), "a") as file:
+        while query.isActive and not (reports / END).exists():
             time.sleep(POLL_S)
             told = _note_progress(query, file, told)
         query.processAllAvailable()

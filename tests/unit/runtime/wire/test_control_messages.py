@@ -1,4 +1,4 @@
-"""Every order, report and word of a connection comes back as it was; nothing else is understood."""
+"""Every control message comes back as it was; nothing else is understood."""
 
 import json
 from contextlib import suppress
@@ -14,11 +14,11 @@ from snapline.core.messages import CheckpointMeta
 from snapline.engine import control
 from snapline.ids import ChannelId, TaskId
 from snapline.metrics.second import Volume
-from snapline.net.framing import HEAD, WORD, WireError
+from snapline.net.framing import CONTROL, HEAD, WireError
 from snapline.protocols.synchronous import SYNCHRONOUS, CaptureWorld, Proceed, StopWorld
 from snapline.protocols.unaligned import UNALIGNED
 from snapline.recovery.replay import Origin, ReplayPart
-from snapline.runtime.wire import control_messages as words
+from snapline.runtime.wire import control_messages
 from snapline.runtime.wire.codec import Wire
 
 CHANNEL = ChannelId("bids/0>count/1#größe")
@@ -50,22 +50,28 @@ COMMANDS = [
 RESTORE = control.Restore(
     4, {0: 1, 1: 3}, {TASK: (META, META), TaskId("sum/1"): ()}, {CHANNEL: 5}, PLAN, alone=True
 )
-WORDS = [
-    words.Hello("slot", "brisk-otter", 4711, "::1", 65535),
-    words.Assign(1, 3),
-    words.BecomeSpare(),
-    words.Leave("the run is over: größe"),
-    words.Peers({0: words.Peer(1, "127.0.0.1", 4000), 12: words.Peer(2, "::1", 4001)}),
-    words.Begin(1_763_246_400_000),
-    words.Heartbeat(17),
-    words.Pulse(3, True, 500, 498, 7, Volume(1, 2, 3, 4, 5, 6), ((40, 498), (1200, 1)), (2500,)),
-    words.Pulse(0, False, 0, 0, 0, Volume(), (), ()),
-    words.Lease(17),
-    words.PeerHello(0, 2),
-    words.LinkLost(1, 3),
-    words.Failed(3, "KeyError", "'colour'", "map", "flow.py, line 7", "message 3 of a/0>b/1"),
-    words.Slow(500, 2_000),
-    words.CutLink({1: 2, 3: 1}, True, 500, 2_000),
+MESSAGES = [
+    control_messages.Hello("slot", "brisk-otter", 4711, "::1", 65535),
+    control_messages.Assign(1, 3),
+    control_messages.BecomeSpare(),
+    control_messages.Leave("the run is over: größe"),
+    control_messages.Peers(
+        {0: control_messages.Peer(1, "127.0.0.1", 4000), 12: control_messages.Peer(2, "::1", 4001)}
+    ),
+    control_messages.Begin(1_763_246_400_000),
+    control_messages.Heartbeat(17),
+    control_messages.Pulse(
+        3, True, 500, 498, 7, Volume(1, 2, 3, 4, 5, 6), ((40, 498), (1200, 1)), (2500,)
+    ),
+    control_messages.Pulse(0, False, 0, 0, 0, Volume(), (), ()),
+    control_messages.Lease(17),
+    control_messages.PeerHello(0, 2),
+    control_messages.LinkLost(1, 3),
+    control_messages.Failed(
+        3, "KeyError", "'colour'", "map", "flow.py, line 7", "message 3 of a/0>b/1"
+    ),
+    control_messages.Slow(500, 2_000),
+    control_messages.CutLink({1: 2, 3: 1}, True, 500, 2_000),
     RESTORE,
     control.Go(4),
     control.Replaced(4, 1, 2),
@@ -90,31 +96,35 @@ WORDS = [
 WIRE = Wire((), SYNCHRONOUS.all_commands)
 
 
-def text_of(word: words.Word) -> bytes:
-    (data,) = WIRE.pack(word).buffers
+def text_of(message: control_messages.ControlMessage) -> bytes:
+    (data,) = WIRE.pack(message).buffers
     return bytes(data)[HEAD.size :]
 
 
-@pytest.mark.parametrize("word", WORDS, ids=lambda word: type(word).__name__)
-def test_a_word_comes_back_as_it_was(word):
-    assert WIRE.unpack(WORD, text_of(word)) == word
-    assert WIRE.unpack(WORD, memoryview(text_of(word))) == word
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_a_control_message_comes_back_as_it_was(message):
+    assert WIRE.unpack(CONTROL, text_of(message)) == message
+    assert WIRE.unpack(CONTROL, memoryview(text_of(message))) == message
 
 
-def test_no_word_was_forgotten():
-    said = {type(word) for word in WORDS}
-    assert said == {*get_args(words.Greeting), *get_args(control.Order), *get_args(control.Report)}
+def test_no_control_message_was_forgotten():
+    said = {type(message) for message in MESSAGES}
+    assert said == {
+        *get_args(control_messages.Greeting),
+        *get_args(control.Order),
+        *get_args(control.Report),
+    }
     assert {type(command) for command in COMMANDS} == set(SYNCHRONOUS.all_commands)
 
 
 def test_a_command_of_another_protocol_is_not_understood():
     text = text_of(control.Instruct(4, (TASK,), StopWorld(9)))
     with pytest.raises(WireError, match="called 'StopWorld'"):
-        Wire((), UNALIGNED.all_commands).unpack(WORD, text)
+        Wire((), UNALIGNED.all_commands).unpack(CONTROL, text)
 
 
 def test_numpy_integers_become_ordinary_ones():
-    back = WIRE.unpack(WORD, text_of(control.Prune(np.int64(4), {CHANNEL: np.int64(9)})))
+    back = WIRE.unpack(CONTROL, text_of(control.Prune(np.int64(4), {CHANNEL: np.int64(9)})))
     assert type(back.epoch) is int
     assert back == control.Prune(4, {CHANNEL: 9})
 
@@ -150,18 +160,18 @@ WRONG = {
 
 @pytest.mark.parametrize("text", [PEERS, INSTRUCT])
 def test_the_texts_that_are_made_wrong_are_right_before(text):
-    assert WIRE.unpack(WORD, text)
+    assert WIRE.unpack(CONTROL, text)
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_word_of_ours_is_a_wire_error(name):
+def test_what_is_no_control_message_is_a_wire_error(name):
     with pytest.raises(WireError):
-        WIRE.unpack(WORD, WRONG[name])
+        WIRE.unpack(CONTROL, WRONG[name])
 
 
 def test_an_unknown_origin_is_a_wire_error():
     with pytest.raises(WireError):
-        WIRE.unpack(WORD, text_of(RESTORE).replace(b'"receiver"', b'"nowhere"'))
+        WIRE.unpack(CONTROL, text_of(RESTORE).replace(b'"receiver"', b'"nowhere"'))
 
 
 JSON = st.recursive(
@@ -172,18 +182,18 @@ JSON = st.recursive(
 
 
 @given(
-    name=st.sampled_from([type(word).__name__ for word in WORDS]),
+    name=st.sampled_from([type(message).__name__ for message in MESSAGES]),
     fields=st.dictionaries(st.text(max_size=9), JSON),
 )
-def test_random_fields_are_a_wire_error_or_a_word(name, fields):
+def test_random_fields_are_a_wire_error_or_a_control_message(name, fields):
     with suppress(WireError):
-        WIRE.unpack(WORD, json.dumps({"type": name, **fields}).encode())
+        WIRE.unpack(CONTROL, json.dumps({"type": name, **fields}).encode())
 
 
-@given(word=st.sampled_from(WORDS), data=st.data())
-def test_a_damaged_text_is_a_wire_error_or_another_word(word, data):
-    text = bytearray(text_of(word))
+@given(message=st.sampled_from(MESSAGES), data=st.data())
+def test_a_damaged_text_is_a_wire_error_or_another_control_message(message, data):
+    text = bytearray(text_of(message))
     at = data.draw(st.integers(0, len(text) - 1))
     text[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
     with suppress(WireError):
-        WIRE.unpack(WORD, bytes(text))
+        WIRE.unpack(CONTROL, bytes(text))
