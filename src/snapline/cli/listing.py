@@ -10,7 +10,7 @@ from rich.table import Table
 
 from snapline.chaos.catalogue import GRAMMAR, where
 from snapline.chaos.faults import parse
-from snapline.cli.terminal.console import escape, messages, print_json, results
+from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.engine.options import OPTIONS, RunOption
 from snapline.plugins import Catalogue
 from snapline.protocols import PROTOCOLS
@@ -131,7 +131,7 @@ def print_catalogue(kind: Kind | None, as_json: bool) -> None:
         for problem in _CATALOGUES[each].problems() if each in _CATALOGUES else ():
             messages().print(escape(problem), soft_wrap=True)
     if as_json:
-        print_json(rows)
+        print_json({"version": JSON_VERSION, **rows})
         return
     for title, entries in rows.items():
         plain = [{k: v for k, v in row.items() if k != SETTINGS} for row in entries]

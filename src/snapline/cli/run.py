@@ -157,7 +157,8 @@ def diagnose(runs: Path, try_spark: bool, as_json: bool) -> int:
 
     found = checks(runs, try_spark)
     if as_json:
-        print_json({"checks": [{"name": c.name, "ok": c.ok, "found": c.found} for c in found]})
+        shown = [{"name": c.name, "ok": c.ok, "found": c.found} for c in found]
+        print_json({"version": JSON_VERSION, "checks": shown})
     else:
         for check in found:
             mark = "[green]ok[/]     " if check.ok else "[red]mend[/]   "

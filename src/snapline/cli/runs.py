@@ -14,6 +14,7 @@ from rich.table import Table
 
 from snapline.batch import Batch, Schema, concat
 from snapline.cli.terminal.console import (
+    JSON_VERSION,
     escape,
     messages,
     print_csv,
@@ -210,7 +211,7 @@ def _listed(directory: "RunDirectory") -> tuple[str, dict[str, Any], dict[str, A
 def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
     rows = [row for d in directories if (row := _listed(d)) is not None]
     if as_json:
-        print_json({"runs": [{"run": name, **spec, **result} for name, spec, result in rows]})
+        print_json({"version": JSON_VERSION, "runs": [_document(*row) for row in rows]})
         return
     if not rows:
         messages().print("no runs yet: 'snapline run q12' makes one")
@@ -224,10 +225,16 @@ def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
     results().print(table)
 
 
+def _document(name: str, spec: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """A run as JSON. Its two files have versions, and a digest called `run`, of their own."""
+    head = {"version": JSON_VERSION, "run": name}
+    return {**head, **spec, **result, **head}
+
+
 def _show(directory: "RunDirectory", as_json: bool) -> None:
     spec, result = directory.spec(), _result(directory)
     if as_json:
-        print_json({"run": directory.name, **spec, **result})
+        print_json(_document(directory.name, spec, result))
         return
     because = result.get("because") or _unfinished(directory, spec)
     print_page(directory.name, str(directory.path), spec, {**result, "because": because})

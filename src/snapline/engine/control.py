@@ -48,7 +48,7 @@ class Restore:
     chains: Mapping[TaskId, tuple[CheckpointMeta, ...]]
     received: Mapping[ChannelId, Seq]  # what tasks in their initial state are to take as received
     replay: tuple[ReplayPart, ...]  # the parts whose messages this slot has
-    alone: bool = False  # nobody else rolls back: begin in the present, take whatever comes first
+    alone: bool = False  # only this slot restarts: its tasks begin empty, with the present input
 
 
 @dataclass(frozen=True, slots=True)

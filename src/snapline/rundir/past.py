@@ -11,7 +11,7 @@ manifests     gone, changed, with other rows than were decided: definite
 egress files  gone or cut before what is to be published: definite once it has lasted (`decisions`), because
               a file that another machine wrote may come into sight late
 snapshots     gone or damaged: reported by the slot that needs it, and the protocol rolls back; if all lines
-              behind it are public, the run stops with a word
+              behind it are public, the run stops and says so
 logs          gone or damaged: the slot that needs it cannot start
 journals      help to find out that decisions are gone; one that cannot be read is passed over
 """

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
+from snapline.arguments import nearest
 from snapline.errors import UsageError
 from snapline.storage.api import Ingress
 from snapline.storage.files.ingress import FileIngress
@@ -33,7 +34,7 @@ class StoredInput(NamedTuple):
 def sources_of(workload: str, params: Params) -> dict[str, Ingress]:
     """The sources of a workload by name."""
     if workload not in WORKLOADS:
-        raise UsageError(f"there is no workload {workload!r}: see 'snapline list workloads'")
+        raise UsageError(f"there is no workload {workload!r}; {nearest(workload, WORKLOADS)}")
     nodes = WORKLOADS[workload].build(params).graph.nodes.values()
     return {node.name: ingress for node in nodes if (ingress := node.bound) is not None}
 

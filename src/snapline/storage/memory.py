@@ -78,7 +78,7 @@ class _ChannelLog:
     """What all lives synced of one channel."""
 
     entries: dict[Seq, tuple[_Rank, Message]] = field(default_factory=dict)
-    floor: Seq = 0  #: everything up to here was pruned, and stays so whatever a zombie adds
+    floor: Seq = 0  #: all up to here was pruned, and stays so if an old life appends it again
 
 
 class MemoryLogs:

@@ -46,7 +46,7 @@ def test_without_a_kind_everything_is_listed():
 
 @pytest.mark.parametrize("kind", ["protocols", "workloads", "faults", "systems"])
 def test_one_kind_is_listed_alone(kind):
-    assert list(json.loads(snapline("list", kind, "--json")[1])) == [kind]
+    assert list(json.loads(snapline("list", kind, "--json")[1])) == ["version", kind]
 
 
 def test_the_table_shows_every_protocol_with_its_promise():

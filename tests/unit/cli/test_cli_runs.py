@@ -157,6 +157,7 @@ def test_a_run_is_shown_to_people_and_to_programs(snapline, directory):
             {"statement": "kill slot=0 at=90s", "struck": False, "at_ms": None},
         ],
         "rows": {"out": 12_345},
+        "run": "the digest of run.json",
     }
     spec = {**directory.spec(), "origin_s": 1_794_800_000.5, "interval_ms": 5_000}
     directory.write("run.json", spec)
@@ -182,11 +183,9 @@ def test_a_run_is_shown_to_people_and_to_programs(snapline, directory):
         assert line in said, out
     assert not any(line.endswith(" ") for line in out.splitlines())
     document = json.loads(snapline("show", "last", "--json")[1])
-    assert (document["run"], document["flow"], document["rows"]) == (
-        directory.name,
-        "q12",
-        {"out": 12_345},
-    )
+    assert (document["version"], document["run"]) == (1, directory.name)
+    assert (document["flow"], document["rows"]) == ("q12", {"out": 12_345})
+    assert json.loads(snapline("--json")[1])["runs"] == [document]
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_bad_input_is_said_before_spark_starts(refused, tmp_path):
     (tmp_path / "there" / "x").touch()
     assert "there exists: name another directory" in refused("q12", "--to", "there")
     assert "there/x exists" in refused("q12", "--to", "there/x")
-    assert "no workload 'q99'" in refused("q99", "--to", "new")
+    assert "no workload 'q33'; did you mean q3" in refused("q33", "--to", "new")
     assert "only local or mounted paths so far" in refused("q12", "--to", "s3://bucket/x")
     assert "only local or mounted paths so far" in refused("q12", "--to", "file://host/x")
     assert "--format takes log or parquet, not 'csv'" in refused(

@@ -191,7 +191,7 @@ class RunInjector:
         self.run.note(COORDINATOR, CoordinatorKilled(str(fault)))
         self.run.flush()
         for pid in self.paused:
-            self.run.processes.wake(pid)  # nobody else will
+            self.run.processes.wake(pid)  # otherwise it would stand still for ever
         os.kill(os.getpid(), signal.SIGKILL)
 
     def _pause_driver(self, fault: PauseCoordinator | PauseDriver) -> None:

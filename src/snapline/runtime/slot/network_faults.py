@@ -80,7 +80,7 @@ class NetworkFaults:
             if who in others and who is None:
                 connection.fail("the connection was broken on purpose")
             elif who in others:
-                connection.close()  # without a word: the other slot is the one that complains
+                connection.close()  # tell nobody here: the other slot reports the broken link
 
     def _with(self, others: Iterable[Who]) -> list[Connection]:
         return [connection for connection, who in self._connections() if who in others]

@@ -294,7 +294,7 @@ class Monitor(RunAccount):
         """How many lines were committed."""
         return self.stats["commits"]
 
-    # Who writes.
+    # Output of sinks.
 
     def wrote(self) -> None:
         """Note when a sink first writes."""

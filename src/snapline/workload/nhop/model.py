@@ -2,8 +2,8 @@
 
 Of e edges in a TTL, between n nodes, each begins about 3 (e / n)^2 walks of three edges, and every run has
 a rate of its own. So the nodes follow the rate: at full size there are two for every edge in a TTL, and
-three walks for four edges. A hot node is one from which many edges start; their ends are as scattered
-as ever, so it makes one task busy, and walks through it rare but many at a time.
+three walks for four edges. A hot node is one from which many edges start. Their ends are as scattered
+as without it, so a hot node makes one task busy; walks through it are rare, but come many at a time.
 """
 
 from collections.abc import Mapping
