@@ -61,7 +61,7 @@ class IdleWorld:
     def open_log(self, life: object) -> "IdleWorld":
         return self
 
-    def _nothing(self, *arguments: object) -> None:
+    def _nothing(self, *arguments: object, **named: object) -> None:
         pass
 
     append = journal = note = performing = report = sent = set_alarm = transmit = worked = _nothing
