@@ -1,6 +1,6 @@
 """The whole matrix: every protocol on every workload that it can run, broken in four ways; on a real Spark.
 
-It takes the better part of an hour: `./dev test -m slow tests/spark/test_matrix.py`.
+It takes a quarter of an hour on two cores: `./dev test -m slow tests/spark/test_matrix.py --dist load`.
 """
 
 from collections.abc import Iterator
