@@ -26,23 +26,24 @@ LAYERS: dict[str, set[str]] = {
     "durations": {"ids", "errors"},
     "arguments": {"ids", "errors", "durations"},
     "plugins": {"errors"},
+    "kernels": {"errors"},
     "core": NOUNS,
     "chaos": {"ids", "errors", "durations", "wording"},
     "net": NOUNS | {"chaos"},
     "recovery": NOUNS | {"core"},
     "protocols": NOUNS | {"plugins", "core", "recovery"},
     "storage": NOUNS | {"core"},
-    "dataflow": NOUNS | {"core", "storage"},
+    "dataflow": NOUNS | {"core", "kernels", "storage"},
     "journal": NOUNS | {"core"},
-    "metrics": NOUNS | {"core", "journal"},
+    "metrics": NOUNS | {"core", "journal", "kernels"},
     "report": NOUNS | {"core", "journal"},
     "engine": NOUNS | {"core", "recovery", "dataflow", "storage", "journal"},
     "validate": NOUNS | {"core"},
-    "workload": NOUNS | {"plugins", "core", "dataflow", "storage", "validate"},
+    "workload": NOUNS | {"plugins", "core", "dataflow", "kernels", "storage", "validate"},
 }
 LAYERS["sim"] = {*LAYERS} - {"report", "net"}
 LAYERS["rundir"] = {*LAYERS} - {"report", "net", "sim", "metrics", "validate"}
-LAYERS["spark"] = NOUNS | {"storage", "workload", "rundir"}
+LAYERS["spark"] = NOUNS | {"kernels", "storage", "workload", "rundir"}
 LAYERS["runtime"] = {*LAYERS} - {"report", "sim", "validate", "workload", "protocols"}
 LAYERS["judge"] = {*LAYERS} - {"report", "sim", "net", "spark", "runtime"}
 LAYERS["runs"] = {*LAYERS} - {"report", "sim"}
