@@ -22,6 +22,7 @@ READ: Final = selectors.EVENT_READ
 WRITE: Final = selectors.EVENT_WRITE
 
 _SELECTABLE: Final = 1024  # select() only works with file descriptors below this number
+_FEW: Final = 64  # so many sockets are looked at one by one
 
 
 class Flushable(Protocol):
@@ -37,6 +38,10 @@ class EventLoop:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
+        self._called: dict[int, Callable[[int], None]] = {}  #: who is called for a watched socket
+        self._reading: list[int] = []  #: the sockets that are watched for input, by number ...
+        self._writing: list[int] = []  #: ... and those that are watched for room to write
+        self._few = True  #: whether select() can look at all of them, and is the fastest way
         self._alarms: list[tuple[float, int, Action]] = []  #: a heap; equal times keep their order
         self._numbers = itertools.count()
         self._unflushed: list[Flushable] = []
@@ -52,14 +57,24 @@ class EventLoop:
     def watch(self, sock: socket.socket, events: int, ready: Callable[[int], None]) -> None:
         """Call `ready` with the events whenever some of them are there."""
         self._selector.register(sock, events, ready)
+        self._list()
 
     def rewatch(self, sock: socket.socket, events: int, ready: Callable[[int], None]) -> None:
         """Change the events of a watched socket, or who is called for them."""
         self._selector.modify(sock, events, ready)
+        self._list()
 
     def unwatch(self, sock: socket.socket) -> None:
         """Stop watching a socket. If an event of it was just found, `ready` may be called once more."""
         self._selector.unregister(sock)
+        self._list()
+
+    def _list(self) -> None:
+        keys = [*self._selector.get_map().values()]
+        self._called = {key.fd: key.data for key in keys}
+        self._reading = [key.fd for key in keys if key.events & READ]
+        self._writing = [key.fd for key in keys if key.events & WRITE]
+        self._few = len(keys) <= _FEW and max(self._called, default=0) < _SELECTABLE
 
     def flush_soon(self, output: Flushable) -> None:
         """Flush `output` when the next poll begins: all that is queued until then leaves together."""
@@ -91,19 +106,29 @@ class EventLoop:
     def poll(self, timeout_s: float | None = None) -> None:
         """Send what is queued, wait at most so long (None: for ever), and call whoever is concerned."""
         self._flush()
-        for key, events in self._select(self._patience_s(timeout_s)):
-            key.data(events)
+        for ready, events in self._select(self._patience_s(timeout_s)):
+            ready(events)
         if self._alarms:
             self._ring()
         for _ in range(len(self._posted)):
             self._posted.popleft()()
 
-    def _select(self, patience_s: float | None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait with microsecond precision; the selector alone rounds waits up to whole milliseconds."""
-        if patience_s and self._selector.fileno() < _SELECTABLE:
-            select.select((self._selector.fileno(),), (), (), patience_s)
-            patience_s = 0
-        return self._selector.select(patience_s)
+    def _select(self, patience_s: float | None) -> list[tuple[Callable[[int], None], int]]:
+        """Wait, and return who is to be called for which events.
+
+        select() waits with microsecond precision, and takes one call of the kernel. The selector alone
+        rounds waits up to whole milliseconds, but copes with any number of sockets.
+        """
+        if not self._few:
+            if patience_s and self._selector.fileno() < _SELECTABLE:
+                select.select((self._selector.fileno(),), (), (), patience_s)
+                patience_s = 0
+            return [(key.data, events) for key, events in self._selector.select(patience_s)]
+        reading, writing, _ = select.select(self._reading, self._writing, (), patience_s)
+        found = [(self._called[fd], READ) for fd in reading if fd not in writing]
+        for fd in writing:
+            found.append((self._called[fd], READ | WRITE if fd in reading else WRITE))
+        return found
 
     def _flush(self) -> None:
         unflushed, self._unflushed = self._unflushed, []

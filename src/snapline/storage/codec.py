@@ -36,7 +36,7 @@ FRAME_OVERHEAD = _FRAME.size
 
 def frame(payload: bytes) -> bytes:
     """The payload with its length and checksum before it."""
-    return frame_head([payload], len(payload)) + payload
+    return _FRAME.pack(len(payload), _checksum(payload)) + payload
 
 
 def frame_head(pieces: Sequence[Buffer], size: int) -> bytes:

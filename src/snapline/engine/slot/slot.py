@@ -142,8 +142,8 @@ class Slot:
 
     def step(self) -> bool:
         """Take one input: a message, a replay, or what is due at a source. False: none is ready."""
-        ready = self.ready() if self.running and not self.stopped else []
-        if not ready:
+        something = self.inputs.waiting or self.awake or self.replaying
+        if not something or self.stopped or not self.running or not (ready := self.ready()):
             return False
         kind, name = ready[self.shell.choose(len(ready)) if len(ready) > 1 else 0]
         if kind == "take":
@@ -214,7 +214,8 @@ class Slot:
 
     def _read(self, name: TaskId) -> None:
         task = self.tasks[name]
-        if not at_hand(task, now := self.shell.now_ms()):
+        now = self.shell.now_ms()
+        if task.fetches and not at_hand(task, now):
             del self.awake[name]
             return
         self.shell.worked(records := task.read_source(now))

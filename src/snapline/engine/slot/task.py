@@ -49,7 +49,7 @@ from snapline.engine.slot.watermarks import Watermarks
 from snapline.errors import OperatorFailed
 from snapline.ids import ChannelId, Millis, Seq, checkpoint_label, operator_of
 from snapline.journal.entry import Handled, Stamped
-from snapline.storage.api import Egress, Life, MessageLog
+from snapline.storage.api import Egress, Life, MessageLog, Prefetched
 
 WATERMARKS = "@watermarks"
 """The engine's own part of a snapshot, beside those of the operator."""
@@ -79,6 +79,12 @@ class Task:
         self.guard = Guard(name, self.operator)
         #: the operators that it consists of: the first reads, the last puts out
         self.names = self.operator.names if isinstance(self.operator, Chain) else (name,)
+        #: whether its input lies somewhere slow, and has to be fetched before it is read
+        self.fetches = isinstance(plan.ingress, Prefetched)
+        #: whether the protocol answers every message with its `Deliver`, and nobody wants to see that
+        self.only_delivers = (
+            type(protocol).on_message is TaskProtocol.on_message and not shell.journals_messages
+        )
         self.inputs = {channel.id: channel for channel in job.topology.inputs[plan.task]}
         self.outputs = job.topology.outputs[plan.task]
         self.received: dict[ChannelId, Seq] = dict.fromkeys(self.inputs, 0)
@@ -127,6 +133,8 @@ class Task:
         Several that were accepted may be delivered at once, as if the operator had kept them until it
         had the last. A message with more effects, such as a forced checkpoint, is not given to it.
         """
+        if self.only_delivers:
+            return True
         if not self.protocol.only_delivers(message):
             return False
         (effect,) = self._ask(MessageArrived(message))

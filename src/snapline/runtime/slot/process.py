@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import random
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,6 +48,13 @@ LAST_WORDS_S = 1.0
 
 STEPS_PER_POLL = 64
 """Inputs taken before the sockets are looked at again."""
+
+SWITCH_S = 0.0005
+"""How long a thread beside the loop may compute before the loop gets its turn; Python's own is ten times as
+long, and every checkpoint would delay messages by that."""
+
+GARBAGE_MIN = 50_000
+"""Objects that are made before Python looks for cycles among them: the engine leaves none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,8 @@ class SlotProcess:
         """Run until the process ends; then close all connections, so that others notice at once."""
         give_memory_back()
         gc.freeze()  # what was imported and unpickled stays: no collection looks at it again
+        gc.set_threshold(GARBAGE_MIN)
+        sys.setswitchinterval(SWITCH_S)
         try:
             self._live()
         except OperatorFailed as failed:

@@ -24,7 +24,7 @@ import numpy as np
 
 from snapline.batch import Buffer, bytes_of, size_of
 from snapline.errors import ObjectDamaged, StorageError, StoreUnavailable
-from snapline.storage.codec import FRAME_OVERHEAD, frame_head, payload_size, unframe
+from snapline.storage.codec import FRAME_OVERHEAD, frame, frame_head, payload_size, unframe
 from snapline.storage.files.places import make_directory, make_file, sync_directory
 
 _MARK = b"snapline: synced through"
@@ -73,8 +73,8 @@ class Appender:
     def append(self, *payload: Buffer) -> int:
         """Add a frame and return its place. It leaves the process with the next flush or sync.
 
-        The payload may come in pieces. They are not copied and must not change any more: who writes into
-        one of the arrays gets an error, and not a damaged file.
+        The payload may come in pieces. Large ones are not copied and must not change any more: who writes
+        into one of the arrays gets an error, and not a damaged file.
         """
         place = self.size
         self._add(payload)
@@ -84,17 +84,16 @@ class Appender:
         return place
 
     def _add(self, payload: Sequence[Buffer]) -> None:
-        size = 0
-        for piece in payload:
-            if isinstance(piece, np.ndarray):
-                piece.flags.writeable = False
-                size += piece.nbytes
-            else:
-                size += len(piece)
-        head = frame_head(payload, size)
-        pieces: Sequence[Buffer] = (head, *payload)
+        size = sum(map(size_of, payload))
+        pieces: Sequence[Buffer]
         if size < _JOIN_BELOW:
-            pieces = (b"".join(pieces),)  # type: ignore[arg-type]  # arrays are buffers
+            whole = b"".join(payload)  # type: ignore[arg-type]  # arrays are buffers
+            pieces = (frame(whole),)
+        else:
+            for piece in payload:
+                if isinstance(piece, np.ndarray):
+                    piece.flags.writeable = False
+            pieces = (frame_head(payload, size), *payload)
         with self._changing:
             self._buffer += pieces
             self._buffered += FRAME_OVERHEAD + size
