@@ -26,7 +26,8 @@ LAYERS: dict[str, set[str]] = {
     "durations": {"ids", "errors"},
     "arguments": {"ids", "errors", "durations"},
     "plugins": {"errors"},
-    "kernels": {"errors"},
+    "user_cache": set(),
+    "kernels": {"errors", "user_cache"},
     "core": NOUNS,
     "chaos": {"ids", "errors", "durations", "wording"},
     "net": NOUNS | {"chaos"},
@@ -43,7 +44,7 @@ LAYERS: dict[str, set[str]] = {
 }
 LAYERS["sim"] = {*LAYERS} - {"report", "net"}
 LAYERS["rundir"] = {*LAYERS} - {"report", "net", "sim", "metrics", "validate"}
-LAYERS["spark"] = NOUNS | {"kernels", "storage", "workload", "rundir"}
+LAYERS["spark"] = NOUNS | {"kernels", "user_cache", "storage", "workload", "rundir"}
 LAYERS["runtime"] = {*LAYERS} - {"report", "sim", "validate", "workload", "protocols"}
 LAYERS["judge"] = {*LAYERS} - {"report", "sim", "net", "spark", "runtime"}
 LAYERS["runs"] = {*LAYERS} - {"report", "sim"}

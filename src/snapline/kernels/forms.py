@@ -117,6 +117,11 @@ def load() -> bool:
     return True
 
 
+def loaded() -> bool:
+    """Whether the functions in numpy are replaced in this process."""
+    return _loaded
+
+
 def unload() -> None:
     """Put the functions in numpy back."""
     global _loaded

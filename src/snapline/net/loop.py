@@ -126,9 +126,8 @@ class EventLoop:
             return [(key.data, events) for key, events in self._selector.select(patience_s)]
         reading, writing, _ = select.select(self._reading, self._writing, (), patience_s)
         found = [(self._called[fd], READ) for fd in reading if fd not in writing]
-        for fd in writing:
-            found.append((self._called[fd], READ | WRITE if fd in reading else WRITE))
-        return found
+        both = [(self._called[fd], READ | WRITE if fd in reading else WRITE) for fd in writing]
+        return found + both
 
     def _flush(self) -> None:
         unflushed, self._unflushed = self._unflushed, []

@@ -22,6 +22,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from snapline.errors import NoJava, NotStarted
+from snapline.user_cache import cache_directory
 
 _LOG = getLogger(__name__)
 
@@ -113,12 +114,6 @@ def keep(name: str, text: str, mode: int = 0o600) -> Path:
             "Set XDG_CACHE_HOME to a directory that can be written."
         ) from error
     return path
-
-
-def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """The user's cache directory: files in it can always be made again."""
-    base = environment.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "snapline"
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

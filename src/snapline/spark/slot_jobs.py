@@ -42,6 +42,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from snapline.errors import NoSpark, SnaplineError, UsageError
+from snapline.kernels import cache
 from snapline.spark.java import find_java, java_home, keep
 from snapline.spark.ready import check_version, reason
 from snapline.spark.starting import Aside, start_session
@@ -92,6 +93,7 @@ def own_session(
     """Start a local session that logs little, with a core for every slot and spare and one more."""
     if SparkContext._active_spark_context is not None:
         raise UsageError("this process has a Spark session already: pass it, or stop it first")
+    cache.compile_beside()
     logging = keep("log4j2.properties", QUIET_LOGGING)
     options = f"-Dlog4j2.configurationFile={logging.as_uri()} {java_options}"
     cores = slots + spares + 1

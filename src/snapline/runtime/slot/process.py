@@ -8,7 +8,6 @@ it breaks, or when its lease lapses: no process outlives a dead driver for long.
 
 import contextlib
 import gc
-import os
 import random
 import sys
 import time
@@ -29,7 +28,7 @@ from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.journal.entry import Entry, Happened
 from snapline.journal.happenings import Happening
 from snapline.net.connection import Connection
-from snapline.net.framing import Body, WireError
+from snapline.net.framing import WireError
 from snapline.net.listener import Listener, dial
 from snapline.net.loop import EventLoop
 from snapline.rundir.directory import RunDirectory
@@ -39,6 +38,8 @@ from snapline.runtime.slot.background import Background
 from snapline.runtime.slot.last_words import last_word
 from snapline.runtime.slot.meter import Meter
 from snapline.runtime.slot.network_faults import NetworkFaults, Who
+from snapline.runtime.slot.receivers import FromDriver, FromPeers
+from snapline.runtime.slot.warm_up import WarmUp
 from snapline.runtime.wire import control_messages
 from snapline.runtime.wire.codec import Wire
 from snapline.storage.api import Egress, Life, MessageLog, Storage
@@ -83,8 +84,8 @@ class SlotProcess:
         self.storage: Storage = self.directory.storage
         self.background = Background(self.storage.store, self.loop.post)
         self.listener: Listener | None = None  #: once the driver is reached
-        self.visitors = _Peer(self)  #: the slots that have connected to this one
-        self.boss = dial(self.loop, spec.driver, secret, _Boss(self))
+        self.visitors = FromPeers(self)  #: the slots that have connected to this one
+        self.boss = dial(self.loop, spec.driver, secret, FromDriver(self))
         self.links: dict[tuple[SlotId, Incarnation], Connection] = {}
         self.weather = NetworkFaults(self.loop, self._connections)
         self.peers: Mapping[SlotId, control_messages.Peer] = {}
@@ -95,12 +96,14 @@ class SlotProcess:
         self.leaving = False
         self.lease_until_s = time.monotonic() + spec.lease_s
         self.meter = Meter()
+        self.warm_up = WarmUp()
         self.turn = 0
         self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
 
     def run(self) -> None:
         """Run until the process ends; then close all connections, so that others notice at once."""
         give_memory_back()
+        self.warm_up.start()
         gc.freeze()  # what was imported and unpickled stays: no collection looks at it again
         gc.set_threshold(GARBAGE_MIN)
         sys.setswitchinterval(SWITCH_S)
@@ -169,6 +172,7 @@ class SlotProcess:
         if self.journal_file is not None:
             self.journal_file.flush()
         self._publish_at_once()
+        self.warm_up.look()
         self.loop.after(self.spec.heartbeat_s, lambda: self._beat(seq + 1))
 
     def _pulse(self) -> None:
@@ -302,7 +306,7 @@ class SlotProcess:
             peer = self.peers.get(slot)
             if peer is None or peer.incarnation != incarnation:
                 return None
-            visit = _Peer(self)
+            visit = FromPeers(self)
             link = dial(self.loop, (peer.host, peer.port), self.secret, visit)
             visit.lives[link] = (slot, incarnation)
             me = self._engine
@@ -352,59 +356,3 @@ class SlotProcess:
     def delete(self, key: str) -> None:
         """Delete an object in the background."""
         self.background.delete(key)
-
-
-class _Boss:
-    """Takes what the driver says."""
-
-    def __init__(self, process: SlotProcess) -> None:
-        self.process = process
-
-    def opened(self, connection: Connection) -> None:
-        """Begin to listen, and introduce this process to the driver."""
-        process = self.process
-        # Listen at the address from which we reached the driver: no host name is looked up.
-        here = connection.local_host
-        process.listener = Listener(process.loop, process.secret, process.visitors, host=here)
-        host, port = process.listener.address
-        hello = control_messages.Hello(process.tag, process.directory.name, os.getpid(), host, port)
-        connection.send(process.wire.pack(hello))
-
-    def received(self, connection: Connection, kind: int, body: Body) -> None:
-        """Take a control message of the driver."""
-        message = self.process.wire.unpack(kind, body)
-        if isinstance(message, control.Frame):
-            raise WireError("the driver sends no data")
-        self.process.obey(message)
-
-    def lost(self, connection: Connection, reason: str) -> None:
-        """Leave: without a driver there is nothing to do."""
-        self.process.leaving = True
-
-
-class _Peer:
-    """Takes what another slot says; whoever connected to us says first who it is."""
-
-    def __init__(self, process: SlotProcess) -> None:
-        self.process = process
-        self.lives: dict[Connection, tuple[SlotId, Incarnation]] = {}
-
-    def opened(self, connection: Connection) -> None:
-        """Do nothing: the other slot will introduce itself."""
-
-    def received(self, connection: Connection, kind: int, body: Body) -> None:
-        """Take the introduction of another slot, or a frame of data."""
-        item = self.process.wire.unpack(kind, body)
-        if isinstance(item, control_messages.PeerHello):
-            self.lives[connection] = (item.slot, item.incarnation)
-            self.process.weather.met(connection, self.lives[connection])
-        elif isinstance(item, control.Frame) and connection in self.lives:
-            if self.process.engine is not None:
-                self.process.engine.receive(self.lives[connection][0], item)
-        else:
-            raise WireError(f"a peer does not say {type(item).__name__}")
-
-    def lost(self, connection: Connection, reason: str) -> None:
-        """Tell the driver that a link broke, unless the life at its other end was over."""
-        if life := self.lives.pop(connection, None):
-            self.process.lost_link(*life)
