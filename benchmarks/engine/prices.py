@@ -49,7 +49,7 @@ Costs = dict[int, dict[str, list[Cost]]]
 def measure(batch: int, protocol: str, records: float, asked: argparse.Namespace) -> Cost:
     """One run of q12, judged."""
     load = load_of(QUERY, records, asked.slots)
-    settings = Settings(batch_max_records=batch)
+    settings = Settings(batch_max_records=batch, batch_growth=1)
     run = snapline_side.run(
         load, protocol=protocol, interval_ms=asked.interval_ms, settings=settings
     )

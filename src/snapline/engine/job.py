@@ -18,6 +18,7 @@ class Settings:
     """How the engine works; none of it changes what is computed."""
 
     batch_max_records: int = 4_000
+    batch_growth: int = 4  # batches become so much larger while a source lags behind by that much
     linger_ms: Millis = 1  # how long due records gather before a source is read again
     credit: int = 32  # messages that may be under way on a channel
     full_every: int = 8  # so many snapshots of a task are deltas before a full one, for every 4 MB
@@ -27,6 +28,11 @@ class Settings:
     retry_ms: Millis = 100  # before a failed call to the store is made again
     feedback_high: int = 1_000  # queued messages on a back edge at which sources are held ...
     feedback_low: int = 100  # ... and at which they are let go
+
+    def batch_limit(self, behind: int) -> int:
+        """How many records a source that is so many behind reads at once: large batches cost less."""
+        large = self.batch_max_records * self.batch_growth
+        return large if behind >= large else self.batch_max_records
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,8 @@ OPTIONS: Mapping[str, RunOption] = MappingProxyType(
                 "batch",
                 "engine",
                 "batch_max_records",
-                "records that a source reads, and an operator takes, at once; fewer if fewer are due",
+                "records that a source reads, and an operator takes, at once; fewer if fewer are due. "
+                "If this is left as it is, a source that lags behind reads four times as many",
                 least=1,
             ),
             RunOption(
@@ -184,8 +185,11 @@ def protocol_options(given: GivenOptions, usual: Options) -> Options:
 
 
 def engine_settings(given: GivenOptions, usual: Settings) -> Settings:
-    """The settings of the engine: as given, or the usual ones."""
-    return replace(usual, **_fields(given, "engine"))
+    """The settings of the engine: as given, or the usual ones. Batches of an unusual size do not grow."""
+    settings = replace(usual, **_fields(given, "engine"))
+    if settings.batch_max_records != usual.batch_max_records:
+        settings = replace(settings, batch_growth=1)
+    return settings
 
 
 def _fields(given: GivenOptions, part: str) -> dict[str, Any]:

@@ -168,6 +168,7 @@ def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> J
     deployment = deploy(flow, case.slots, lean=is_fused(case.options, default=False))
     settings = Settings(
         batch_max_records=rng.choice((3, 8, 100)),
+        batch_growth=1,
         linger_ms=rng.choice((40, 80, 120)),
         credit=rng.choice((2, 4, 16)),
         full_every=rng.choice((0, 2, 5)),

@@ -57,6 +57,17 @@ def test_what_is_given_reaches_protocol_engine_and_graph():
     assert job_of(protocol="bcs", options={"line_max_lag": 4}).options.line_max_lag == 4
 
 
+def test_batches_grow_while_a_source_lags_behind_unless_their_size_was_asked_for():
+    usual, asked = job_of().settings, job_of(options={"batch": 50}).settings
+    assert [usual.batch_limit(n) for n in (1, 15_999, 16_000, 10**9)] == [
+        4_000,
+        4_000,
+        16_000,
+        16_000,
+    ]
+    assert [asked.batch_limit(n) for n in (1, 50, 10**9)] == [50, 50, 50]
+
+
 def test_the_default_of_each_option_changes_nothing():
     for protocol in PROTOCOLS.values():
         usual = {o.name: o.write(o.default) for o in OPTIONS.values() if o.used_by(protocol)}

@@ -10,7 +10,8 @@ def at_hand(task: Task, now_ms: Millis) -> bool:
     """Whether a source can read its next batch without waiting; if not, an alarm says when it may."""
     assert task.plan.ingress is not None
     alarm = SourceAlarm(task.life.epoch, task.life.task)
-    records = task.job.settings.batch_max_records
+    settings = task.job.settings
+    records = settings.batch_max_records * settings.batch_growth
     wanted = NextRead(task.plan.ingress, task.offsets, records, now_ms)
     return task.host.shell.at_hand(alarm, wanted)
 

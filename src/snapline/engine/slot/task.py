@@ -234,8 +234,8 @@ class Task:
         records = 0
         for partition, offset in self.offsets.items():
             due = ingress.due_through(partition, now_ms)
-            stop = min(due, offset + self.job.settings.batch_max_records)
-            if stop > offset:
+            if due > offset:
+                stop = min(due, offset + self.job.settings.batch_limit(due - offset))
                 outputs += self._read(partition, offset, stop)
                 self.offsets[partition] = stop
                 records += stop - offset

@@ -61,7 +61,7 @@ class Small:
 
     def job(self, protocol: CheckpointProtocol) -> Job:
         """The job that is searched, under the first guarantee of a protocol."""
-        settings = Settings(batch_max_records=1, linger_ms=0)
+        settings = Settings(batch_max_records=1, batch_growth=1, linger_ms=0)
         options = Options(interval_ms=10, deadline_ms=10, align_timeout_ms=1)
         name = f"{self.graph}-{protocol.name}"
         deployment = deploy(_flow(self), SLOTS, lean=True)
