@@ -6,8 +6,9 @@ edge has no credit: a cycle that waits for itself would wait for ever.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from snapline.batch import Schema
 from snapline.core.messages import Marker, Message
 from snapline.core.topology import Channel
 from snapline.errors import ProtocolViolation
@@ -50,22 +51,36 @@ class Inputs:
             del self.waiting[channel]
         return payload
 
-    def pop_alike(
-        self, channel: ChannelId, last: Message, room: int, accepts: Callable[[Message], bool]
+    def gather(
+        self,
+        first: Message,
+        beside: Iterable[ChannelId],
+        received: Mapping[ChannelId, Seq],
+        room: int,
+        accepts: Callable[[Message], bool],
     ) -> list[Message]:
-        """Take messages that follow `last`, have its schema and are accepted: `room` records in all."""
-        inbox = self.inbox[channel]
-        schema = last.batch.schema if inbox else {}
-        found: list[Message] = []
-        room -= last.batch.length
-        while inbox and isinstance(behind := inbox[0], Message) and behind.batch.length <= room:
-            alike = not behind.batch.length or behind.batch.schema == schema
-            if behind.seq != last.seq + 1 or not alike or not accepts(behind):
-                break
-            last = behind
-            room -= last.batch.length
-            found.append(last)
-            self.pop(channel)
+        """The message that was popped, and what an operator can take with it: `room` records in all.
+
+        These stand behind it, and in the inboxes `beside` it, have its schema, and are accepted.
+        """
+        found = [first]
+        room -= first.batch.length
+        schema: Schema | None = None  # costs more than all else, and is mostly not needed
+        for channel in (first.channel, *beside):
+            if channel not in self.waiting or channel in self.joining:
+                continue
+            inbox = self.inbox[channel]
+            seq = first.seq if channel == first.channel else received[channel]
+            while inbox and isinstance(behind := inbox[0], Message):
+                schema = first.batch.schema if schema is None else schema
+                alike = not behind.batch.length or behind.batch.schema == schema
+                fits = behind.seq == seq + 1 and behind.batch.length <= room and alike
+                if not fits or not accepts(behind):
+                    break
+                seq += 1
+                room -= behind.batch.length
+                found.append(behind)
+                self.pop(channel)
         return found
 
     def check_order(self, message: Message, received: Seq) -> None:

@@ -181,15 +181,16 @@ class Slot:
             target.handle(MarkerArrived(channel, payload))
             return
         self.inputs.check_order(payload, target.received[channel])
-        messages = [payload]
-        gathers = self.shell.gathers and target.accept(payload)
-        if gathers:
-            room = self.job.settings.batch_max_records
-            messages += self.inputs.pop_alike(channel, payload, room, target.accept)
-        for _ in messages:
+        if self.shell.gathers and target.accept(payload):
+            room, beside = self.job.settings.batch_max_records, target.beside(channel)
+            messages = self.inputs.gather(payload, beside, target.received, room, target.accept)
+            for message in messages:
+                self._give_credit(message.channel)
+            target.deliver(*messages)
+        else:
             self._give_credit(channel)
-        (target.deliver if gathers else target.take)(*messages)
-        self.shell.worked(sum([message.batch.length for message in messages]))
+            target.take(payload)
+        self.shell.worked(payload.batch.length)
 
     def _give_credit(self, channel: ChannelId) -> None:
         owed = self.inputs.owe(channel)

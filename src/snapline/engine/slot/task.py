@@ -43,6 +43,7 @@ from snapline.dataflow.partition import split
 from snapline.engine.control import TaskPaused
 from snapline.engine.job import Job
 from snapline.engine.slot.checkpoints import CheckpointWriter
+from snapline.engine.slot.failures import numbers_of, unroutable
 from snapline.engine.slot.host import Host
 from snapline.engine.slot.outbox import Outbox
 from snapline.engine.slot.watermarks import Watermarks
@@ -86,6 +87,9 @@ class Task:
             type(protocol).on_message is TaskProtocol.on_message and not shell.journals_messages
         )
         self.inputs = {channel.id: channel for channel in job.topology.inputs[plan.task]}
+        self.by_port: dict[str, list[ChannelId]] = {}
+        for channel in self.inputs.values():
+            self.by_port.setdefault(channel.port, []).append(channel.id)
         self.outputs = job.topology.outputs[plan.task]
         self.received: dict[ChannelId, Seq] = dict.fromkeys(self.inputs, 0)
         self.sent: dict[ChannelId, Seq] = {channel.id: 0 for channel in self.outputs}
@@ -122,6 +126,11 @@ class Task:
         if self.halted or (self.outbox and any(self.outbox.values())):
             return False
         return dry.isdisjoint(self.sent)  # whose keys are the outputs
+
+    def beside(self, channel: ChannelId) -> list[ChannelId]:
+        """The other inputs of the same port from which it may take something."""
+        others = self.by_port[self.inputs[channel].port]
+        return [c for c in others if c != channel and c not in self.blocked]
 
     def take(self, message: Message) -> None:
         """Give a message to the protocol."""
@@ -193,20 +202,20 @@ class Task:
     # Data.
 
     def deliver(self, *messages: Message) -> None:
-        """Run the operator on messages of one input. Its watermark rises behind the last of them."""
-        channel = messages[-1].channel
-        self.received[channel] = messages[-1].seq
+        """Run the operator on messages of one port. Its watermark rises behind the last of them."""
         outputs: list[tuple[str, Batch]] = []
         batches = [message.batch for message in messages if message.batch.length]
         if batches:
+            port = self.inputs[messages[0].channel].port
             try:
-                outputs += self.guard.process(self.inputs[channel].port, concat(batches))
+                outputs += self.guard.process(port, concat(batches))
             except OperatorFailed as failed:
-                failed.where = _numbers(messages)
+                failed.where = numbers_of(messages)
                 raise
         rose = False
         for message in messages:
-            rose |= self.watermarks.advance(channel, message.watermark)
+            self.received[message.channel] = message.seq
+            rose |= self.watermarks.advance(message.channel, message.watermark)
         self._put_out(outputs, rose)
 
     def _put_out(self, outputs: list[tuple[str, Batch]], rose: bool) -> None:
@@ -280,7 +289,7 @@ class Task:
                         try:
                             parts += split(route, batch)
                         except KeyError as error:
-                            raise _unroutable(self.names[-1], error, batch) from error
+                            raise unroutable(self.names[-1], error, batch) from error
         if watermark is None:
             for channel, batch in parts:
                 self.send(channel, batch, self.told.get(channel.id))
@@ -380,16 +389,3 @@ class Task:
         self.offsets.update(meta.offsets)
         # True of every output, told or not: whatever is older was sent before the snapshot.
         self.told = dict.fromkeys(self.told, self.watermarks.low)
-
-
-def _numbers(messages: Sequence[Message]) -> str:
-    """The messages that an operator was given, as people read it."""
-    first, last = messages[0].seq, messages[-1].seq
-    which = f"message {first}" if first == last else f"messages {first} to {last}"
-    return f"{which} of {messages[0].channel}"
-
-
-def _unroutable(operator: str, error: KeyError, batch: Batch) -> OperatorFailed:
-    """The error of a batch that lacks the column by which it is to be sent on."""
-    text = f"its output has no column {error} to key by: it has {', '.join(batch.columns)}"
-    return OperatorFailed(operator, "KeyError", text)

@@ -153,7 +153,8 @@ def of_form(seq, **columns):
 def test_taken_together_is_what_fits_and_has_one_form_up_to_a_marker(inputs, behind, taken):
     for payload in behind:
         inputs.push(X, payload)
-    assert inputs.pop_alike(X, of_form(1, a=[7]), 4, lambda message: True) == behind[:taken]
+    first = of_form(1, a=[7])
+    assert inputs.gather(first, [], {}, 4, lambda message: True) == [first, *behind[:taken]]
     assert list(inputs.inbox[X]) == behind[taken:]
     assert (X in inputs.waiting) == (taken < len(behind))
 
@@ -162,5 +163,32 @@ def test_what_is_not_accepted_stays_with_all_behind_it(inputs):
     behind = [of_form(seq, a=[seq]) for seq in (2, 3, 4)]
     for payload in behind:
         inputs.push(X, payload)
-    assert inputs.pop_alike(X, of_form(1, a=[7]), 9, lambda m: m.seq != 3) == behind[:1]
+    first = of_form(1, a=[7])
+    assert inputs.gather(first, [], {}, 9, lambda m: m.seq != 3) == [first, *behind[:1]]
     assert list(inputs.inbox[X]) == behind[1:]
+
+
+def test_messages_of_other_inputs_are_taken_along_in_the_order_of_each(inputs):
+    behind = [of_form(2, a=[2]), of_form(3, a=[3])]
+    beside = [Message(Y, seq, 1, Batch.of(a=[seq])) for seq in (8, 9)]
+    for payload in (*behind, *beside):
+        inputs.push(payload.channel, payload)
+    first = of_form(1, a=[1])
+    assert inputs.gather(first, [Y], {X: 0, Y: 7}, 4, lambda m: True) == [first, *behind, beside[0]]
+    assert list(inputs.waiting) == [Y], "four records are enough"
+
+
+@pytest.mark.parametrize(
+    "other", [Marker(1), Message(Y, 9, 1, Batch.of(a=[1])), Message(Y, 8, 1, Batch.of(b=[1]))]
+)
+def test_what_is_not_next_or_has_another_form_is_not_taken_along(inputs, other):
+    inputs.push(Y, other)
+    first = of_form(1, a=[1])
+    assert inputs.gather(first, [Y], {X: 0, Y: 7}, 4, lambda m: True) == [first]
+
+
+def test_nothing_is_taken_along_from_a_sender_that_restarts_alone(inputs):
+    inputs.forget(Y)
+    inputs.push(Y, Message(Y, 8, 1, Batch.of(a=[1])))
+    first = of_form(1, a=[1])
+    assert inputs.gather(first, [Y], {X: 0, Y: 7}, 4, lambda m: True) == [first]
