@@ -46,6 +46,7 @@ class EventLoop:
         self._numbers = itertools.count()
         self._unflushed: list[Flushable] = []
         self._posted: deque[Action] = deque()
+        self.rested_s = 0.0  #: how long it has waited for something to happen, in all
         self._woken = False  #: whether the loop was woken and has not looked yet
         self._waker, self._bed = socket.socketpair()
         self._waker.setblocking(False)
@@ -106,7 +107,14 @@ class EventLoop:
     def poll(self, timeout_s: float | None = None) -> None:
         """Send what is queued, wait at most so long (None: for ever), and call whoever is concerned."""
         self._flush()
-        for ready, events in self._select(self._patience_s(timeout_s)):
+        patience_s = self._patience_s(timeout_s)
+        if patience_s == 0:
+            found = self._select(0)
+        else:
+            began_s = time.monotonic()
+            found = self._select(patience_s)
+            self.rested_s += time.monotonic() - began_s
+        for ready, events in found:
             ready(events)
         if self._alarms:
             self._ring()

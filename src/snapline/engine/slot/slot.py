@@ -41,6 +41,7 @@ class Slot:
         self.job = job
         self.shell = shell
         self.name = f"slot/{slot}"
+        self.linger_ms = job.settings.linger_ms  #: its adapter may change it at any time
         self.epoch: Epoch = 0
         self.running = False
         self.stopped = False
@@ -226,7 +227,7 @@ class Slot:
             self._note_all_read()
         elif due > now or not records:
             del self.awake[name]
-            delay = max(due - now, self.job.settings.linger_ms)
+            delay = max(due - now, self.linger_ms)
             self.shell.set_alarm(SourceAlarm(self.epoch, name), delay)
 
     def _note_all_read(self) -> None:

@@ -36,6 +36,7 @@ from snapline.rundir.journal_file import Detail, JournalFile
 from snapline.runtime.slot.allocator import give_memory_back
 from snapline.runtime.slot.background import Background
 from snapline.runtime.slot.last_words import last_word
+from snapline.runtime.slot.linger import Linger
 from snapline.runtime.slot.meter import Meter
 from snapline.runtime.slot.network_faults import NetworkFaults, Who
 from snapline.runtime.slot.receivers import FromDriver, FromPeers
@@ -97,6 +98,11 @@ class SlotProcess:
         self.lease_until_s = time.monotonic() + spec.lease_s
         self.meter = Meter()
         self.warm_up = WarmUp()
+        self.linger = Linger(spec.job.settings.linger_ms)
+        self.looked = (
+            time.monotonic(),
+            0.0,
+        )  #: when the load was last looked at, and the rest until then
         self.turn = 0
         self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
 
@@ -173,7 +179,17 @@ class SlotProcess:
             self.journal_file.flush()
         self._publish_at_once()
         self.warm_up.look()
+        self._follow_load()
         self.loop.after(self.spec.heartbeat_s, lambda: self._beat(seq + 1))
+
+    def _follow_load(self) -> None:
+        """Let records gather for longer if this process has hardly rested since the last heartbeat."""
+        now_s, rested_s = time.monotonic(), self.loop.rested_s
+        before_s, before_rested_s = self.looked
+        self.looked = (now_s, rested_s)
+        if self.engine is not None and now_s > before_s:
+            resting = (rested_s - before_rested_s) / (now_s - before_s)
+            self.engine.linger_ms = self.linger.follow(1 - resting)
 
     def _pulse(self) -> None:
         """Report to the driver what was done since the last pulse."""

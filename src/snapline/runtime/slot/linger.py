@@ -1,0 +1,34 @@
+"""How long due records gather before a source is read again: longer while the slot has little rest.
+
+A pass costs the same for one record and for a hundred. A slot that rests most of the time can afford many
+passes, and its records leave at once. One that does not, because it has much to do or because others use
+its cores, makes fewer and larger ones. It computes less then, and the operating system prefers sleepers.
+"""
+
+from typing import Final
+
+from snapline.ids import Millis
+
+BUSY: Final = 0.6
+"""A slot that works for more of the time than this lets records gather for longer ..."""
+
+IDLE: Final = 0.3
+"""... and one that works for less lets them gather for less."""
+
+MOST_MS: Final = 8
+
+
+class Linger:
+    """The linger of one slot, which begins with what the settings say, and never falls below it."""
+
+    def __init__(self, usual_ms: Millis) -> None:
+        self._usual_ms: Final = usual_ms
+        self.ms = usual_ms
+
+    def follow(self, working: float) -> Millis:
+        """Take the share of the last heartbeat in which the slot worked; return how long to linger now."""
+        if working > BUSY:
+            self.ms = max(self._usual_ms, min(2 * self.ms, MOST_MS))
+        elif working < IDLE:
+            self.ms = max(self._usual_ms, self.ms // 2)
+        return self.ms
