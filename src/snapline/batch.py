@@ -213,10 +213,7 @@ class Batch:
         if index.dtype == np.bool_:
             index = np.flatnonzero(index)  # once: numpy would search the mask for every column
         return Batch(
-            {
-                name: column[index] if isinstance(column, np.ndarray) else column.take(index)
-                for name, column in self.columns.items()
-            },
+            {name: column.take(index) for name, column in self.columns.items()},
             len(index),
         )
 

@@ -19,7 +19,7 @@ def second(at_s: int, latency_ms: float | None = 20, **fields: Any) -> Second:
     """A calm second of two slots, unless told otherwise; None: without output."""
     made = Second(at_s, **{"running": 2, "backlog": 0, "read": 1000, "written": 1000, **fields})
     if latency_ms is not None:
-        made.latency.add(np.full(100, latency_ms * 1000))
+        made.latency.add_ages(np.zeros(100, np.int64), now_us=round(latency_ms * 1000))
     made.settle()
     return made
 

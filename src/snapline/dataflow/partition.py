@@ -1,20 +1,16 @@
-"""How an edge routes: to the task of the same index, by key, or to every task.
-
-The target of a key is taken from the upper half of its hash (`state/hashing`); tables of keyed state use
-the lower half, so the keys of one task spread over its table.
-"""
+"""How an edge routes: to the task of the same index, by key, or to every task."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from snapline.batch import Array, Batch
 from snapline.core.topology import Channel
 from snapline.dataflow.state.hashing import hash_columns
-
-_HALF = np.uint64(32)
+from snapline.kernels import routing
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +55,32 @@ def split(route: Route, batch: Batch) -> Sequence[tuple[Channel, Batch]]:
         return ((channels[0], batch),)
     if not isinstance(route.routing, ByKey):
         return tuple((channel, batch) for channel in channels)
-    targets = targets_of(batch, route.routing.columns, len(channels))
+    columns = route.routing.columns
     if batch.length == 1:
-        return ((channels[targets[0]], batch),)
-    counts = np.bincount(targets, minlength=len(channels)).tolist()
+        return ((channels[_owner(batch, columns, len(channels))], batch),)
+    keys, are_hashes = _keys(batch, columns)
+    counted = np.empty(len(channels), np.int64)
+    order = routing.split_order(keys, are_hashes, counted)
+    counts = counted.tolist()
     if max(counts) == batch.length:
         return ((channels[counts.index(batch.length)], batch),)
-    if len(channels) == 2:
-        return tuple((channels[i], batch.take(targets == i)) for i in (0, 1))
-    return _cut(channels, batch.take(np.argsort(targets, kind="stable")), counts)
+    return _cut(channels, batch.take(order), counts)
+
+
+def _owner(batch: Batch, columns: Sequence[str], tasks: int) -> int:
+    """The index of the task that owns the only record."""
+    keys, are_hashes = _keys(batch, columns)
+    if are_hashes:
+        return int(routing.targets(keys.view(np.uint64), tasks)[0])
+    return routing.target_of(keys.item(), tasks)
+
+
+def _keys(batch: Batch, columns: Sequence[str]) -> tuple[npt.NDArray[np.int64], bool]:
+    """The keys if they are one column of numbers, else their hashes; and whether they are hashes."""
+    first = batch.columns[columns[0]]
+    if len(columns) == 1 and isinstance(first, np.ndarray) and first.dtype == np.int64:
+        return np.ascontiguousarray(first), False
+    return hash_columns([batch[name] for name in columns]).view(np.int64), True
 
 
 def _cut(
@@ -83,7 +96,4 @@ def _cut(
 
 def targets_of(batch: Batch, columns: Sequence[str], parallelism: int) -> Array:
     """The index of the task that owns each record."""
-    upper = hash_columns([batch[name] for name in columns]) >> _HALF
-    targets = (upper * np.uint64(parallelism)) >> _HALF
-    # The caller sorts these: numpy sorts uint8 by radix, which is faster than comparing wider integers.
-    return targets.astype(np.uint8 if parallelism <= 256 else np.int64)
+    return routing.targets(hash_columns([batch[name] for name in columns]), parallelism)

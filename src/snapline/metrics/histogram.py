@@ -7,35 +7,24 @@ middle is at most 1.6 % away from any of them. Histograms of several processes a
 
 import math
 from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from snapline.ids import Micros
+from snapline.kernels import ages
+from snapline.kernels.ages import BITS, BUCKETS
 
 Counts: TypeAlias = npt.NDArray[np.int64]
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 """(bucket, count) of the buckets that are not empty: the form on the wire and in the journal."""
 
-_BITS: Final = 5
-_EXPONENT_MAX: Final = 40
-LARGEST_US: Final = (1 << _EXPONENT_MAX + 1) - 1
-"""The largest duration that has a bucket, about 25 days; longer ones are counted as this."""
-
-BUCKETS: Final = (_EXPONENT_MAX - _BITS + 2) << _BITS
-
-
-def buckets_of(values_us: npt.NDArray[Any]) -> Counts:
-    """The number of the bucket of each value; a negative value is counted as zero."""
-    values = np.clip(values_us, 0, LARGEST_US).astype(np.int64)
-    shift = np.maximum(np.frexp(values.astype(np.float64))[1] - _BITS - 1, 0).astype(np.int64)
-    buckets: Counts = (shift << _BITS) + (values >> shift)
-    return buckets
-
 
 def middle_of(bucket: int) -> float:
     """The middle of the values of a bucket."""
-    shift = max((bucket >> _BITS) - 1, 0)
-    lowest = (bucket - (shift << _BITS)) << shift
+    shift = max((bucket >> BITS) - 1, 0)
+    lowest = (bucket - (shift << BITS)) << shift
     return lowest + ((1 << shift) - 1) / 2
 
 
@@ -66,10 +55,9 @@ class Histogram:
     def __repr__(self) -> str:
         return f"Histogram({len(self)} values)"
 
-    def add(self, values_us: npt.NDArray[Any], times: Counts | None = None) -> None:
-        """Count values in microseconds, each `times` as often, or once."""
-        counted = np.bincount(buckets_of(values_us), times, minlength=BUCKETS)
-        self.counts += counted.astype(np.int64, copy=False)
+    def add_ages(self, times_ms: npt.NDArray[Any], now_us: Micros) -> None:
+        """Count how long ago these times are."""
+        ages.count_ages(np.ascontiguousarray(times_ms, np.int64), now_us, self.counts)
 
     def merge(self, other: "Histogram") -> None:
         """Add the counts of another histogram."""

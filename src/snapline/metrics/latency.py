@@ -6,17 +6,11 @@ latency ends when a sink writes the record: it counts each write, also those tha
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-import numpy as np
-
-from snapline.ids import Micros
 from snapline.journal.entry import Happened
 from snapline.journal.happenings import OutputPublished
 from snapline.metrics.histogram import Counts, Histogram, merged
 from snapline.metrics.second import Second
-
-MS_US = 1000
 
 
 def uncommitted(seconds: Iterable[Second]) -> Histogram:
@@ -35,11 +29,5 @@ def committed(entries: Iterable[Happened], times_ms: Mapping[str, Counts]) -> Hi
             continue
         for task, (start, stop) in entry.what.rows.items():
             if task in times_ms:
-                histogram.add(since(times_ms[task][start:stop], entry.at_us))
+                histogram.add_ages(times_ms[task][start:stop], entry.at_us)
     return histogram
-
-
-def since(times_ms: Any, now_us: Micros) -> Counts:
-    """The ages of these times, in microseconds."""
-    ages: Counts = now_us - np.asarray(times_ms, np.int64) * MS_US
-    return ages

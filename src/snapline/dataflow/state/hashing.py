@@ -12,28 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from snapline.batch import Column, Varlen, Words
+from snapline.kernels import routing
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
-
-_HALF = np.uint64(32)
-_SHIFT = np.uint64(31)
-_ODD_1 = np.uint64(0x9E3779B97F4A7C15)
-_ODD_2 = np.uint64(0xD6E8FEB86659FD93)
 
 
 def hash_columns(columns: Sequence[Column]) -> Hashes:
     """One hash per row over one or more key columns."""
-    hashes = _mix(_raw(columns[0]))
+    hashes = routing.mixed(np.ascontiguousarray(_raw(columns[0])))
     for column in columns[1:]:
-        hashes = _mix(hashes + _raw(column))
+        hashes = routing.mixed(hashes + _raw(column))
     return hashes
-
-
-def _mix(raw: Hashes) -> Hashes:
-    # Two rounds of multiply and fold: every bit of the input reaches both halves of the result.
-    raw = raw * _ODD_1
-    raw = (raw ^ (raw >> _HALF)) * _ODD_2
-    return raw ^ (raw >> _SHIFT)
 
 
 def _raw(column: Column) -> Hashes:
@@ -67,7 +56,7 @@ def _powers_to(length: int) -> Hashes:
     global _powers
     if len(_powers) < length:
         size = max(64, 1 << length.bit_length())
-        _powers = np.cumprod(np.full(size, _ODD_1), dtype=np.uint64)
+        _powers = np.cumprod(np.full(size, routing.ODD_1), dtype=np.uint64)
     return _powers
 
 

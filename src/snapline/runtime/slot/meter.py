@@ -1,13 +1,10 @@
 """What a slot measures of itself: counters that a few calls per batch keep, and reports of them.
 
-Nothing here looks at a single record: a batch is counted by its length and size. Many records of a batch
-have the same time, so their ages are counted once per time, and go into the histogram many batches at once,
-because that costs the same for few and for many. A pulse carries what was added since the last one.
+Nothing here looks at a single record: a batch is counted by its length and size, and the ages of its
+records go into the histogram in one call. A pulse carries what was added since the last one.
 """
 
 from collections.abc import Iterable
-
-import numpy as np
 
 from snapline.batch import Batch
 from snapline.core.messages import CheckpointMeta, Message
@@ -15,14 +12,12 @@ from snapline.engine.shell import Ticket
 from snapline.engine.slot.slot import Slot
 from snapline.engine.slot.task import Task
 from snapline.ids import INITIAL, CheckpointNo, Micros, Millis, TaskId
-from snapline.metrics.histogram import Counts, Histogram
-from snapline.metrics.latency import since
+from snapline.metrics.histogram import Histogram
 from snapline.metrics.second import Volume
 from snapline.runtime.wire.control_messages import Pulse
 from snapline.storage.api import Prefetched
 
 TIME = "time"
-AGES_MAX = 1 << 15  # so many ages are collected at most
 
 
 class Meter:
@@ -38,9 +33,6 @@ class Meter:
         self.read = self.written = 0
         self.volume = Volume()
         self._latency = Histogram()
-        #: ages that are not in the histogram yet, and how many records have each
-        self._ages: list[tuple[Counts, Counts]] = []
-        self._aged = 0  #: how many ages these are
         self.checkpoint_us: list[Micros] = []
 
     # Data.
@@ -67,17 +59,7 @@ class Meter:
         self.written += batch.length
         self.volume.output += batch.nbytes
         if TIME in batch.columns:
-            times, records = times_of(batch[TIME])
-            self._ages.append((since(times, now_us), records))
-            self._aged += len(times)
-            if self._aged > AGES_MAX:
-                self._count_ages()
-
-    def _count_ages(self) -> None:
-        if self._ages:
-            ages, records = zip(*self._ages, strict=True)
-            self._latency.add(np.concatenate(ages), np.concatenate(records))
-            self._ages, self._aged = [], 0
+            self._latency.add_ages(batch[TIME], now_us)
 
     # Checkpoints.
 
@@ -103,7 +85,6 @@ class Meter:
 
     def pulse(self, slot: Slot, now_ms: Millis) -> Pulse:
         """What was added since the last pulse, and how the slot stands."""
-        self._count_ages()
         said = Pulse(
             slot.epoch,
             slot.running,
@@ -116,16 +97,6 @@ class Meter:
         )
         self._reset()
         return said
-
-
-def times_of(column: Counts) -> tuple[Counts, Counts]:
-    """The times in a column, and how many records have each; that may be 0."""
-    times: Counts = np.asarray(column, np.int64)
-    first = int(times.min())
-    span = int(times.max()) - first + 1
-    if span > len(times):
-        return times, np.ones(len(times), np.int64)
-    return np.arange(first, first + span), np.bincount(times - first)
 
 
 def backlog(tasks: Iterable[Task], now_ms: Millis) -> int:

@@ -15,7 +15,7 @@ fast as it can, and times and watermarks are as they would be otherwise.
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from snapline.batch import Batch, Column, Schema, concat, encode
 from snapline.core.messages import END_OF_TIME
 from snapline.ids import Millis
+from snapline.kernels import generating
 from snapline.storage.api import Identified, Ingress, Prefetched
 from snapline.storage.codec import digest_of
 from snapline.workload.common.base import Params
@@ -45,36 +46,29 @@ BLOCK = 256
 _SAMPLE = 32  # how many records are hashed to tell one rule from another
 _WORD = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
-_STEP = np.uint64(_GOLDEN)
-_FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
-_FACTOR_2 = np.uint64(0x94D049BB133111EB)
 
 
 def draw(params: Params, field: str, partition: int, offsets: Ints, below: int | Ints) -> Ints:
     """Evenly distributed numbers in [0, below), one per offset; fields are independent of each other."""
-    bits = draw_bits(params, field, partition, offsets)
-    # The remainder is computed from the quotient, because numpy divides fast and takes remainders slowly.
-    limit = np.asarray(below, np.uint64)
-    quotient = bits // limit
-    quotient *= limit
-    bits -= quotient
-    return bits.view(np.int64)
+    if isinstance(below, np.ndarray):
+        bits = draw_bits(params, field, partition, offsets)
+        bits %= below.astype(np.uint64)
+        return bits.view(np.int64)
+    if below == 1:
+        return np.zeros(len(offsets), np.int64)
+    start, whole = _start(params.seed, field, partition), np.ascontiguousarray(offsets, np.int64)
+    return generating.drawn(whole, start, below, *generating.divisor_of(below))
 
 
 def draw_bits(params: Params, field: str, partition: int, offsets: Ints) -> npt.NDArray[np.uint64]:
     """64 random bits per offset, evenly distributed."""
-    bits = offsets.astype(np.uint64)
-    bits *= _STEP
-    bits += _start(params.seed, field, partition)
-    _mix(bits)
-    return bits
+    start = _start(params.seed, field, partition)
+    return generating.bits_at(np.ascontiguousarray(offsets, np.int64), start)
 
 
 def share_of(offsets: Ints, whole: int, records: int) -> Ints:
     """How much of `whole` has passed at each offset, if all of it passes evenly in `records` records."""
-    share = offsets.view(np.uint64) * np.uint64(whole)  # unsigned: numpy divides faster
-    share //= np.uint64(records)
-    return share.view(np.int64)
+    return generating.shares(np.ascontiguousarray(offsets, np.int64), whole, records)
 
 
 Hottest: TypeAlias = Callable[[Ints], Ints]
@@ -111,27 +105,13 @@ def next_of(params: Params, field: str, below: int) -> Hottest:
 
 
 @lru_cache(maxsize=1024)
-def _start(seed: int, field: str, partition: int) -> np.uint64:
+def _start(seed: int, field: str, partition: int) -> int:
     """Where the numbers of a field begin in a partition."""
     words = np.array([(seed * _GOLDEN + zlib.crc32(field.encode())) & _WORD], np.uint64)
-    _mix(words)
+    generating.mix(words)
     words += np.uint64(partition)
-    _mix(words)
-    start: np.uint64 = words[0]
-    return start
-
-
-def _mix(words: npt.NDArray[np.uint64]) -> None:
-    """The finaliser of splitmix64, in place: every input bit moves every output bit."""
-    words += _STEP
-    shifted = words >> np.uint64(30)
-    words ^= shifted
-    words *= _FACTOR_1
-    np.right_shift(words, np.uint64(27), out=shifted)
-    words ^= shifted
-    words *= _FACTOR_2
-    np.right_shift(words, np.uint64(31), out=shifted)
-    words ^= shifted
+    generating.mix(words)
+    return int(words[0])
 
 
 def record_ids(partition: int, offsets: Ints) -> Ints:
@@ -142,6 +122,16 @@ def record_ids(partition: int, offsets: Ints) -> Ints:
 def label(what: str, record_id: int) -> str:
     """A record as people read it: `bid 2:17` is at offset 17 of partition 2."""
     return f"{what} {record_id >> PARTITION_BITS}:{record_id & ((1 << PARTITION_BITS) - 1)}"
+
+
+class _Blocks(dict[int, tuple[int, Batch]]):
+    """The block that was made last in each partition, and its first offset. A copy of a source has none."""
+
+    def __reduce__(self) -> tuple[type["_Blocks"], tuple[()]]:
+        return _Blocks, ()
+
+
+_NO_BLOCK: tuple[int, Batch] = (-1, Batch({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +145,7 @@ class Generated:
     disorder_ms: Millis = 0
     lag: Lag | None = None
     bound_ms: Millis | None = None  # None: as far back as the disorder, so that nothing is late
+    _blocks: _Blocks = field(default_factory=_Blocks, init=False, repr=False, compare=False)
 
     @property
     def schema(self) -> Schema:
@@ -196,12 +187,16 @@ class Generated:
 
     def read(self, partition: int, offset: int, stop: int) -> Batch:
         """Records offset <= n < stop."""
-        block, last = offset // BLOCK, (stop - 1) // BLOCK
-        if block == last and stop - offset < BLOCK // 4:
-            # A handful of records costs as many numpy calls as a thousand, so a slow source would
-            # spend its time here: small reads are slices of a block that was made once.
-            return _block(self, partition, block).slice(offset % BLOCK, stop - block * BLOCK)
-        return self.make(partition, offset, stop)
+        first = offset - offset % BLOCK
+        if stop - offset >= BLOCK // 4 or stop > first + BLOCK:
+            return self.make(partition, offset, stop)
+        # A handful of records costs as many numpy calls as a thousand, so a slow source would
+        # spend its time here: small reads are slices of a block that was made once.
+        kept, block = self._blocks.get(partition, _NO_BLOCK)
+        if kept != first:
+            block = self.make(partition, first, first + BLOCK)
+            self._blocks[partition] = (first, block)
+        return block.slice(offset - first, stop - first)
 
     def make(self, partition: int, offset: int, stop: int) -> Batch:
         """Compute records offset <= n < stop."""
@@ -344,8 +339,3 @@ class GeneratedFeed:
 def records_per_partition(rate: int, partitions: int, duration_ms: Millis) -> int:
     """How many records each partition has in this time, at `rate` per second over all: at least one."""
     return max(1, rate * duration_ms // 1000 // partitions)
-
-
-@lru_cache(maxsize=256)
-def _block(source: Generated, partition: int, block: int) -> Batch:
-    return source.make(partition, block * BLOCK, (block + 1) * BLOCK)

@@ -77,7 +77,7 @@ def _words(codes: Ints, values: tuple[str, ...]) -> Words:
 
 
 def _price(rows: NexmarkRows, first: int, width: int) -> Ints:
-    return _PRICES.take(rows.part(first, width, len(_PRICES)))
+    return rows.entry(first, width, _PRICES)
 
 
 # Of persons.
@@ -105,8 +105,7 @@ def _state(rows: NexmarkRows) -> Column:
 def _seller(rows: NexmarkRows) -> Column:
     params, people = rows.params, persons_per_partition(rows.params)
     if params.full:
-        there = rows.there(people)
-        sellers = there - rows.part(0, 21, np.minimum(there, ACTIVE_FULL) + 1)
+        sellers = rows.latest(0, 21, people, ACTIVE_FULL, ahead=True)
         np.minimum(sellers, people * params.partitions - 1, out=sellers)
     else:
         next_person = rows.offsets * people // params.records + 1
@@ -150,8 +149,7 @@ def _lot(rows: NexmarkRows) -> Column:
         below = params.partitions * params.records
         return rows.heated("auction", rows.pick("auction", below), rows.any_of(below))
     lots = max(params.records * AUCTIONS_PER_PERSON // BIDS_PER_PERSON, 1)
-    there = rows.there(lots)
-    latest = there - 1 - rows.part(24, 16, np.minimum(there, IN_FLIGHT))
+    latest = rows.latest(24, 16, lots, IN_FLIGHT)
     return rows.heated("auction", latest, rows.latest_of(lots))
 
 
@@ -160,8 +158,7 @@ def _bidder(rows: NexmarkRows) -> Column:
         below = rows.bidders or BIDDERS
         return rows.heated("bidder", rows.pick("bidder", below), rows.any_of(below))
     people = bidders_per_partition(rows.params)
-    there = rows.there(people)
-    latest = there - 1 - rows.part(0, 24, np.minimum(there, ACTIVE_FULL))
+    latest = rows.latest(0, 24, people, ACTIVE_FULL)
     return rows.heated("bidder", latest, rows.latest_of(people))
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from snapline.kernels import generating
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import (
     Hottest,
@@ -18,7 +19,6 @@ from snapline.workload.common.generated import (
     draw_bits,
     heated,
     next_of,
-    share_of,
 )
 
 
@@ -39,22 +39,29 @@ class NexmarkRows:
         """Evenly distributed random numbers below this one, for this field alone."""
         return draw(self.params, f"{self.stream}.{field}", self.partition, self.offsets, below)
 
-    def part(self, first: int, width: int, below: int | Ints) -> Ints:
+    def part(self, first: int, width: int, below: int) -> Ints:
         """Evenly distributed random numbers below this one, from bits of a draw that several fields share.
 
         A draw costs as much as all else about a field. Fields that take different bits are independent.
         """
-        bits, mask = self._bits, np.uint64((1 << width) - 1)
-        if first:
-            bits = bits >> np.uint64(first)
-            if first + width < 64:
-                bits &= mask
-        else:
-            bits = bits & mask
-        part = bits.view(np.int64)
-        part *= below
-        part >>= width
-        return part
+        return generating.parts(self._bits, first, width, below)
+
+    def entry(self, first: int, width: int, table: Ints) -> Ints:
+        """Evenly distributed random entries of a table, from such bits."""
+        return generating.entries(self._bits, first, width, table)
+
+    def latest(self, first: int, width: int, count: int, most: int, *, ahead: bool = False) -> Ints:
+        """One of the latest `most` of all partitions, from such bits, or the one that comes next.
+
+        There is one of them in each partition at first; each partition gets `count` in the end.
+        """
+        params = self.params
+        when = (count, params.records, params.partitions)
+        return generating.latest(self._whole, self._bits, first, width, *when, most, int(ahead))
+
+    @cached_property
+    def _whole(self) -> Ints:
+        return np.ascontiguousarray(self.offsets, np.int64)
 
     @cached_property
     def _bits(self) -> npt.NDArray[np.uint64]:
@@ -64,13 +71,6 @@ class NexmarkRows:
     def numbers(self) -> Ints:
         """The numbers of these people or auctions."""
         return self.offsets * self.params.partitions + self.partition
-
-    def there(self, count: int) -> Ints:
-        """How many exist at each offset over all partitions, if each partition gets `count` in the end."""
-        there = share_of(self.offsets, count, self.params.records)
-        there += 1
-        there *= self.params.partitions
-        return there
 
     def heated(self, field: str, keys: Ints, hottest: Callable[[str], Hottest]) -> Ints:
         """The keys of a field, some of them replaced by the hot one."""

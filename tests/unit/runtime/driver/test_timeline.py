@@ -30,7 +30,7 @@ SECOND = 1_000_000
 def pulse(read=100, epoch=1, running=True, latency_ms=20, backlog=5):
     histogram = Histogram()
     if read:
-        histogram.add(np.full(read, latency_ms * 1000))
+        histogram.add_ages(np.zeros(read, np.int64), now_us=latency_ms * 1000)
     return Pulse(epoch, running, read, read, backlog, Volume(wire=read), histogram.pairs(), ())
 
 
