@@ -6,7 +6,7 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ("shared_spark", "storage_forms")
+pytest_plugins = ("kernel_forms", "shared_spark", "storage_forms")
 
 # The machines differ too much for a deadline per example: a slow one is not a wrong one.
 settings.register_profile("desk", deadline=None)

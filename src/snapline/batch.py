@@ -219,16 +219,14 @@ class Batch:
 
     def slice(self, start: int, stop: int) -> "Batch":
         """Rows start..stop, without a copy."""
-        stop = min(stop, self.length)
-        return Batch(
-            {
-                name: column[start:stop]
-                if isinstance(column, np.ndarray)
-                else column.slice(start, stop)
-                for name, column in self.columns.items()
-            },
-            max(0, stop - start),
-        )
+        array, rows = np.ndarray, slice(start, stop)  # found once: sources cut record by record
+        columns = {
+            name: column[rows] if isinstance(column, array) else column.slice(start, stop)
+            for name, column in self.columns.items()
+        }
+        if stop > self.length:
+            stop = self.length
+        return Batch(columns, stop - start if stop > start else 0)
 
     def to_pydict(self) -> dict[str, list[Any]]:
         """The columns as Python lists."""

@@ -68,7 +68,7 @@ def target_of(key: int, tasks: int) -> int:
 
 @loop_of(target_of, "int64", "int64")
 def _target_of(key: int, tasks: int) -> int:
-    return int(((_mixed_one(np.uint64(key)) >> _HALF) * np.uint64(tasks)) >> _HALF)
+    return int(((_mixed_one(np.uint64(np.int64(key))) >> _HALF) * np.uint64(tasks)) >> _HALF)
 
 
 def targets(hashes: Hashes, tasks: int) -> npt.NDArray[np.uint8] | Ints:

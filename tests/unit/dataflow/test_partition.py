@@ -22,6 +22,8 @@ from snapline.dataflow.partition import (
 from snapline.dataflow.state.hashing import hash_columns
 from snapline.ids import ChannelId, TaskId
 
+pytestmark = pytest.mark.usefixtures("kernel_form")
+
 
 def route(routing: Routing, targets: int) -> Route:
     names = [f"a/0>b/{i}" for i in range(targets)]
@@ -137,3 +139,32 @@ def test_columns_of_any_kind_are_told_apart():
     assert (text == hash_columns([Varlen.of("str", ["to", "be", ""])])).all()
     complexes = hash_columns([np.array([1 + 2j, 1 + 3j, 2 + 2j])])
     assert len(set(complexes.tolist())) == 3
+
+
+KEYED = {
+    "numbers": (np.arange(-20, 20),),
+    "every other number": (np.arange(-40, 40)[::2],),
+    "small numbers": (np.arange(-20, 20, dtype=np.int8),),
+    "large numbers": (np.arange(40, dtype=np.uint64) + np.uint64((1 << 64) - 41),),
+    "fractions": (np.arange(40) / 7,),
+    "texts": (Varlen.of("str", [f"key {n % 13}" for n in range(40)]),),
+    "words": (Words(np.arange(40, dtype=np.int32) % 13, tuple("abcdefghijklm")),),
+    "two columns": (np.arange(40) % 5, Varlen.of("str", [str(n % 3) for n in range(40)])),
+}
+
+
+@pytest.mark.parametrize("columns", KEYED.values(), ids=KEYED)
+@pytest.mark.parametrize("tasks", [2, 3])
+@pytest.mark.parametrize("together", [1, 2, 40])
+def test_a_record_goes_to_the_owner_of_its_key_in_whatever_batch_it_comes(columns, tasks, together):
+    names = tuple(f"key{n}" for n in range(len(columns)))
+    batch = Batch({**dict(zip(names, columns, strict=True)), "n": np.arange(40)})
+    owners = targets_of(batch, names, tasks).tolist()
+    found = {
+        n: int(channel.target[2:])
+        for start in range(0, 40, together)
+        for channel, part in split(route(ByKey(names), tasks), batch.slice(start, start + together))
+        for n in part["n"].tolist()
+    }
+    assert found == dict(enumerate(owners))
+    assert len(set(owners)) == tasks

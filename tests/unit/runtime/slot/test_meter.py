@@ -12,6 +12,8 @@ from snapline.metrics.histogram import Histogram
 from snapline.metrics.second import Volume
 from snapline.runtime.slot.meter import Meter, backlog
 
+pytestmark = pytest.mark.usefixtures("kernel_form")
+
 A, B = TaskId("a/0"), TaskId("b/0")
 
 
@@ -122,3 +124,16 @@ def test_each_record_is_counted_with_its_own_age(times):
     ages = np.array([2_000_000 - 1000 * time for time in times] + [2_997_000])
     np.add.at(expected.counts, buckets_of(ages), 1)
     assert Histogram.of_pairs(pulse(meter).latency) == expected
+
+
+@pytest.mark.parametrize("records", [1, 3, 100])
+def test_times_are_counted_as_they_lie_and_whatever_whole_numbers_they_are(records):
+    times = np.arange(2 * records)
+    meters = [Meter() for _ in range(3)]
+    for meter, column in zip(
+        meters, (times[::2].copy(), times[::2], times[::2].astype(np.int32)), strict=True
+    ):
+        meter.wrote(Batch.of(time=column), now_us=5_000_000)
+    first, *others = [pulse(meter).latency for meter in meters]
+    assert sum(count for _, count in first) == records
+    assert others == [first, first]

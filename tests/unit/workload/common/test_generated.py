@@ -1,5 +1,6 @@
 """Generated inputs: the same whoever asks, as often as they ask, in whatever pieces."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -8,12 +9,14 @@ import pytest
 from snapline.batch import Batch, concat
 from snapline.core.messages import END_OF_TIME
 from snapline.workload.common.base import Params
-from snapline.workload.common.generated import draw, label
+from snapline.workload.common.generated import draw, label, share_of
 from snapline.workload.counting.model import records
 from snapline.workload.lineage.model import gets, posts
 from snapline.workload.nexmark import model as nexmark
 from snapline.workload.nhop.model import edges
 from snapline.workload.reachability import model as reachability
+
+pytestmark = pytest.mark.usefixtures("kernel_form")
 
 PARAMS = Params(seed=7)
 PATIENT = replace(PARAMS, settings=(("bound", 300),))  # nothing comes behind its watermark
@@ -147,3 +150,31 @@ def test_at_once_everything_is_due_and_all_else_is_as_it_was(source):
     assert {at_once.due_ms(0, offset) for offset in offsets} == {0}
     marks = [at_once.watermark(0, offset) for offset in offsets]
     assert marks == [source.watermark(0, offset) for offset in offsets]
+
+
+def test_small_reads_of_several_partitions_and_blocks_do_not_get_into_each_others_way():
+    source = nexmark.bids(replace(PARAMS, records=600))
+    wholes = [source.make(partition, 0, 600) for partition in range(3)]
+    for offset in (0, 255, 256, 3, 511, 590, 599):
+        for partition in (0, 2, 1, 1):
+            expected = wholes[partition].slice(offset, offset + 5)
+            assert source.read(partition, offset, offset + 5) == expected
+
+
+def test_a_source_is_the_same_and_as_small_to_send_after_it_was_read():
+    fresh, read = nexmark.bids(PARAMS), nexmark.bids(PARAMS)
+    read.read(0, 0, 1)
+    assert (read, hash(read), repr(read)) == (fresh, hash(fresh), repr(fresh))
+    assert pickle.dumps(read) == pickle.dumps(fresh)
+    assert pickle.loads(pickle.dumps(read)).read(1, 5, 7) == fresh.read(1, 5, 7)
+    assert replace(read, params=Params(seed=8)).read(0, 0, 1) != read.read(0, 0, 1)
+
+
+def test_draws_and_shares_take_offsets_as_they_lie():
+    offsets = np.arange(0, 60, 3)
+    every = np.arange(60)
+    assert (draw(PARAMS, "a", 0, every[::3], 7) == draw(PARAMS, "a", 0, offsets, 7)).all()
+    assert (share_of(every[::3], 7, 60) == offsets * 7 // 60).all()
+    limits = np.full(20, 7)
+    assert (draw(PARAMS, "a", 0, every[::3], limits) == draw(PARAMS, "a", 0, offsets, 7)).all()
+    assert not draw(PARAMS, "a", 0, offsets, 1).any()

@@ -17,6 +17,8 @@ from snapline.workload.nexmark import model
 from snapline.workload.nexmark import streams as nexmark
 from snapline.workload.nexmark.oracle import SINK, window_ms
 
+pytestmark = pytest.mark.usefixtures("kernel_form")
+
 SMALL = Params(seed=7)
 FULL = Params(seed=7, partitions=2, records=138_000, duration_ms=60_000, full=True)
 FIELDS = {
