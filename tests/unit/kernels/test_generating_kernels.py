@@ -101,6 +101,14 @@ def test_shares_change_where_they_should_in_long_rows_of_offsets(whole, records)
     assert_same(results(shares, ints(list(offsets)), whole, records), expected)
 
 
+def test_shares_are_those_of_64_bits_where_a_product_has_more():
+    whole, records = 1 << 24, (1 << 28) + 12_345
+    offsets = range((1 << 40) - 50, (1 << 40) + 50)
+    expected = [share(offset, whole, records) for offset in offsets]
+    assert max(expected) > 1 << 32 > min(expected)
+    assert_same(results(shares, ints(list(offsets)), whole, records), expected)
+
+
 @given(
     all_offsets,
     words,
