@@ -175,6 +175,7 @@ TEXTS = sorted(
     )
     for path in ROOT.glob(pattern)
     if path.suffix in {".py", ".md", ".txt", ".toml", ""} and path.is_file()
+    if "target" not in path.parts  # what Maven and Cargo have built
 )
 
 
