@@ -29,6 +29,23 @@ def memory_of(pid: int) -> Memory | None:
     return Memory(int(fields["Rss:"]) * 1024, int(fields["Pss:"]) * 1024)
 
 
+def peak_of(pid: int) -> Memory | None:
+    """The highest memory of a process so far; None once it is gone.
+
+    The kernel keeps the highest RSS. What was given back since then was the process's own: nobody gives
+    pages back that it shares with the process from which it was forked.
+    """
+    now = memory_of(pid)
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    highest = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+    if now is None or not highest:
+        return None
+    return Memory(max(highest, now.rss), now.pss + max(highest - now.rss, 0))
+
+
 def rss() -> int:
     """The RSS of this process, from the kernel's counters: it costs the same however much there is."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE

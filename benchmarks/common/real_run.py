@@ -1,8 +1,8 @@
-"""A dataflow on real slots, as plain processes of this machine: what all benchmarks of the engine run.
+"""A dataflow on real slots, on Spark or as plain processes: what all benchmarks of the engine run.
 
-Everything but the start of a process is as on Spark: sockets, files, checkpoints, heartbeats. Time counts
-from the moment at which the first record is due to the last pulse in which something was read or written;
-CPU time is that of all slots from the same moment on to their end.
+Everything but the start of a process is the same: sockets, files, checkpoints, heartbeats. Time counts from
+the moment at which the first record is due to the last pulse in which something was read or written; CPU
+time is that of all slots from the same moment on to the end of the job.
 """
 
 import os
@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.common.on_spark import OnSpark
+from benchmarks.common.usage import Usage
 from snapline.batch import Batch
 from snapline.core.protocol import Options
 from snapline.dataflow.deploy import deploy
@@ -28,29 +30,25 @@ from snapline.rundir.directory import RunDirectory
 from snapline.runs.drive import drive
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.timeline import Timeline
-from snapline.runtime.launch.processes import PROGRAM, ProcessSlots
+from snapline.runtime.launch import processes
+from snapline.runtime.launch.launcher import Launcher
+from snapline.runtime.launch.processes import ProcessSlots
 from snapline.runtime.wire.control_messages import Pulse
 from snapline.storage.api import View, rows_of
 
 SETTINGS = Settings()  # as any run has them
+#: a heartbeat says what was read: so the end of a run is known to 50 ms
 TIMEOUTS = Timeouts(heartbeat_s=0.05, silence_s=30, lease_s=30)
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+#: for runs at a rate, whose end is known, and whose CPU time counts: heartbeats as any run has them
+PACED_TIMEOUTS = Timeouts(silence_s=30, lease_s=30)
+#: a slot that has its compiled kernels before input is due, as one that Spark forks
+PROGRAM = f"from snapline.kernels import forms\nforms.load()\n{processes.PROGRAM}"
 PATIENCE_S = 20.0  # for a process to end by itself
 BATCH = 4_000  # records: the unit in which costs are told
 
 
-def cpu_s(pid: int) -> float:
-    """What a process has computed so far; one that has ended is known until somebody waits for it."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-
-
 class Slots(ProcessSlots):
-    """Processes that are let end by themselves, and asked for their CPU time when they have."""
-
-    def begin(self) -> None:
-        """Input is due from now on: what was computed before does not count."""
-        self._before = {tag: cpu_s(process.pid) for tag, process in self.processes.items()}
+    """Processes that are let end by themselves: what they write at their end is there then."""
 
     def stop(self) -> None:
         deadline_s = time.monotonic() + PATIENCE_S
@@ -58,11 +56,6 @@ class Slots(ProcessSlots):
             how = os.WEXITED | os.WNOWAIT | os.WNOHANG
             while time.monotonic() < deadline_s and not os.waitid(os.P_PID, process.pid, how):
                 time.sleep(0.005)
-        before = getattr(self, "_before", {})
-        self.cpu_s = {
-            tag: cpu_s(process.pid) - before.get(tag, 0.0)
-            for tag, process in self.processes.items()
-        }
         super().stop()
 
 
@@ -97,7 +90,7 @@ class Finished:
     elapsed_s: float
     read: int  # by sources; what was read again after a rollback counts again
     written: int  # by sinks
-    cpu_s: dict[str, float]  # by process
+    usage: Usage
     seconds: list[Second]
     happened: Counter[type[Happening]]  # what stands in the driver's journal, and how often
     volume: Volume = field(default_factory=Volume)
@@ -114,7 +107,7 @@ class Finished:
     @property
     def us_per_batch(self) -> float:
         """CPU time of all slots for 4,000 input records."""
-        return sum(self.cpu_s.values()) * 1e6 / max(self.read / BATCH, 1e-9)
+        return sum(self.usage.cpu_s.values()) * 1e6 / max(self.read / BATCH, 1e-9)
 
     def rows(self, sink: str) -> Iterator[tuple[TaskId, Batch]]:
         """What a sink has put out: published, or written where nothing is ever published."""
@@ -155,9 +148,15 @@ def finished(
     settings: Settings = SETTINGS,
     prepare: Callable[[Driver], None] = lambda driver: None,
     program: str = PROGRAM,
+    spark: OnSpark | None = None,
+    timeouts: Timeouts = TIMEOUTS,
+    warm_s: float = 0.0,
     runs: Path | None = None,
 ) -> Iterator[Finished]:
-    """Run a dataflow to its end. `prepare` sees the driver before it starts: to watch, or to kill."""
+    """Run a dataflow to its end, on Spark or else as plain processes that run `program`.
+
+    `prepare` sees the driver before it starts: to watch, or to kill.
+    """
     chosen = PROTOCOLS[protocol]
     options = Options(interval_ms=interval_ms)
     job = Job(
@@ -171,17 +170,28 @@ def finished(
     with tempfile.TemporaryDirectory(prefix="snapline-bench-", dir=runs) as where:
         directory = RunDirectory.create(Path(where), flow.name, protocol, {})
         watch = Stopwatch()
-        launcher = Slots(program=program)
+        launcher: Launcher = Slots(program=program) if spark is None else spark.launcher()
+        usage = Usage(() if spark is None else (spark.pid,))
 
         def ready(driver: Driver) -> None:
-            when_begun(driver, 0.0, launcher.begin)
+            when_begun(driver, 0.0, lambda: usage.begin(driver))
+            if warm_s:
+                when_begun(driver, warm_s, lambda: usage.warm(driver))
             prepare(driver)
 
-        driver = drive(job, directory, launcher, timeouts=TIMEOUTS, timeline=watch, prepare=ready)
-        complaints = launcher.complaints()
+        driver = drive(
+            job,
+            directory,
+            launcher,
+            observers=[usage.observe],
+            timeouts=timeouts,
+            timeline=watch,
+            prepare=ready,
+        )
         if driver.problem is not None:
             story = f"{flow.name} under {protocol} on {slots} slots failed: {driver.problem}"
-            raise RuntimeError("\n".join([story, *complaints]))
+            said = launcher.complaints() if isinstance(launcher, ProcessSlots) else []
+            raise RuntimeError("\n".join([story, *said]))
         elapsed_s = watch.last_s - driver.origin_s
         yield Finished(
             job,
@@ -189,7 +199,7 @@ def finished(
             elapsed_s,
             watch.read,
             watch.written,
-            launcher.cpu_s,
+            usage,
             watch.seconds,
             watch.happened,
         )

@@ -1,8 +1,8 @@
 """Snapline's side of the comparison: a query on real slots, from the first record due to the last one out.
 
-Slots are plain processes, the same code that Spark's workers run, with sockets, files and checkpoints as
-in any run. The sink counts, as Flink's does, and what it has counted is part of every checkpoint; or it is
-the egress log, which writes all rows, and they are read back to be judged.
+Slots run on Spark, in one session that serves all runs, or as plain processes with the same code; sockets,
+files and checkpoints are as in any run. The sink counts, as Flink's does, and what it has counted is in
+every checkpoint; or it is the egress log, which writes all rows, and they are read back to be judged.
 """
 
 import sys
@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 
 from benchmarks.common import checks, real_run
 from benchmarks.common.checks import Load, Tally, counted, expected
+from benchmarks.common.on_spark import OnSpark
 from benchmarks.common.real_run import Finished
 from snapline.batch import Batch
 from snapline.core.messages import END_OF_TIME
@@ -25,7 +26,6 @@ from snapline.ids import Millis
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.second import Second
 from snapline.runtime.driver.driver import Driver
-from snapline.runtime.launch.processes import PROGRAM
 from snapline.workload.common.base import Params
 from snapline.workload.nexmark.oracle import SINK
 
@@ -144,7 +144,8 @@ def run(
     egress: bool = False,
     settings: Settings = real_run.SETTINGS,
     prepare: Callable[[Driver], None] = lambda driver: None,
-    program: str = PROGRAM,
+    program: str = real_run.PROGRAM,
+    spark: OnSpark | None = None,
 ) -> SnaplineRun:
     """Run a query to its end; latencies, which only the egress log has, without the first `warm_ms`."""
     flow = load.flow() if egress else with_counting_sink(load.flow())
@@ -156,6 +157,9 @@ def run(
         settings=settings,
         prepare=prepare,
         program=program,
+        spark=spark,
+        timeouts=real_run.TIMEOUTS if load.params.at_once else real_run.PACED_TIMEOUTS,
+        warm_s=warm_ms / 1000,
     ) as done:
         tally = Tally(0, 0)
         for _, rows in done.rows(SINK):

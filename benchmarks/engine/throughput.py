@@ -20,9 +20,9 @@ from pathlib import Path
 from benchmarks.common import real_run, snapline_side
 from benchmarks.common.checks import Load
 from benchmarks.common.pages import Session, call, names
+from benchmarks.common.real_run import PROGRAM
 from benchmarks.common.snapline_side import judged, load_of
 from snapline.engine.job import Settings
-from snapline.runtime.launch.processes import PROGRAM
 
 SLOTS = 2
 PROFILED = """
