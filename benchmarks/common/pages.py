@@ -9,6 +9,7 @@ import os
 import platform
 import shlex
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -56,7 +57,8 @@ class Session:
         """A line of progress."""
         print(text, flush=True)
 
-    def _opening(self) -> str:
+    def opening(self) -> str:
+        """When and where, and how busy the machine was."""
         busy = (
             " (a **busy machine**: read no more than orders of magnitude)"
             if self.load_before > BUSY
@@ -67,13 +69,32 @@ class Session:
             f"{platform.python_version()}; load of the machine before: {self.load_before:.1f}{busy}."
         )
 
+    def command(self) -> str:
+        """How this program was called."""
+        program = Path(sys.argv[0]).resolve().relative_to(HOME.parent).with_suffix("")
+        return shlex.join(["python", "-m", ".".join(program.parts), *sys.argv[1:]])
+
+    def commit(self) -> str:
+        """What was measured; a star, if something was changed since."""
+        git = ["git", "-C", str(HOME)]
+        try:
+            told = [*git, "describe", "--always", "--abbrev=10", "--exclude=*", "--dirty=*"]
+            return subprocess.run(told, capture_output=True, text=True, check=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            return "unknown"
+
     def write(
         self, to: Path, title: str, how: Iterable[str], tables: Iterable[Sequence[str]]
     ) -> str:
-        """Write the page, and return it."""
-        program = Path(sys.argv[0]).resolve().relative_to(HOME.parent).with_suffix("")
-        command = shlex.join(["python", "-m", ".".join(program.parts), *sys.argv[1:]])
-        parts = [f"# {title}", "", self._opening(), *how, f"Again: `{command}`."]
+        """Write the page of this call, and return it."""
+        opening = [self.opening(), *how, f"Again: `{self.command()}`."]
+        return self.keep(to, title, opening, tables)
+
+    def keep(
+        self, to: Path, title: str, opening: Iterable[str], tables: Iterable[Sequence[str]]
+    ) -> str:
+        """Write a page whose opening is known, and return it."""
+        parts = [f"# {title}", "", *opening]
         parts += [line for table in tables for line in ("", *table)]
         page = "\n".join([*parts, ""])
         to.parent.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ from benchmarks.common.checks import Load, Tally
 from snapline.workload.nexmark.oracle import window_ms
 
 HOME = Path(__file__).parent / "peer"
+GOLDEN = HOME / "golden.txt"
 OPENED = ("java.lang", "java.nio", "java.time", "java.util", "java.util.concurrent")
 RUN_SECONDS_MAX = 300
 
@@ -25,10 +26,16 @@ class FlinkRun:
     """What a run has measured."""
 
     tally: Tally
-    rate: float  # records per second, of all sources, without the warm-up; 0 in a paced run
+    rate: float  # records per second, of all sources, without the warm-up
     p50_ms: float  # of a paced run
     p99_ms: float
     checkpoints: int  # that were completed
+    cpu_s: float  # of the JVM, while `counted` records were read: without the warm-up; of a paced run ...
+    seconds: float  # ... from the first record due to the end of the job
+    counted: int
+    warm_cpu_s: float  # of a paced run, without the warm-up
+    warm_seconds: float
+    rss: int  # the highest of the JVM
 
 
 def build() -> None:
@@ -40,7 +47,7 @@ def build() -> None:
             raise SystemExit("the comparison needs Java 17 or newer (a JDK) and Maven on the PATH")
         subprocess.run(["mvn", "-q", "-B", "clean", "package"], cwd=HOME, check=True)
         mark.touch()
-    check = [*java("256m"), "--check", str(HOME / "golden.txt")]
+    check = [*java("256m"), "--check", str(GOLDEN)]
     subprocess.run(check, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -53,6 +60,23 @@ def java(heap: str, options: Sequence[str] = ()) -> list[str]:
     return ["java", *memory, *opened, *options, quiet, "-cp", classes, "peer.Main"]
 
 
+def words_of(load: Load) -> list[str]:
+    """What every peer is told of its input."""
+    params = load.params
+    said = {
+        "query": load.query,
+        "seed": params.seed,
+        "partitions": params.partitions,
+        "records": params.records,
+        "duration_ms": params.duration_ms,
+        "disorder_ms": load.disorder_ms,
+        "hot": params.hot,
+        "hot_ms": params.hot_ms,
+        "window_ms": window_ms(params),
+    }
+    return [f"{name}={value}" for name, value in said.items()]
+
+
 def run(
     load: Load, *, reuse: bool, heap: str, interval_ms: int, buffer_ms: int = 100, warm_ms: int = 0
 ) -> FlinkRun:
@@ -60,15 +84,6 @@ def run(
     params = load.params
     with tempfile.TemporaryDirectory(prefix="flink-peer-") as scratch:
         said = {
-            "query": load.query,
-            "seed": params.seed,
-            "partitions": params.partitions,
-            "records": params.records,
-            "duration_ms": params.duration_ms,
-            "disorder_ms": load.disorder_ms,
-            "hot": params.hot,
-            "hot_ms": params.hot_ms,
-            "window_ms": window_ms(params),
             "warm_ms": warm_ms,
             "paced": not params.at_once,
             "reuse": reuse,
@@ -76,6 +91,7 @@ def run(
             "buffer_ms": buffer_ms,
         }
         words = [f"{name}={str(value).lower()}" for name, value in said.items()]
+        words += words_of(load)
         # Measured here: the parallel collector takes more records, the default one pauses for less time.
         collector = "-XX:+UseParallelGC" if params.at_once else "-XX:+UseG1GC"
         command = [*java(heap, [collector, f"-Djava.io.tmpdir={scratch}"]), *words]
@@ -84,10 +100,6 @@ def run(
     if done.returncode != 0:
         raise RuntimeError(f"Flink failed at {load}:\n{done.stderr[-4000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
-    return FlinkRun(
-        Tally(found["count"], found["checksum"]),
-        found["rate"],
-        found["p50_ms"],
-        found["p99_ms"],
-        found["checkpoints"],
-    )
+    tally = Tally(found.pop("count"), found.pop("checksum"))
+    del found["records"]
+    return FlinkRun(tally, **found)

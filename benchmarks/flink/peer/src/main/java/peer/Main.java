@@ -25,21 +25,31 @@ public final class Main {
     long records = new Queries(flink, options).add(options.query());
     CompletableFuture<JobExecutionResult> over =
         flink.executeAsync(options.query()).getJobExecutionResult();
-    double rate = options.paced() ? 0 : measure(over, records, options);
+    Spent spent = options.paced() ? pace(over, options) : measure(over, records, options);
     over.get();
+    if (options.paced()) {
+      spent = spent.toNow();
+    }
     double p50 = options.paced() ? Tally.percentileMs(0.50) : 0;
     double p99 = options.paced() ? Tally.percentileMs(0.99) : 0;
     System.out.printf(
         Locale.ROOT,
         "{\"records\": %d, \"count\": %d, \"checksum\": %s, \"rate\": %.1f, \"p50_ms\": %.3f,"
-            + " \"p99_ms\": %.3f, \"checkpoints\": %d}%n",
+            + " \"p99_ms\": %.3f, \"checkpoints\": %d, \"cpu_s\": %.3f, \"seconds\": %.3f,"
+            + " \"counted\": %d, \"warm_cpu_s\": %.3f, \"warm_seconds\": %.3f, \"rss\": %d}%n",
         records,
         Tally.count(),
         Long.toUnsignedString(Tally.checksum()),
-        rate,
+        spent.records() / spent.seconds(),
         p50,
         p99,
-        Queries.CHECKPOINTS.size());
+        Queries.CHECKPOINTS.size(),
+        spent.cpuS(),
+        spent.seconds(),
+        spent.records(),
+        spent.warmCpuS(),
+        spent.warmSeconds(),
+        Usage.peakRss());
     System.exit(0);
   }
 
@@ -66,17 +76,28 @@ public final class Main {
     return flink;
   }
 
-  /** Records per second from the end of the warm-up until the first source is at its end. */
-  private static double measure(Future<?> over, long records, Options options) throws Exception {
+  /** What was spent from the end of the warm-up until the first source is at its end. */
+  private static Spent measure(Future<?> over, long records, Options options) throws Exception {
     while (Pace.total() < records * WARM_UP) {
       pause(over);
     }
-    long before = Pace.total();
-    long beganNs = System.nanoTime();
+    Spent spent = Spent.fromNow();
     while (Pace.furthest() < records / options.size().partitions()) {
       pause(over);
     }
-    return (Pace.total() - before) * 1e9 / (System.nanoTime() - beganNs);
+    return spent.toNow();
+  }
+
+  /** What is spent from the first record due on, and from the end of the warm-up on. */
+  private static Spent pace(Future<?> over, Options options) throws Exception {
+    while (!Pace.begun()) {
+      pause(over);
+    }
+    Spent spent = Spent.fromNow();
+    while (Pace.ageNs(options.warmMs()) < 0) {
+      pause(over);
+    }
+    return spent.warm();
   }
 
   /** A short wait for a job that must not be over yet. */

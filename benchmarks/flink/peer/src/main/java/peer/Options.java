@@ -3,7 +3,7 @@ package peer;
 import java.util.HashMap;
 import java.util.Map;
 
-/** What was asked for, as name=value words; benchmarks/flink/compare.py says them all. */
+/** What was asked for, as name=value words; benchmarks/flink/flink_peer.py says them all. */
 record Options(
     String query,
     Size size,

@@ -25,6 +25,11 @@ final class Pace {
     return origin;
   }
 
+  /** Whether the first record is due. */
+  static boolean begun() {
+    return ORIGIN_NS.get() != 0 && System.nanoTime() >= ORIGIN_NS.get();
+  }
+
   /** Waits until a record with this time is due. */
   static void await(long timeMs) {
     long due = originNs() + timeMs * 1_000_000L;

@@ -1,0 +1,1 @@
+"""Snapline beside Flink, a native limit and timely dataflow."""
