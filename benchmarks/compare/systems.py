@@ -19,6 +19,7 @@ page is made of all that the file has.
 import argparse
 import re
 import subprocess
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -176,8 +177,8 @@ def measure(session: Session, record: Record, asked: argparse.Namespace) -> None
             latency(session, record, systems, asked, {"1000": 1_000.0}, TEN)
 
 
-def parsed() -> argparse.Namespace:
-    """What was asked for."""
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
     parser = parser_of(__doc__, "compare.md")
     add = parser.add_argument
     add("--parts", type=names, default=[*PARTS], help=", ".join(PARTS))
@@ -196,7 +197,13 @@ def parsed() -> argparse.Namespace:
     add("--page-from", type=Path, help="measure nothing: make the page from such a file")
     add("--docs", action="store_true", help="put the tables into docs/performance.md, too")
     kernels.add_option(parser)
-    asked = parser.parse_args()
+    return parser
+
+
+def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """What was asked for; ends the program if there is no such thing."""
+    options = parser()
+    asked = options.parse_args(words)
     known = {
         "parts": PARTS,
         "systems": (*WHERE, "flink"),
@@ -206,7 +213,11 @@ def parsed() -> argparse.Namespace:
     }
     for option, allowed in known.items():
         if unknown := set(getattr(asked, option)) - set(allowed):
-            parser.error(f"{option}: {', '.join(allowed)}, not {', '.join(sorted(unknown))}")
+            options.error(f"{option}: {', '.join(allowed)}, not {', '.join(sorted(unknown))}")
+    if asked.page_from and not asked.page_from.exists():
+        options.error(f"there is no file {asked.page_from}")
+    if strange := [name for name in asked.rates if name != tables.HALF and not name.isdecimal()]:
+        options.error(f"rates: numbers, or {tables.HALF}, not {', '.join(strange)}")
     return asked
 
 

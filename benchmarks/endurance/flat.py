@@ -40,9 +40,9 @@ HOW = (
 def capacity(session: Session, protocol: str, asked: argparse.Namespace) -> tuple[float, float]:
     """Records per second with all input due at once, and bytes of state that a record leaves."""
     load = load_of(QUERY, PILOT_RECORDS, asked.slots)
-    run = judged(load, _run(load, protocol, asked, Watch()))
+    run = judged(load, run_probed(load, protocol, asked, Watch()))
     load, watch = load_of(QUERY, max(run.rate * PILOT_S, PILOT_RECORDS), asked.slots), Watch()
-    run = judged(load, _run(load, protocol, asked, watch))
+    run = judged(load, run_probed(load, protocol, asked, watch))
     per_record = watch.state / load.records * PILOT_S / (PILOT_S - 1)  # it may lack a second
     session.say(
         f"-  {protocol}: takes {run.rate:,.0f} rec/s, {per_record:.0f} bytes of state a record"
@@ -50,9 +50,10 @@ def capacity(session: Session, protocol: str, asked: argparse.Namespace) -> tupl
     return run.rate, per_record
 
 
-def _run(
+def run_probed(
     load: Load, protocol: str, asked: argparse.Namespace, watch: Watch
 ) -> snapline_side.SnaplineRun:
+    """A run whose slots say what they cost; latencies are taken, so rows go to the egress log."""
     return snapline_side.run(
         load,
         protocol=protocol,
@@ -72,7 +73,7 @@ def measure(session: Session, protocol: str, asked: argparse.Namespace) -> list[
     rate, lowered = min(rate, fits), rate > fits
     session.say(f"-  {protocol}: {rate:,.0f} rec/s for {asked.minutes:g} min, judged at the end")
     load, watch = paced(QUERY, rate, seconds, asked.slots), Watch()
-    run = judged(load, _run(load, protocol, asked, watch))
+    run = judged(load, run_probed(load, protocol, asked, watch))
     blocks = blocks_of(watch, run.done.seconds, asked.block_s)
     kept = [block for block in blocks if block.at_s >= asked.skip_s]
     why = ", all that the state leaves room for" if lowered else ""

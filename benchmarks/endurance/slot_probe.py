@@ -24,6 +24,7 @@ from snapline.engine.slot.checkpoints import Captured, CheckpointWriter
 from snapline.engine.slot.task import WATERMARKS, Task
 from snapline.ids import Micros, TaskId
 from snapline.journal.entry import Entry, Handled
+from snapline.kernels import forms
 from snapline.runtime.slot.process import SlotProcess
 
 PROGRAM = f"""
@@ -43,6 +44,8 @@ class Line:
     passes: int = 0  # inputs that were taken or read, so far
     rss: int = 0
     state: int = 0
+    held: int = 0  # the state with the room that its arrays have to spare
+    longest_us: float = 0.0  # between two passes of the loop: it stood still, or had nothing to do
     capture_us: list[float] = field(default_factory=list)  # the operator's own part of a snapshot
     delta_us: list[float] = field(default_factory=list)  # until a task goes on behind a delta ...
     full_us: list[float] = field(default_factory=list)  # ... and behind a full capture
@@ -59,6 +62,7 @@ class ProbedSlot(SlotProcess):
         super().__init__(*given)
         self.line = Line()
         self._passes = 0
+        self._passed_s = time.perf_counter()
         self._first_marker: dict[TaskId, Micros] = {}
         folder = self.directory.path / "probe"
         folder.mkdir(exist_ok=True)
@@ -72,14 +76,19 @@ class ProbedSlot(SlotProcess):
             line.cpu_s = time.process_time()
             line.passes = self._passes
             line.rss = rss()
-            line.state = sum(size_of(task.operator) for task in self.engine.tasks.values())
+            sizes = [sizes_of(task.operator) for task in self.engine.tasks.values()]
+            line.state = sum(filled for filled, _ in sizes)
+            line.held = sum(held for _, held in sizes)
             self._file.write(json.dumps(asdict(line)) + "\n")
             self._file.flush()
         self.loop.after(1.0, self._tell)
 
     def worked(self, records: int) -> None:
-        """Counts passes of the loop."""
+        """Counts passes of the loop, and notes the longest."""
         self._passes += 1
+        now_s = time.perf_counter()
+        self.line.longest_us = max(self.line.longest_us, (now_s - self._passed_s) * 1e6)
+        self._passed_s = now_s
 
     def journal(self, entry: Entry) -> None:
         """Notes when a task waits for the other markers of a round."""
@@ -128,8 +137,13 @@ def watch_captures() -> None:
 
 def size_of(operator: object) -> int:
     """The bytes of all arrays behind an operator, as far as they are filled."""
-    found = {id(array): size for array, size in _arrays(operator, set())}
-    return sum(found.values())
+    return sizes_of(operator)[0]
+
+
+def sizes_of(operator: object) -> tuple[int, int]:
+    """The bytes of all arrays behind an operator: as far as they are filled, and with room to spare."""
+    found = {id(array): (size, array.nbytes) for array, size in _arrays(operator, set())}
+    return sum(size for size, _ in found.values()), sum(held for _, held in found.values())
 
 
 def _arrays(thing: object, seen: set[int]) -> Iterator[tuple[np.ndarray, int]]:
@@ -158,5 +172,6 @@ def _parts(thing: object) -> Sequence[object]:
 
 def main() -> None:
     """Be a slot, as `ProcessSlots` starts one."""
+    forms.load()
     watch_captures()
-    ProbedSlot(pickle.load(sys.stdin.buffer), sys.argv[1]).run()
+    ProbedSlot(*pickle.load(sys.stdin.buffer), sys.argv[1]).run()

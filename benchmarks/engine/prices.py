@@ -1,6 +1,7 @@
 """What protocols cost: records per second of q12 under each of them, relative to `none`, by size of batch.
 
     python -m benchmarks.engine.prices --protocols none,aligned,hmnr --batches 4000,100 --repeats 5
+    python -m benchmarks.engine.prices --protocols uncoordinated,hmnr --batches 4000      # in short
 
 A message is a batch, and a protocol works per message: with large batches its price is spread over many
 records, with `batch.max_records` = 1 it is what the papers measure, where every record is a message.
@@ -14,7 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.common import real_run, snapline_side
+from benchmarks.common import kernels, real_run, snapline_side
 from benchmarks.common.pages import Session, call, names, numbers, parser_of, table, with_spread
 from benchmarks.common.snapline_side import judged, load_of
 from snapline.engine.job import Settings
@@ -117,18 +118,21 @@ def work_table(costs: Costs) -> list[str]:
 def main() -> None:
     parser = parser_of(__doc__, "prices.md")
     parser.add_argument("--protocols", type=names, default=[*PROTOCOLS], help="all, unless said")
-    parser.add_argument("--batches", type=numbers, default=[4_000, 100, 10, 1])
+    default = real_run.SETTINGS.batch_max_records
+    parser.add_argument("--batches", type=numbers, default=[default, 100, 10, 1])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4, help="of each run, about")
     parser.add_argument("--slots", type=int, default=2, help="and cores")
     parser.add_argument("--interval-ms", type=int, default=1_000, help="between checkpoints")
+    kernels.add_option(parser)
     asked = parser.parse_args()
     if unknown := set(asked.protocols) - set(PROTOCOLS):
         parser.error(f"protocols are {', '.join(PROTOCOLS)}, not {', '.join(unknown)}")
     asked.protocols = [BASE, *(name for name in asked.protocols if name != BASE)]
+    chosen = kernels.choose(asked)
     session = Session(cores=asked.slots)
     costs = measure_all(session, asked)
-    how = [f"Turns: {asked.repeats}; checkpoints every {asked.interval_ms} ms.", *HOW]
+    how = [f"Turns: {asked.repeats}; checkpoints every {asked.interval_ms} ms; {chosen}.", *HOW]
     session.write(asked.to, "What protocols cost", how, [price_table(costs), work_table(costs)])
 
 

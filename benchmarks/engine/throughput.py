@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.common import real_run, snapline_side
+from benchmarks.common import kernels, real_run, snapline_side
 from benchmarks.common.checks import Load
 from benchmarks.common.pages import Session, call, names
 from benchmarks.common.real_run import PROGRAM
@@ -81,9 +81,11 @@ def main() -> None:
     parser.add_argument("--counting", action="store_true", help="the sink counts, and no more")
     parser.add_argument("--profile", action="store_true", help="tell where the time goes, too")
     parser.add_argument("--lines", type=int, default=45, help="of the profile")
+    kernels.add_option(parser)
     asked = parser.parse_args()
+    chosen = kernels.choose(asked)
     session = Session(cores=SLOTS)
-    session.say(f"load of the machine before: {session.load_before:.1f}")
+    session.say(f"load of the machine before: {session.load_before:.1f}; {chosen}")
     session.say("query protocol          Mrec/s  Mrec/cpu-s  us/batch  lines")
     for query in asked.queries:
         load = load_of(query, asked.records, SLOTS)

@@ -8,7 +8,6 @@ import pytest
 from benchmarks.endurance import flat_figures as figures
 from benchmarks.endurance.slot_probe import Line
 from benchmarks.engine import prices
-from benchmarks.flink import compare
 from snapline.metrics.second import Second
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -23,7 +22,7 @@ def name(path):
 
 
 def test_there_are_programs():
-    assert {"compare", "prices", "flat", "ten_slots", "columns"} <= {path.stem for path in PROGRAMS}
+    assert {"systems", "prices", "flat", "growth", "ten_slots"} <= {path.stem for path in PROGRAMS}
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=name)
@@ -49,16 +48,6 @@ def test_a_price_is_the_ratio_to_the_run_without_a_protocol_in_the_same_turn():
     assert base == "| `none`, rec/s | 2,000 (1,000 to 4,000) |"
     assert aligned == "| `aligned` | **0.90** (0.50 to 1.00) |"
     assert prices.work_table({4_000: found})[-1] == "| `aligned` | 110 | 8.00 | 0 |"
-
-
-def test_snapline_is_compared_with_the_better_flink():
-    rates = {
-        "Snapline": [4e6, 6e6],
-        compare.REUSE: [1e6, 2e6],
-        compare.COPY: [0.5e6, 1e6],
-    }
-    *_, row = compare.throughput_table({"q1": rates})
-    assert row == "| q1 | 5.00 | 1.50 | 0.75 | **3.50** | 3.00 to 4.00 |"
 
 
 def test_figures_of_a_long_run_are_cut_into_whole_blocks_and_given_slopes():
