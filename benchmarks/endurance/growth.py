@@ -62,7 +62,8 @@ def moments_of(watch: Watch, seconds: Sequence[Second]) -> list[Moment]:
     stored = 0
     before: list[Line | None] = [None] * len(by_slot)
     for second in seconds:
-        lines = [known.get(second.at_s) for known in by_slot]
+        lines = [told.get(second.at_s) for told in by_slot]
+        known = [line or old for line, old in zip(lines, before, strict=True)]
         pairs = [(line, old) for line, old in zip(lines, before, strict=True) if line]
         grown = [line.held - old.held for line, old in pairs if old and has_grown(old, line)]
         moments.append(
@@ -73,15 +74,14 @@ def moments_of(watch: Watch, seconds: Sequence[Second]) -> list[Moment]:
                 second.backlog,
                 second.checkpoints - stored,
                 max(second.checkpoint_us, default=0) / 1e3,
-                sum(line.state for line, _ in pairs),
-                sum(line.rss for line, _ in pairs),
+                sum(line.state for line in known if line),
+                sum(line.rss for line in known if line),
                 sum(grown),
                 max((line.longest_us for line, _ in pairs), default=0.0) / 1e3,
                 sum(line.full_bytes for line, _ in pairs),
             )
         )
-        stored = second.checkpoints
-        before = [line or old for line, old in zip(lines, before, strict=True)]
+        stored, before = second.checkpoints, known
     return moments
 
 
@@ -97,6 +97,12 @@ def above(moments: Sequence[Moment], limit_ms: float, skip_s: int) -> list[Momen
         for each in moments
         if each.at_s >= skip_s and each.p99_ms is not None and each.p99_ms > limit_ms
     ]
+
+
+def by_growth(moments: Sequence[Moment], slow: Sequence[Moment]) -> list[Moment]:
+    """The slow seconds in which arrays grew, or in the one before or after: slots look once a second."""
+    grown = {each.at_s for each in moments if each.grew}
+    return [each for each in slow if grown & {each.at_s - 1, each.at_s, each.at_s + 1}]
 
 
 def moment_table(moments: Sequence[Moment]) -> list[str]:
@@ -156,8 +162,8 @@ def main() -> None:
         f"**`{asked.protocol}`**, {rate:,.0f} records/s ({why}) for {asked.seconds} s, {chosen}: "
         f"{load.records:,} records, {run.checkpoints} lines, {watch.state / 1e9:.2f} GB of state and "
         f"{run.done.usage.rss / 1e9:.2f} GB of RSS at the end; right. **{len(slow)} seconds with p99 above "
-        f"{asked.limit_ms:g} ms** from second {asked.skip_s} on, {sum(bool(each.grew) for each in slow)} "
-        f"of them with arrays that grew (seconds {', '.join(grown) or 'none'})."
+        f"{asked.limit_ms:g} ms** from second {asked.skip_s} on, {len(by_growth(moments, slow))} of "
+        f"them within a second of arrays that grew (seconds {', '.join(grown) or 'none'})."
     )
     some = [each for each in moments if each.at_s % max(asked.seconds // MARKS, 1) == 0]
     parts = [[told], moment_table(slow) if slow else [], ["On the way:"], moment_table(some)]

@@ -45,6 +45,14 @@ def test_a_row_has_a_cell_for_every_column():
 
 def test_a_second_in_which_a_slot_said_nothing_is_compared_with_the_one_before():
     made = [Second(at_s) for at_s in range(3)]
-    lines = [Line(0.5, held=100), Line(2.5, held=200)]
+    lines = [Line(0.5, held=100, state=5), Line(2.5, held=200, state=6)]
     found = growth.moments_of(Watch({"process-0": lines}), made)
     assert [each.grew for each in found] == [0, 0, 100]
+    assert [each.state for each in found] == [5, 5, 6]
+
+
+def test_growth_in_the_second_before_or_after_explains_a_slow_one():
+    found = moments()  # they grew in second 2
+    slow = growth.above(found, 10, 0)
+    assert [each.at_s for each in slow] == [0, 1, 2]
+    assert [each.at_s for each in growth.by_growth(found, slow)] == [1, 2]
