@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from importlib.util import find_spec
 
 from snapline.kernels import forms
 
@@ -17,7 +18,8 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 def choose(asked: argparse.Namespace) -> str:
-    """Have all processes that are started from now on do so; say which, for a page."""
+    """Have all processes that are started from now on do so; say what that comes to, for a page."""
     if asked.kernels != "auto":
         os.environ[forms.VARIABLE] = asked.kernels
-    return f"kernels: {forms.mode()}"
+    auto = forms.mode() == "auto"
+    return f"kernels: {'numpy' if auto and find_spec('numba') is None else forms.mode()}"

@@ -18,9 +18,9 @@ LIMIT, SYNCED, TIMELY = "native limit", "native limit, snapshots synced", "timel
 ANCHORS = (LIMIT, SYNCED, TIMELY)
 
 
-def title(protocol: str, where: str = ON_SPARK) -> str:
-    """How Snapline is called in the tables."""
-    return f"Snapline `{protocol}`, {where}"
+def title(protocol: str, where: str = ON_SPARK, *, numpy: bool = False) -> str:
+    """How Snapline is called in the tables; figures with kernels in numpy are not mixed with others."""
+    return f"Snapline `{protocol}`{' in numpy' if numpy else ''}, {where}"
 
 
 def buffered(buffer_ms: int) -> str:
@@ -52,9 +52,11 @@ class Systems:
     interval_ms: int
     heap: str
     spark: OnSpark | None  # None: nothing of it is asked for
+    numpy: bool = False  # no compiled kernels, by choice
 
     def ours(self, protocol: str, where: str, warm_ms: int = 0) -> System:
         """Snapline under a protocol."""
+        name = title(protocol, where, numpy=self.numpy)
         spark = None if where == IN_PROCESSES else self.spark
         egress = warm_ms > 0 or where == EGRESS
 
@@ -71,7 +73,7 @@ class Systems:
                 ),
             )
             usage = found.done.usage
-            return self._figure(load, title(protocol, where))(
+            return self._figure(load, name)(
                 rate=found.rate,
                 cpu_s=sum(usage.cpu_s.values()),
                 cpu_seconds=usage.seconds,
@@ -86,7 +88,7 @@ class Systems:
                 p99_ms=found.p99_ms,
             )
 
-        return System(title(protocol, where), run)
+        return System(name, run)
 
     def flink(self, name: str, *, reuse: bool, buffer_ms: int = 100, warm_ms: int = 0) -> System:
         """Flink, with these settings."""

@@ -21,138 +21,48 @@ import re
 import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.common import kernels
 from benchmarks.common.on_spark import OnSpark
 from benchmarks.common.pages import Session, call, names, parser_of
-from benchmarks.common.snapline_side import load_of, paced
-from benchmarks.compare import figures, sides, tables
-from benchmarks.compare.figures import Figure, Record, Sitting
-from benchmarks.compare.neighbour import NEIGHBOURS, beside
-from benchmarks.compare.sides import System, Systems
+from benchmarks.compare import figures, tables, turns
+from benchmarks.compare.figures import Record, Sitting
+from benchmarks.compare.neighbour import NEIGHBOURS
+from benchmarks.compare.sides import Systems
 from benchmarks.flink import flink_peer
 from benchmarks.native import native_peer
 from snapline.protocols import PROTOCOLS
 
 PARTS = ("throughput", "anchors", "latency", "ten")
-WHERE = {"spark": sides.ON_SPARK, "processes": sides.IN_PROCESSES, "egress": sides.EGRESS}
-PILOT_RECORDS = 2_000_000
-LATENCY_WARM_MS = 5_000
 TEN = 10
 TITLE = "Snapline beside Flink and native code"
 
 
-def half_of(session: Session, systems: Systems, asked: argparse.Namespace) -> float:
-    """Half of what Snapline takes of q12 when all input is due at once, with the egress log."""
-    system = systems.ours(asked.latency_protocols[0], sides.EGRESS)
-    needed = float(PILOT_RECORDS)
-    for _ in range(3):  # the first ones warm up Spark
-        load = load_of("q12", needed, asked.slots)
-        rate = system.run(load).rate
-        needed = max(rate * asked.seconds, PILOT_RECORDS)
-    session.say(f"-  q12, {system.name}: takes {rate:,.0f} rec/s")
-    return rate / 2
-
-
-def compared_in_rates(systems: Systems, asked: argparse.Namespace) -> list[System]:
-    """What runs with all input due at once."""
-    compared = []
-    if "throughput" in asked.parts:
-        compared += [
-            systems.ours(protocol, WHERE[where])
-            for protocol in asked.protocols
-            for where in asked.systems
-            if where in WHERE
-        ]
-        if "flink" in asked.systems:
-            compared.append(systems.flink(sides.REUSE, reuse=True))
-            compared.append(systems.flink(sides.COPY, reuse=False))
-    if "anchors" in asked.parts and native_peer.missing() is None:
-        compared += [systems.anchor(name) for name in sides.ANCHORS]
-    return compared
-
-
-def throughput(
-    session: Session, record: Record, systems: Systems, asked: argparse.Namespace
-) -> None:
-    """Records per second, measured in turns."""
-    compared = compared_in_rates(systems, asked)
-    loads = {}
-    for query in asked.queries:
-        for system in compared:
-            pilot = system.run(load_of(query, PILOT_RECORDS, asked.slots))
-            needed = min(pilot.rate * asked.seconds * system.needs, system.most)
-            load = load_of(query, max(needed, PILOT_RECORDS), asked.slots)
-            loads[query, system.name] = load
-            session.say(f"-  {query:<4} {system.name:<40} takes {load.records:,} records")
-    for turn in range(asked.repeats):
-        for query in asked.queries:
-            for system in compared:
-                found = replace(system.run(loads[query, system.name]), turn=turn)
-                record.add(found)
-                session.say(
-                    f"{turn + 1}  {query:<4} {system.name:<40} {found.rate / 1e6:7.2f} M rec/s of "
-                    f"{found.records / 1e6:.1f} M, {found.cpu_s:.1f} CPU s in {found.cpu_seconds:.1f} "
-                    f"s, {found.rss / 1e6:,.0f} MB, {found.checkpoints} checkpoints, right"
-                )
-
-
-def latency(
-    session: Session,
-    record: Record,
-    systems: Systems,
-    asked: argparse.Namespace,
-    paces: dict[str, float],
-    slots: int,
-) -> None:
-    """CPU and latencies of q12 at fixed rates, measured in turns."""
-    warm_ms = LATENCY_WARM_MS
-    ours = [systems.ours(name, sides.ON_SPARK, warm_ms) for name in asked.latency_protocols]
-    if "flink" in asked.systems:
-        ours.append(systems.flink(sides.buffered(1), reuse=True, buffer_ms=1, warm_ms=warm_ms))
-    default = systems.flink(sides.buffered(100), reuse=True, buffer_ms=100, warm_ms=warm_ms)
-    for turn in range(asked.repeats):
-        for pace, rate in paces.items():
-            load = paced("q12", rate, asked.seconds + warm_ms / 1000, slots)
-            for neighbour in asked.neighbour:
-                quiet = neighbour == "quiet" and "flink" in asked.systems and slots == asked.slots
-                for system in [*ours, *([default] if quiet else [])]:
-                    with beside(neighbour):
-                        found = system.run(load)
-                    found = replace(found, turn=turn, rate=rate, pace=pace, neighbour=neighbour)
-                    record.add(found)
-                    session.say(f"{turn + 1}  {told(found)}")
-
-
-def told(found: Figure) -> str:
-    """A run at a rate, in one line."""
-    return (
-        f"{found.rate:>11,.0f} rec/s {found.slots:>2} slots {found.neighbour} {found.system:<34} "
-        f"{found.cpu_s / found.cpu_seconds:.2f} CPU s per s, p50 {found.p50_ms:6.1f}, p99 "
-        f"{found.p99_ms:6.1f} ms, right"
-    )
+def uses_flink(asked: argparse.Namespace) -> bool:
+    """Whether Flink is a part of what was asked for."""
+    return "flink" in asked.systems and asked.parts != ["anchors"]
 
 
 def setting(asked: argparse.Namespace) -> str:
     """What ran, and how."""
-    version = re.search("<flink.version>(.*)</", (flink_peer.HOME / "pom.xml").read_text())
-    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
-    return (
-        f"Medians of {asked.repeats}; Snapline on {asked.slots} slots ({kernels.choose(asked)}); "
-        f"Flink {version[1] if version else '?'} on {java.splitlines()[0]} with a heap of "
-        f"{asked.heap}, parallelism {asked.slots}, state on the heap. Checkpoints every "
-        f"{asked.interval_ms} ms."
-    )
+    told = [
+        f"Medians of {asked.repeats}; Snapline on {asked.slots} slots ({kernels.choose(asked)})"
+    ]
+    if uses_flink(asked):
+        version = re.search("<flink.version>(.*)</", (flink_peer.HOME / "pom.xml").read_text())
+        java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
+        told.append(
+            f"Flink {version[1] if version else '?'} on {java.stderr.splitlines()[0]} with a heap of "
+            f"{asked.heap}, parallelism {asked.slots}, state on the heap"
+        )
+    return f"{'; '.join(told)}. Checkpoints every {asked.interval_ms} ms."
 
 
 def measure(session: Session, record: Record, asked: argparse.Namespace) -> None:
     """All parts that were asked for."""
     missing = native_peer.missing()
-    if "flink" in asked.systems:
-        flink_peer.build()
     if "anchors" in asked.parts and missing is not None:
         record.note(missing)
         session.say(f"-  {missing}")
@@ -164,17 +74,18 @@ def measure(session: Session, record: Record, asked: argparse.Namespace) -> None
         if on_spark and asked.parts != ["anchors"]:
             slots = max(asked.slots, TEN if "ten" in asked.parts else 0)
             spark = stack.enter_context(OnSpark(slots))
-        systems = Systems(record.sittings[-1].id, asked.interval_ms, asked.heap, spark)
+        shared = (record.sittings[-1].id, asked.interval_ms, asked.heap, spark)
+        systems = Systems(*shared, numpy=asked.kernels == "numpy")
         if {"throughput", "anchors"} & {*asked.parts}:
-            throughput(session, record, systems, asked)
+            turns.throughput(session, record, systems, asked)
         if "latency" in asked.parts:
             paces = {
-                name: half_of(session, systems, asked) if name == tables.HALF else float(name)
+                name: turns.half_of(session, systems, asked) if name == tables.HALF else float(name)
                 for name in asked.rates
             }
-            latency(session, record, systems, asked, paces, asked.slots)
+            turns.latency(session, record, systems, asked, paces, asked.slots)
         if "ten" in asked.parts:
-            latency(session, record, systems, asked, {"1000": 1_000.0}, TEN)
+            turns.latency(session, record, systems, asked, {"1000": 1_000.0}, TEN)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -182,7 +93,12 @@ def parser() -> argparse.ArgumentParser:
     parser = parser_of(__doc__, "compare.md")
     add = parser.add_argument
     add("--parts", type=names, default=[*PARTS], help=", ".join(PARTS))
-    add("--systems", type=names, default=[*WHERE, "flink"], help=", ".join([*WHERE, "flink"]))
+    add(
+        "--systems",
+        type=names,
+        default=[*turns.WHERE, "flink"],
+        help=", ".join([*turns.WHERE, "flink"]),
+    )
     add("--queries", type=names, default=["q1", "q3", "q8", "q12"])
     add("--rates", type=names, default=["1000", "100000", tables.HALF], help="for latencies")
     add("--neighbour", type=names, default=[*NEIGHBOURS], help="for latencies: quiet, busy")
@@ -206,7 +122,7 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     asked = options.parse_args(words)
     known = {
         "parts": PARTS,
-        "systems": (*WHERE, "flink"),
+        "systems": (*turns.WHERE, "flink"),
         "neighbour": NEIGHBOURS,
         "protocols": PROTOCOLS,
         "latency_protocols": PROTOCOLS,
@@ -227,6 +143,8 @@ def main() -> None:
     if asked.page_from:
         record = figures.read(asked.page_from)
     else:
+        if uses_flink(asked):
+            flink_peer.build()
         record = figures.read(asked.record) if asked.record else Record()
         now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         told_by = (session.opening(), session.commit(), session.command(), setting(asked))

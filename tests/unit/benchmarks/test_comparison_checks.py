@@ -57,6 +57,14 @@ def test_a_missing_a_doubled_and_a_wrong_row_change_the_tally(load, output):
         assert checks.counted(load.query, other) != checks.expected(load)
 
 
+def test_pairs_are_hashed_as_the_peers_hash_them():
+    person, auction = np.array([3, 2**39]), np.array([5, 0])
+    expected = [(3 * 0x9E3779B97F4A7C15 ^ 5 * 0xD1B54A32D192ED03), 2**39 * 0x9E3779B97F4A7C15]
+    assert checks.pair_hash(person, auction).tolist() == [word % 2**64 for word in expected]
+    assert person.tolist() == [3, 2**39]
+    assert auction.tolist() == [5, 0]
+
+
 def test_persons_and_auctions_both_count_as_input():
     assert checks.Load("q3", PARAMS).records == 2_400
     assert checks.Load("q12", PARAMS).records == 1_800

@@ -4,9 +4,12 @@ import json
 
 import pytest
 
-from benchmarks.compare import figures, sides, systems, tables
+from benchmarks.common.checks import Load
+from benchmarks.compare import figures, sides, systems, tables, turns
 from benchmarks.compare.figures import Figure, Record, Sitting
+from benchmarks.flink import flink_peer
 from benchmarks.native import native_peer
+from snapline.workload.common.base import Params
 
 SPARK, PLAIN = sides.title("aligned"), sides.title("aligned", sides.IN_PROCESSES)
 SITTING = Sitting("now", "2026-11-16, 2 cores.", "abc", "python -m it", "Medians of 2.")
@@ -32,6 +35,7 @@ def test_what_was_recorded_is_read_again_and_more_is_added(tmp_path):
     second = figures.read(path)
     second.add(figure(SPARK, 5e6, 1, p50_ms=1.5, neighbour="busy"))
     second.note("no cargo")
+    assert second.notes == ["no cargo"]
     again = figures.read(path)
     assert again.sittings == [SITTING]
     assert [each.rate for each in again.figures] == [4e6, 5e6]
@@ -108,7 +112,7 @@ def test_without_cargo_there_are_no_anchors_and_one_line_says_so(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     assert "cargo" in (native_peer.missing() or "")
     asked = systems.parser().parse_args(["--parts", "anchors"])
-    assert not systems.compared_in_rates(sides.Systems("now", 1_000, "1g", None), asked)
+    assert not turns.compared_in_rates(sides.Systems("now", 1_000, "1g", None), asked)
 
 
 def test_what_a_native_program_prints_is_read():
@@ -137,5 +141,33 @@ def test_what_nobody_knows_is_refused(words, complaint, capsys):
 
 def test_systems_that_run_with_all_input_at_once_follow_the_parts_and_the_choice():
     asked = systems.parsed(["--parts", "throughput", "--systems", "spark,flink"])
-    compared = systems.compared_in_rates(sides.Systems("now", 1_000, "1g", None), asked)
+    compared = turns.compared_in_rates(sides.Systems("now", 1_000, "1g", None), asked)
     assert [system.name for system in compared] == [SPARK, sides.REUSE, sides.COPY]
+
+
+def test_kernels_in_numpy_have_a_name_of_their_own_and_are_compared_like_others():
+    asked = systems.parsed(["--parts", "throughput", "--systems", "spark", "--kernels", "numpy"])
+    made = sides.Systems("now", 1_000, "1g", None, numpy=True)
+    ((name,),) = [[system.name for system in turns.compared_in_rates(made, asked)]]
+    assert name == "Snapline `aligned` in numpy, on Spark"
+    found = [figure(name, 4e6), figure(SPARK, 5e6), figure(sides.REUSE, 2e6)]
+    assert row(tables.ratio_table(found), f"{name}, to the better Flink")[0].startswith("**2.00**")
+
+
+def test_anchors_alone_need_no_flink():
+    assert not systems.uses_flink(systems.parsed(["--parts", "anchors"]))
+    assert systems.uses_flink(systems.parsed(["--parts", "anchors,throughput"]))
+    assert not systems.uses_flink(systems.parsed(["--systems", "spark"]))
+
+
+def test_a_peer_is_told_its_whole_input():
+    params = Params(7, 2, 900, 25_000, full=True, hot=10, hot_ms=700)
+    said = dict(word.split("=") for word in flink_peer.words_of(Load("q8", params)))
+    size = {"seed": "7", "partitions": "2", "records": "900", "duration_ms": "25000"}
+    assert said == size | {
+        "query": "q8",
+        "disorder_ms": "60",
+        "hot": "10",
+        "hot_ms": "700",
+        "window_ms": "10000",
+    }
