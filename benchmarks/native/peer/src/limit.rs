@@ -138,6 +138,7 @@ struct Worker {
     marked: Vec<u64>, // the last round that each thread has marked
     rounds: Arc<Rounds>,
     files: Sender<Vec<u8>>,
+    spare: Receiver<Vec<u8>>, // buffers that were written
 }
 
 impl Worker {
@@ -261,20 +262,28 @@ impl Worker {
             let message = self.inbox.recv().expect("all others mark the moment, too");
             self.receive(message);
         }
-        let mut bytes = Vec::new();
-        put(&mut bytes, &[round, self.tally.count, self.tally.checksum, self.source.offset()]);
+        let mut bytes = self.spare.try_recv().unwrap_or_default();
+        bytes.clear();
+        put(&mut bytes, [round, self.tally.count, self.tally.checksum, self.source.offset()]);
         self.state.save(&mut bytes);
         self.files.send(bytes).expect("the thread beside lives");
     }
 }
 
-/// Writes every buffer to a file of its own, and waits for the disk.
-fn write_files(directory: &Path, me: usize, buffers: &Receiver<Vec<u8>>, rounds: &Rounds) {
+/// Writes every buffer to a file of its own, waits for the disk, and gives the buffer back.
+fn write_files(
+    directory: &Path,
+    me: usize,
+    buffers: &Receiver<Vec<u8>>,
+    spare: &Sender<Vec<u8>>,
+    rounds: &Rounds,
+) {
     for (number, bytes) in buffers.iter().enumerate() {
         let mut file = File::create(directory.join(format!("{me}-{number}"))).expect("a file");
         file.write_all(&bytes).expect("room on the disk");
         file.sync_all().expect("a disk that syncs");
         rounds.durable.fetch_add(1, SeqCst);
+        let _ = spare.send(bytes); // the thread may be at its end
     }
 }
 
@@ -301,8 +310,9 @@ pub fn run(options: &Options) -> (Tally, Duration, u64) {
     let began = Instant::now();
     for (me, inbox) in inboxes.into_iter().enumerate() {
         let (files, buffers) = channel();
+        let (back, spare) = channel();
         let (directory, shared) = (options.directory.clone(), rounds.clone());
-        beside.push(thread::spawn(move || write_files(&directory, me, &buffers, &shared)));
+        beside.push(thread::spawn(move || write_files(&directory, me, &buffers, &back, &shared)));
         let worker = Worker {
             me,
             query: options.query.clone(),
@@ -315,6 +325,7 @@ pub fn run(options: &Options) -> (Tally, Duration, u64) {
             marked: vec![0; workers],
             rounds: rounds.clone(),
             files,
+            spare,
         };
         threads.push(thread::spawn(move || worker.run()));
     }

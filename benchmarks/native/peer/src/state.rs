@@ -123,7 +123,7 @@ impl Counts {
     pub fn save(&self, out: &mut Vec<u8>) {
         for window in &self.windows.open {
             for (bidder, count) in window.held.filled() {
-                put(out, &[window.start, bidder, count]);
+                put(out, [window.start, bidder, count]);
             }
         }
     }
@@ -196,11 +196,11 @@ impl Join {
             let (start, sides) = (window.start, &mut window.held);
             for it in &sides.persons[sides.saved.0..] {
                 let words = u64::from(it.name) | u64::from(it.city) << 16 | u64::from(it.state) << 32;
-                put(out, &[start, it.id, it.time, it.person, words]);
+                put(out, [start, it.id, it.time, it.person, words]);
             }
             for it in &sides.auctions[sides.saved.1..] {
-                put(out, &[start, it.id, it.time, it.auction]);
-                put(out, &[it.seller, it.category, it.reserve]);
+                put(out, [start, it.id, it.time, it.auction]);
+                put(out, [it.seller, it.category, it.reserve]);
             }
             sides.saved = (sides.persons.len(), sides.auctions.len());
         }
@@ -209,10 +209,8 @@ impl Join {
 
 /// Appends numbers.
 #[inline]
-pub fn put(out: &mut Vec<u8>, words: &[u64]) {
-    for word in words {
-        out.extend_from_slice(&word.to_le_bytes());
-    }
+pub fn put<const N: usize>(out: &mut Vec<u8>, words: [u64; N]) {
+    out.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
 }
 
 /// Which worker has a key.
