@@ -21,5 +21,5 @@ def choose(asked: argparse.Namespace) -> str:
     """Have all processes that are started from now on do so; say what that comes to, for a page."""
     if asked.kernels != "auto":
         os.environ[forms.VARIABLE] = asked.kernels
-    auto = forms.mode() == "auto"
-    return f"kernels: {'numpy' if auto and find_spec('numba') is None else forms.mode()}"
+    compiled = forms.mode() != "numpy" and find_spec("numba") is not None
+    return f"kernels: {'compiled' if compiled else 'numpy'}"

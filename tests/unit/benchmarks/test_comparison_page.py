@@ -4,11 +4,13 @@ import json
 
 import pytest
 
+from benchmarks.common import kernels
 from benchmarks.common.checks import Load
 from benchmarks.compare import figures, sides, systems, tables, turns
 from benchmarks.compare.figures import Figure, Record, Sitting
 from benchmarks.flink import flink_peer
 from benchmarks.native import native_peer
+from snapline.kernels import forms
 from snapline.workload.common.base import Params
 
 SPARK, PLAIN = sides.title("aligned"), sides.title("aligned", sides.IN_PROCESSES)
@@ -171,3 +173,13 @@ def test_a_peer_is_told_its_whole_input():
         "hot_ms": "700",
         "window_ms": "10000",
     }
+
+
+@pytest.mark.parametrize(("words", "said"), [([], "compiled"), (["--kernels", "numpy"], "numpy")])
+def test_a_page_says_which_kernels_slots_have_used(words, said, monkeypatch):
+    monkeypatch.setenv(forms.VARIABLE, "auto")
+    monkeypatch.setattr(kernels, "find_spec", lambda name: name)
+    assert kernels.choose(systems.parsed(words)) == f"kernels: {said}"
+    assert forms.mode() == ("numpy" if words else "auto")
+    monkeypatch.setattr(kernels, "find_spec", lambda name: None)
+    assert kernels.choose(systems.parsed([])) == "kernels: numpy"
