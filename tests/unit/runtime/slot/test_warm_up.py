@@ -1,6 +1,7 @@
 """When a slot that was forked from a cold process loads compiled kernels."""
 
 import threading
+import time
 
 import pytest
 
@@ -18,7 +19,7 @@ def calls(monkeypatch):
     monkeypatch.setattr(cache, "load", lambda: bool(made.append("load")) or True)
     monkeypatch.setattr(cache, "compile_beside", lambda: made.append("compile"))
     monkeypatch.setattr(cache, "compiled_before", lambda: False)
-    monkeypatch.setattr(warm_up.time, "process_time", lambda: warm_up.WORTH_IT_S + 1)
+    monkeypatch.setattr(time, "process_time", lambda: warm_up.WORTH_IT_S + 1)
     return made
 
 
@@ -29,7 +30,7 @@ def finish_threads():
 
 
 def test_a_slot_that_has_hardly_computed_loads_nothing(calls, monkeypatch):
-    monkeypatch.setattr(warm_up.time, "process_time", lambda: warm_up.WORTH_IT_S - 1)
+    monkeypatch.setattr(time, "process_time", lambda: warm_up.WORTH_IT_S - 1)
     monkeypatch.setattr(cache, "compiled_before", lambda: True)
     WarmUp().look()
     assert calls == []
