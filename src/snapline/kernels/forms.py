@@ -34,7 +34,15 @@ VARIABLE: Final = "SNAPLINE_KERNELS"
 """The environment variable that chooses: `auto` (slots load compiled kernels, if there is numba),
 `compiled` (simulations do, too, and slots from their start on), or `numpy` (none does)."""
 
-MODULES: Final[tuple[str, ...]] = ("ages", "chains", "generating", "routing", "table")
+MODULES: Final[tuple[str, ...]] = (
+    "ages",
+    "chains",
+    "generating",
+    "grouping",
+    "routing",
+    "table",
+    "windows",
+)
 """The modules with kernels, in this package."""
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
