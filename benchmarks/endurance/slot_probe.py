@@ -154,7 +154,7 @@ def _arrays(thing: object, seen: set[int]) -> Iterator[tuple[np.ndarray, int]]:
         whole = thing.base if isinstance(thing.base, np.ndarray) else thing
         yield whole, whole.nbytes
     elif isinstance(thing, Fixed):
-        yield thing._data, thing.view().nbytes
+        yield thing.data, thing.view().nbytes
     else:
         for part in _parts(thing):
             yield from _arrays(part, seen)

@@ -1,6 +1,8 @@
-"""Kernels in each of their forms: in numpy, as a plain loop, and as the loop that numba has compiled."""
+"""The kernels in each of their forms: in numpy, as plain loops, and compiled."""
 
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -10,15 +12,58 @@ import pytest
 
 from snapline.kernels import forms
 
+FORMS = ("numpy", "loop", "compiled")
 
-@pytest.fixture(scope="module", params=["numpy", "compiled"])
-def kernel_form(request: pytest.FixtureRequest) -> Iterator[str]:
-    """All tests of a module with kernels in numpy, then with compiled ones."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(forms.VARIABLE, request.param)
-        assert forms.load() == (request.param == "compiled")
-        yield request.param
+
+@cache
+def _compiled() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """The compiled form of each kernel, by the form in numpy."""
+    assert forms.load(), "the tests compare with compiled kernels: they need numba"
+    try:
+        return {kernel.numpy: _present(kernel) for kernel in known()}
+    finally:
         forms.unload()
+
+
+def known() -> list[forms.Kernel]:
+    return list(forms.KERNELS)
+
+
+@contextmanager
+def installed(form: str) -> Iterator[None]:
+    """All kernels in one form, as long as this lasts. Plain loops may overflow, as compiled ones do."""
+    compiled = _compiled()
+    before = [(kernel, _present(kernel)) for kernel in known()]
+    for kernel in known():
+        chosen = {"numpy": kernel.numpy, "loop": kernel.loop, "compiled": compiled[kernel.numpy]}
+        kernel.install(chosen[form])
+    try:
+        with np.errstate(over="ignore"):
+            yield
+    finally:
+        for kernel, function in before:
+            kernel.install(function)
+
+
+def _present(kernel: forms.Kernel) -> Callable[..., Any]:
+    present: Callable[..., Any] = getattr(
+        sys.modules[kernel.numpy.__module__], kernel.numpy.__name__
+    )
+    return present
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def each_form(request: pytest.FixtureRequest) -> Iterator[str]:
+    """All kernels in each form in turn."""
+    with installed(request.param):
+        yield request.param
+
+
+@pytest.fixture(scope="module", params=("numpy", "compiled"))
+def both_forms(request: pytest.FixtureRequest) -> Iterator[str]:
+    """All kernels in the two forms in which slots have them."""
+    with installed(request.param):
+        yield request.param
 
 
 Form: TypeAlias = Callable[..., Any]
@@ -27,25 +72,16 @@ Form: TypeAlias = Callable[..., Any]
 def forms_of(module: ModuleType, name: str) -> tuple[Form, Form, Form]:
     """A kernel in numpy, as a plain loop, and compiled, which is done by the first call."""
     (kernel,) = (
-        known
-        for known in forms.KERNELS
-        if known.takes and (known.numpy.__module__, known.numpy.__name__) == (module.__name__, name)
+        each
+        for each in known()
+        if each.takes and (each.numpy.__module__, each.numpy.__name__) == (module.__name__, name)
     )
-
-    @cache
-    def compiled() -> Form:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(forms.VARIABLE, "compiled")
-            forms.load()
-            found: Form = getattr(module, name)
-            forms.unload()
-        return found
 
     def loop(*arguments: Any) -> Any:
         with np.errstate(over="ignore"):  # compiled it does not warn
             return kernel.loop(*arguments)
 
-    return kernel.numpy, loop, lambda *arguments: compiled()(*arguments)
+    return kernel.numpy, loop, lambda *arguments: _compiled()[kernel.numpy](*arguments)
 
 
 def results(kernel: tuple[Form, ...], *arguments: Any) -> list[Any]:

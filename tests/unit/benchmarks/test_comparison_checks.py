@@ -31,7 +31,7 @@ def output(load):
     return reference_output(deploy(load.flow(), 2), 0)[SINK]
 
 
-@pytest.mark.usefixtures("kernel_form")
+@pytest.mark.usefixtures("both_forms")
 def test_the_golden_records_of_the_peers_are_those_of_the_generator():
     golden = GOLDEN.read_text()
     made = "\n".join(checks.golden()) + "\n"

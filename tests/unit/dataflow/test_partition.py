@@ -22,7 +22,7 @@ from snapline.dataflow.partition import (
 from snapline.dataflow.state.hashing import hash_columns
 from snapline.ids import ChannelId, TaskId
 
-pytestmark = pytest.mark.usefixtures("kernel_form")
+pytestmark = pytest.mark.usefixtures("both_forms")
 
 
 def route(routing: Routing, targets: int) -> Route:

@@ -1,8 +1,7 @@
 """Aggregates per key and window, emitted once, when the window closes.
 
-They are named as in `aggregate(bids="count", volume=("sum", "price"), ids=("collect", "id"))`. All
-records of a key in a batch are reduced at once and then combined with the state, so the order of
-records never matters (but for the last bits of sums of floats). Collected values are kept with their
+They are named as in `aggregate(bids="count", volume=("sum", "price"), ids=("collect", "id"))`. The order
+of records never matters (but for the last bits of sums of floats). Collected values are kept with their
 key as append-only rows and grouped when the window closes; of a column of lists the lists are put one
 behind the other. Every result also has `time`, the latest of the records behind it.
 """
@@ -18,12 +17,12 @@ import numpy as np
 from snapline.batch import Array, Batch, Column, Varlen, Words
 from snapline.dataflow.operators.fold import STATE
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
-from snapline.dataflow.operators.window import LATE, WINDOW, Tumbling, Windows, runs, take_rows
-from snapline.dataflow.state.columns import Rows
+from snapline.dataflow.operators.window import LATE, WINDOW, Starts, Tumbling, Windows, take_rows
+from snapline.dataflow.state.columns import Int64s, Rows
 from snapline.dataflow.state.keyed_state import KeyedState
-from snapline.dataflow.state.slot_table import Groups, Int64s
 from snapline.errors import GraphError, UsageError
 from snapline.ids import Millis
+from snapline.kernels import grouping
 
 Combine: TypeAlias = Literal["count", "sum", "min", "max", "collect"]
 Aggregate: TypeAlias = Literal["count"] | tuple[Combine, str]
@@ -78,15 +77,14 @@ class _Window:
         plan = self._plan
         dtypes = {n: batch[column].dtype for n, (_, column) in plan.reduced.items() if column}
         state = self._state_for(dtypes)
-        groups = Groups(state.locate([batch[name] for name in plan.keys]))
+        rows = state.locate([batch[name] for name in plan.keys])
+        state.touch(rows)
         for name, (how, column) in plan.reduced.items():
             live = state[name]
             if how == "count":
-                live[groups.slots] += groups.ends - groups.starts
+                np.add.at(live, rows, 1)
             else:
-                part = _UFUNCS[how].reduceat(batch[column][groups.order], groups.starts)
-                live[groups.slots] = _UFUNCS[how](live[groups.slots], part)
-        state.touch(groups.slots)
+                _UFUNCS[how].at(live, rows, _as(batch[column], live.dtype))
         if plan.collected:
             values = {name: batch.columns[column] for name, column in plan.collected.items()}
             self._collected.append({**batch.select(*plan.keys).columns, **values}, batch.length)
@@ -101,22 +99,21 @@ class _Window:
         """What the window puts out when it closes: one row per key."""
         state = self._state
         assert state is not None, "a window opens with a record"
-        lists = self._lists(state)  # before `slots`, because looking keys up may move them
-        slots = state.slots()
-        values: dict[str, Column] = {name: state[name][slots] for name in self._plan.reduced}
+        values: dict[str, Column] = {name: state[name] for name in self._plan.reduced}
         time = values.pop(TIME)
-        window = np.full(len(slots), start, np.int64)
-        columns = {**state.keys_at(slots), WINDOW: window, **values, **lists, TIME: time}
-        return Batch(columns, len(slots))
+        window = np.full(len(state), start, np.int64)
+        columns = {**state.keys(), WINDOW: window, **values, **self._lists(state), TIME: time}
+        return Batch(columns, len(state))
 
     def _lists(self, state: KeyedState) -> dict[str, Column]:
         if not self._plan.collected:
             return {}
-        rows = self._collected.view()
-        groups = Groups(state.find([rows[name] for name in self._plan.keys]))
-        bounds = np.concatenate((np.zeros(1, np.int64), groups.ends))
-        columns = rows.columns
-        return {n: gathered(columns[n], groups.order, bounds) for n in self._plan.collected}
+        kept = self._collected.view()
+        rows = state.locate([kept[name] for name in self._plan.keys])
+        bounds, order = np.zeros(len(state) + 1, np.int64), np.empty(len(rows), np.int64)
+        grouping.group(rows, bounds, order)
+        columns = kept.columns
+        return {n: gathered(columns[n], order, bounds) for n in self._plan.collected}
 
     def capture_state(self, *, full: bool) -> Batch:
         """The numbers of all keys, or of those that changed."""
@@ -151,6 +148,11 @@ def _first(how: Combine, dtype: np.dtype[Any] | None) -> Array:
     return np.array({"sum": 0, "min": limits.max, "max": limits.min}[how], np.int64)
 
 
+def _as(column: Array, dtype: np.dtype[Any]) -> Array:
+    """Numbers as the results have them; what is no number is left for numpy to refuse."""
+    return column.astype(dtype, copy=False) if column.dtype.kind in "biuf" else column
+
+
 def gathered(column: Column, order: Int64s, bounds: Int64s) -> Varlen:
     """Make one list per group of rows: `order` has the rows, group by group, `bounds` where each begins."""
     if isinstance(column, np.ndarray):
@@ -179,11 +181,11 @@ class WindowAggregate(Operator):
             self._add(batch, starts)
             return ()
         if not late.all():
-            self._add(batch.take(~late), starts[~late])
+            self._add(batch.take(~late), starts.take(~late))
         return ((LATE, batch.take(late)),)
 
-    def _add(self, batch: Batch, starts: Int64s) -> None:
-        for start, rows in runs(starts):
+    def _add(self, batch: Batch, starts: Starts) -> None:
+        for start, rows in starts.runs():
             self._windows.at(start).add(take_rows(batch, rows))
 
     def on_watermark(self, time: Millis) -> Outputs:

@@ -19,12 +19,12 @@ from snapline.batch import Batch, Column, Varlen, Words, concat
 from snapline.dataflow.operators.aggregate import TIME, Aggregate, gathered
 from snapline.dataflow.operators.join import LABEL, LEFT, RIGHT, SIDES
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
-from snapline.dataflow.operators.window import WINDOW, Tumbling, Windows, runs, take_rows
-from snapline.dataflow.state.columns import Rows
+from snapline.dataflow.operators.window import WINDOW, Starts, Tumbling, Windows, take_rows
+from snapline.dataflow.state.columns import Int64s, Rows
 from snapline.dataflow.state.keyed_state import KeyedState
-from snapline.dataflow.state.slot_table import Groups, Int64s
 from snapline.errors import GraphError
 from snapline.ids import Millis
+from snapline.kernels import grouping
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,44 +91,39 @@ class _Window:
         """One row per key, with what was made of each side."""
         state = KeyedState(self._pairing.sides[LEFT].keys, {})
         located = self._locate(state)
-        slots = state.slots()
-        times = np.full(len(slots), np.iinfo(np.int64).min)
+        times = np.full(len(state), np.iinfo(np.int64).min)
         made: dict[str, Column] = {}
         for name in SIDES:
-            made |= self._make(name, Groups(located[name]), slots, times)
-        window = np.full(len(slots), start, np.int64)
-        columns = {**state.keys_at(slots), WINDOW: window, **made, TIME: times}
-        return Batch(columns, len(slots))
+            made |= self._make(name, located[name], times)
+        window = np.full(len(state), start, np.int64)
+        columns = {**state.keys(), WINDOW: window, **made, TIME: times}
+        return Batch(columns, len(state))
 
-    def _make(self, name: str, groups: Groups, slots: Int64s, times: Int64s) -> dict[str, Column]:
+    def _make(self, name: str, keys: Int64s, times: Int64s) -> dict[str, Column]:
         """The counts and lists of a side for every key; raises `times` to its latest rows."""
         side, rows = self._pairing.sides[name], self._rows[name].view()
-        counts: Int64s = np.zeros(len(slots), np.int64)
-        bounds: Int64s = np.zeros(len(slots) + 1, np.int64)
+        bounds: Int64s = np.zeros(len(times) + 1, np.int64)
         if not rows.length:
             nothing = Varlen("list", bounds, np.zeros(0, np.int64))
-            return {**dict.fromkeys(side.counts, counts), **dict.fromkeys(side.lists, nothing)}
-        at = np.searchsorted(slots, groups.slots)
-        counts[at] = groups.ends - groups.starts
-        np.cumsum(counts, out=bounds[1:])
-        own = rows[self._pairing.shape.time][groups.order]
-        times[at] = np.maximum(times[at], np.maximum.reduceat(own, groups.starts))
+            counts = dict.fromkeys(side.counts, bounds[1:])
+            return {**counts, **dict.fromkeys(side.lists, nothing)}
+        order = np.empty(len(keys), np.int64)
+        grouping.group(keys, bounds, order)
+        np.maximum.at(times, keys, rows[self._pairing.shape.time].astype(np.int64, copy=False))
         columns = rows.columns
-        lists = {r: gathered(columns[c], groups.order, bounds) for r, c in side.lists.items()}
-        return {**dict.fromkeys(side.counts, counts), **lists}
+        lists = {r: gathered(columns[c], order, bounds) for r, c in side.lists.items()}
+        return {**dict.fromkeys(side.counts, np.diff(bounds)), **lists}
 
     def _locate(self, state: KeyedState) -> dict[str, Int64s]:
-        """The slot of every row's key in `state`, by side."""
+        """The number of every row's key in `state`, by side."""
         keys = [
             [self._rows[name].view()[key] for key in side.keys]
             for name, side in self._pairing.sides.items()
             if self._rows[name].length
         ]
-        joined = [_joined(columns) for columns in zip(*keys, strict=True)]
-        state.add(joined)
-        slots = state.find(joined)
+        numbers = state.locate([_joined(columns) for columns in zip(*keys, strict=True)])
         left = self._rows[LEFT].length
-        return {LEFT: slots[:left], RIGHT: slots[left:]}
+        return {LEFT: numbers[:left], RIGHT: numbers[left:]}
 
     def capture(self, side: str, *, full: bool) -> Batch:
         """All rows of a side, or those since the capture before."""
@@ -159,12 +154,12 @@ class WindowCogroup(Operator):
             self._add(port, batch, starts)
             return ()
         if not late.all():
-            self._add(port, batch.take(~late), starts[~late])
+            self._add(port, batch.take(~late), starts.take(~late))
         return ((f"late-{port}", batch.take(late)),)
 
-    def _add(self, port: str, batch: Batch, starts: Int64s) -> None:
+    def _add(self, port: str, batch: Batch, starts: Starts) -> None:
         kept = batch.select(*self._kept[port])
-        for start, rows in runs(starts):
+        for start, rows in starts.runs():
             self._windows.at(start).add(port, take_rows(kept, rows))
 
     def on_watermark(self, time: Millis) -> Outputs:

@@ -13,8 +13,9 @@ import numpy as np
 
 from snapline.batch import Array, Batch, Column
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.state.columns import Int64s
 from snapline.dataflow.state.keyed_state import KeyedState
-from snapline.dataflow.state.slot_table import Int64s, occurrences
+from snapline.kernels import grouping
 from snapline.wording import plural
 
 Step: TypeAlias = Callable[[Mapping[str, Array], Batch], Mapping[str, Array]]
@@ -22,16 +23,6 @@ Step: TypeAlias = Callable[[Mapping[str, Array], Batch], Mapping[str, Array]]
 
 COUNT: Final = "count"
 STATE: Final = "state"
-
-
-def count_up(state: KeyedState, columns: Sequence[Column]) -> Int64s:
-    """Add these records to the counts of their keys; return the running count of each record."""
-    slots = state.locate(columns)
-    live = state[COUNT]
-    counts: Int64s = live[slots] + occurrences(slots) + 1
-    live[slots] = counts  # if a slot occurs twice, the last count is kept: the largest
-    state.touch(slots)
-    return counts
 
 
 def carried(batch: Batch, keys: Sequence[str]) -> dict[str, Column]:
@@ -65,7 +56,7 @@ class Count(_KeyedOperator):
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Number the records of each key."""
-        counts = count_up(self._state, [batch[name] for name in self._keys])
+        counts = self._state.count_up(COUNT, [batch[name] for name in self._keys])
         return ((OUT, Batch({**carried(batch, self._keys), COUNT: counts}, batch.length)),)
 
 
@@ -79,28 +70,29 @@ class Fold(_KeyedOperator):
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Fold the first record of every key in, then the second of every key, and so on."""
-        slots = self._state.locate([batch[name] for name in self._keys])
-        self._state.touch(slots)
-        ranks = occurrences(slots)
-        results = {name: np.empty_like(self._state[name][slots]) for name in self._values}
+        at = self._state.locate([batch[name] for name in self._keys])
+        self._state.touch(at)
+        ranks = np.empty(len(at), np.int64)
+        grouping.occurrences(at, ranks)
+        results = {name: np.empty_like(self._state[name][at]) for name in self._values}
         if not ranks.any():
-            self._round(slots, batch, slice(None), results)
+            self._round(at, batch, slice(None), results)
         else:
             order = np.argsort(ranks, kind="stable")
             ends = np.cumsum(np.bincount(ranks))
             for rows in np.split(order, ends[:-1]):
-                self._round(slots[rows], batch.take(rows), rows, results)
+                self._round(at[rows], batch.take(rows), rows, results)
         return ((OUT, Batch({**carried(batch, self._keys), **results}, batch.length)),)
 
     def _round(
-        self, slots: Int64s, batch: Batch, rows: Array | slice, results: Mapping[str, Array]
+        self, at: Int64s, batch: Batch, rows: Array | slice, results: Mapping[str, Array]
     ) -> None:
-        before = {name: self._state[name][slots] for name in self._values}
+        before = {name: self._state[name][at] for name in self._values}
         after = self.function(before, batch)
         try:
             for name in self._values:
                 results[name][rows] = after[name]
-                self._state[name][slots] = after[name]
+                self._state[name][at] = after[name]
         except (TypeError, ValueError, LookupError) as error:
             wanted = ", ".join(self._values)
             raise TypeError(

@@ -13,11 +13,10 @@ import numpy as np
 
 from snapline.batch import Batch, Column, concat
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
-from snapline.dataflow.operators.window import Tumbling, Windows, runs, take_rows
-from snapline.dataflow.state.columns import Rows
+from snapline.dataflow.operators.window import Starts, Tumbling, Windows, take_rows
+from snapline.dataflow.state.columns import Int64s, Rows
 from snapline.dataflow.state.keyed_state import KeyedState
 from snapline.dataflow.state.multi_map import Chains
-from snapline.dataflow.state.slot_table import Int64s
 from snapline.ids import Millis
 
 LEFT: Final = "left"
@@ -36,33 +35,33 @@ class _Side:
         self.rows: Final = Rows()
         self.chains: Final = Chains()
 
-    def add(self, batch: Batch, slots: Int64s, heads: Int64s) -> None:
-        """Put rows in front of the chains of their keys."""
+    def add(self, batch: Batch, keys: Int64s, known: int) -> None:
+        """Put rows in front of the chains of their keys, which are given by number."""
         self.rows.append(batch.columns, batch.length)
-        self.chains.add(slots, heads)
+        self.chains.add(keys, known)
 
 
 class JoinState:
-    """The rows of both sides of a join, and for each key where its chains begin."""
+    """The rows of both sides of a join, and the numbers of the keys."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys: Final = keys
         #: key columns with the same name on both sides: a pair has only those of the left side
         self._shared: Final = {a for a, b in zip(keys[LEFT], keys[RIGHT], strict=True) if a == b}
-        self._heads: Final = KeyedState(keys[LEFT], dict.fromkeys(SIDES, -1))
+        self._numbers: Final = KeyedState(keys[LEFT], {})
         self._sides: Final = {side: _Side() for side in SIDES}
 
     def add(self, side: str, batch: Batch) -> Int64s:
-        """Keep the rows of a batch; return the slots of their keys."""
-        slots = self._heads.locate([batch[name] for name in self._keys[side]])
-        self._sides[side].add(batch, slots, self._heads[side])
-        return slots
+        """Keep the rows of a batch; return the numbers of their keys."""
+        keys = self._numbers.locate([batch[name] for name in self._keys[side]])
+        self._sides[side].add(batch, keys, len(self._numbers))
+        return keys
 
     def match(self, side: str, batch: Batch) -> Batch | None:
         """Keep the rows of a batch and pair them with those of the other side."""
-        slots = self.add(side, batch)
+        keys = self.add(side, batch)
         other = RIGHT if side == LEFT else LEFT
-        positions, rows = self._sides[other].chains.walk(self._heads[other][slots])
+        positions, rows = self._sides[other].chains.walk(keys, len(self._numbers))
         if not len(rows):
             return None
         kept = self._sides[other].rows
@@ -138,12 +137,12 @@ class WindowJoin(Operator):
             return self._match(port, batch, starts)
         outputs = [(f"late-{port}", batch.take(late))]
         if not late.all():
-            outputs += self._match(port, batch.take(~late), starts[~late])
+            outputs += self._match(port, batch.take(~late), starts.take(~late))
         return outputs
 
-    def _match(self, port: str, batch: Batch, starts: Int64s) -> list[tuple[str, Batch]]:
+    def _match(self, port: str, batch: Batch, starts: Starts) -> list[tuple[str, Batch]]:
         outputs = []
-        for start, rows in runs(starts):
+        for start, rows in starts.runs():
             pairs = self._windows.at(start).match(port, take_rows(batch, rows))
             if pairs is not None:
                 window = np.full(pairs.length, start, np.int64)

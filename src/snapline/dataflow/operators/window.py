@@ -16,13 +16,32 @@ import numpy as np
 from snapline.batch import Array, Batch, concat
 from snapline.core.messages import BEFORE_TIME
 from snapline.dataflow.operators.operator import Capture
-from snapline.dataflow.state.slot_table import Int64s
+from snapline.dataflow.state.columns import Int64s
 from snapline.errors import GraphError
 from snapline.ids import Millis
+from snapline.kernels import windows
 
 LATE: Final = "late"
 WINDOW: Final = "window"
 CLOCK: Final = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """The start of each record's window, with the lowest and the highest: most batches have one."""
+
+    each: Int64s
+    lowest: Millis
+    highest: Millis
+
+    def take(self, chosen: Array) -> "Starts":
+        """The starts of some of the records."""
+        each = self.each[chosen]
+        return Starts(each, int(each.min()), int(each.max()))
+
+    def runs(self) -> Iterator[tuple[Millis, Array | None]]:
+        """The distinct windows with their records, as `runs` has them."""
+        return iter(((self.lowest, None),)) if self.lowest == self.highest else runs(self.each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +58,15 @@ class Tumbling:
         if self.lateness_ms < 0:
             raise GraphError(f"the lateness of a window is at least 0ms, not {self.lateness_ms}ms")
 
-    def starts(self, batch: Batch) -> Int64s:
+    def starts(self, batch: Batch) -> Starts:
         """The start of each record's window."""
-        times: Int64s = batch[self.time]
-        return times - times % self.size_ms
+        times = batch[self.time]
+        if times.dtype != np.int64:
+            each = times - times % self.size_ms
+            return Starts(each, int(each.min()), int(each.max()))
+        each = np.empty(len(times), np.int64)
+        lowest, highest = windows.assign(np.ascontiguousarray(times), self.size_ms, each)
+        return Starts(each, lowest, highest)
 
 
 State = TypeVar("State")
@@ -67,10 +91,9 @@ class Windows(Generic[State]):
             heapq.heappush(self._starts, start)
         return state
 
-    def late(self, starts: Int64s) -> Array | None:
+    def late(self, starts: Starts) -> Array | None:
         """A mask of the windows that have closed; None if none has."""
-        late = starts <= self._horizon
-        return late if late.any() else None
+        return None if starts.lowest > self._horizon else starts.each <= self._horizon
 
     @property
     def _horizon(self) -> Millis:

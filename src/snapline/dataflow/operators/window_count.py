@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 
 from snapline.batch import Batch
-from snapline.dataflow.operators.fold import COUNT, STATE, count_up
+from snapline.dataflow.operators.fold import COUNT, STATE
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
-from snapline.dataflow.operators.window import LATE, WINDOW, Tumbling, Windows, runs, take_rows
+from snapline.dataflow.operators.window import LATE, WINDOW, Starts, Tumbling, Windows, take_rows
+from snapline.dataflow.state.columns import Int64s
 from snapline.dataflow.state.keyed_state import KeyedState
-from snapline.dataflow.state.slot_table import Int64s
 from snapline.ids import Millis
 
 
@@ -34,18 +34,24 @@ class WindowCount(Operator):
             return ((OUT, self._count(batch, starts)),)
         outputs = [(LATE, batch.take(late))]
         if not late.all():
-            outputs.append((OUT, self._count(batch.take(~late), starts[~late])))
+            outputs.append((OUT, self._count(batch.take(~late), starts.take(~late))))
         return outputs
 
-    def _count(self, batch: Batch, starts: Int64s) -> Batch:
+    def _count(self, batch: Batch, starts: Starts) -> Batch:
         keys = batch.select(*self._keys)
-        counts: Int64s = np.empty(batch.length, np.int64)
-        for start, rows in runs(starts):
-            part = take_rows(keys, rows)
-            running = count_up(self._windows.at(start), list(part.columns.values()))
-            counts[slice(None) if rows is None else rows] = running
+        counts: Int64s = np.empty(0, np.int64)
+        for start, rows in starts.runs():
+            part = list(take_rows(keys, rows).columns.values())
+            running = self._windows.at(start).count_up(COUNT, part)
+            if rows is None:
+                counts = running
+            else:
+                counts = counts if len(counts) else np.empty(batch.length, np.int64)
+                counts[rows] = running
         time = batch.columns[self._windows.shape.time]
-        return Batch({**keys.columns, WINDOW: starts, COUNT: counts, "time": time}, batch.length)
+        return Batch(
+            {**keys.columns, WINDOW: starts.each, COUNT: counts, "time": time}, batch.length
+        )
 
     def on_watermark(self, time: Millis) -> Outputs:
         """Free the windows that have closed."""

@@ -1,7 +1,8 @@
 """Append-only columns: rows are added at the end and never change, so a length is a snapshot.
 
-A capture takes views of the rows since the capture before, without a copy: growing moves the rows to a
-larger buffer and leaves the old one to whoever still reads it.
+A capture takes views of the rows since the capture before, without a copy. A small column that grows moves
+its rows to a larger buffer and leaves the old one to whoever still reads it. A large one reserves all the
+room that it could ever need, and never moves again: to copy gigabytes would hold everything up.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,41 +13,54 @@ import numpy.typing as npt
 
 from snapline.batch import Array, Batch, Column, Varlen, VarlenKind, Words, kind_of
 from snapline.errors import UsageError
+from snapline.kernels import memory
 
-_ROWS_MIN: Final = 64
+Int64s: TypeAlias = npt.NDArray[np.int64]
+
+_ROWS_MIN: Final = 16
 
 
 class Fixed:
-    """A growing column of fixed-width values."""
+    """A growing column of fixed-width values; those that were never written are zeros."""
+
+    __slots__ = ("data", "length")
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
-        self._data: Array = np.empty(_ROWS_MIN, dtype)
+        self.data: Array = np.zeros(_ROWS_MIN, dtype)  #: the rows, and the room behind them
         self.length = 0
 
     def fits(self, column: Column) -> bool:
         """Whether a column can be appended without losing anything of its values."""
-        own = self._data.dtype
+        own = self.data.dtype
         return isinstance(column, np.ndarray) and (
             column.dtype == own or np.can_cast(column.dtype, own)
         )
 
+    def reach(self, end: int) -> None:
+        """Make room for so many rows: `data` may be another array then."""
+        if end <= len(self.data):
+            return
+        dtype, size = self.data.dtype, 1 << (end - 1).bit_length()
+        grown = memory.room_for_all(dtype) if size * dtype.itemsize >= memory.LARGE else None
+        if grown is None or end > len(grown):
+            grown = np.zeros(size, dtype)
+        grown[: len(self.data)] = self.data
+        self.data = grown
+
     def append(self, column: Array) -> None:
         """Add rows; amortised, each costs a constant."""
-        end = self.length + len(column)
-        if end > len(self._data):
-            grown = np.empty(1 << (end - 1).bit_length(), self._data.dtype)
-            grown[: self.length] = self._data[: self.length]
-            self._data = grown
-        self._data[self.length : end] = column
+        start, end = self.length, self.length + len(column)
+        self.reach(end)
+        self.data[start:end] = column
         self.length = end
 
     def view(self, start: int = 0) -> Array:
         """The rows from `start` on."""
-        return self._data[start : self.length]
+        return self.data[start : self.length]
 
     def take(self, rows: Array) -> Array:
         """A copy of the rows at these positions."""
-        return self._data[rows]
+        return self.data[rows]
 
 
 class _Words:

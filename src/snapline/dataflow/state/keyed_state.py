@@ -12,14 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from snapline.batch import Array, Batch, Column, Kind, Varlen, Words, concat, kind_of
-from snapline.dataflow.state.columns import Rows
+from snapline.batch import Array, Batch, Column, Kind, Varlen, Words, kind_of
+from snapline.dataflow.state.columns import Fixed, Int64s, Rows
 from snapline.dataflow.state.hashing import Hashes, hash_columns
-from snapline.dataflow.state.slot_table import Int64s, SlotTable
+from snapline.dataflow.state.key_index import KeyIndex
+from snapline.kernels import grouping, table
 
-_ROW: Final = "(row)"
-_DIRTY: Final = "(dirty)"
-_PIECE: Final = 4_096
 _STEP: Final = np.uint64(0x5851F42D4C957F2D)
 
 
@@ -28,119 +26,151 @@ class KeyedState:
 
     def __init__(self, names: Sequence[str], fills: Mapping[str, Any]) -> None:
         self._names: Final = tuple(names)
-        self._values: Final = tuple(fills)
         self._kinds: tuple[Kind, ...] = ()  # the kinds of the key columns; known with the first key
-        self._direct = False  # whether the key itself is looked up in the table, not its hash
-        self._table = SlotTable({**fills, _DIRTY: False})
-        self._keys = Rows()  # the keys that are looked up by hash, to be compared
+        self._direct = False  # whether the key itself is looked up in the index, not its hash
+        self._index: Final = KeyIndex()
+        self._fills: Final = {name: np.asarray(fill) for name, fill in fills.items()}
+        self._values: Final = {name: Fixed(fill.dtype) for name, fill in self._fills.items()}
+        self._dirty: Final = Fixed(np.bool_)
+        self._keys: Final = Rows()  # the keys that are looked up by hash, by row, to be compared
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self._index)
 
     def __getitem__(self, value: str) -> Array:
-        """The column of a value, by slot, to read and write; another array once the table has grown."""
-        return self._table.columns[value]
+        """The column of a value, by row, to read and write; another array once there are more keys."""
+        return self._values[value].view()
 
     def locate(self, columns: Sequence[Column]) -> Int64s:
-        """The slot of every key; new keys get one. Slots hold until the next call."""
+        """The row of every key; new keys get the next ones. A key keeps its row for ever."""
+        direct = self._looked_up_directly(columns)
+        rows = self._locate_hashed(columns) if direct is None else self._index.locate(direct)
+        self._hand_out()
+        return rows
+
+    def count_up(self, value: str, columns: Sequence[Column]) -> Int64s:
+        """Add 1 to an integer value for each of these keys; return what each one has made of it."""
+        direct = self._looked_up_directly(columns)
+        counts = np.empty(len(columns[0]), np.int64)
+        if direct is None:
+            rows = self.locate(columns)
+            grouping.tally(rows, counts, self._values[value].data, self._dirty.data)
+            return counts
+        index, live, done = self._index, self._values[value], 0
+        while True:
+            live.reach(index.room)
+            self._dirty.reach(index.room)
+            done = table.count(direct, done, counts, *index.parts, live.data, self._dirty.data)
+            if done == len(direct):
+                break
+            index.make_room()
+        index.tidy()
+        self._hand_out()
+        return counts
+
+    def _looked_up_directly(self, columns: Sequence[Column]) -> Int64s | None:
+        """The keys as numbers, if they are looked up as such."""
         if not self._kinds:
             self._kinds = tuple(_kept(kind_of(column)) for column in columns)
             self._direct = len(columns) == 1 and self._kinds[0] not in _OF_ANY_LENGTH
-            if not self._direct:
-                self._table.add_column(_ROW, -1)
+        if not self._direct:
+            return None
+        canonical = _canonical(columns[0])
+        assert isinstance(canonical, np.ndarray), "a key column never changes its kind"
+        return np.ascontiguousarray(canonical)
+
+    def _hand_out(self) -> None:
+        """Give new keys their first values."""
+        before, count = self._dirty.length, len(self._index)
+        if count == before:
+            return
+        self._dirty.reach(count)
+        self._dirty.length = count
+        for name, column in self._values.items():
+            column.reach(count)
+            column.length = count
+            fill = self._fills[name]
+            if fill.dtype.hasobject or any(fill.tobytes()):  # else it is there: new rows are zeros
+                column.data[before:count] = fill
+
+    def _locate_hashed(self, columns: Sequence[Column]) -> Int64s:
         if len(columns) == 1 and isinstance(columns[0], Words):
             return self._locate_words(columns[0])
         canonical = [_canonical(column) for column in columns]
-        if self._direct and isinstance(canonical[0], np.ndarray):
-            return self._table.locate(canonical[0])
-        return self._locate_hashed(canonical)
+        hashes = hash_columns(canonical)
+        rows, same = self._settle(hashes, canonical)
+        while not same.all():
+            rest = np.flatnonzero(~same)
+            hashes[rest] = _rehash(hashes[rest])
+            asked = [_take(column, rest) for column in canonical]
+            rows[rest], same[rest] = self._settle(hashes[rest], asked)
+        return rows
 
     def _locate_words(self, column: Words) -> Int64s:
         """As `locate`, but each different word is looked up only once."""
         used = np.flatnonzero(np.bincount(column.codes, minlength=len(column.values)))
-        slots = np.empty(len(column.values), np.int64)
-        slots[used] = self._locate_hashed([_spelled(column.values).take(used)])
-        return slots[column.codes]
-
-    def _locate_hashed(self, columns: Sequence[Column]) -> Int64s:
-        hashes = hash_columns(columns)
-        slots, same = self._settle(hashes, columns)
-        if same.all():
-            return slots
-        while not same.all():
-            rest = np.flatnonzero(~same)
-            hashes[rest] = _rehash(hashes[rest])
-            _, same[rest] = self._settle(hashes[rest], [_take(column, rest) for column in columns])
-        return self._table.locate(hashes.view(np.int64))  # once more: `_settle` may have moved keys
+        rows = np.empty(len(column.values), np.int64)
+        rows[used] = self._locate_hashed([_spelled(column.values).take(used)])
+        return rows[column.codes]
 
     def _settle(self, hashes: Hashes, columns: Sequence[Column]) -> tuple[Int64s, Array]:
-        """Slots by hash alone, and whether each holds the key asked for; new keys take free slots."""
-        slots = self._table.locate(hashes.view(np.int64))
-        rows = self._table.columns[_ROW]
-        fresh = np.flatnonzero(rows[slots] < 0)
-        if len(fresh):
-            taken, first = np.unique(slots[fresh], return_index=True)
-            new = [_take(column, fresh[first]) for column in columns]
-            base = self._keys.append(dict(zip(self._names, new, strict=True)), len(first))
-            rows[taken] = np.arange(base, base + len(first))
-        there = self._keys.take(rows[slots])
-        same = np.ones(len(slots), np.bool_)
+        """Rows by hash alone, and whether each has the key asked for; a new hash gets the first key."""
+        rows = self._index.locate(hashes.view(np.int64))
+        known = self._keys.length
+        if len(self._index) > known:
+            first: Int64s = np.empty(len(self._index) - known, np.int64)
+            fresh = np.flatnonzero(rows >= known)[::-1]
+            first[rows[fresh] - known] = fresh  # of several, the earliest is written last
+            new = [_take(column, first) for column in columns]
+            self._keys.append(dict(zip(self._names, new, strict=True)), len(first))
+        there = self._keys.take(rows)
+        same = np.ones(len(rows), np.bool_)
         for name, column in zip(self._names, columns, strict=True):
             same &= _equal(there[name], column)
-        return slots, same
+        return rows, same
 
-    def find(self, columns: Sequence[Column]) -> Int64s:
-        """The slots of keys that are all in the table.
+    def touch(self, rows: Int64s) -> None:
+        """Note that the keys at these rows have changed: the next capture has them."""
+        self._dirty.data[rows] = True
 
-        `locate` would make room for each of them as if it were new; this does not grow the table.
-        """
-        canonical = _canonical(columns[0])
-        if self._direct and isinstance(canonical, np.ndarray):
-            return self._table.find(canonical)
-        return self.locate(columns)
-
-    def add(self, columns: Sequence[Column]) -> None:
-        """Add many keys, of which few may be new: in pieces, so that the table grows only as it must."""
-        for start in range(0, len(columns[0]), _PIECE):
-            self.locate([_slice(column, start, start + _PIECE) for column in columns])
-
-    def touch(self, slots: Int64s) -> None:
-        """Note that the keys at these slots have changed: the next capture has them."""
-        self._table.columns[_DIRTY][slots] = True
-
-    def slots(self) -> Int64s:
-        """The slots of all keys."""
-        return self._table.slots()
-
-    def keys_at(self, slots: Int64s) -> dict[str, Column]:
-        """The key columns of the keys at these slots."""
+    def keys_at(self, rows: Int64s | slice) -> dict[str, Column]:
+        """The key columns of the keys at these rows; those of a slice are views."""
+        kept: Mapping[str, Column]
         if self._direct:
-            kept: Mapping[str, Column] = {self._names[0]: self._table.keys[slots]}
+            kept = {self._names[0]: self._index.keys()[rows]}
+        elif isinstance(rows, slice):
+            kept = self._keys.view().columns
         else:
-            kept = self._keys.take(self._table.columns[_ROW][slots]).columns
+            kept = self._keys.take(rows).columns
         return {n: _as_kind(kept[n], k) for n, k in zip(self._names, self._kinds, strict=True)}
 
+    def keys(self) -> dict[str, Column]:
+        """The key columns of all keys, by row, as views that later keys do not change."""
+        return self.keys_at(slice(None))
+
     def capture(self, *, full: bool) -> Batch:
-        """Copy the keys and values: all, or those that changed since the capture before."""
-        dirty = self._table.columns[_DIRTY]
-        slots = self.slots() if full else np.flatnonzero(dirty)
+        """Copy the values of all keys, or of those that changed since the capture before."""
+        dirty = self._dirty.view()
+        changed = np.flatnonzero(dirty) if not full else None
         dirty[:] = False
         if not self._kinds:
             return Batch({})
-        values = {name: self._table.columns[name][slots] for name in self._values}
-        return Batch({**self.keys_at(slots), **values}, len(slots))
+        if changed is None:
+            values = {name: column.view().copy() for name, column in self._values.items()}
+            return Batch({**self.keys(), **values}, len(self))
+        values = {name: column.take(changed) for name, column in self._values.items()}
+        return Batch({**self.keys_at(changed), **values}, len(changed))
 
     def restore(self, batches: Sequence[Batch]) -> None:
         """Restore several captures at once: later values replace earlier ones."""
         known = [batch for batch in batches if batch.length]
         if not known:
             return
-        keys = concat([batch.select(*self._names) for batch in known])
-        slots = self.locate([keys[name] for name in self._names])
-        ends = np.cumsum([batch.length for batch in known])
-        for batch, of_batch in zip(known, np.split(slots, ends[:-1]), strict=True):
-            for name in self._values:
-                self._table.columns[name][of_batch] = batch[name]
+        self._index.reserve(max(batch.length for batch in known))
+        for batch in known:
+            rows = self.locate([batch[name] for name in self._names])
+            for name, column in self._values.items():
+                column.data[rows] = batch[name]
 
 
 def _rehash(hashes: Hashes) -> Hashes:
@@ -181,12 +211,6 @@ def _as_kind(column: Column, kind: Kind) -> Column:
             column = column.view(np.float64)
         return column.astype(kind, copy=False)
     return column
-
-
-def _slice(column: Column, start: int, stop: int) -> Column:
-    if isinstance(column, np.ndarray):
-        return column[start:stop]
-    return column.slice(start, min(stop, len(column)))
 
 
 def _take(column: Column, rows: Array) -> Column:

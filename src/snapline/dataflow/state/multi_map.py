@@ -1,9 +1,8 @@
 """Many rows per key: chains through append-only rows, and a map from integer keys to rows.
 
-A chain holds the rows of one key: `head` at the key's slot is its last row, `before` at a row is the row
-before it with the same key. To add a row is to put it in front, and all chains of a batch are walked
-together, one step at a time, so a batch costs what it adds and finds, whatever else is there. Chains are
-not captured: they follow from the rows, which are added again in the same order.
+A chain holds the rows of one key, the last in front (`kernels/chains.py`). A batch costs what it adds and
+finds, whatever else is there. Chains are not captured: they follow from the rows, which are added again in
+the same order.
 """
 
 from typing import Final
@@ -11,54 +10,33 @@ from typing import Final
 import numpy as np
 
 from snapline.batch import Batch
-from snapline.dataflow.state.columns import Fixed, Rows
-from snapline.dataflow.state.slot_table import Groups, Int64s, SlotTable
-
-_FEW: Final = 12
-_HEAD: Final = "head"
+from snapline.dataflow.state.columns import Fixed, Int64s, Rows
+from snapline.dataflow.state.key_index import KeyIndex
+from snapline.kernels import chains
 
 
 class Chains:
-    """Chains of row numbers, one per key. The caller keeps the rows, and the heads by slot."""
+    """Chains of row numbers, one per key. The caller keeps the rows, and numbers the keys."""
 
     def __init__(self) -> None:
-        self._before: Final = Fixed(np.int64)  # by row: the row before it with the same key, or -1
+        self._heads: Final = Fixed(np.int64)  # by key: the first of its chain
+        self._before: Final = Fixed(np.int64)  # by row: the row before it with the same key
 
-    def add(self, slots: Int64s, heads: Int64s) -> None:
-        """Put the next rows in front of the chains of their keys."""
-        groups = Groups(slots)
-        added = self._before.length + groups.order
-        before = np.empty(len(slots), np.int64)
-        before[groups.order[1:]] = added[:-1]
-        before[groups.order[groups.starts]] = heads[groups.slots]
-        heads[groups.slots] = added[groups.ends - 1]
-        self._before.append(before)
+    def add(self, keys: Int64s, known: int) -> None:
+        """Put the next rows in front of the chains of these keys, of which `known` are numbered."""
+        first = self._before.length
+        self._before.reach(first + len(keys))
+        self._before.length = first + len(keys)
+        chains.push(keys, first, self._reached(known), self._before.data)
 
-    def walk(self, heads: Int64s) -> tuple[Int64s, Int64s]:
-        """All rows of the chains, as two arrays: positions in `heads`, and the rows that belong to them."""
-        positions = np.flatnonzero(heads >= 0)
-        rows = heads[positions]
-        steps = [(positions, rows)]
-        while len(rows) > _FEW:
-            rows = self._before.take(rows)
-            more = rows >= 0
-            positions, rows = positions[more], rows[more]
-            steps.append((positions, rows))
-        if len(rows):
-            steps.append(self._walk_few(positions.tolist(), rows.tolist()))
-        return np.concatenate([p for p, _ in steps]), np.concatenate([r for _, r in steps])
+    def walk(self, keys: Int64s, known: int) -> tuple[Int64s, Int64s]:
+        """All rows of these keys, as positions in `keys` and rows; a key below 0 has none."""
+        return chains.walk(keys, self._reached(known), self._before.data)
 
-    def _walk_few(self, positions: list[int], rows: list[int]) -> tuple[Int64s, Int64s]:
-        """Walk the rest of a few chains, one after the other: numpy would be slow for so few."""
-        before = self._before.view().data
-        found_at, found = [], []
-        for position, row in zip(positions, rows, strict=True):
-            step = before[row]
-            while step >= 0:
-                found_at.append(position)
-                found.append(step)
-                step = before[step]
-        return np.array(found_at, np.int64), np.array(found, np.int64)
+    def _reached(self, known: int) -> Int64s:
+        self._heads.reach(known)
+        self._heads.length = known
+        return self._heads.data
 
 
 class MultiMap:
@@ -67,8 +45,8 @@ class MultiMap:
     def __init__(self) -> None:
         self.rows: Final = Rows()
         self.removed = 0
-        self._alive: Final = Fixed(np.bool_)
-        self._table: Final = SlotTable({_HEAD: -1})
+        self._gone: Final = Fixed(np.bool_)
+        self._index: Final = KeyIndex()
         self._chains: Final = Chains()
 
     def __len__(self) -> int:
@@ -77,32 +55,34 @@ class MultiMap:
     def add(self, keys: Int64s, batch: Batch) -> int:
         """Keep the rows of a batch, each under its key; return the number of the first."""
         first = self.rows.append(batch.columns, batch.length)
-        slots = self._table.locate(keys)
-        self._chains.add(slots, self._table.columns[_HEAD])
-        self._alive.append(np.ones(batch.length, np.bool_))
+        rows = self._index.locate(np.ascontiguousarray(keys))
+        self._chains.add(rows, len(self._index))
+        self._gone.reach(self.rows.length)
+        self._gone.length = self.rows.length
         return first
 
     def find(self, keys: Int64s) -> tuple[Int64s, Int64s]:
         """All rows under these keys: positions in `keys`, and the numbers of the rows."""
-        positions, rows = self._chains.walk(self._table.columns[_HEAD][self._table.find(keys)])
+        known = self._index.find(np.ascontiguousarray(keys))
+        positions, rows = self._chains.walk(known, len(self._index))
         if self.removed:
-            alive = self._alive.take(rows)
+            alive = ~self._gone.take(rows)
             positions, rows = positions[alive], rows[alive]
         return positions, rows
 
     def remove(self, rows: Int64s) -> None:
         """Remove rows by number; to remove one twice does nothing."""
-        there = np.unique(rows[self._alive.take(rows)])
-        self._alive.view()[there] = False
+        there = np.unique(rows[~self._gone.take(rows)])
+        self._gone.data[there] = True
         self.removed += len(there)
 
     def left(self) -> tuple[Batch, Batch]:
         """Copies of the rows that were not removed: those that were captured, and those that are new."""
-        rows = np.flatnonzero(self._alive.view())
+        rows = np.flatnonzero(~self._gone.view())
         captured = np.searchsorted(rows, self.rows.marked)
         return self.rows.take(rows[:captured]), self.rows.take(rows[captured:])
 
     def capture(self, *, full: bool) -> Batch:
         """All rows that were not removed; or with `full=False` all new ones, even if removed since."""
         captured = self.rows.capture(full=full)
-        return captured.take(self._alive.view()) if full and self.removed else captured
+        return captured.take(~self._gone.view()) if full and self.removed else captured

@@ -5,7 +5,7 @@ from typing import Final
 
 from snapline.batch import Batch
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.operators.fold import Count, count_up
+from snapline.dataflow.operators.fold import COUNT, Count
 from snapline.dataflow.operators.operator import OUT, Outputs
 from snapline.dataflow.stream import Stream
 from snapline.workload.abs.model import STAGES, AbsStage, records
@@ -23,7 +23,7 @@ class Tally(Count):
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Number the records of each key."""
-        counts = count_up(self._state, [batch[self._stage.key]])
+        counts = self._state.count_up(COUNT, [batch[self._stage.key]])
         return ((OUT, batch.with_columns(**{self._stage.count: counts})),)
 
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from snapline.batch import Batch, concat
 from snapline.dataflow.state.columns import Rows
+from snapline.dataflow.state.key_index import KeyIndex
 from snapline.dataflow.state.multi_map import MultiMap
-from snapline.dataflow.state.slot_table import SlotTable
 from snapline.workload.common.generated import Ints
 
 REMOVED_MIN = 256
@@ -30,7 +30,7 @@ class Tombstones:
     """The events that were deleted."""
 
     def __init__(self) -> None:
-        self._known: Final = SlotTable({})
+        self._known: Final = KeyIndex()
         self._rows: Final = Rows()
 
     def add(self, events: Ints) -> Ints:
@@ -43,8 +43,8 @@ class Tombstones:
 
     def among(self, events: Ints) -> npt.NDArray[np.bool_]:
         """Which of these events were deleted."""
-        found: npt.NDArray[np.bool_] = self._known.keys[self._known.find(events)] == events
-        return found
+        deleted: npt.NDArray[np.bool_] = self._known.find(np.ascontiguousarray(events)) >= 0
+        return deleted
 
     def capture(self, *, full: bool) -> Batch:
         """All tombstones, or the new ones."""

@@ -46,7 +46,7 @@ def test_words_and_strings_are_the_same_key():
     state = KeyedState(("k",), {"n": 0})
     words = state.locate([Words(np.array([1, 0, 1], np.int32), ("x", "y"))])
     assert state.locate([Varlen.of("str", ["y", "x", "y"])]).tolist() == words.tolist()
-    assert sorted(state.keys_at(state.slots())["k"].to_list()) == ["x", "y"]
+    assert sorted(state.keys()["k"].to_list()) == ["x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -83,23 +83,63 @@ def test_what_was_restored_is_not_in_the_next_delta():
 
 
 @pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
-def test_many_rows_of_few_keys_are_added_and_found_like_any(texts):
+def test_many_rows_of_few_keys_are_found_like_any_and_few_rows_are_made(texts):
     numbers = np.random.default_rng(3).integers(0, 300, 20_000)
     column = Varlen.of("str", [f"k{n}" for n in numbers]) if texts else numbers - 150
-    state = KeyedState(("k",), {})
-    state.add([column])
-    assert len(state) == len(np.unique(numbers))
-    back = state.keys_at(state.find([column]))["k"]
+    state = KeyedState(("k",), {"n": 0})
+    rows = state.locate([column])
+    assert len(state) == len(np.unique(numbers)) == len(state["n"])
+    back = state.keys_at(rows)["k"]
     same = back.to_list() == column.to_list() if texts else np.array_equal(back, column)
     assert same  # one word: pytest would compare long lists for minutes
+    assert np.array_equal(state.locate([column]), rows)
 
 
-def test_to_find_keys_does_not_make_the_table_grow():
+@pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
+def test_a_capture_does_not_change_when_keys_and_values_do(texts):
+    def keys(start, stop):
+        numbers = np.arange(start, stop)
+        return [Varlen.of("str", [f"k{n}" for n in numbers]) if texts else numbers]
+
+    state, captured = KeyedState(("k",), {"n": 0}), []
+    for stop in range(10, 3_000, 333):
+        state.count_up("n", keys(stop // 2, stop))
+        full = state.capture(full=True)
+        captured.append((full, full.rows()))
+    assert all(full.rows() == rows for full, rows in captured)
+
+
+@pytest.mark.parametrize("fill", [0, 7, -0.0, 0.5, "ab", True])
+def test_new_keys_begin_with_what_was_said(fill):
+    state = KeyedState(("k",), {"v": fill, "n": 0})
+    for stop in (3, 200, 5_000):
+        rows = state.locate([np.arange(stop)])
+        state.count_up("n", [np.arange(stop, stop + 9)])
+        assert {repr(value) for value in state["v"].tolist()} == {repr(fill)}
+        state["v"][rows] = np.full(stop, fill)
+
+
+@pytest.mark.parametrize("texts", [False, True], ids=["numbers", "texts"])
+def test_counts_go_on_behind_a_restore(texts):
+    column = (
+        Varlen.of("str", ["a", "b", "a"]) if texts else np.array([-(2**63), 2**63 - 1, -(2**63)])
+    )
+    state, after = KeyedState(("k",), {"n": 0}), KeyedState(("k",), {"n": 0})
+    assert state.count_up("n", [column]).tolist() == [1, 1, 2]
+    captures = [state.capture(full=False)]
+    assert state.count_up("n", [column]).tolist() == [3, 2, 4]
+    captures.append(state.capture(full=False))
+    after.restore(captures)
+    assert after.capture(full=False).length == 0
+    assert after.count_up("n", [column]).tolist() == [5, 3, 6]
+
+
+def test_keys_that_are_no_whole_array_are_taken_like_any():
+    both = np.arange(40).reshape(20, 2)
+    both.flags.writeable = False
     state = KeyedState(("k",), {"n": 0})
-    state.locate([np.arange(10)])
-    before = state["n"]
-    state.find([np.zeros(50_000, np.int64)])
-    assert state["n"] is before
+    assert state.count_up("n", [both[:, 0]]).tolist() == [1] * 20
+    assert state.locate([both[:, 0]]).tolist() == list(range(20))
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("U", "str"), ("S", "bytes")])

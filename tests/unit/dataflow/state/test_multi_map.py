@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from snapline.batch import Batch, encode
 from snapline.dataflow.state.multi_map import MultiMap
-from snapline.dataflow.state.slot_table import EMPTY, SlotTable
 
-KEYS = st.lists(st.integers(0, 9) | st.just(EMPTY), min_size=1, max_size=40)
+LOWEST = -(2**63)
+KEYS = st.lists(st.integers(0, 9) | st.just(LOWEST), min_size=1, max_size=40)
 REMOVED = st.lists(st.integers(0, 30), max_size=8)
 
 
@@ -22,7 +22,7 @@ def rows_of(first, keys):
 
 
 def found(numbers, keys):
-    positions, rows = numbers.find(ints(keys))
+    positions, rows = numbers.find(keys if isinstance(keys, np.ndarray) else ints(keys))
     return sorted(zip(positions.tolist(), rows.tolist(), strict=True))
 
 
@@ -60,21 +60,18 @@ def test_a_capture_is_what_is_new_and_never_changes():
 
 
 @given(KEYS, KEYS)
-def test_to_look_for_a_key_takes_no_slot(known, asked):
-    table = SlotTable({"value": -1})
-    slots = table.locate(ints(known))
-    table.columns["value"][slots] = 5
-    size = len(table)
-    values = table.columns["value"][table.find(ints(asked))]
-    assert values.tolist() == [5 if key in known else -1 for key in asked]
-    assert len(table) == size
+def test_to_look_for_a_key_makes_no_room_for_it(known, asked):
+    numbers = MultiMap()
+    numbers.add(ints(known), rows_of(0, known))
+    size = len(numbers._index)
+    assert {p for p, _ in found(numbers, asked)} == {p for p, k in enumerate(asked) if k in known}
+    assert len(numbers._index) == size
 
 
-def test_keys_behind_each_other_are_found_also_beyond_the_last_slot():
-    keys = np.random.default_rng(1).integers(-(2**62), 2**62, 3_000)
-    table = SlotTable({"value": -1})
-    for start in range(0, 2_000, 40):
-        slots = table.locate(keys[start : start + 40])
-        table.columns["value"][slots] = keys[start : start + 40]
-    assert table.columns["value"][table.find(keys[:2_000])].tolist() == keys[:2_000].tolist()
-    assert set(table.columns["value"][table.find(keys[2_000:])].tolist()) == {-1}
+def test_keys_that_are_no_whole_array_are_taken_like_any():
+    numbers = MultiMap()
+    both = ints(range(40)).reshape(20, 2)
+    both.flags.writeable = False
+    numbers.add(both[:, 0], rows_of(0, range(20)))
+    assert found(numbers, both[:, 0]) == [(n, n) for n in range(20)]
+    assert found(numbers, both[:, 1]) == []

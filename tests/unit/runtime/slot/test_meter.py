@@ -12,7 +12,7 @@ from snapline.metrics.histogram import Histogram
 from snapline.metrics.second import Volume
 from snapline.runtime.slot.meter import Meter, backlog
 
-pytestmark = pytest.mark.usefixtures("kernel_form")
+pytestmark = pytest.mark.usefixtures("both_forms")
 
 A, B = TaskId("a/0"), TaskId("b/0")
 

@@ -16,7 +16,7 @@ from snapline.workload.nexmark import model as nexmark
 from snapline.workload.nhop.model import edges
 from snapline.workload.reachability import model as reachability
 
-pytestmark = pytest.mark.usefixtures("kernel_form")
+pytestmark = pytest.mark.usefixtures("both_forms")
 
 PARAMS = Params(seed=7)
 PATIENT = replace(PARAMS, settings=(("bound", 300),))  # nothing comes behind its watermark

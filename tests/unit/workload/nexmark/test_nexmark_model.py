@@ -17,7 +17,7 @@ from snapline.workload.nexmark import model
 from snapline.workload.nexmark import streams as nexmark
 from snapline.workload.nexmark.oracle import SINK, window_ms
 
-pytestmark = pytest.mark.usefixtures("kernel_form")
+pytestmark = pytest.mark.usefixtures("both_forms")
 
 SMALL = Params(seed=7)
 FULL = Params(seed=7, partitions=2, records=138_000, duration_ms=60_000, full=True)
