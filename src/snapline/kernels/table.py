@@ -11,7 +11,7 @@ the new table (SPILLED). As cells keep their order when a table doubles, the new
 and its memory is touched page by page.
 """
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +35,11 @@ STATE_SIZE: Final = 8
 
 ALL: Final = 1 << 62
 PER_KEY: Final = 4
-"""How many cells are passed for each new key: an old table is done with long before the next one is."""
+"""How many cells are passed for each key of a batch: enough to be done before the new table is full."""
 
 ODD: Final = 0xC2B2AE3D27D4EB4F
 _ODD: Final = np.uint64(ODD)
+_ONE: Final = np.uint64(1)
 _ONES: Final = (1 << 64) - 1
 _FEW: Final = 12
 _PIECE: Final = 1 << 14
@@ -60,6 +61,8 @@ def locate(
     as far as it liked.
     """
     stop = min(len(keys), begin + _PIECE)
+    if state[PASSED] != ALL:
+        move(max(PER_KEY * (stop - begin), _MOVED_MIN), cells, old, state)
     if stop - begin <= _FEW and state[PASSED] == ALL:
         return _locate_few(keys[begin:], begin, rows, cells, known, state)
     asked, found = keys[begin:stop], rows[begin:stop]
@@ -107,8 +110,6 @@ def _insert(keys: Int64s, first: int, cells: Int64s, old: Int64s, state: Int64s)
     """Give keys, which are new and distinct, the rows from `first` on."""
     rows = np.arange(first, first + len(keys))
     if state[PASSED] != ALL:
-        move(max(PER_KEY * len(keys), _MOVED_MIN), cells, old, state)
-    if state[PASSED] != ALL:
         late = (~_is_passed(keys, old, state)).nonzero()[0]
         fence = (int(state[START]) - 1) & ((len(old) >> 1) - 1)
         spilled = late[_settle(keys[late], rows[late], old, int(state[OLD_SHIFT]), fence)]
@@ -154,91 +155,79 @@ def _is_passed(keys: Int64s, old: Int64s, state: Int64s) -> Bools:
     return passed
 
 
-@helper
-def _first_cell(key: int, shift: int) -> Any:
-    return np.int64((np.uint64(key) * _ODD) >> np.uint64(shift))
-
-
-@helper
-def _cell_of(key: int, shift: int, cells: Int64s) -> int:
-    """The cell that holds a key, or the free one where the search for it ends."""
-    mask = (len(cells) >> 1) - 1
-    at: int = _first_cell(key, shift)
-    while cells[2 * at + 1] != 0 and cells[2 * at] != key:
-        at = (at + 1) & mask
-    return at
-
-
-@helper
-def _in_old(key: int, old: Int64s, state: Int64s) -> bool:
-    """Whether a key is looked for in the old table."""
-    if state[PASSED] == ALL:
-        return False
-    at: int = _first_cell(key, state[OLD_SHIFT]) - state[START]
-    later: bool = (at & ((len(old) >> 1) - 1)) >= state[PASSED]
-    return later
-
-
-@helper
-def _row_of(key: int, cells: Int64s, old: Int64s, state: Int64s) -> int:
-    """The row of a key, or -1."""
-    if _in_old(key, old, state):
-        row: int = old[2 * _cell_of(key, state[OLD_SHIFT], old) + 1]
-        if row != 0 or state[SPILLED] == 0:
-            return row - 1
-    row = cells[2 * _cell_of(key, state[SHIFT], cells) + 1]
-    return row - 1
+# A loop hands arrays to a helper once for a batch, not for a key: to count who holds them takes longer than
+# to look a key up. Numbers are uint64 where they are shifted, and where they are an index, never below 0.
 
 
 @helper
 def _pass(slots: int, cells: Int64s, old: Int64s, state: Int64s) -> None:
     """Pass so many cells of the old table, and on to the next free one; what they hold is moved."""
-    size = len(old) >> 1
-    passed = state[PASSED]
+    size, start, passed = len(old) >> 1, state[START], state[PASSED]
+    mask, shift = np.uint64((len(cells) >> 1) - 1), np.uint64(state[SHIFT])
     end = passed + slots
     while passed < size:
-        at = (state[START] + passed) & (size - 1)
+        cell = (start + passed) & (size - 1)
         passed += 1
-        if old[2 * at + 1] != 0:
-            to = _cell_of(old[2 * at], state[SHIFT], cells)
-            cells[2 * to] = old[2 * at]
-            cells[2 * to + 1] = old[2 * at + 1]
+        row = old[2 * cell + 1]
+        if row != 0:
+            at = (np.uint64(old[2 * cell]) * _ODD) >> shift
+            while cells[(at << _ONE) | _ONE] != 0:
+                at = (at + _ONE) & mask
+            cells[at << _ONE] = old[2 * cell]
+            cells[(at << _ONE) | _ONE] = row
         elif passed >= end:
             break
     state[PASSED] = ALL if passed == size else passed
 
 
 @helper
-def _add(key: int, cells: Int64s, old: Int64s, known: Int64s, state: Int64s) -> int:
-    """Give a new key the next row."""
+def _locate_all(
+    keys: Int64s,
+    begin: int,
+    rows: Int64s,
+    cells: Int64s,
+    old: Int64s,
+    known: Int64s,
+    state: Int64s,
+) -> int:
     if state[PASSED] != ALL:
-        _pass(PER_KEY, cells, old, state)
-    row: int = state[COUNT]
-    known[row] = key
-    state[COUNT] = row + 1
-    if _in_old(key, old, state):
-        at = _cell_of(key, state[OLD_SHIFT], old)
-        if at != (state[START] - 1) & ((len(old) >> 1) - 1):
-            old[2 * at] = key
-            old[2 * at + 1] = row + 1
-            return row
-        state[SPILLED] = 1
-    at = _cell_of(key, state[SHIFT], cells)
-    cells[2 * at] = key
-    cells[2 * at + 1] = row + 1
-    return row
+        _pass(PER_KEY * (len(keys) - begin), cells, old, state)
+    mask, shift = np.uint64((len(cells) >> 1) - 1), np.uint64(state[SHIFT])
+    old_mask, old_shift = np.uint64((len(old) >> 1) - 1), np.uint64(state[OLD_SHIFT])
+    start, passed = np.uint64(state[START]), np.uint64(state[PASSED])
+    fence = (start - _ONE) & old_mask
+    for i in range(begin, len(keys)):
+        key = keys[i]
+        hashed = np.uint64(key) * _ODD
+        at = hashed >> old_shift
+        in_old = ((at - start) & old_mask) >= passed
+        row = 0
+        if in_old:
+            while old[at << _ONE] != key and old[(at << _ONE) | _ONE] != 0:
+                at = (at + _ONE) & old_mask
+            row = old[(at << _ONE) | _ONE]
+            if row == 0 and at != fence and state[SPILLED] == 0 and state[COUNT] < state[ROOM]:
+                row = state[COUNT] + 1
+                known[row - 1] = old[at << _ONE] = key
+                state[COUNT] = old[(at << _ONE) | _ONE] = row
+        if row == 0:
+            at = hashed >> shift
+            while cells[at << _ONE] != key and cells[(at << _ONE) | _ONE] != 0:
+                at = (at + _ONE) & mask
+            row = cells[(at << _ONE) | _ONE]
+            if row == 0:
+                if state[COUNT] == state[ROOM]:
+                    state[WANTED] = 1
+                    return i
+                state[SPILLED] |= in_old
+                row = state[COUNT] + 1
+                known[row - 1] = cells[at << _ONE] = key
+                state[COUNT] = cells[(at << _ONE) | _ONE] = row
+        rows[i] = row - 1
+    return len(keys)
 
 
-@loop_of(
-    locate,
-    "const int64[:]",
-    "int64",
-    "int64[:]",
-    "int64[:]",
-    "int64[:]",
-    "int64[:]",
-    "int64[:]",
-)
+@loop_of(locate, "const int64[:]", "int64", *["int64[:]"] * 5)
 def _locate(
     keys: Int64s,
     begin: int,
@@ -248,15 +237,7 @@ def _locate(
     known: Int64s,
     state: Int64s,
 ) -> int:
-    for i in range(begin, len(keys)):
-        row = _row_of(keys[i], cells, old, state)
-        if row < 0:
-            if state[COUNT] == state[ROOM]:
-                state[WANTED] = 1
-                return i
-            row = _add(keys[i], cells, old, known, state)
-        rows[i] = row
-    return len(keys)
+    return _locate_all(keys, begin, rows, cells, old, known, state)
 
 
 def count(
@@ -277,18 +258,7 @@ def count(
     return done
 
 
-@loop_of(
-    count,
-    "const int64[:]",
-    "int64",
-    "int64[:]",
-    "int64[:]",
-    "int64[:]",
-    "int64[:]",
-    "int64[:]",
-    "int64[:]",
-    "boolean[:]",
-)
+@loop_of(count, "const int64[:]", "int64", *["int64[:]"] * 6, "boolean[:]")
 def _count(
     keys: Int64s,
     begin: int,
@@ -300,17 +270,13 @@ def _count(
     live: Int64s,
     dirty: Bools,
 ) -> int:
-    for i in range(begin, len(keys)):
-        row = _row_of(keys[i], cells, old, state)
-        if row < 0:
-            if state[COUNT] == state[ROOM]:
-                state[WANTED] = 1
-                return i
-            row = _add(keys[i], cells, old, known, state)
+    done = _locate_all(keys, begin, counts, cells, old, known, state)
+    for i in range(begin, done):
+        row = counts[i]  # which it is for a moment
         live[row] += 1
         counts[i] = live[row]
         dirty[row] = True
-    return len(keys)
+    return done
 
 
 def find(keys: Int64s, rows: Int64s, cells: Int64s, old: Int64s, state: Int64s) -> None:
@@ -356,10 +322,28 @@ def _find_in(keys: Int64s, rows: Int64s, cells: Int64s, shift: int) -> None:
         rows[i] = view[2 * cell + 1] - 1
 
 
-@loop_of(find, "const int64[:]", "int64[:]", "int64[:]", "int64[:]", "int64[:]")
+@loop_of(find, "const int64[:]", *["int64[:]"] * 4)
 def _find(keys: Int64s, rows: Int64s, cells: Int64s, old: Int64s, state: Int64s) -> None:
+    mask, shift = np.uint64((len(cells) >> 1) - 1), np.uint64(state[SHIFT])
+    old_mask, old_shift = np.uint64((len(old) >> 1) - 1), np.uint64(state[OLD_SHIFT])
+    start, passed = np.uint64(state[START]), np.uint64(state[PASSED])
+    spilled = state[SPILLED] != 0
     for i in range(len(keys)):
-        rows[i] = _row_of(keys[i], cells, old, state)
+        key = keys[i]
+        hashed = np.uint64(key) * _ODD
+        at = hashed >> old_shift
+        in_old = ((at - start) & old_mask) >= passed
+        row = 0
+        if in_old:
+            while old[at << _ONE] != key and old[(at << _ONE) | _ONE] != 0:
+                at = (at + _ONE) & old_mask
+            row = old[(at << _ONE) | _ONE]
+        if row == 0 and (not in_old or spilled):
+            at = hashed >> shift
+            while cells[at << _ONE] != key and cells[(at << _ONE) | _ONE] != 0:
+                at = (at + _ONE) & mask
+            row = cells[(at << _ONE) | _ONE]
+        rows[i] = row - 1
 
 
 def move(slots: int, cells: Int64s, old: Int64s, state: Int64s) -> None:

@@ -1,6 +1,6 @@
 """Windows of one size that follow each other: where the one begins that a time belongs to."""
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -9,11 +9,16 @@ from snapline.kernels.forms import loop_of
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
+_FEW: Final = 12
+
 
 def assign(times: Int64s, size: int, starts: Int64s) -> tuple[int, int]:
     """Write the start of each time's window; return the lowest and the highest. There is a time."""
     np.floor_divide(times, size, out=starts)
     np.multiply(starts, size, out=starts)
+    if len(starts) <= _FEW:
+        few = starts.tolist()
+        return min(few), max(few)
     return int(starts.min()), int(starts.max())
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kernel_forms import FORMS, installed
 
+from kernel_forms import FORMS, installed
 from snapline.kernels import chains, grouping, windows
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1

@@ -27,6 +27,8 @@ from snapline.dataflow.operators.join import Join, WindowJoin
 from snapline.dataflow.operators.window import Tumbling
 from snapline.dataflow.operators.window_count import WindowCount
 
+pytestmark = pytest.mark.usefixtures("both_forms")
+
 TIMES = st.integers(0, 60)
 KEYS = {
     "int": st.integers(0, 3) | st.sampled_from([-(2**63), 2**63 - 1]),

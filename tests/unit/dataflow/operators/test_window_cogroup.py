@@ -17,6 +17,8 @@ from snapline.dataflow.operators.window import Tumbling
 from snapline.errors import GraphError, UsageError
 from snapline.workload.common.own import generated
 
+pytestmark = pytest.mark.usefixtures("both_forms")
+
 KEYS = {
     "int": st.integers(0, 3) | st.integers(0, 200),
     "str": st.sampled_from(["", "a", "b", "ab", "ba"]),

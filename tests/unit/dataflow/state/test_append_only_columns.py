@@ -9,6 +9,8 @@ from snapline.batch import Batch, Varlen, Words, encode
 from snapline.dataflow.state.columns import Rows
 from snapline.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("both_forms")
+
 ROW = st.tuples(
     st.integers(0, 9),
     st.text("ab", max_size=3),

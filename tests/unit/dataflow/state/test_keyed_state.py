@@ -10,6 +10,8 @@ from snapline.dataflow.state import keyed_state as state_module
 from snapline.dataflow.state.hashing import hash_columns
 from snapline.dataflow.state.keyed_state import KeyedState
 
+pytestmark = pytest.mark.usefixtures("both_forms")
+
 TEXT = st.sampled_from(["", "a", "b", "aa", "ab", "ba", "\0", "ä"])
 PAIRS = st.lists(st.tuples(TEXT, st.integers(0, 3)), min_size=1, max_size=40)
 

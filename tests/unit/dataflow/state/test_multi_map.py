@@ -1,11 +1,14 @@
 """The map from keys to many rows, against a dict of lists."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from snapline.batch import Batch, encode
 from snapline.dataflow.state.multi_map import MultiMap
+
+pytestmark = pytest.mark.usefixtures("both_forms")
 
 LOWEST = -(2**63)
 KEYS = st.lists(st.integers(0, 9) | st.just(LOWEST), min_size=1, max_size=40)

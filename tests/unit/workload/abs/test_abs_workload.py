@@ -7,8 +7,8 @@ import pytest
 
 from interleaver import run
 from snapline.core.guarantee import Guarantee
-from snapline.dataflow.operators.fold import count_up
 from snapline.dataflow.partition import ByKey, targets_of
+from snapline.dataflow.state.keyed_state import KeyedState
 from snapline.workload import WORKLOADS
 from snapline.workload.abs import query
 from snapline.workload.abs.model import STAGES, records, unpacked
@@ -60,21 +60,21 @@ def test_so_many_percent_of_the_records_have_the_hot_key_of_each_stage(stage):
 @pytest.mark.parametrize("faulty", ["lost", "twice"])
 def test_a_stage_that_loses_a_count_or_gives_it_twice_is_named(monkeypatch, stage, faulty):
 
-    def wrong(state, columns):
+    def wrong(state, value, columns):
         """The fifth record of a key gets the sixth number, or the fourth."""
-        counts = count_up(state, columns)
+        counts = count_up(state, value, columns)
         if columns[0] is not touched.get("column"):
             return counts
         return np.where(counts == 5, 6 if faulty == "lost" else 4, counts)
 
-    process, touched = query.Tally.process, {}
+    process, touched, count_up = query.Tally.process, {}, KeyedState.count_up
 
     def at_the_stage(self, port, batch):
         if self._stage is stage:
             touched["column"] = batch[stage.key]
         return process(self, port, batch)
 
-    monkeypatch.setattr(query, "count_up", wrong)
+    monkeypatch.setattr(KeyedState, "count_up", wrong)
     monkeypatch.setattr(query.Tally, "process", at_the_stage)
     result = run(ABS, PARAMS)
     problems = ABS.judge(PARAMS, result.output, {}, Guarantee.EXACTLY_ONCE)
