@@ -172,11 +172,24 @@ def test_the_memory_of_an_old_table_is_given_back_while_it_is_moved(each_form, m
     index = KeyIndex()
     index.reserve(1 << 11)
     size = len(index._cells) // 2
-    index.locate(np.arange(size // 2))
+    index.locate(
+        hashed_to(range(1, 601))
+    )  # the first cells are taken: the round begins behind them
+    index.locate(np.arange(size // 2 - 600))
     for start in range(size // 2, size, 16):
         index.locate(np.arange(start, start + 16))
         if index._old is index._cells:
             break
     cells = [cell for _, low, high in given for cell in range(low, high)]
     assert len(cells) == len(set(cells)) > 1.5 * size
+    assert 1_200 <= min(cells) < max(cells) < 2 * size
     assert index._state[table.PASSED] == table.ALL
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.sampled_from([0, 3, 40]))
+def test_keys_are_numbered_also_if_their_hashes_are_nearly_the_same(numbers, shift):
+    keys = hashed_to([number << shift for number in numbers])
+    distinct = list(dict.fromkeys(keys.tolist()))
+    found, new = table._numbered(keys)
+    assert new.tolist() == distinct
+    assert found.tolist() == [distinct.index(key) for key in keys.tolist()]

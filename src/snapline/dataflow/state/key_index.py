@@ -95,14 +95,14 @@ class KeyIndex:
         self._known.length = int(self._state[table.COUNT])
         if self._old is self._cells:
             return
-        passed, size = int(self._state[table.PASSED]), len(self._old) // 2
+        passed = int(self._state[table.PASSED])
         if passed == table.ALL:
             self._old = self._cells
         elif passed - self._given_back >= _GIVE_BACK:
-            start = int(self._state[table.START])
-            first, last = start + self._given_back, start + passed
-            for low, high in ((first, min(last, size)), (max(first - size, 0), last - size)):
-                memory.give_back(self._old, 2 * low, 2 * high)
+            start = int(
+                self._state[table.START]
+            )  # all cells before it are passed at once, at the end
+            memory.give_back(self._old, 2 * (start + self._given_back), 2 * (start + passed))
             self._given_back = passed
 
 

@@ -114,15 +114,15 @@ class KeyedState:
         return rows[column.codes]
 
     def _settle(self, hashes: Hashes, columns: Sequence[Column]) -> tuple[Int64s, Array]:
-        """Rows by hash alone, and whether each has the key asked for; a new hash gets the first key."""
+        """Rows by hash alone, and whether each has the key asked for; a new hash gets one of its keys."""
         rows = self._index.locate(hashes.view(np.int64))
         known = self._keys.length
         if len(self._index) > known:
-            first: Int64s = np.empty(len(self._index) - known, np.int64)
-            fresh = np.flatnonzero(rows >= known)[::-1]
-            first[rows[fresh] - known] = fresh  # of several, the earliest is written last
-            new = [_take(column, first) for column in columns]
-            self._keys.append(dict(zip(self._names, new, strict=True)), len(first))
+            chosen: Int64s = np.empty(len(self._index) - known, np.int64)
+            fresh = np.flatnonzero(rows >= known)
+            chosen[rows[fresh] - known] = fresh  # of several any will do
+            new = [_take(column, chosen) for column in columns]
+            self._keys.append(dict(zip(self._names, new, strict=True)), len(chosen))
         there = self._keys.take(rows)
         same = np.ones(len(rows), np.bool_)
         for name, column in zip(self._names, columns, strict=True):
