@@ -42,7 +42,7 @@ TIMEOUTS = Timeouts(heartbeat_s=0.05, silence_s=30, lease_s=30)
 #: for runs at a rate, whose end is known, and whose CPU time counts: heartbeats as any run has them
 PACED_TIMEOUTS = Timeouts(silence_s=30, lease_s=30)
 #: a slot that has its compiled kernels before input is due, as one that Spark forks
-PROGRAM = f"from snapline.kernels import forms\nforms.load()\n{processes.PROGRAM}"
+PROGRAM = f"from snapline.kernels import cache\ncache.load()\n{processes.PROGRAM}"
 PATIENCE_S = 20.0  # for a process to end by itself
 BATCH = 4_000  # records: the unit in which costs are told
 

@@ -24,7 +24,7 @@ from snapline.engine.slot.checkpoints import Captured, CheckpointWriter
 from snapline.engine.slot.task import WATERMARKS, Task
 from snapline.ids import Micros, TaskId
 from snapline.journal.entry import Entry, Handled
-from snapline.kernels import forms
+from snapline.kernels import cache
 from snapline.runtime.slot.process import SlotProcess
 
 PROGRAM = f"""
@@ -172,6 +172,6 @@ def _parts(thing: object) -> Sequence[object]:
 
 def main() -> None:
     """Be a slot, as `ProcessSlots` starts one."""
-    forms.load()
+    cache.load()
     watch_captures()
     ProbedSlot(*pickle.load(sys.stdin.buffer), sys.argv[1]).run()

@@ -26,6 +26,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+import numpy as np
+
 from snapline.errors import UsageError
 
 Mode: TypeAlias = Literal["auto", "compiled", "numpy"]
@@ -117,10 +119,11 @@ def load() -> bool:
     with _lock:
         if not _loaded:
             for module in MODULES:
-                if find_spec(f"{__package__}.{module}"):
-                    import_module(f"{__package__}.{module}")
+                import_module(f"{__package__}.{module}")
             for kernel in KERNELS:
                 kernel.install(kernel.compiled())
+            # The first call of all takes some 60 ms, for which no record should have to wait.
+            import_module(f"{__package__}.routing").mixed(np.zeros(1, np.uint64))
             _loaded = True
     return True
 
