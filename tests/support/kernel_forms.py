@@ -3,26 +3,30 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache as once
 from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
-from snapline.kernels import forms
+from snapline.kernels import cache, forms
 
 FORMS = ("numpy", "loop", "compiled")
 
 
-@cache
+@once
 def _compiled() -> dict[Callable[..., Any], Callable[..., Any]]:
     """The compiled form of each kernel, by the form in numpy."""
-    assert forms.load(), "the tests compare with compiled kernels: they need numba"
+    before = forms.loaded()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(forms.VARIABLE, "compiled")
+        assert cache.load(), "the tests compare with compiled kernels: they need numba"
     try:
         return {kernel.numpy: _present(kernel) for kernel in known()}
     finally:
-        forms.unload()
+        if not before:
+            forms.unload()
 
 
 def known() -> list[forms.Kernel]:

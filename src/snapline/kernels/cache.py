@@ -38,6 +38,11 @@ def load() -> bool:
     return loaded
 
 
+def load_if_asked() -> bool:
+    """Load the kernels where the environment asks every process for that."""
+    return forms.loaded() or (forms.mode() == "compiled" and load())
+
+
 def compile_beside() -> None:
     """Have another process compile the kernels, unless they are there, or another one is at it."""
     if _wanted() and not _mark().exists():

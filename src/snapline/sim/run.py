@@ -38,6 +38,7 @@ from snapline.errors import (
 )
 from snapline.ids import Millis
 from snapline.journal.entry import Entry
+from snapline.kernels import cache
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.sim.inject import SimInjector
 from snapline.sim.watch import fencing, invariants
@@ -204,6 +205,7 @@ def simulate(
     case: Case, journal: bool = False, protocol: CheckpointProtocol | None = None
 ) -> Outcome:
     """Run a case to its end and judge it."""
+    cache.load_if_asked()
     chosen = protocol or PROTOCOLS[case.protocol]
     rng = random.Random(f"{case.seed}:world")
     costs = Costs.draw(rng)

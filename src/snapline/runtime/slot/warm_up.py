@@ -23,8 +23,7 @@ class WarmUp:
 
     def start(self) -> None:
         """Load at once, if the environment asks for that."""
-        if not self._begun and forms.mode() == "compiled":
-            self._begun = cache.load()
+        self._begun = cache.load_if_asked()
 
     def look(self) -> None:
         """Load beside the loop, if it is worth it by now, and somebody has compiled."""
