@@ -17,12 +17,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "snapline"
 
-NOUNS = {"ids", "errors", "batch", "durations", "arguments", "wording"}
+NOUNS = {"ids", "errors", "batch", "batch_form", "durations", "arguments", "wording"}
 LAYERS: dict[str, set[str]] = {
     "ids": set(),
     "errors": set(),
     "wording": set(),
     "batch": {"ids", "errors"},
+    "batch_form": {"batch"},
     "durations": {"ids", "errors"},
     "arguments": {"ids", "errors", "durations"},
     "plugins": {"errors"},

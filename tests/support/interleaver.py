@@ -10,7 +10,8 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 
-from snapline.batch import Batch, concat, decode, encode
+from snapline.batch import Batch, concat
+from snapline.batch_form import decode, encode
 from snapline.core.messages import BEFORE_TIME, END_OF_TIME
 from snapline.core.topology import Channel
 from snapline.dataflow.deploy import deploy

@@ -7,17 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.batch import (
-    Batch,
-    Column,
-    Varlen,
-    Words,
-    concat,
-    decode,
-    empty_column,
-    encode,
-    kind_of,
-)
+from snapline.batch import Batch, Column, Varlen, Words, concat, empty_column, kind_of
+from snapline.batch_form import decode, encode
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -24,7 +24,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from snapline.batch import Batch, concat, decode
+from snapline.batch import Batch, concat
+from snapline.batch_form import decode
 from snapline.errors import ObjectDamaged, StorageError
 from snapline.ids import TaskId
 from snapline.rundir.directory import RunDirectory

@@ -9,7 +9,7 @@ read as a whole. The code of a user's function is not compared, neither in a sou
 import hashlib
 from dataclasses import replace
 
-from snapline.batch import encode
+from snapline.batch_form import encode
 from snapline.dataflow.deploy import Deployment
 from snapline.storage.api import Identified, Ingress
 from snapline.storage.codec import digest_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from xxhash import xxh3_64, xxh3_64_intdigest, xxh3_128_hexdigest
 
-from snapline import batch as columns
+from snapline import batch_form as columns
 from snapline.batch import Batch, Buffer
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged

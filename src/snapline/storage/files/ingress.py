@@ -15,7 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from snapline.batch import Batch, Schema, decode, encode
+from snapline.batch import Batch, Schema
+from snapline.batch_form import decode, encode
 from snapline.errors import ObjectDamaged
 from snapline.storage.blocks import BlockIngress, StoredBlock
 from snapline.storage.codec import FRAME_OVERHEAD, frame, unframe

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from snapline.batch import Batch, Words, decode, encode
+from snapline.batch import Batch, Words
+from snapline.batch_form import decode, encode
 from snapline.ids import ChannelId, Epoch, Seq
 from snapline.storage.codec import FRAME_OVERHEAD, frame, unframe
 from snapline.storage.files.frames import Descriptor

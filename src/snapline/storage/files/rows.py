@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from snapline.batch import Batch, decode, pieces_of
+from snapline.batch import Batch
+from snapline.batch_form import decode, pieces_of
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.storage.api import WrittenRows
 from snapline.storage.files.frames import (

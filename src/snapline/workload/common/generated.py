@@ -22,7 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from snapline.batch import Batch, Column, Schema, concat, encode
+from snapline.batch import Batch, Column, Schema, concat
+from snapline.batch_form import encode
 from snapline.core.messages import END_OF_TIME
 from snapline.ids import Millis
 from snapline.kernels import generating

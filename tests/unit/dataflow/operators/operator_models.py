@@ -12,7 +12,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from snapline.batch import Batch, decode, encode
+from snapline.batch import Batch
+from snapline.batch_form import decode, encode
 from snapline.dataflow.operators.operator import Capture, Operator, Outputs
 
 Row = dict[str, Any]

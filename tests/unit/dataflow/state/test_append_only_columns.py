@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.batch import Batch, Varlen, Words, encode
+from snapline.batch import Batch, Varlen, Words
+from snapline.batch_form import encode
 from snapline.dataflow.state.columns import Rows
 from snapline.errors import UsageError
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.batch import Batch, encode
+from snapline.batch import Batch
+from snapline.batch_form import encode
 from snapline.dataflow.state.multi_map import MultiMap
 
 pytestmark = pytest.mark.usefixtures("both_forms")
