@@ -215,3 +215,13 @@ def test_the_columns_that_choose_the_receiver_are_always_sent():
 
     build = lambda s: s.key_by("key").apply(Reader, name="reader").sink("out")  # noqa: E731
     assert sent_to(build, lean=True) == ["key", "price"]
+
+
+def test_a_chain_ends_with_what_its_idle_last_member_would_pass_on():
+    outputs = chain_of(Sum()).process("in", Batch.of(id=[1, 2], key=[0, 0]))
+    assert [(name, batch.to_pydict()) for name, batch in outputs] == [("out", {"id": [3]})]
+
+
+def test_a_chain_of_idle_members_passes_everything_on():
+    batch = Batch.of(id=[1, 2], key=[0, 0])
+    assert chain_of(Operator()).process("in", batch) == ((("out", batch)),)
