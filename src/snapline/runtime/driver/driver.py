@@ -9,6 +9,7 @@ port, and no other way.
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from uuid import uuid4
 
 from snapline.engine import control
@@ -135,21 +136,29 @@ class Driver:
         self.finish("interrupted")
 
     def _close(self) -> None:
+        """End everything, even if something fails meanwhile: a watcher may raise here, too."""
         self.finished = True  # from now on no process that ends is replaced
+        with ExitStack() as closing:  # the last one first
+            closing.callback(self.loop.close)
+            closing.callback(self.journal_file.close)
+            closing.callback(self.decisions.close)
+            closing.callback(self.launcher.stop)
+            closing.callback(self.timeline.close)
+            closing.callback(self._close_connections)
+            self._send_all_away()
+
+    def _send_all_away(self) -> None:
         self.tenure.end(self.engine.decider.number)
         for member in tuple(self.roster.members.values()):
             self.receiver.send_away(member)
         deadline_s = time.monotonic() + 5
         while self.roster.members and time.monotonic() < deadline_s:
             self.loop.poll(0.05)
+
+    def _close_connections(self) -> None:
         self.listener.close()
         for member in self.roster.members.values():
             member.connection.close()
-        self.timeline.close()
-        self.launcher.stop()
-        self.decisions.close()
-        self.journal_file.close()
-        self.loop.close()
 
     def _beat(self, seq: int, due_s: float) -> None:
         now_s = time.monotonic()
