@@ -199,3 +199,10 @@ def test_an_empty_list_of_rows_makes_an_empty_column():
 def test_times_are_written_though_numpy_gives_them_no_buffer():
     batch = Batch({"at": np.array(["2026-01-01", "2026-01-02"], "datetime64[s]")})
     assert decode(encode(batch))["at"].tolist() == batch["at"].tolist()
+
+
+def test_arrays_keep_their_names_in_any_order_of_columns():
+    batch = Batch.of(b=np.array([1, 2]), a=np.array([0.5, 1.5]), c=np.array([True, False]))
+    again = decode(encode(batch))
+    assert again.to_pydict() == {"b": [1, 2], "a": [0.5, 1.5], "c": [True, False]}
+    assert again.schema == batch.schema

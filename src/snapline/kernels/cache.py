@@ -1,6 +1,6 @@
 """Compiled kernels on disk, in the user's cache: one process makes them for all later ones of this machine.
 
-To compile takes some ten seconds, to load what was compiled less than one. So nobody waits for a compiler:
+To compile takes some ten seconds, to load what was compiled about one. So nobody waits for a compiler:
 where nothing is there yet, a process of its own makes it, with the lowest priority, and whoever needs
 kernels meanwhile uses numpy.
 """

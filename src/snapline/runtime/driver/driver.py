@@ -138,7 +138,7 @@ class Driver:
     def _close(self) -> None:
         """End everything, even if something fails meanwhile: a watcher may raise here, too."""
         self.finished = True  # from now on no process that ends is replaced
-        with ExitStack() as closing:  # the last one first
+        with ExitStack() as closing:  # which calls the last one first
             closing.callback(self.loop.close)
             closing.callback(self.journal_file.close)
             closing.callback(self.decisions.close)
