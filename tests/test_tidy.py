@@ -7,6 +7,7 @@ package its rooms (folders) stand in the order of `ROOMS`: each may import itsel
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -59,6 +60,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "dataflow": ("state", "operators", ""),
     "engine": ("", "slot", "coordinator", "reference"),
     "report": ("", "spacetime"),
+    "rundir": ("", "lines"),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
     "storage": ("", "files", "parquet"),
@@ -348,6 +350,12 @@ def test_nothing_is_left_undone_and_nothing_names_a_machine(path):
     )
     lines = path.read_text().splitlines()
     assert not [f"{n}: {line}" for n, line in enumerate(lines, 1) if left.search(line)]
+
+
+def test_the_wheel_has_every_package():
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    packages = {str(path.parent.relative_to(ROOT)) for path in ROOT.glob("src/*/__init__.py")}
+    assert set(build["targets"]["wheel"]["packages"]) == packages
 
 
 def test_test_files_have_names_of_their_own():

@@ -8,11 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snapline.api import open_run, resume, run, run_on, stored
+    from snapline.api import fork, open_run, resume, run, run_on, stored
     from snapline.batch import Batch, Varlen, Words
     from snapline.dataflow.graph import Dataflow
     from snapline.dataflow.operators.operator import Capture, Operator
     from snapline.errors import FlowFailed, GraphError, NotStarted, SnaplineError, UsageError
+    from snapline.rundir.stored_input import parquet
     from snapline.workload.common.own import generated, records
     from snapline.workload.nexmark import streams as nexmark
 
@@ -28,9 +29,11 @@ __all__ = [
     "UsageError",
     "Varlen",
     "Words",
+    "fork",
     "generated",
     "nexmark",
     "open_run",
+    "parquet",
     "records",
     "resume",
     "run",
@@ -39,11 +42,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "snapline.api": ("open_run", "resume", "run", "run_on", "stored"),
+    "snapline.api": ("fork", "open_run", "resume", "run", "run_on", "stored"),
     "snapline.batch": ("Batch", "Varlen", "Words"),
     "snapline.dataflow.graph": ("Dataflow",),
     "snapline.dataflow.operators.operator": ("Capture", "Operator"),
     "snapline.errors": ("FlowFailed", "GraphError", "NotStarted", "SnaplineError", "UsageError"),
+    "snapline.rundir.stored_input": ("parquet",),
     "snapline.workload.common.own": ("generated", "records"),
 }
 _HOME_BY_NAME = {name: home for home, names in _HOMES.items() for name in names}

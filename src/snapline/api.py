@@ -39,6 +39,8 @@ from snapline.systems.registry import system_of
 from snapline.systems.run import SystemRun
 from snapline.workload.common.base import Size
 
+LINE_MAX = (1 << 63) - 1
+
 Duration = str | Millis
 """`"5s"`, `"200ms"`, `"2m"`, or a number of milliseconds."""
 
@@ -71,9 +73,10 @@ _OWN_RULES: Mapping[str, Rule] = {
     "runs": arguments.path,
     "watcher": optional(_a_watcher),
 }
-_RUN_RULES = {**RULES, **_OWN_RULES}
+_RUN_RULES = {**RULES, **_OWN_RULES, "duration": optional(span(1))}
 _RESUME_RULES = {**_OWN_RULES, "name": arguments.text, "flow": optional(_OWN_RULES["flow"])}
-_RUN_ON_RULES = {**_RUN_RULES, "system": _a_system, "flow": arguments.text}
+_FORK_RULES = {**_RESUME_RULES, "line": arguments.whole(1, LINE_MAX)}
+_RUN_ON_RULES = {**RULES, **_OWN_RULES, "system": _a_system, "flow": arguments.text}
 
 
 @checked(_RUN_RULES, refuse_idle)
@@ -85,7 +88,7 @@ def run(
     guarantee: str | None = None,
     slots: int | None = None,
     interval: Duration = "5s",
-    duration: Duration = "20s",
+    duration: Duration | None = None,
     rate: int | Literal["max"] = 2_000,
     records: int = 1_000_000,
     faults: str | Sequence[str] = (),
@@ -121,7 +124,8 @@ def run(
         guarantee: what to promise, if not the most that the protocol can.
         slots: how many processes; each is one long-running Spark task. Default: one per core of Spark.
         interval: the time between two checkpoints; not for the protocol `none`, which takes none.
-        duration: how long input comes, for inputs that have a rate.
+        duration: how long input comes, `"20s"` unless given. A DataFrame is read to its end, or as far as
+            this says if it is given.
         rate: records per second, for workloads; inputs of your own say it themselves. `"max"`: all records
             are due at once, and the flow takes them as fast as it can.
         records: how many there are at rate `"max"`.
@@ -170,7 +174,7 @@ def run(
         "guarantee": guarantee,
         "slots": slots,
         "rate": rate,
-        "duration": duration,
+        **({} if duration is None else {"duration": duration}),
         "interval": interval,
         "faults": faults,
         "chaos": chaos,
@@ -238,6 +242,55 @@ def resume(
     """
     return runtime.resume(
         name,
+        spark,
+        flow=load_flow(flow) if isinstance(flow, str) else flow,
+        runs=Path(runs),
+        timeouts=runtime.timeouts(heartbeat, silence, restart_failures, restart_window),
+        watcher=watcher,
+    )
+
+
+@checked(_FORK_RULES)
+def fork(
+    name: str,
+    line: int,
+    spark: SparkSession | None = None,
+    *,
+    flow: Dataflow | str | None = None,
+    heartbeat: Duration = "200ms",
+    silence: Duration = "2s",
+    restart_failures: int = RestartPolicy().failures,
+    restart_window: Duration = "60s",
+    runs: str | Path = RUNS,
+    watcher: Watcher | None = None,
+) -> Run:
+    """Make a new run that begins at a line of another, and run it to its end: `sl.fork("last", 12, spark)`.
+
+    The other run must not be going on, and is not changed. What was published until the line is copied, so
+    the output of the new run is complete. It has the flow, slots, protocol, options and input of the other,
+    and no faults. `snapline checkpoints RUN` shows which lines a run keeps; the option `kept_lines` says
+    how many. All arguments but `line` are as for `resume`.
+
+    Args:
+        name: the name of the other run, or `"last"`.
+        line: the number of the line.
+        spark: your session; it need not be the one with which the other run began.
+        flow: the dataflow, if the other run began in a program that held it.
+        heartbeat: how often slots say that they live.
+        silence: after how long without a heartbeat a slot is given up.
+        restart_failures: after this many failures of processes in a row a run is given up.
+        restart_window: which failures count as being in a row; see `run`.
+        runs: where the directories of both runs are.
+        watcher: an object that is told of every event, and once a second the figures, during the run.
+
+    Raises:
+        UsageError: there is no such run, it goes on, it does not keep the line, or the flow is another one.
+        RunDamaged: a file that the line needs is gone or damaged; the message names it.
+        NotStarted, FlowFailed: as `run` does.
+    """
+    return runtime.fork(
+        name,
+        line,
         spark,
         flow=load_flow(flow) if isinstance(flow, str) else flow,
         runs=Path(runs),

@@ -42,6 +42,7 @@ KINDS = {
     "journal of the driver": r"journal/driver-.*\.jsonl",
     "journal of a slot": r"journal/slot-.*\.jsonl",
 }
+DRAFT = ".new-"
 DAMAGES = ("removed", "truncated", "flipped", "foreign", "directory")
 
 
@@ -80,10 +81,10 @@ def unfinished_run(runs, seed=1, lines=4):
 
 
 def files_of(path):
-    """The files of a run, by kind."""
+    """The files of a run, by kind; without the drafts that a killed process may have left."""
     found = {kind: [] for kind in KINDS}
     for file in sorted(path.rglob("*")):
-        if file.is_file():
+        if file.is_file() and not file.name.startswith(DRAFT):
             name = str(file.relative_to(path))
             kind = next((kind for kind, form in KINDS.items() if re.fullmatch(form, name)), None)
             assert kind is not None, f"nobody knows what {name} is"

@@ -19,9 +19,10 @@ from snapline.journal.entry import Happened
 from snapline.journal.happenings import Happening, LineDecided, SlotLost
 from snapline.judge.history import journal_entries
 from snapline.protocols import PROTOCOLS
-from snapline.rundir.directory import RunDirectory
+from snapline.rundir.directory import FOLDERS, RunDirectory
 from snapline.runs.drive import drive
 from snapline.runs.finished import read_output
+from snapline.runs.sink_folders import claim
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import RunInjector, check_possible
 from snapline.runtime.launch.launcher import Launcher
@@ -107,13 +108,17 @@ def run_processes(
     program: str = PROGRAM,
     on_event: OnEvent = nothing,
     until: Moment | None = None,
+    folder: Path | None = None,
 ) -> Outcome:
-    """Run a workload to its end, and judge the output; its input does not end before the moment `until`."""
+    """Run a workload to its end, and judge the output; its input does not end before the moment `until`.
+
+    With a folder, its sink writes Parquet files there, too.
+    """
     records = 300 * duration_ms // 1000
     params = Params(1, slots, records, duration_ms, hot=hot, settings=settings)
     job = a_job(workload, protocol, params, publish_lag, batch)
     launcher = ProcessSlots(program=program)
-    driven = run_job(tmp_path, job, launcher, faults, spares, timeouts, on_event, until)
+    driven = run_job(tmp_path, job, launcher, faults, spares, timeouts, on_event, until, folder)
     outputs = public(driven.directory, job)
     problems = list(WORKLOADS[workload].judge(params, outputs, {}, job.guarantee))
     complaints = launcher.complaints()
@@ -130,6 +135,15 @@ class Driven:
     directory: RunDirectory
 
 
+def a_directory(runs: Path, job: Job, folder: Path | None) -> RunDirectory:
+    """A new run directory; with a folder, the sinks of the job write Parquet files there, too."""
+    folders = {sink: str(folder) for sink in job.deployment.sinks if folder is not None}
+    asked = {"protocol": job.protocol.name, FOLDERS: folders}
+    directory = RunDirectory.create(runs, job.name, job.protocol.name, asked)
+    claim(directory)
+    return directory
+
+
 def run_job(
     tmp_path: Path,
     job: Job,
@@ -139,13 +153,13 @@ def run_job(
     timeouts: Timeouts | None = None,
     on_event: OnEvent = nothing,
     until: Moment | None = None,
+    folder: Path | None = None,
 ) -> Driven:
     """Run any job to its end."""
     hold = Hold(tmp_path)
     if until is not None:
         job = hold.held(job)
-    asked = {"protocol": job.protocol.name}
-    directory = RunDirectory.create(tmp_path, job.name, job.protocol.name, asked)
+    directory = a_directory(tmp_path, job, folder)
     happened: list[Happened] = []
 
     def see(driver: Driver, entry: Happened) -> None:

@@ -40,8 +40,9 @@ from snapline.journal.fault_happenings import (
 )
 from snapline.journal.happenings import JobRunning, LineDecided, MessageReplayed, SlotLost
 from snapline.protocols import PROTOCOLS
+from snapline.rundir.lines.kept import kept_lines
 from snapline.rundir.spec import Spec
-from snapline.runs.run import resume, run
+from snapline.runs.run import fork, resume, run
 from snapline.runtime.driver.driver import Timeouts
 from snapline.spark import generate as generate_module
 from snapline.spark import slot_jobs as spark_module
@@ -109,6 +110,17 @@ def test_a_kill_one_during_recovery_and_another_leave_every_record_exactly_once(
     assert all(before < after for before, after in pairwise(running))
     if protocol in LOGGING:
         assert sum(len(entry.what.message.batch) for entry in only(found, MessageReplayed)) > 0
+
+
+def test_a_fork_on_spark_has_the_output_before_its_line_and_that_behind_it(session, tmp_path):
+    spec = Spec("q3", protocol="hmnr", rate=1_000, duration_ms=2_000, interval_ms=300)
+    origin = run(spec, session, runs=tmp_path, timeouts=PATIENT)
+    line = kept_lines(origin.directory)[0]
+    forked = fork(origin.name, line.number, session, runs=tmp_path, timeouts=PATIENT)
+    assert forked.verdict.kept == "yes", forked.verdict
+    assert forked.name != origin.name
+    assert forked.rows == origin.rows
+    assert sorted(forked.output().collect()) == sorted(origin.output().collect())
 
 
 @pytest.mark.parametrize(("workload", "column"), [("q12", "bidder"), ("q3", "auction")])

@@ -19,9 +19,8 @@ from snapline.cli import runs as run_list
 from snapline.cli import validate as validation
 from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, Kind, print_catalogue
 from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
-from snapline.cli.run import DOCTOR_EXAMPLES, described, diagnose, resume_run, run_flow
-from snapline.cli.systems import refuse_description, refuse_options
-from snapline.cli.terminal import run_options, validate_options
+from snapline.cli.run import DOCTOR_EXAMPLES, diagnose, show_checkpoints, start_run
+from snapline.cli.terminal import checkpoints_page, run_options, validate_options
 from snapline.cli.terminal.console import (
     NOTHING_SAID,
     escape_lines,
@@ -216,23 +215,15 @@ def run_command(
     restart_failures: run_options.RestartFailuresOption = 10,
     restart_window: run_options.RestartWindowOption = "60s",
     resume: run_options.ResumeOption = None,
+    fork: run_options.ForkOption = None,
+    line: run_options.LineOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
-    """`snapline run`. What describes the run is taken from the context, as far as it was given."""
-    stated = given_options(context)
-    refuse_options(system, stated)
-    patience = (heartbeat, silence, restart_failures, restart_window)
-    if resume is not None:
-        refuse_description(stated)
-        with interruptible():
-            raise typer.Exit(resume_run(resume, runs, patience, as_json))
-    if flow is None:
-        raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
-    given = described({name: context.params[name] for name in stated})
+    """`snapline run`. What it is asked to do is taken from the context, as far as it was given."""
     with interruptible():
-        raise typer.Exit(run_flow(given, runs, patience, as_json))
+        raise typer.Exit(start_run(given_options(context), context.params))
 
 
 @app.command("validate", help=validate_options.HELP, epilog=validate_options.EXAMPLES)
@@ -294,6 +285,19 @@ def runs_command(
     refuse_given(given_options(context), run_list.idle(action, to, as_json))
     wanted = run_list.Wanted(sink, uncommitted, limit, form, to)
     raise typer.Exit(run_list.manage_runs(action, name, runs, wanted, as_json=as_json))
+
+
+@app.command("checkpoints", help=checkpoints_page.HELP, epilog=checkpoints_page.EXAMPLES)
+def checkpoints_command(
+    name: checkpoints_page.NameArgument,
+    verify: checkpoints_page.VerifyOption = False,
+    runs: RunsOption = Path("runs"),
+    as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
+) -> None:
+    """`snapline checkpoints`."""
+    with interruptible():
+        raise typer.Exit(show_checkpoints(name, runs, verify, as_json))
 
 
 @app.command("generate", help=generate.HELP, epilog=generate.EXAMPLES)

@@ -1,4 +1,4 @@
-"""`snapline run`, `runs` and `doctor`: real runs on Spark, what is left of them, and what they need.
+"""`snapline run`, `checkpoints` and `doctor`: real runs on Spark, the lines they keep, and what they need.
 
 The runtime is imported when it is used: Spark takes a second to import, and `--help` must not wait for it.
 """
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from snapline.arguments import option
-from snapline.cli.systems import run_system
+from snapline.cli.systems import refuse_description, refuse_options, run_system
+from snapline.cli.terminal import checkpoints_page
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.cli.terminal.live import watching_run
 from snapline.cli.terminal.summary import print_summary
@@ -63,6 +64,31 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 """How parameters are read that the shell gives in another form than their rules expect."""
 
 
+def start_run(stated: Mapping[str, str], params: Mapping[str, Any]) -> int:
+    """Begin a run, resume one, or fork one, as the parameters of `snapline run` say; return the exit code.
+
+    `stated` are those that stand on the command line, and how each is written there.
+    """
+    refuse_options(params["system"], stated)
+    runs, as_json, flow = params["runs"], params["as_json"], params["flow"]
+    resume, fork, line = params["resume"], params["fork"], params["line"]
+    names = ("heartbeat", "silence", "restart_failures", "restart_window")
+    heartbeat, silence, failures, window = (params[name] for name in names)
+    patience: Patience = (heartbeat, silence, failures, window)
+    if resume is not None or fork is not None:
+        refuse_description(stated)
+    elif line is not None:
+        raise UsageError("--line says at which line a fork begins: say --fork RUN, too")
+    if resume is not None:
+        return resume_run(resume, runs, patience, as_json)
+    if fork is not None:
+        return fork_run(fork, line, runs, patience, as_json)
+    if flow is None:
+        raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
+    given = described({name: params[name] for name in stated})
+    return run_flow(given, runs, patience, as_json)
+
+
 def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: bool) -> int:
     """Run what the options describe, print how it went, and return the exit code."""
     from snapline.runs.run import prepare, timeouts
@@ -88,6 +114,15 @@ def resume_run(name: str, runs: Path, patience: Patience, as_json: bool) -> int:
 
     quick = timeouts(*patience, option)
     return _carry_out(prepare_resume(name, submitted_session(), runs=runs), quick, as_json)
+
+
+def fork_run(name: str, line: int | None, runs: Path, patience: Patience, as_json: bool) -> int:
+    """Begin a new run at a kept line of another, print how it went, and return the exit code."""
+    from snapline.runs.run import prepare_fork, timeouts
+    from snapline.spark.slot_jobs import submitted_session
+
+    quick = timeouts(*patience, option)
+    return _carry_out(prepare_fork(name, line, submitted_session(), runs=runs), quick, as_json)
 
 
 def _run_in_children(prepared: "PreparedRun", timeouts: "Timeouts", as_json: bool) -> int:
@@ -149,6 +184,31 @@ def _as_json(finished: "Run") -> dict[str, Any]:
         "metrics": finished.metrics,
         "rows": dict(finished.rows),
     }
+
+
+def show_checkpoints(name: str, runs: Path, verify: bool, as_json: bool) -> int:
+    """Show the lines that a run keeps; if asked to, read all that they need. Return the exit code."""
+    from snapline.rundir.directory import RunDirectory
+    from snapline.rundir.lines import verify as verifying
+    from snapline.rundir.lines.listing import list_lines
+    from snapline.rundir.presence import refuse_if_driven
+
+    directory = RunDirectory.open(runs, name)
+    verified = None
+    if verify:
+        refuse_if_driven(directory)
+        verified = verifying.verify(directory, checkpoints_page.progress())
+    # A damaged ledger hides the lines: then the damage is all that there is to tell.
+    known = verified is None or not verified.damages or verified.lines
+    lines = list_lines(directory) if known else []
+    if as_json:
+        checkpoints_page.lines_json(directory.name, str(directory.path), lines, verified)
+    else:
+        if known:
+            checkpoints_page.print_lines(directory.name, lines)
+        if verified is not None:
+            checkpoints_page.print_verified(directory.name, verified)
+    return BROKEN if verified is not None and verified.damages else KEPT
 
 
 def diagnose(runs: Path, try_spark: bool, as_json: bool) -> int:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 HELP = """List the runs that are stored, show one of them or its output, or remove one.
 
 Every [cyan]snapline run[/cyan] leaves a directory with all that belongs to it. Only output that is \
-published is shown, unless you ask for more; docs/glossary.md explains the words."""
+published is shown, unless you ask for more; docs/glossary.md explains the words. Spark reads the same \
+with spark.read.format("snapline").load("runs/NAME"), also as a stream: docs/output.md."""
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -244,7 +245,7 @@ def _show(directory: "RunDirectory", as_json: bool) -> None:
 
 
 def _output(directory: "RunDirectory", wanted: Wanted, as_json: bool) -> None:
-    from snapline.rundir.output_rows import public_view, sink_schema, walk_output
+    from snapline.rundir.output_rows import public_view, sink_named, sink_schema, walk_output
     from snapline.storage.api import View
 
     form = "json" if as_json else wanted.form
@@ -253,7 +254,7 @@ def _output(directory: "RunDirectory", wanted: Wanted, as_json: bool) -> None:
     if directory.spec().get("system", OWN) != OWN:
         _output_of_system(directory, wanted, form)
         return
-    sink = _sink(directory, wanted.sink)
+    sink = sink_named(directory, wanted.sink, "--sink")
     # Where no line is ever committed, output is public as it is written.
     protocol = STORED["protocol"](directory.spec().get("protocol"), "the protocol in run.json")
     view: View = "uncommitted" if wanted.uncommitted else public_view(protocol)
@@ -286,17 +287,6 @@ def _tell_rows(
         )
         return
     _print_rows(list(islice(_rows(batches), wanted.limit + 1)), schema, wanted.limit, form)
-
-
-def _sink(directory: "RunDirectory", sink: str | None) -> str:
-    from snapline.rundir.output_rows import sinks_of
-
-    known = list(sinks_of(directory))
-    if not known:
-        raise UsageError(f"{directory.name} has written no output")
-    if sink is None and len(known) > 1:
-        raise UsageError(f"{directory.name} has several sinks: say --sink {' or '.join(known)}")
-    return sink if sink is not None else known[0]
 
 
 def _rows(batches: Iterable[Batch]) -> Iterator[tuple[Any, ...]]:

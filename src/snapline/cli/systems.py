@@ -42,13 +42,15 @@ OURS = {
     "restart_failures": "it starts its own processes again",
     "restart_window": "it starts its own processes again",
     "resume": "a killed system is started again by the run itself",
+    "fork": "it has no lines of ours",
+    "line": "it has no lines of ours",
     "chaos": "name the faults with --faults",
 }
 
-OF_A_RESUME = frozenset(
-    {"resume", "runs", "heartbeat", "silence", "restart_failures", "restart_window", "as_json"}
+OF_WHAT_GOES_ON = frozenset(
+    {"runs", "heartbeat", "silence", "restart_failures", "restart_window", "as_json"}
 )
-"""Parameters that a resume may have; all else was settled when the run began."""
+"""Parameters that a resume and a fork may have; all else was settled when the run began."""
 
 
 def refuse_options(system: str, given: Mapping[str, str]) -> None:
@@ -59,11 +61,22 @@ def refuse_options(system: str, given: Mapping[str, str]) -> None:
 
 
 def refuse_description(given: Mapping[str, str]) -> None:
-    """Raise UsageError if an option describes a new run: a resume keeps its first description."""
+    """Raise UsageError if an option describes a new run: a resume or a fork is as its run began."""
     if "flow" in given:
-        raise UsageError("say what to run: a workload, or --resume RUN, but not both")
-    why = "describes a new run: one that is resumed goes on as it began, so leave it out"
-    refuse_given(given, {name: why for name in given if name not in OF_A_RESUME})
+        raise UsageError(
+            "say what to run: a workload, --resume RUN, or --fork RUN, but not two of them"
+        )
+    if "resume" in given:
+        idle = dict.fromkeys(("fork", "line"), "and --resume exclude each other: leave one out")
+        refuse_given(given, idle)
+        why = "describes a new run: one that is resumed goes on as it began, so leave it out"
+    else:
+        why = (
+            "describes a new run: a fork has the flow, slots, protocol and options of the run that it "
+            "comes from, and no faults, so leave it out"
+        )
+    kept = OF_WHAT_GOES_ON | {"resume", "fork", "line"}
+    refuse_given(given, {name: why for name in given if name not in kept})
 
 
 def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:

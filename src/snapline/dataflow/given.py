@@ -5,7 +5,7 @@ be made would let a run try to store its snapshots for ever.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import quote
 
 from snapline.arguments import shown
@@ -74,3 +74,26 @@ def check_aggregates(schema: Schema | None, aggregates: Mapping[str, Any]) -> No
             raise GraphError(
                 f"there is no column '{aggregate[1]}' for the aggregate '{name}': {', '.join(schema)}"
             )
+
+
+@runtime_checkable
+class PathLike(Protocol):
+    """A path that is no text, such as a `pathlib.Path`."""
+
+    def __fspath__(self) -> str:
+        """The path as a text."""
+        ...
+
+
+def given_folder(sink: str, to: str | PathLike | None, format: str | None) -> str | None:
+    """The directory into which a sink is to write files; None: into none. Raises GraphError."""
+    if format not in (None, "parquet"):
+        raise GraphError(f"the sink '{sink}' can write the format parquet, and not {shown(format)}")
+    if to is None:
+        if format is not None:
+            raise GraphError(f"the sink '{sink}' has a format, but no directory: say to=, too")
+        return None
+    path = to.__fspath__() if isinstance(to, PathLike) else to
+    if not isinstance(path, str) or not path.strip() or "\0" in path:
+        raise GraphError(f"the sink '{sink}' needs the name of a directory, not {shown(to)}")
+    return path

@@ -6,12 +6,13 @@ bids.key_by("bidder").tumbling("10s").count().sink("counts")
 deployment = deploy(flow, slots=3)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from snapline.arguments import shown
 from snapline.dataflow.feed import Feed
+from snapline.dataflow.frames import Rate, frame_feed, is_frame
 from snapline.dataflow.hints import DATAFLOW_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
 from snapline.dataflow.operators.operator import Operator
@@ -51,13 +52,25 @@ class Dataflow(Hinted):
 
     def source(
         self,
-        ingress: Ingress | Feed,
+        ingress: Ingress | Feed | Any,
         *,
         name: str | None = None,
+        time: str | None = None,
+        disorder: str | Millis = 0,
+        rate: Rate | None = None,
     ) -> Stream:
-        """Begin a stream of the records of an ingress: `flow.source(bids, name="bids")`."""
-        if not hasattr(ingress, "schema"):
-            raise GraphError(f"a source takes an input, as sl.records(...), not {shown(ingress)}")
+        """Begin a stream of the records of an input, or of the rows of a Spark DataFrame.
+
+        `flow.source(bids, name="bids")`; `flow.source(df, time="at")`. Of a DataFrame `time` names the
+        column with the times of its rows: a timestamp, or a bigint in milliseconds; `time` if there is
+        one. Rows are due at their times, counted from the first, unless `rate` says how many per second,
+        or `"max"`: all at once, as without a time. With `disorder` they come out of order, up to so much
+        behind their times.
+        """
+        if is_frame(ingress):
+            ingress = frame_feed(ingress, time=time, disorder=disorder, rate=rate)
+        else:
+            _check_input(ingress, {"time": time, "disorder": disorder, "rate": rate})
         node = Node(name or self.graph.fresh_name("source"), Operator, ingress=ingress)
         self.graph.add(node)
         return Stream(Tail(self.graph, (Upstream(node.name, schema=ingress.schema),)))
@@ -92,3 +105,16 @@ class Dataflow(Hinted):
                 raise GraphError(
                     f"nothing is fed into the loop '{loop.name}': use stream.feed(loop)"
                 )
+
+
+def _check_input(given: Any, reading: Mapping[str, Any]) -> None:
+    """Raise GraphError if something is no input, or was given with arguments that are for DataFrames."""
+    if type(given).__module__.partition(".")[0] == "pandas":
+        raise GraphError("a source takes a DataFrame of Spark's: use spark.createDataFrame(df)")
+    if not hasattr(given, "schema"):
+        raise GraphError(
+            f"a source takes a DataFrame, or an input as sl.records(...), not {shown(given)}"
+        )
+    for argument, value in reading.items():
+        if value:
+            raise GraphError(f"{argument}= is for DataFrames: this input says it itself")

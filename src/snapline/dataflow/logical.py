@@ -39,6 +39,7 @@ class Node:
     ingress: Ingress | Feed | None = None
     is_sink: bool = False
     detail: str = ""  # its parameters, which must be the same when a run is resumed
+    folder: str | None = None  # where a sink also writes Parquet files
 
     @property
     def bound(self) -> Ingress | None:

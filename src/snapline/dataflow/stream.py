@@ -12,7 +12,13 @@ from functools import partial
 from typing import Any, Final
 
 from snapline.batch import Array, Batch, Schema
-from snapline.dataflow.given import check_aggregates, check_callable, check_kind
+from snapline.dataflow.given import (
+    PathLike,
+    check_aggregates,
+    check_callable,
+    check_kind,
+    given_folder,
+)
 from snapline.dataflow.hints import KEYED_HINTS, STREAM_HINTS, WINDOWED_HINTS, Hinted
 from snapline.dataflow.logical import Factory
 from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
@@ -125,9 +131,16 @@ class Stream(Hinted):
         }
         return self._then("apply", factory, name, port=port, ports=others)
 
-    def sink(self, name: str) -> None:
-        """End the stream: `counts.sink("counts")` names the output that is written and published."""
-        self._tail.end(name)
+    def sink(
+        self, name: str, *, to: str | PathLike | None = None, format: str | None = None
+    ) -> None:
+        """End the stream: `counts.sink("counts")` names the output that is written and published.
+
+        With `to`, a directory that is empty or not there yet, what is published is also in files there:
+        every row exactly once, for any reader that leaves out names which begin with a dot. `format` is
+        `"parquet"`, and may be left out.
+        """
+        self._tail.end(name, given_folder(name, to, format))
 
     def feed(self, loop: Loop) -> None:
         """Close a cycle: `extended.key_by("end").feed(loop)`."""

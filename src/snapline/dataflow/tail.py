@@ -111,9 +111,10 @@ class Tail:
                 other.target = (node.name, other_port)
         return Tail(self.graph, (Upstream(node.name, schema=schema),))
 
-    def end(self, name: str) -> None:
-        """Add a sink, which publishes what comes to it."""
-        self._connect(self.graph.add(Node(name, Operator, is_sink=True)).name, IN)
+    def end(self, name: str, folder: str | None = None) -> None:
+        """Add a sink, which publishes what comes to it, and may write Parquet files into a folder, too."""
+        added = self.graph.add(Node(name, Operator, is_sink=True, folder=folder))
+        self._connect(added.name, IN)
 
     def feed(self, loop: Loop) -> None:
         """Close a cycle: connect this tail to the port that takes the loop."""

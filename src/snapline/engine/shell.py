@@ -19,6 +19,7 @@ from snapline.ids import Epoch, Incarnation, Millis, SlotId, TaskId
 from snapline.journal.entry import Entry
 from snapline.journal.happenings import Happening
 from snapline.storage.api import Egress, Extent, Ingress, Life, MessageLog
+from snapline.storage.codec import Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class SlotShell(Shell, Protocol):
         """The output of a sink task."""
         ...
 
-    def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+    def store(self, ticket: Ticket, key: str, data: Callable[[], Pieces]) -> None:
         """Make an object and store it in the background, in any thread."""
         ...
 

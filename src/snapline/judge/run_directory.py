@@ -85,7 +85,7 @@ def judge(
     spec = spec_of(directory)
     ended = ending or _read_ending(directory, spec)
     if spec.system == OWN:
-        evidence = _evidence(directory, spec, asked, program or _program(spec, flow))
+        evidence = _evidence(directory, spec, asked, program or _program(directory, spec, flow))
     else:
         evidence = evidence_of_system(directory, spec, asked, ended)
     reference = asked.reference or spec.reference
@@ -127,11 +127,11 @@ def _read_ending(directory: RunDirectory, spec: Spec) -> RunEnding:
     return RunEnding(result.get("problem"), events, end_ms)
 
 
-def _program(spec: Spec, flow: Dataflow | None) -> Program | None:
+def _program(directory: RunDirectory, spec: Spec, flow: Dataflow | None) -> Program | None:
     """The program of a run that is judged later; None if only the program that held it can build it."""
     if flow is None and spec.flow not in WORKLOADS and ".py:" not in spec.flow:
         return None
-    return program_of_run(spec, flow)
+    return program_of_run(spec, flow, directory)
 
 
 def _evidence(

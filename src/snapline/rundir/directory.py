@@ -1,6 +1,7 @@
 """A run directory: everything that one run leaves behind, in one place, under a readable name.
 
-run.json      what was run: version, identity, dataflow, protocol, options, seed, when it began
+run.json      what was run: version, identity, dataflow, its sinks and where they write files, protocol,
+              options, seed, when it began; of a fork, from which run and line it came
 origin.obj    when input began to be due: the first driver that comes to it says it, for all
 driver.json   which process runs it at present (`presence`)
 store/        snapshots, decisions and verdicts; renamed to store.away.* while it is away on purpose, and
@@ -8,6 +9,7 @@ store/        snapshots, decisions and verdicts; renamed to store.away.* while i
 logs/         the senders' message logs
 output/       egress files and manifests
 journal/      what happened, one file per process
+input/        the rows of DataFrames, staged when the run began, one directory per source
 errors/       the traceback of every life of a slot that an exception has ended
 result.json   verdict and figures, once the run is over; the ledger says whether it counts (`results`)
 
@@ -20,8 +22,8 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,49 +34,33 @@ from snapline.ids import Incarnation, SlotId
 from snapline.rundir.results import canonical, settled
 from snapline.storage.api import Outlet, OutputReader, Store
 from snapline.storage.codec import digest_of
+from snapline.storage.column_types import Meanings, read_meanings
 from snapline.storage.files.places import make_directory, make_top, write_whole
 from snapline.storage.files.storage import FileStorage
 from snapline.storage.files.store import FileStore
 from snapline.storage.files.trouble import Trouble
 
-VERSION = 5
+VERSION = 6
 JSON_CHARS_MAX = 1 << 25
 """The largest JSON file that is read. Those of a run are far smaller, but any file may be put there."""
 RUNS = Path("runs")
+FOLDERS = "folders"
+"""Where `run.json` has the directories of sinks that write Parquet files."""
+MEANINGS = "meanings"
+"""Where `run.json` says which columns of the sinks are dates, timestamps and decimals, if any are."""
+INPUT = "input"
+"""The directory of a run in which its staged DataFrames lie, each under the name of its source."""
+STAGED = "staged"
+"""Where `run.json` names the sources whose rows are staged in `input/`, if there are any."""
 
-_FIRST = [
-    "amber",
-    "brisk",
-    "calm",
-    "deft",
-    "early",
-    "fair",
-    "grand",
-    "keen",
-    "light",
-    "merry",
-    "noble",
-    "quiet",
-    "swift",
-    "vivid",
-    "warm",
-]
-_SECOND = [
-    "brook",
-    "cedar",
-    "delta",
-    "ember",
-    "fjord",
-    "grove",
-    "heron",
-    "inlet",
-    "larch",
-    "meadow",
-    "otter",
-    "reed",
-    "stone",
-    "wren",
-]
+_FIRST = (
+    *("amber", "brisk", "calm", "deft", "early", "fair", "grand", "keen"),
+    *("light", "merry", "noble", "quiet", "swift", "vivid", "warm"),
+)
+_SECOND = (
+    *("brook", "cedar", "delta", "ember", "fjord", "grove", "heron"),
+    *("inlet", "larch", "meadow", "otter", "reed", "stone", "wren"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +71,19 @@ class RunDirectory:
 
     @staticmethod
     def create(
-        runs: Path, flow: str, protocol: str, spec: Mapping[str, Any], *, shared: bool = False
+        runs: Path,
+        flow: str,
+        protocol: str,
+        spec: Mapping[str, Any],
+        *,
+        shared: bool = False,
+        fill: Callable[["RunDirectory", str], None] | None = None,
     ) -> "RunDirectory":
         """Make a new run directory, under a name that people can say.
 
         It is for its owner alone, and so is all that is put into it. Where slots run as somebody else, it
-        is `shared`, and the umask of each process says who may read and write what.
+        is `shared`, and the umask of each process says who may read and write what. `fill` is given the
+        directory and the id of the run BEFORE the directory becomes a run; if it fails, nothing is left.
         """
         dice = random.SystemRandom()
         for _ in range(100):
@@ -106,7 +99,11 @@ class RunDirectory:
                 ) from error
             directory = RunDirectory(path.resolve())
             make_directory(path / "store")
-            directory.write("run.json", {"version": VERSION, "id": uuid4().hex, **spec})
+            identity = uuid4().hex
+            if fill is not None:
+                with _removed_if_it_fails(path):
+                    fill(directory, identity)
+            directory.write("run.json", {"version": VERSION, "id": identity, **spec})
             return directory
         raise UsageError(f"no free name for a run in {runs}: remove some with 'snapline runs rm'")
 
@@ -206,7 +203,34 @@ class RunDirectory:
     @property
     def storage(self) -> FileStorage:
         """Everything that the run keeps, behind the ports of `storage.api`."""
-        return FileStorage(self.path)
+        return FileStorage(self.path, also=self._with_folders)
+
+    @property
+    def folders(self) -> dict[str, Path]:
+        """The directories into which sinks also write Parquet files, by the names of the sinks."""
+        said = self.spec().get(FOLDERS)
+        return {n: Path(str(at)) for n, at in said.items()} if isinstance(said, dict) else {}
+
+    @property
+    def meanings(self) -> dict[str, Meanings]:
+        """What the numbers of columns mean that stand for something else, by the names of the sinks."""
+        try:
+            return read_meanings(self.spec().get(MEANINGS))
+        except UsageError as error:
+            raise UsageError(f"{self.path / 'run.json'}: {error}") from error
+
+    @property
+    def staged(self) -> list[str]:
+        """The names of the sources whose rows lie in the run directory, once the run has begun."""
+        said = self.spec().get(STAGED)
+        return [str(name) for name in said] if isinstance(said, list) else []
+
+    def _with_folders(self, outlet: Outlet) -> Outlet:
+        if not (folders := self.folders):
+            return outlet
+        from snapline.storage.parquet.sink_files import ParquetOutlet  # Arrow takes time to load
+
+        return ParquetOutlet(outlet, folders, self.meanings)
 
     @property
     def store(self) -> Store:
@@ -275,6 +299,15 @@ class RunDirectory:
     def errors(self) -> Path:
         """Where the tracebacks are."""
         return self.path / "errors"
+
+
+@contextmanager
+def _removed_if_it_fails(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
 
 
 def run_directories(runs: Path) -> list[Path]:

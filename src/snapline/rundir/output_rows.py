@@ -22,20 +22,38 @@ def public_view(protocol: str) -> View:
 
 
 def sinks_of(directory: RunDirectory) -> dict[str, list[TaskId]]:
-    """The sinks of a run that was started, with their tasks."""
-    sinks: dict[str, list[TaskId]] = {}
+    """The sinks of a run, each with those of its tasks that have opened a file by now.
+
+    `run.json` names them from the beginning; where it does not, only those with a file are known.
+    """
+    named = directory.spec().get("sinks")
+    sinks: dict[str, list[TaskId]] = {
+        str(name): [] for name in (named if isinstance(named, list) else ())
+    }
     for task in directory.output.tasks():
         sinks.setdefault(task.rpartition("/")[0], []).append(task)
     return sinks
 
 
+def sink_named(directory: RunDirectory, sink: str | None, how: str) -> str:
+    """The sink of this name; without a name, the only one there is. Raises UsageError.
+
+    `how` is how the user names one: `--sink`.
+    """
+    known = list(sinks_of(directory))
+    if not known:
+        raise UsageError(f"{directory.name} has written no output")
+    if sink is None and len(known) > 1:
+        raise UsageError(f"{directory.name} has several sinks: say {how} {' or '.join(known)}")
+    if sink is not None and sink not in known:
+        raise UsageError(f"{directory.name} has no sink {sink!r}: there is {', '.join(known)}")
+    return sink or known[0]
+
+
 def output_pieces(directory: RunDirectory, sink: str, view: View) -> list[OutputPiece]:
     """The pieces of files that hold the rows of a sink in a view, in order."""
-    sinks, output = sinks_of(directory), directory.output
-    if sink not in sinks:
-        known = f"there is {', '.join(sinks)}" if sinks else "the run has written no output"
-        raise UsageError(f"{directory.name} has no sink {sink!r}: {known}")
-    return [piece for task in sinks[sink] for piece in output.pieces(task, view)]
+    tasks, output = sinks_of(directory)[sink_named(directory, sink, "")], directory.output
+    return [piece for task in tasks for piece in output.pieces(task, view)]
 
 
 def sink_schema(directory: RunDirectory, sink: str) -> Schema | None:

@@ -38,7 +38,7 @@ def read_past(directory: RunDirectory, job: Job) -> Decision | None:
     """
     try:
         # Read BEFORE the ledger: a driver that still lives may go on deciding meanwhile.
-        evidence = _evidence(directory)
+        evidence = evidence_of(directory)
         past = read_last(directory.store, job.deployment.fingerprint, directory.identity)
         if objection := evidence.objection(past):
             raise ObjectMissing(objection)
@@ -67,7 +67,8 @@ def public_rows(past: Decision) -> dict[TaskId, int]:
     return rows
 
 
-def _evidence(directory: RunDirectory) -> Evidence:
+def evidence_of(directory: RunDirectory) -> Evidence:
+    """What the rest of a run proves about its ledger, gathered before the ledger is read."""
     number = max(_numbers(directory), default=0)
     storage = directory.storage
     return Evidence(number, storage.last_epoch(), storage.outlet.last_published())

@@ -27,9 +27,10 @@ from snapline.engine.options import engine_settings, idle_option, is_fused, prot
 from snapline.errors import UsageError
 from snapline.ids import TaskId, task_id
 from snapline.protocols import PROTOCOLS, refusal
+from snapline.rundir.directory import RunDirectory
 from snapline.rundir.inputs import with_inputs
 from snapline.rundir.spec import Spec
-from snapline.rundir.stored_input import stored_input
+from snapline.rundir.stored_input import stored_input, with_staged
 from snapline.storage.api import Ingress
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Lineage, Params, Problem
@@ -55,10 +56,13 @@ class Program:
         return {name: tuple(task_id(name, index) for index in range(slots)) for name in names}
 
 
-def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
+def find_program(
+    spec: Spec, flow: Dataflow | None = None, directory: RunDirectory | None = None
+) -> Program:
     """The program of a spec that the user wrote: a file that it names is executed. Raises UsageError.
 
-    `flow` is the dataflow if the caller holds it. The spec of a run directory is for `program_of_run`.
+    `flow` is the dataflow if the caller holds it, and `directory` that of a run which may have staged its
+    DataFrames. The spec of a run directory is for `program_of_run`.
     """
     if flow is None and spec.flow in WORKLOADS:
         workload = WORKLOADS[spec.flow]
@@ -76,10 +80,14 @@ def find_program(spec: Spec, flow: Dataflow | None = None) -> Program:
         raise UsageError(f"{option} is for workloads; {spec.flow} brings its own sources")
     if flow is None:
         flow = load_flow(spec.flow)
-    return Program(flow.bind(spec.slots, spec.duration_ms), None, given=flow)
+    cut_ms = spec.duration_ms if spec.cut else None
+    read = flow if directory is None else with_staged(flow, directory, cut_ms)
+    return Program(read.bind(spec.slots, spec.duration_ms), None, given=flow)
 
 
-def program_of_run(spec: Spec, flow: Dataflow | None) -> Program:
+def program_of_run(
+    spec: Spec, flow: Dataflow | None, directory: RunDirectory | None = None
+) -> Program:
     """The program of a spec that was read from a run directory. Raises UsageError.
 
     Whoever hands over a run directory must not thereby decide which code is executed. So a file that only
@@ -95,7 +103,7 @@ def program_of_run(spec: Spec, flow: Dataflow | None) -> Program:
             f"this needs the dataflow {spec.flow!r}, which a program held: pass it with flow= in Python, "
             "or say --flow FILE:NAME"
         )
-    return find_program(spec, flow)
+    return find_program(spec, flow, directory)
 
 
 def build_job(spec: Spec, program: Program) -> Job:

@@ -28,7 +28,7 @@ from snapline.engine.options import (
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import DEFAULT, PROTOCOLS
-from snapline.rundir.directory import RunDirectory
+from snapline.rundir.directory import FOLDERS, MEANINGS, STAGED, RunDirectory
 from snapline.workload import WORKLOADS, settings_of
 from snapline.workload.common.base import Params, Size, size_of
 from snapline.workload.common.generated import records_per_partition
@@ -46,6 +46,9 @@ YEAR_9999_S = 253_000_000_000
 _SETTINGS = (-(1 << 63), (1 << 63) - 1)
 
 
+NO_FIELDS = ("version", "id", "forked_from", "sinks", FOLDERS, MEANINGS, STAGED)
+"""What `run.json` says beside the fields of a `Spec`: what it is, and what follows from the flow."""
+
 _OF_WORKLOADS = ("rate", "records", "size", "hot", "hot_ms", "settings", "input")
 """Fields that only apply to workloads: a dataflow of the user's own brings its sources with it."""
 
@@ -61,6 +64,7 @@ class Spec:
     slots: int = 2
     rate: int | Literal["max"] = 2_000  # records per second; max: all are due at once
     duration_ms: Millis = 20_000
+    cut: bool = False  # the duration was given: a DataFrame is not read beyond it
     interval_ms: Millis = 5_000
     faults: str = ""
     spares: int = 0
@@ -99,7 +103,9 @@ class Spec:
         if self.flow not in WORKLOADS:
             left_out = _OF_WORKLOADS
         elif self.rate != "max":
-            left_out = ("records",)
+            left_out = ("records", "cut")
+        else:
+            left_out = ("cut",)
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     @property
@@ -124,7 +130,8 @@ class Spec:
 
 def spec_of(directory: RunDirectory) -> Spec:
     """Read from its directory what a run was asked to do. Raises UsageError."""
-    fields = {n: value for n, value in directory.spec().items() if n not in ("version", "id")}
+    kept = directory.spec()
+    fields = {name: value for name, value in kept.items() if name not in NO_FIELDS}
     try:
         rules = STORED if fields.get("system", OWN) == OWN else STORED_OF_SYSTEM
         arguments.read({name: rules.get(name, _anything) for name in fields}, fields, str)
@@ -219,6 +226,7 @@ STORED: Mapping[str, Rule] = MappingProxyType(
         "settings": _given_settings,
         "options": stored_options,
         "drawn": arguments.flag,
+        "cut": arguments.flag,
         "origin_s": optional(_moment),
     }
 )
@@ -243,7 +251,8 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
     What is not given has its default.
     """
     values = arguments.read(RULES, given, written)
-    flow, duration_ms = values["flow"], values.pop("duration", _USUAL.duration_ms)
+    flow, given_ms = values["flow"], values.pop("duration", None)
+    duration_ms = _USUAL.duration_ms if given_ms is None else given_ms
     slots = values["slots"] = values.get("slots") or default_slots()
     faults, chaos = _named(values.pop("faults", "")), values.pop("chaos", None)
     if faults and chaos is not None:
@@ -255,6 +264,7 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
         **{name: value for name, value in values.items() if name not in _MADE},
         **interval,
         duration_ms=duration_ms,
+        cut=given_ms is not None and flow not in WORKLOADS,
         faults=faults if chaos is None else describe(soak(chaos, slots, duration_ms)),
         drawn=chaos is not None,
         input=None if input is None else str(input.resolve()),

@@ -2,8 +2,8 @@
 
 A run is prepared and then carried out. To prepare it is to build its job once and to check everything that
 can be known beforehand; nothing is started or written, so bad input costs nothing. To carry it out is to
-start Spark, drive the job to its end and have it judged. A new run (`run`) and one that goes on (`resume`)
-differ only in how they are prepared.
+start Spark, drive the job to its end and have it judged. A new run (`run`), one that goes on (`resume`) and
+one that goes on from a line of another (`fork`) differ only in how they are prepared.
 
 The session that is given is used and never stopped; without one, a local one is started and ended.
 """
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -26,14 +27,26 @@ from snapline.ids import Millis
 from snapline.judge.evidence import RunEnding
 from snapline.judge.history import history_of
 from snapline.judge.run_directory import judge
-from snapline.rundir.directory import RUNS, RunDirectory
+from snapline.rundir.directory import FOLDERS, RUNS, RunDirectory, remove_run
+from snapline.rundir.lines.fork import Fork, fill_fork, plan_fork
 from snapline.rundir.past import read_past
 from snapline.rundir.presence import refuse_if_driven
 from snapline.rundir.program import Program, build_job, find_program
 from snapline.rundir.spec import OWN, Spec, spec_of
+from snapline.rundir.stored_input import unstaged
 from snapline.runs.drive import drive
 from snapline.runs.finished import Run, write_result
 from snapline.runs.interrupt import Interruption
+from snapline.runs.sink_folders import (
+    check_claimed,
+    check_new,
+    claim,
+    folders_of,
+    refuse_fork,
+    release,
+    tidy,
+)
+from snapline.runs.staging import check_frames, said_of_frames, stage_sources
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import check_executors, check_possible
 from snapline.runtime.driver.restart import RestartPolicy
@@ -58,6 +71,7 @@ class PreparedRun:
     spark: SparkSession | None  # the caller's session
     runs: Path
     directory: RunDirectory | None = None  # of the run that goes on; None: it is a new one
+    fork: Fork | None = None  # of what the new run goes on from; None: it begins at the beginning
 
 
 def run(
@@ -94,6 +108,21 @@ def resume(
     return carry_out(prepared, timeouts, watcher)
 
 
+def fork(
+    name: str,
+    line: int,
+    spark: SparkSession | None = None,
+    *,
+    flow: Dataflow | None = None,
+    runs: Path = RUNS,
+    timeouts: Timeouts | None = None,
+    watcher: Watcher | None = None,
+) -> Run:
+    """Make a new run that begins at a kept line of another run, and carry it out, without faults."""
+    prepared = prepare_fork(name, line, spark, flow=flow, runs=runs)
+    return carry_out(prepared, timeouts, watcher)
+
+
 def prepare(
     spec: Spec,
     spark: SparkSession | None = None,
@@ -105,9 +134,11 @@ def prepare(
     faults = faults_of(spec)
     program = find_program(spec, flow)
     job = build_job(spec, program)
+    check_frames(program.given, spark)
     check_sendable(job)
     check_executors(faults, spark)
     check_ready(spec, spark, runs)
+    check_new(program.flow, job.protocol)
     said = replace(spec, faults=describe(faults))
     return PreparedRun(said, job, faults, program, spark, runs)
 
@@ -124,30 +155,58 @@ def prepare_resume(
     directory = RunDirectory.open(runs, name)
     spec = _read_spec(directory, flow)
     # A file that the run names is executed: whoever resumes a run trusts it.
-    program = find_program(spec, flow)
+    program = find_program(spec, flow, directory)
     job = build_job(spec, program)
+    check_frames(program.given, spark, directory)
     faults = _later_faults(spec, directory, after_ms)
     check_sendable(job)
     check_executors(faults, spark)
     check_ready(spec, spark, directory.path)
+    check_claimed(directory)
     _refuse_resume(directory, job)
     return PreparedRun(spec, job, faults, program, spark, runs, directory)
+
+
+def prepare_fork(
+    name: str,
+    line: int | None,
+    spark: SparkSession | None = None,
+    *,
+    flow: Dataflow | None = None,
+    runs: Path = RUNS,
+) -> PreparedRun:
+    """Prepare a new run that begins at a kept line of a run that is over. Raises UsageError.
+
+    All that the line needs is read here; nothing is written, and the other run is never changed.
+    """
+    origin = RunDirectory.open(runs, name)
+    # The faults of the origin have struck, or never will: the fork is a run without faults.
+    spec = replace(_read_spec(origin, flow), faults="", drawn=False)
+    program = find_program(spec, flow, origin)  # as for a resume: whoever forks a run trusts it
+    refuse_fork(program.flow)
+    job = build_job(spec, program)
+    check_frames(program.given, spark, origin)
+    check_sendable(job)
+    check_ready(spec, spark, runs)
+    fork = plan_fork(origin, line, job.deployment.fingerprint)
+    return PreparedRun(spec, job, (), program, spark, runs, fork=fork)
 
 
 def carry_out(
     prepared: PreparedRun, timeouts: Timeouts | None = None, watcher: Watcher | None = None
 ) -> Run:
     """Carry out a run that was prepared: start it, drive it to its end, judge it, write its result."""
-    spec, job, spark = prepared.spec, prepared.job, prepared.spark
+    spec, spark = prepared.spec, prepared.spark
     with Interruption() as interruption:
         session = spark or own_session(spec.slots, spec.spares)
         try:
             if spark is not None:
                 check_workers(spark)
             directory = prepared.directory or create_run(prepared)
+            prepared = _staged(prepared, directory, session)
             interruption.run = directory.name
             driver = drive(
-                job,
+                prepared.job,
                 directory,
                 SparkSlots(session),
                 prepared.faults,
@@ -168,6 +227,25 @@ def carry_out(
     return _conclude(prepared, driver)
 
 
+def _staged(prepared: PreparedRun, directory: RunDirectory, session: SparkSession) -> PreparedRun:
+    """Stage the DataFrames of a run, if it has any, and build its job anew with what lies in its directory.
+
+    A new run that fails here has not begun, and leaves nothing behind.
+    """
+    spec, flow = prepared.spec, prepared.program.given
+    if flow is None or not unstaged(flow):
+        return prepared
+    try:
+        stage_sources(flow, directory, session, spec.slots)
+    except BaseException:
+        if prepared.directory is None:
+            release(directory)
+            remove_run(directory.path.parent, directory.name)
+        raise
+    program = find_program(spec, flow, directory)
+    return replace(prepared, program=program, job=build_job(spec, program))
+
+
 def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
     """Have a run that has ended judged, and write its result."""
     directory, problem = driver.directory, driver.problem
@@ -176,6 +254,8 @@ def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
     judgement = judge(directory, ending=RunEnding(problem), program=prepared.program)
     figures = replace(measured, lineage=judgement.figures)
     write_result(directory, judgement, figures, problem, driver.tenure.author)
+    if problem is None:
+        tidy(directory)
     return Run(
         directory,
         spec_of(directory),
@@ -190,10 +270,22 @@ def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
 
 def create_run(prepared: PreparedRun) -> RunDirectory:
     """Make the directory of a new run. The run begins when it is carried out, or resumed."""
-    spec = prepared.spec
-    return RunDirectory.create(
-        prepared.runs, _slug(spec), spec.protocol, spec.said(), shared=spec.shared
+    spec, fork, sinks = prepared.spec, prepared.fork, list(prepared.job.deployment.sinks)
+    folders = {sink: str(path) for sink, path in folders_of(prepared.program.flow).items()}
+    said = {**spec.said(), "sinks": sinks, **({FOLDERS: folders} if folders else {})}
+    said |= said_of_frames(prepared.program.given, fork.origin if fork is not None else None)
+    if fork is not None:
+        said["forked_from"] = fork.said
+    directory = RunDirectory.create(
+        prepared.runs,
+        _slug(spec),
+        spec.protocol,
+        said,
+        shared=spec.shared,
+        fill=None if fork is None else partial(fill_fork, fork),
     )
+    claim(directory)
+    return directory
 
 
 def faults_of(spec: Spec) -> tuple[Fault, ...]:
@@ -233,12 +325,12 @@ def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
     spec = spec_of(directory)
     if spec.system != OWN:
         raise UsageError(
-            f"{directory.name} is a run of {spec.system}: only Snapline's own are resumed"
+            f"{directory.name} is a run of {spec.system}: only Snapline's own are resumed, or forked"
         )
     if flow is None and spec.flow not in WORKLOADS and ".py:" not in spec.flow:
         raise UsageError(
             f"{directory.name} ran the dataflow '{spec.flow}' of a program: that program resumes it, "
-            f"with snapline.resume({directory.name!r}, flow=flow)"
+            f"with snapline.resume({directory.name!r}, flow=flow), or forks it, with snapline.fork"
         )
     return spec
 

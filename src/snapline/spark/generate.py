@@ -39,6 +39,7 @@ from snapline.spark.starting import Aside, stop_session
 from snapline.storage.api import Ingress
 from snapline.storage.files.ingress import Segment, describe_ingress, write_segment
 from snapline.storage.files.places import make_directory, write_whole
+from snapline.storage.parquet.arrow import to_spark
 from snapline.storage.parquet.ingress import write_part
 from snapline.workload.common.base import Params
 
@@ -79,7 +80,7 @@ def generate(
     if format not in FORMATS:
         raise UsageError(f"there is no format {format!r}: choose {' or '.join(FORMATS)}")
     pieces = [piece for name, source in sources.items() for piece in cut(name, source)]
-    with _draft(target) as draft:
+    with draft_of(target) as draft:
         for name in sources:
             make_directory(draft / name)
         written = _written(spark, sources, pieces, draft, format, on_progress)
@@ -127,7 +128,7 @@ def cut(name: str, source: Ingress) -> list[Piece]:
 
 
 @contextmanager
-def _draft(target: Path) -> Iterator[Path]:
+def draft_of(target: Path) -> Iterator[Path]:
     """A directory that is renamed to `target` when all went well, and removed when not."""
     try:
         draft = target.with_name(f".{target.name}-{uuid4().hex}")
@@ -198,18 +199,18 @@ def _write_pieces(
             for number in numbers:
                 piece = pieces[number]
                 told = write_piece(sources[piece.source], piece, Path(where), format)
-                yield pa.RecordBatch.from_pydict({"piece": [number], "told": [told]})
+                yield to_spark(Batch.of(piece=[number], told=[told]))
 
     frame = spark.range(0, len(pieces), 1, len(pieces))
     with _watched(spark.sparkContext, len(pieces), on_progress):
         try:
             rows = frame.mapInArrow(write, "piece long, told string").collect()
         except PySparkException as error:
-            raise SnaplineError(f"the input could not be written: {_reason(error)}") from error
+            raise SnaplineError(f"the input could not be written: {job_reason(error)}") from error
     return {pieces[row.piece]: json.loads(row.told) for row in rows}
 
 
-def _reason(error: Exception) -> str:
+def job_reason(error: Exception) -> str:
     """Why a Spark job failed, in one line: the last line of a Python traceback, or Spark's message."""
     story = slot_failure(error).story
     python = story.partition("\n\n")[0].strip().splitlines()

@@ -20,6 +20,7 @@ from snapline.arguments import refused
 from snapline.errors import NoSpark, NoWorkers, UsageError
 from snapline.rundir.place import check_place
 from snapline.rundir.spec import Spec
+from snapline.spark.session_settings import check_settings
 from snapline.spark.starting import Aside
 from snapline.wording import plural
 
@@ -83,6 +84,8 @@ def check_ready(spec: Spec, spark: SparkSession | None, place: Path) -> None:
     check_place(place)
     check_listen(spec.listen)
     check_cores(spec, spark)
+    if spark is not None:
+        check_settings(spark)
 
 
 def check_sendable(job: object) -> None:

@@ -16,12 +16,13 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checka
 from snapline.batch import Batch, Schema
 from snapline.core.messages import Message
 from snapline.ids import ChannelId, Epoch, Incarnation, Millis, Seq, TaskId
+from snapline.storage.codec import Pieces
 
 
 class Store(Protocol):
     """Named objects, written whole and never changed. Every call that returns has happened, durably."""
 
-    def put(self, key: str, data: bytes) -> str:
+    def put(self, key: str, data: bytes | Pieces) -> str:
         """Store an object and return its digest."""
         ...
 
@@ -89,6 +90,10 @@ class MessageLog(Protocol):
         """Allow messages up to `through` to be dropped, now or later: nobody needs them any more."""
         ...
 
+    def close(self) -> None:
+        """Let go of all that only this life needs. It appends nothing more; what was not synced is gone."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Extent:
@@ -121,6 +126,10 @@ class Egress(Protocol):
 
     def append(self, batch: Batch) -> None:
         """Add rows; durable only after the next `sync`."""
+        ...
+
+    def cut(self) -> None:
+        """Note that what was appended so far may become public without what follows: a checkpoint."""
         ...
 
     def flush(self) -> None:
@@ -212,6 +221,17 @@ class OutputReader(Protocol):
 
     def pieces(self, task: TaskId, view: View) -> Sequence[OutputPiece]:
         """Where the rows of a sink task lie, in order; any process may read any piece."""
+        ...
+
+    def published(self) -> int:
+        """How many manifests are public by now. They never change, and only become more."""
+        ...
+
+    def pieces_between(self, task: TaskId, after: int, through: int) -> Sequence[OutputPiece]:
+        """Where the rows lie that the manifests after < n <= through made public, in order.
+
+        The same places for ever. Raises ObjectMissing if there are fewer manifests than `through`.
+        """
         ...
 
     def read(self, piece: OutputPiece) -> Iterator[WrittenRows]:

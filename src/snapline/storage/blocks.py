@@ -9,7 +9,8 @@ A block is loaded when it is asked for, or before that by another thread (`Prefe
 finds it in memory. Blocks never change, so one that was loaded in vain costs memory and nothing else.
 
 A record is due at its time, or with the record before it if its own time is earlier. The watermark at an
-offset is the lowest time that is still to come: the best that any source could know.
+offset is the lowest time that is still to come: the best that any source could know. Records without a
+column `time` have the time 0.
 """
 
 import threading
@@ -42,8 +43,15 @@ class StoredBlock:
     @staticmethod
     def of(batch: Batch) -> "StoredBlock":
         """Describe a block with these records, of which there must be at least one."""
-        times = batch["time"]
+        times = _times(batch)
         return StoredBlock(len(batch), int(times.min()), int(times.max()))
+
+
+def _times(batch: Batch) -> npt.NDArray[np.int64]:
+    if "time" not in batch.columns:
+        return np.zeros(len(batch), np.int64)
+    times: npt.NDArray[np.int64] = batch["time"]
+    return times
 
 
 class _Partition:
@@ -85,7 +93,7 @@ class LoadedBlock:
     @staticmethod
     def of(batch: Batch, before: Millis, after: Millis) -> "LoadedBlock":
         """A loaded block; `before` is the highest time before it, `after` the lowest behind it."""
-        times = batch["time"]
+        times = _times(batch)
         due = np.maximum(np.maximum.accumulate(times), before)
         lowest = np.minimum(np.minimum.accumulate(times[::-1])[::-1], after)
         return LoadedBlock(batch, due, lowest)
@@ -100,8 +108,8 @@ class BlockIngress:
     def __init__(self, schema: Schema, partitions: Sequence[Sequence[StoredBlock]]) -> None:
         if not partitions:
             raise UsageError("an input needs a partition")
-        if schema.get("time") != "int64":
-            raise UsageError("an input needs a column `time`: int64, in milliseconds")
+        if schema.get("time", "int64") != "int64":
+            raise UsageError("the column `time` of an input is int64, in milliseconds")
         self._schema = dict(schema)
         self._partitions = [_Partition(blocks) for blocks in partitions]
         self._loaded: OrderedDict[tuple[int, int], LoadedBlock] = OrderedDict()
@@ -200,7 +208,8 @@ class BlockIngress:
         known = self._partitions[partition]
         block = known.due_block(now_ms)
         if (partition, block) in self._loaded:
-            return self.due_through(partition, now_ms)
+            # Not that of a subclass, which may count time from another moment.
+            return BlockIngress.due_through(self, partition, now_ms)
         return known.starts[max(0, block)]
 
     def fetch(self, partition: int, block: int) -> LoadedBlock:

@@ -2,19 +2,22 @@
 
 All forms are fixed structs around raw column buffers; none of them can execute anything when it is read.
 A *frame* puts a length and a checksum before its payload, so that a file which ends in the middle of a
-write is recognised: reading stops at the first frame that is not whole. What cannot be decoded raises
-ObjectDamaged, never a struct or numpy error.
+write is recognised: reading stops at the first frame that is not whole. A checksum may depend on a *seed*:
+whoever reads with another one finds no frame. What cannot be decoded raises ObjectDamaged, never a struct
+or numpy error.
 """
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
-from xxhash import xxh3_64, xxh3_64_intdigest, xxh3_128_hexdigest
+from xxhash import xxh3_64, xxh3_64_intdigest, xxh3_128, xxh3_128_hexdigest
 
 from snapline import batch_form as columns
-from snapline.batch import Batch, Buffer
+from snapline.batch import Batch, Buffer, bytes_of, size_of
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged
 from snapline.ids import ChannelId, Epoch, Seq
@@ -25,36 +28,56 @@ def digest_of(data: bytes) -> str:
     return xxh3_128_hexdigest(data)
 
 
+class Pieces:
+    """The bytes of a large object in pieces, which lie where they are: to join them would copy it all."""
+
+    def __init__(self, buffers: Iterable[Buffer]) -> None:
+        self.buffers: Final = [bytes_of(buffer) for buffer in buffers]
+        self.size: Final = sum(map(len, self.buffers))
+
+    @cached_property
+    def digest(self) -> str:
+        """What `digest_of` says of the bytes."""
+        digest = xxh3_128()
+        for view in self.buffers:
+            digest.update(view)
+        return digest.hexdigest()
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self.buffers)
+
+
 # Frames.
 
 _FRAME = struct.Struct("<II")  # length of the payload, checksum of length and payload
 # The length is added to the seed: the zeros that a lost page leaves must not look like empty frames.
 _SEED = 0x534C
 _CHECKSUM = (1 << 32) - 1
+_WORD = (1 << 64) - 1
 FRAME_OVERHEAD = _FRAME.size
 
 
-def frame(payload: bytes) -> bytes:
+def frame(payload: bytes, seed: int = 0) -> bytes:
     """The payload with its length and checksum before it."""
-    return _FRAME.pack(len(payload), _checksum(payload)) + payload
+    return _FRAME.pack(len(payload), _checksum(payload, seed)) + payload
 
 
-def frame_head(pieces: Sequence[Buffer], size: int) -> bytes:
+def frame_head(pieces: Sequence[Buffer], size: int, seed: int = 0) -> bytes:
     """The length and checksum that stand before a payload, which is given in pieces."""
-    checksum = xxh3_64(seed=_SEED + size)
+    checksum = xxh3_64(seed=_SEED + size + seed & _WORD)
     for piece in pieces:
         checksum.update(piece)  # type: ignore[arg-type]  # arrays are buffers
     return _FRAME.pack(size, checksum.intdigest() & _CHECKSUM)
 
 
-def unframe(data: bytes | memoryview, at: int = 0) -> memoryview | None:
+def unframe(data: bytes | memoryview, at: int = 0, seed: int = 0) -> memoryview | None:
     """The payload of the frame at this place, or None if no whole, undamaged frame stands there."""
     start = at + FRAME_OVERHEAD
     if start > len(data):
         return None
     length, checksum = _FRAME.unpack_from(data, at)
     payload = memoryview(data)[start : start + length]
-    if len(payload) < length or _checksum(payload) != checksum:
+    if len(payload) < length or _checksum(payload, seed) != checksum:
         return None
     return payload
 
@@ -65,19 +88,14 @@ def payload_size(head: bytes) -> int:
     return length
 
 
-def _checksum(payload: bytes | memoryview) -> int:
-    return xxh3_64_intdigest(payload, _SEED + len(payload)) & _CHECKSUM
+def _checksum(payload: bytes | memoryview, seed: int) -> int:
+    return xxh3_64_intdigest(payload, _SEED + len(payload) + seed & _WORD) & _CHECKSUM
 
 
 # Messages.
 
 _MESSAGE = struct.Struct("<HIQIq")  # sizes of channel and header, seq, epoch, watermark
 _NO_WATERMARK = -(1 << 63)
-
-
-def encode_message(message: Message) -> bytes:
-    """The binary form of a message."""
-    return b"".join(message_pieces(message))  # type: ignore[arg-type]  # arrays are buffers
 
 
 def message_pieces(message: Message) -> list[Buffer]:
@@ -133,16 +151,19 @@ _SIZE = struct.Struct("<Q")
 
 def encode_snapshot(
     capture_full: bool, parts: Mapping[str, Batch], memo: bytes, messages: Sequence[Message]
-) -> bytes:
-    """The binary form of a snapshot."""
-    pieces = [_SNAPSHOT.pack(_MAGIC, capture_full, len(memo), len(parts), len(messages)), memo]
+) -> Pieces:
+    """The binary form of a snapshot. Its columns are not copied."""
+    pieces: list[Buffer] = [
+        _SNAPSHOT.pack(_MAGIC, capture_full, len(memo), len(parts), len(messages)),
+        memo,
+    ]
     for name, batch in parts.items():
-        raw_name, raw_batch = name.encode(), columns.encode(batch)
-        pieces += (_PART.pack(len(raw_name), len(raw_batch)), raw_name, raw_batch)
+        raw_name, form = name.encode(), columns.pieces_of(batch)
+        pieces += (_PART.pack(len(raw_name), sum(map(size_of, form))), raw_name, *form)
     for message in messages:
-        raw = encode_message(message)
-        pieces += (_SIZE.pack(len(raw)), raw)
-    return b"".join(pieces)
+        form = message_pieces(message)
+        pieces += (_SIZE.pack(sum(map(size_of, form))), *form)
+    return Pieces(pieces)
 
 
 def decode_snapshot(data: bytes | memoryview) -> StoredSnapshot:

@@ -6,6 +6,7 @@ rule is here once; the forms of the outlet only differ in where they keep the ch
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.ids import TaskId
@@ -86,8 +87,14 @@ class ManifestChain:
 
     def pieces(self, task: TaskId) -> list[OutputPiece]:
         """The public rows of a sink, in order; those that follow each other in a file are one piece."""
+        return self.between(task, 0, len(self))
+
+    def between(self, task: TaskId, after: int, through: int) -> list[OutputPiece]:
+        """As `pieces`, of the manifests behind the first `after`, up to the one in place `through`."""
+        if through > len(self):
+            raise ObjectMissing(f"manifest {through} is not public: there are {len(self)}")
         found: list[OutputPiece] = []
-        for extents in self._manifests.values():
+        for extents in islice(self._manifests.values(), after, through):
             extent = extents.get(task)
             if extent is not None and extent.start < extent.stop:
                 joins = bool(found) and found[-1].file == extent.file

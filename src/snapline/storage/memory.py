@@ -12,7 +12,7 @@ from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import ChannelId, Epoch, Incarnation, Seq
 from snapline.storage.api import Ingress, Life, PendingSync
-from snapline.storage.codec import digest_of
+from snapline.storage.codec import Pieces, digest_of
 from snapline.storage.memory_output import MemoryOutlet, MemorySync
 
 
@@ -22,10 +22,11 @@ class MemoryStore:
     def __init__(self) -> None:
         self._objects: dict[str, tuple[bytes, str]] = {}  #: key -> data, digest when it was stored
 
-    def put(self, key: str, data: bytes) -> str:
+    def put(self, key: str, data: bytes | Pieces) -> str:
         """Store an object and return its digest. The same object again is no error."""
-        digest = digest_of(data)
-        if self._objects.setdefault(key, (data, digest))[1] != digest:
+        whole = bytes(data)
+        digest = digest_of(whole)
+        if self._objects.setdefault(key, (whole, digest))[1] != digest:
             raise StorageError(f"{key} is stored with other content, and objects never change")
         return digest
 
@@ -173,6 +174,9 @@ class MemoryLog:
         for seq in range(log.floor + 1, through + 1):
             log.entries.pop(seq, None)
         log.floor = max(log.floor, through)
+
+    def close(self) -> None:
+        """Do nothing: there are no files."""
 
 
 # The storage that makes all of these.

@@ -127,6 +127,14 @@ class MemoryOutlet:
         lives.sort(key=lambda life: (life.epoch, life.incarnation))
         return [OutputPiece(life.name, 0, None) for life in lives]
 
+    def published(self) -> int:
+        """How many manifests are public by now."""
+        return len(self.readable())
+
+    def pieces_between(self, task: TaskId, after: int, through: int) -> Sequence[OutputPiece]:
+        """Where the rows lie that the manifests after < n <= through made public, in order."""
+        return self.readable().between(task, after, through)
+
     def read(self, piece: OutputPiece) -> Iterator[WrittenRows]:
         """The rows of a piece, batch by batch."""
         file = self._files.get(piece.file)
@@ -188,6 +196,9 @@ class MemoryEgress:
             self._file.starts.append(self._file.position)
             self._file.batches.append(batch)
             self._file.position += len(batch)
+
+    def cut(self) -> None:
+        """Do nothing: a manifest may end at any row."""
 
     def sync(self) -> None:
         """Make everything appended so far durable."""

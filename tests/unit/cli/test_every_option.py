@@ -44,6 +44,8 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--restart-failures": ["0", *WHOLE],
         "--restart-window": ["0s", *SPANS],
         "--resume": ["last"],
+        "--fork": ["last"],
+        "--line": ["0", *WHOLE, "3"],
         "--runs": ["file", "file/below"],
     },
     "simulate": {
@@ -108,6 +110,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--to": [],
         "--runs": ["file"],
     },
+    "checkpoints last": {"--runs": ["file"]},
     "doctor": {"--runs": []},
     "list": {},
 }
@@ -130,7 +133,16 @@ COMPANIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "run q12": {"--hot-moves": ("--hot", "20")},
     "generate q12 --to new": {"--hot-moves": ("--hot", "20")},
 }
-SAID_BY_VALUE = {"--faults", "--chaos", "--set", "--input", "--output", "--late", "--resume"} | {
+SAID_BY_VALUE = {
+    "--faults",
+    "--chaos",
+    "--set",
+    "--input",
+    "--output",
+    "--late",
+    "--resume",
+    "--fork",
+} | {
     *("--option", "--repeat", "--diagram", "--system", "--to", "--junit"),
 }
 """Options whose message shows the text or the file that is wrong."""

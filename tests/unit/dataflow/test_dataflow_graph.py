@@ -411,7 +411,7 @@ def test_a_name_of_which_no_file_can_be_made_is_refused(name):
 
 
 def test_a_source_that_is_no_input_is_refused():
-    with pytest.raises(GraphError, match=r"a source takes an input, as sl.records\(...\), not 3"):
+    with pytest.raises(GraphError, match=r"an input as sl.records\(...\), not 3"):
         Dataflow("wrong").source(3)
 
 

@@ -21,7 +21,7 @@ from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
 from snapline.runtime.slot.process import SlotProcess, SlotSpec
-from snapline.spark.generate import Piece, _draft, write_piece
+from snapline.spark.generate import Piece, draft_of, write_piece
 from snapline.storage.api import Extent, Life
 from snapline.systems.harness.file_input import FileInput
 from snapline.systems.harness.processes import Group
@@ -112,7 +112,7 @@ def test_for_generated_input_the_umask_decides_unless_it_lies_in_a_private_place
         (tmp_path / "input", {(True, 0o777 & ~umask), (False, 0o666 & ~umask)}),
         (private / "input", {(True, 0o700), (False, 0o600)}),
     ):
-        with _draft(place) as draft:
+        with draft_of(place) as draft:
             (draft / "s").mkdir(0o700 if place.parent == private else 0o777)
             write_piece(source, Piece("s", 0, 0, 0, 10), draft, format)
         assert everything(place) == expected

@@ -190,13 +190,13 @@ def test_bad_input_is_said_before_spark_starts(refused, tmp_path):
 
 def test_a_target_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="cannot write to"), generate._draft(tmp_path / "file/x"):
+    with pytest.raises(UsageError, match="cannot write to"), generate.draft_of(tmp_path / "file/x"):
         pass
 
 
 def test_what_fails_leaves_nothing_behind(tmp_path):
     def fail():
-        with generate._draft(tmp_path / "new") as draft:
+        with generate.draft_of(tmp_path / "new") as draft:
             (draft / "x").touch()
             raise ZeroDivisionError
 

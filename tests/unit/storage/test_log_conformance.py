@@ -193,6 +193,16 @@ def test_what_was_pruned_is_missing_and_the_rest_is_there(logs):
     assert seqs(logs.open(life(2)).read(CHANNEL, after=4, through=6)) == [(5, 1), (6, 1)]
 
 
+def test_what_was_synced_is_there_when_the_log_is_closed(logs):
+    log = logs.open(life(1))
+    fill(log, 1, 6)
+    log.sync()
+    log.prune(CHANNEL, through=4)
+    log.close()
+    successor = logs.open(life(2))
+    assert seqs(successor.read(CHANNEL, after=4, through=6)) == [(5, 1), (6, 1)]
+
+
 def test_pruning_less_than_before_brings_nothing_back(logs):
     log = logs.open(life(1))
     fill(log, 1, 4)

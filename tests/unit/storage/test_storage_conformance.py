@@ -110,6 +110,24 @@ def test_a_reader_knows_the_sink_tasks_and_where_their_rows_lie(storage):
     ]
 
 
+def test_what_lies_between_two_manifests_is_the_same_for_ever(storage):
+    first = write(storage, SINK, 1, 0, 4, 9)
+    outlet, output = storage.outlet, storage.output
+    assert output.published() == 0
+    assert outlet.publish(1, {SINK: Extent(first, 0, 2)})
+    assert outlet.publish(2, {SINK: Extent(first, 2, 6)})
+    assert output.published() == 2
+    early = output.pieces_between(SINK, 0, 1), output.pieces_between(SINK, 1, 2)
+    assert early == ([OutputPiece(first, 0, 2)], [OutputPiece(first, 2, 6)])
+    later = write(storage, SINK, 10, 6, 8)
+    assert outlet.publish(3, {SINK: Extent(later, 6, 7)})
+    assert (output.pieces_between(SINK, 0, 1), output.pieces_between(SINK, 1, 2)) == early
+    assert output.pieces_between(SINK, 1, 3) == [OutputPiece(first, 2, 6), OutputPiece(later, 6, 7)]
+    assert output.pieces_between(SINK, 3, 3) == output.pieces_between(OTHER, 0, 3) == []
+    with pytest.raises(ObjectMissing, match="manifest 4 is not public: there are 3"):
+        output.pieces_between(SINK, 2, 4)
+
+
 def test_rows_that_are_not_there_are_missed(storage):
     file = write(storage, SINK, 1, 2, 4)
     with pytest.raises(ObjectMissing, match="ends before row 6, at row 4"):

@@ -47,7 +47,11 @@ Put another system to the test, and kill its driver during a checkpoint:
 [cyan]snapline run sst --system structured-streaming --faults "kill driver on=round"[/cyan]
 
 Go on with a run whose driver was killed:
-[cyan]snapline run --resume last[/cyan]"""
+[cyan]snapline run --resume last[/cyan]
+
+Keep eight lines, and begin a new run at one of them, as [cyan]snapline checkpoints[/cyan] shows them:
+[cyan]snapline run q12 --option kept_lines=8[/cyan]
+[cyan]snapline run --fork last --line 12[/cyan]"""
 
 FlowArgument = Annotated[
     Text,
@@ -100,7 +104,8 @@ DurationOption = Annotated[
     str,
     typer.Option(
         metavar="TIME",
-        help="For how long input comes, such as [cyan]500ms[/], [cyan]20s[/] or [cyan]2m[/].",
+        help="For how long input comes, such as [cyan]500ms[/], [cyan]20s[/] or [cyan]2m[/]. "
+        "DataFrames and Parquet files are read to their end, unless it is given.",
     ),
 ]
 IntervalOption = Annotated[
@@ -236,5 +241,21 @@ ResumeOption = Annotated[
     typer.Option(
         metavar="RUN|last",
         help="Go on with this run, which was interrupted, as it was described when it began.",
+    ),
+]
+ForkOption = Annotated[
+    Text,
+    typer.Option(
+        metavar="RUN|last",
+        help="Begin a new run at a line of this one, which must be over and is not changed. The new run "
+        "has all that was published until then, and goes on as this one began, without faults.",
+    ),
+]
+LineOption = Annotated[
+    Number,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="The line at which [cyan]--fork[/] begins, as [cyan]snapline checkpoints RUN[/] shows them.",
     ),
 ]

@@ -25,7 +25,10 @@ _YEAR_2001_S: Final = 1_000_000_000
 _YEAR_9999_S: Final = 253_000_000_000
 
 #: fields that other parts of the page show, or that mean nothing to people
-_NOT_TOLD: Final = {"version", "id", "faults", "origin_s", "killed_pids", "rollbacks", "sentence"}
+_NOT_TOLD: Final = {
+    *("version", "id", "faults", "origin_s", "cut", "meanings"),
+    *("killed_pids", "rollbacks", "sentence"),
+}
 
 
 def print_page(name: str, path: str, spec: Mapping[str, Any], result: Mapping[str, Any]) -> None:

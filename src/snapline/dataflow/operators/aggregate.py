@@ -16,13 +16,15 @@ import numpy as np
 
 from snapline.batch import Array, Batch, Column, Varlen, Words
 from snapline.dataflow.operators.fold import STATE
-from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.known import Known, windowed
+from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator, Outputs
 from snapline.dataflow.operators.window import LATE, WINDOW, Starts, Tumbling, Windows, take_rows
 from snapline.dataflow.state.columns import Int64s, Rows
 from snapline.dataflow.state.keyed_state import KeyedState
 from snapline.errors import GraphError, UsageError
 from snapline.ids import Millis
 from snapline.kernels import grouping
+from snapline.storage.column_types import Meaning, summed
 
 Combine: TypeAlias = Literal["count", "sum", "min", "max", "collect"]
 Aggregate: TypeAlias = Literal["count"] | tuple[Combine, str]
@@ -62,6 +64,14 @@ class AggregatePlan:
             else:
                 raise GraphError(f"'{combine}' is no aggregate: count, sum, min, max, collect are")
         return AggregatePlan(tuple(keys), reduced, collected)
+
+    def meanings(self, given: Mapping[str, Meaning | None]) -> dict[str, Meaning | None]:
+        """What the results mean: minimum and maximum what their column does, and a sum of decimals."""
+        found: dict[str, Meaning | None] = dict.fromkeys(self.collected)
+        for name, (how, column) in self.reduced.items():
+            meaning = given.get(column) if how != "count" else None
+            found[name] = summed(meaning) if how == "sum" and meaning is not None else meaning
+        return found
 
 
 class _Window:
@@ -171,7 +181,15 @@ class WindowAggregate(Operator):
     def __init__(self, plan: AggregatePlan, shape: Tumbling) -> None:
         columns = (*(column for _, column in plan.reduced.values()), *plan.collected.values())
         self.reads = (*plan.keys, *(column for column in columns if column))
+        self._plan: Final = plan
         self._windows: Final = Windows(shape, partial(_Window, plan))
+
+    def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
+        """A result has its key, its window and what was aggregated; late records stay as they are."""
+        columns = given[IN]
+        results = self._plan.meanings(columns) if columns is not None else {}
+        closed = windowed(columns, self._plan.keys, self._windows.shape.time, results)
+        return columns if output == LATE else closed
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Aggregate the records that are in time; pass the late ones on."""

@@ -18,6 +18,7 @@ import numpy as np
 from snapline.batch import Batch, Column, Varlen, Words, concat
 from snapline.dataflow.operators.aggregate import TIME, Aggregate, gathered
 from snapline.dataflow.operators.join import LABEL, LEFT, RIGHT, SIDES
+from snapline.dataflow.operators.known import Known, check_keys, windowed
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.operators.window import WINDOW, Starts, Tumbling, Windows, take_rows
 from snapline.dataflow.state.columns import Int64s, Rows
@@ -144,7 +145,17 @@ class WindowCogroup(Operator):
     def __init__(self, pairing: Pairing) -> None:
         time = pairing.shape.time
         self._kept: Final = {name: side.columns(time) for name, side in pairing.sides.items()}
+        self._pairing: Final = pairing
         self._windows: Final = Windows(pairing.shape, partial(_Window, pairing), LABEL)
+
+    def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
+        """A result has its key, its window, and counts and lists; late rows stay as they are."""
+        left, right = (self._pairing.sides[side] for side in SIDES)
+        check_keys(given[LEFT], given[RIGHT], tuple(zip(left.keys, right.keys, strict=True)))
+        names = (*left.counts, *left.lists, *right.counts, *right.lists)
+        time, results = self._pairing.shape.time, dict.fromkeys(names)
+        closed = [windowed(given[side], left.keys, time, results) for side in SIDES]
+        return closed[0] if output == OUT else given[output.removeprefix("late-")]
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Keep the rows that are in time; pass the late ones on."""

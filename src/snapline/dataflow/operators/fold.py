@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from snapline.batch import Array, Batch, Column
-from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.known import Known, running
+from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator, Outputs
 from snapline.dataflow.state.columns import Int64s
 from snapline.dataflow.state.keyed_state import KeyedState
 from snapline.kernels import grouping
@@ -36,7 +37,12 @@ class _KeyedOperator(Operator):
 
     def __init__(self, keys: Sequence[str], fills: Mapping[str, Any]) -> None:
         self._keys: Final = tuple(keys)
+        self._results: Final = tuple(fills)
         self._state: Final = KeyedState(keys, fills)
+
+    def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
+        """A result has the key and the time of its record."""
+        return running(given[IN], self._keys, self._results)
 
     def capture(self, *, full: bool) -> Capture:
         """Capture all keys, or those that changed."""

@@ -11,9 +11,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from snapline.batch import Batch, Column, concat
+from snapline.batch import Batch, concat
+from snapline.dataflow.operators.known import Known, free_name, paired, windowed
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
-from snapline.dataflow.operators.window import Starts, Tumbling, Windows, take_rows
+from snapline.dataflow.operators.window import WINDOW, Starts, Tumbling, Windows, take_rows
 from snapline.dataflow.state.columns import Int64s, Rows
 from snapline.dataflow.state.keyed_state import KeyedState
 from snapline.dataflow.state.multi_map import Chains
@@ -85,21 +86,20 @@ def _pair(left: Batch, right: Batch) -> Batch:
     """The columns of both batches; those of the right whose names are taken end in `_right`."""
     columns = dict(left.columns)
     for name, column in right.columns.items():
-        columns[_free(name, columns)] = column
+        columns[free_name(name, columns)] = column
     return Batch(columns, left.length)
-
-
-def _free(name: str, taken: Mapping[str, Column]) -> str:
-    while name in taken:
-        name += "_right"
-    return name
 
 
 class Join(Operator):
     """Joins the ports `left` and `right` over all time."""
 
     def __init__(self, left: Sequence[str], right: Sequence[str]) -> None:
+        self._pairs: Final = tuple(zip(left, right, strict=True))
         self._state: Final = JoinState({LEFT: tuple(left), RIGHT: tuple(right)})
+
+    def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
+        """A pair has the columns of both sides."""
+        return paired(given[LEFT], given[RIGHT], self._pairs)
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Pair the records with all earlier ones of the other port."""
@@ -127,7 +127,17 @@ class WindowJoin(Operator):
 
     def __init__(self, left: Sequence[str], right: Sequence[str], shape: Tumbling) -> None:
         keys = {LEFT: tuple(left), RIGHT: tuple(right)}
+        self._pairs: Final = tuple(zip(left, right, strict=True))
         self._windows: Final = Windows(shape, partial(JoinState, keys), LABEL)
+
+    def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
+        """A pair has the columns of both sides, and its window; late records stay as they are."""
+        time = self._windows.shape.time
+        sides = {side: windowed(given[side], (), time, {}) for side in SIDES}
+        if output != OUT:
+            return given[output.removeprefix("late-")]
+        pairs, left = paired(given[LEFT], given[RIGHT], self._pairs), sides[LEFT]
+        return {**pairs, WINDOW: left[WINDOW]} if pairs is not None and left is not None else None
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Pair the records with earlier ones of the other port in the same window."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from snapline.batch import Batch
+from snapline.dataflow.operators.known import Known
 from snapline.ids import Millis
 
 Outputs: TypeAlias = Sequence[tuple[str, Batch]]
@@ -35,6 +36,14 @@ class Operator:
     uses_time: bool = False
     #: the input columns on which its output `out` depends, those of the key too; None: all of them
     reads: Collection[str] | None = None
+
+    def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
+        """What is known of the columns of an output, from what is known of the inputs, by port.
+
+        An operator that passes on what it is given knows that. Of others nothing is known, unless they
+        say it.
+        """
+        return next(iter(given.values())) if type(self).process is Operator.process else None
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Take a batch of an input; return what goes out. The batch is never empty."""

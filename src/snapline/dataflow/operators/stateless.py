@@ -7,7 +7,8 @@ import numpy as np
 
 from snapline.batch import Array, Batch
 from snapline.dataflow.operators.guard import check_batch
-from snapline.dataflow.operators.operator import OUT, Operator, Outputs
+from snapline.dataflow.operators.known import Known
+from snapline.dataflow.operators.operator import IN, OUT, Operator, Outputs
 from snapline.wording import plural
 
 Record: TypeAlias = Mapping[str, Any]
@@ -32,6 +33,10 @@ class Filter(Operator):
 
     def __init__(self, function: Callable[[Batch], Array]) -> None:
         self.function = function
+
+    def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
+        """The columns stay as they are."""
+        return given[IN]
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Keep the records under the mask; a batch of which all records stay is not copied."""

@@ -1,6 +1,6 @@
 """The running count per key and window: one output per record, nothing waits for the window to close."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import methodcaller
 from typing import Final
@@ -9,7 +9,8 @@ import numpy as np
 
 from snapline.batch import Batch
 from snapline.dataflow.operators.fold import COUNT, STATE
-from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.known import Known, windowed
+from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator, Outputs
 from snapline.dataflow.operators.window import LATE, WINDOW, Starts, Tumbling, Windows, take_rows
 from snapline.dataflow.state.columns import Int64s
 from snapline.dataflow.state.keyed_state import KeyedState
@@ -25,6 +26,11 @@ class WindowCount(Operator):
         self._keys: Final = tuple(keys)
         self.reads = (*keys, shape.time)
         self._windows: Final = Windows(shape, partial(KeyedState, self._keys, {COUNT: 0}))
+
+    def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
+        """A result has the key of its record, and its window and time; late records stay as they are."""
+        counts = windowed(given[IN], self._keys, self._windows.shape.time, {COUNT: None})
+        return given[IN] if output == LATE else counts
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Count the records that are in time; pass the late ones on."""

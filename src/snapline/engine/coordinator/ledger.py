@@ -189,8 +189,15 @@ def read_last(store: Store, fingerprint: str, run: str = "") -> Decision | None:
     Raises UsageError if it was made for another dataflow, input or number of slots.
     """
     newest = read_line(store, run)
-    if newest is not None and newest.fingerprint != fingerprint:
-        graph, then = fingerprint.partition("-")[0], newest.fingerprint.partition("-")[0]
+    if newest is not None:
+        check_fingerprint(newest, fingerprint)
+    return newest
+
+
+def check_fingerprint(decision: Decision, fingerprint: str) -> None:
+    """Raise UsageError if a decision was made for another dataflow, input or number of slots."""
+    if decision.fingerprint != fingerprint:
+        graph, then = fingerprint.partition("-")[0], decision.fingerprint.partition("-")[0]
         other = (
             "another input"
             if graph == then
@@ -200,7 +207,6 @@ def read_last(store: Store, fingerprint: str, run: str = "") -> Decision | None:
             f"this run was started with {other}: resume it with what it was started with, or start "
             "a new run"
         )
-    return newest
 
 
 def read_line(store: Store, run: str = "") -> Decision | None:
@@ -211,14 +217,17 @@ def read_line(store: Store, run: str = "") -> Decision | None:
     chains: dict[TaskId, Chain] = dict(newest.chains)
     entry = newest
     while not entry.whole:
-        entry = _before(store, entry)
+        entry = decision_before(store, entry)
         chains = {**entry.chains, **chains}
     if entry.number > 1:
-        _before(store, entry)  # it depends on nothing of that one, but it must be its successor
+        decision_before(
+            store, entry
+        )  # it depends on nothing of that one, but it must be its successor
     return replace(newest, whole=True, chains=chains)
 
 
-def _before(store: Store, entry: Decision) -> Decision:
+def decision_before(store: Store, entry: Decision) -> Decision:
+    """The decision after which another one was made. Raises ObjectMissing or ObjectDamaged."""
     found = read_decision(store, entry.number - 1, entry.run)
     if found.digest != entry.before:
         raise ObjectDamaged(

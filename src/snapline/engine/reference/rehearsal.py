@@ -325,7 +325,7 @@ def _compare(stage: Plain, step: Step, right: Put, became: str) -> None:
 def _stored(capture: Capture) -> bytes:
     """The bytes of a snapshot with this capture, made as the engine makes them."""
     parts = {**capture.parts, WATERMARKS: NOTHING}
-    return Content(replace(capture, parts=parts), b"", ())()
+    return bytes(Content(replace(capture, parts=parts), b"", ())())
 
 
 def _loaded(stored: bytes) -> Capture:

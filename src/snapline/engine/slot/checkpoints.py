@@ -18,7 +18,7 @@ from snapline.engine.shell import RetryAlarm, SlotShell, Ticket
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, CheckpointNo, Millis, Seq
 from snapline.storage.api import Egress, Life, MessageLog
-from snapline.storage.codec import digest_of, encode_snapshot
+from snapline.storage.codec import Pieces, encode_snapshot
 
 CHAIN_BYTES_MIN = 4 << 20
 """Deltas of up to so many bytes in all are allowed, however small the full capture: loading is quick."""
@@ -56,19 +56,19 @@ class Content:
     """The stored form of a snapshot, made when it is first asked for, in any thread, one at a time."""
 
     def __init__(self, capture: Capture, memo: bytes, messages: Sequence[Message]) -> None:
-        self._parts: tuple[Capture, bytes, Sequence[Message]] | None = (capture, memo, messages)
-        self._data = b""
+        self._captured = (capture, memo, messages)
+        self._made: Pieces | None = None
         self.bytes = 0
         self.digest = ""
 
-    def __call__(self) -> bytes:
-        """Return the bytes, made if need be; from now on their number and digest are known."""
-        if self._parts is not None:
-            capture, memo, messages = self._parts
-            self._data = encode_snapshot(capture.full, capture.parts, memo, messages)
-            self.bytes, self.digest = len(self._data), digest_of(self._data)
-            self._parts = None  # AFTER: if encoding fails, the next call tries again
-        return self._data
+    def __call__(self) -> Pieces:
+        """Return the stored form, made if need be; from now on its size and digest are known."""
+        if self._made is None:
+            capture, memo, messages = self._captured
+            made = encode_snapshot(capture.full, capture.parts, memo, messages)
+            self.bytes, self.digest = made.size, made.digest
+            self._made = made
+        return self._made
 
 
 @dataclass(slots=True)
@@ -130,6 +130,8 @@ class CheckpointWriter:
         capture = task.capture(full=self._chain_is_long())
         self._note_size(capture)
         meta = replace(task.meta(effect), parent=None if capture.full else self.last)
+        if self.egress is not None:
+            self.egress.cut()  # at the position that is in `meta`: rows may follow before the sync
         self.last = effect.checkpoint
         pending = Pending(meta, capture, effect.memo, effect.open, not effect.open)
         self.pending[effect.checkpoint] = pending

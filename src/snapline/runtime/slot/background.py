@@ -20,6 +20,7 @@ from snapline.engine.shell import NextRead, SourceAlarm, Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.runtime.slot.read_ahead import ReadAhead
 from snapline.storage.api import Egress, MessageLog, PendingSync, Store
+from snapline.storage.codec import Pieces
 
 _T = TypeVar("_T")
 _File: TypeAlias = MessageLog | Egress
@@ -62,7 +63,7 @@ class Background:
         self._syncing: dict[_File, list[tuple[StorageAsker, Ticket]]] = {}
 
     def store(
-        self, asker: StorageAsker, ticket: Ticket, key: str, data: Callable[[], bytes]
+        self, asker: StorageAsker, ticket: Ticket, key: str, data: Callable[[], Pieces]
     ) -> None:
         """Make an object and store it."""
 

@@ -44,6 +44,7 @@ from snapline.runtime.slot.warm_up import WarmUp
 from snapline.runtime.wire import control_messages
 from snapline.runtime.wire.codec import Wire
 from snapline.storage.api import Egress, Life, MessageLog, Storage
+from snapline.storage.codec import Pieces
 
 LAST_WORDS_S = 1.0
 """How long a process that fails waits until the driver has heard why."""
@@ -171,6 +172,8 @@ class SlotProcess:
         self.background.close()
         if self.journal_file is not None:
             self.journal_file.close()
+        for task in self.engine.tasks.values() if self.engine is not None else ():
+            task.log.close()
 
     def _beat(self, seq: int) -> None:
         self.boss.send(self.wire.pack(control_messages.Heartbeat(seq)))
@@ -356,7 +359,7 @@ class SlotProcess:
         """The egress of a sink task in this life."""
         return self.storage.outlet.open(life, position)
 
-    def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+    def store(self, ticket: Ticket, key: str, data: Callable[[], Pieces]) -> None:
         """Make an object and store it in the background."""
         self.meter.storing(ticket)
         self.background.store(self._engine, ticket, key, data)

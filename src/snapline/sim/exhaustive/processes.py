@@ -20,6 +20,7 @@ from snapline.sim.exhaustive.small import NOW_MS
 from snapline.sim.world.coordinator import CoordinatorPlace, CoordinatorProcess
 from snapline.sim.world.process import Boss, SimSlotProcess, void
 from snapline.storage.api import Egress, Extent, MessageLog
+from snapline.storage.codec import Pieces
 
 
 class SteppedPlace(CoordinatorPlace, Protocol):
@@ -139,7 +140,7 @@ class SteppedSlot(SimSlotProcess):
         deliver = lambda: boss.engine.report(self.slot, self.incarnation, report)  # noqa: E731
         self.world.put(lane, Item(lambda: boss.call(deliver), report))
 
-    def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+    def store(self, ticket: Ticket, key: str, data: Callable[[], Pieces]) -> None:
         """Make an object at once; it is stored when its step is taken."""
         made = data()
         self._ask(ticket, lambda: void(self.world.storage.store.put(key, made)))

@@ -28,6 +28,7 @@ from snapline.sim.world.observer import WorldObserver
 from snapline.sim.world.storage import SimStorage
 from snapline.sim.world.weather import SlotLife
 from snapline.storage.api import Egress, Life, MessageLog
+from snapline.storage.codec import Pieces
 
 
 class Killed(Exception):
@@ -288,11 +289,11 @@ class SimSlotProcess(Process):
         """The egress of a sink task in this life."""
         return self.world.storage.outlet.open(life, position)
 
-    def store(self, ticket: Ticket, key: str, data: Callable[[], bytes]) -> None:
+    def store(self, ticket: Ticket, key: str, data: Callable[[], Pieces]) -> None:
         """Make an object at once, and store it in the background."""
         storage, costs, made = self.world.storage, self.world.costs, data()
         storage.call(
-            costs.store_us + int(costs.store_byte_us * len(made)),
+            costs.store_us + int(costs.store_byte_us * made.size),
             self,
             lambda: void(storage.store.put(key, made)),
             lambda: self.call(lambda: self.engine.done(ticket)),

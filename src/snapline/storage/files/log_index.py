@@ -18,8 +18,7 @@ from snapline.batch import Batch, Words
 from snapline.batch_form import decode, encode
 from snapline.ids import ChannelId, Epoch, Seq
 from snapline.storage.codec import FRAME_OVERHEAD, frame, unframe
-from snapline.storage.files.frames import Descriptor
-from snapline.storage.files.places import make_file
+from snapline.storage.files.places import Descriptor, make_file
 
 Entry: TypeAlias = tuple[ChannelId, Seq, Epoch, int, int]
 """A message of a segment: channel, seq, epoch, place of its frame, length of the payload."""
@@ -32,6 +31,11 @@ _HEAD = struct.Struct("<4sQQ")
 def index_of(segment: Path) -> Path:
     """The path of the index of a segment."""
     return segment.with_suffix(".index")
+
+
+def segment_of(index: Path) -> Path:
+    """The path of the segment to which an index belongs."""
+    return index.with_suffix(".log")
 
 
 class IndexWriter:

@@ -85,6 +85,11 @@ class FileManifests:
         return True
 
 
+def read_manifest(directory: Path, place: int) -> tuple[int, dict[TaskId, Extent]]:
+    """One manifest of a chain: its number, and what it publishes. Raises ObjectMissing, ObjectDamaged."""
+    return _decode(FileStore(directory).get(str(place)))
+
+
 def _encode(number: int, extents: Mapping[TaskId, Extent]) -> bytes:
     rows = {task: [extent.file, extent.start, extent.stop] for task, extent in extents.items()}
     return json.dumps({"number": number, "extents": rows}).encode()

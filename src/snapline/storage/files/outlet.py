@@ -15,6 +15,11 @@ from snapline.storage.files.rows import RowScan, RowWriter
 SUFFIX = ".egress"
 
 
+def egress_path(output: Path, file: str) -> Path:
+    """The path of the egress file of this name. ObjectDamaged if the name leads elsewhere."""
+    return named_in(output, f"{file}{SUFFIX}")
+
+
 class FileOutlet:
     """An `Outlet` in a directory."""
 
@@ -100,7 +105,7 @@ class FileOutlet:
         return found
 
     def _path(self, file: str) -> Path:
-        return named_in(self._directory, f"{file}{SUFFIX}")
+        return egress_path(self._directory, file)
 
 
 class FileEgress:
@@ -123,6 +128,9 @@ class FileEgress:
     def append(self, batch: Batch) -> None:
         """Add rows; durable only after the next `sync`."""
         self._rows.append(batch)
+
+    def cut(self) -> None:
+        """Do nothing: a manifest may end at any row of the file."""
 
     def sync(self) -> None:
         """Make everything appended so far durable."""

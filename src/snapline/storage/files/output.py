@@ -32,6 +32,17 @@ class FileOutput:
         self._manifests.refresh()
         return self._manifests.chain.pieces(task)
 
+    def published(self) -> int:
+        """How many manifests are public by now."""
+        self._manifests.refresh()
+        return len(self._manifests.chain)
+
+    def pieces_between(self, task: TaskId, after: int, through: int) -> Sequence[OutputPiece]:
+        """Where the rows lie that the manifests after < n <= through made public, in order."""
+        if through > len(self._manifests.chain):
+            self._manifests.refresh()
+        return self._manifests.chain.between(task, after, through)
+
     def read(self, piece: OutputPiece) -> Iterator[WrittenRows]:
         """The rows of a piece, frame by frame."""
         return walk_written(self._path(piece.file), piece.start, piece.stop)

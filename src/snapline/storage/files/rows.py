@@ -13,7 +13,9 @@ from snapline.storage.api import WrittenRows
 from snapline.storage.files.frames import (
     Appender,
     FileSync,
+    check_frames,
     scan,
+    skim,
     unavailable_on_os_error,
     walk_from,
 )
@@ -86,12 +88,13 @@ class RowScan:
 def walk_written(path: Path, start: int = 0, stop: int | None = None) -> Iterator[WrittenRows]:
     """The rows start <= n < stop frame by frame, or all that are whole: however large the file.
 
-    Raises ObjectMissing or ObjectDamaged at the end if rows before `stop` are not there.
+    Frames before `start` are skipped unread. Raises ObjectMissing or ObjectDamaged at the end if rows
+    before `stop` are not there.
     """
-    at, place = start, 0
     if not path.exists():
         raise ObjectMissing(f"there is no {path}")
-    for behind, payload in walk_from(path, 0):
+    at, place = start, _place_of(path, start)
+    for behind, payload in walk_from(path, place):
         first, count, at_ms = _FIRST.unpack_from(payload)
         if stop is not None and first >= stop:
             break
@@ -103,6 +106,41 @@ def walk_written(path: Path, start: int = 0, stop: int | None = None) -> Iterato
         place = behind
     if stop is not None and at < stop:
         raise _lacking(path, place, at, stop)
+
+
+def _place_of(path: Path, row: int) -> int:
+    """The place of the first frame that reaches beyond a row.
+
+    If none does, or one is damaged, that of the first frame: whoever reads on from there finds out why.
+    """
+    if row:
+        for at, start in skim(path):
+            if len(start) < _FIRST.size:
+                break
+            first, count, _ = _FIRST.unpack_from(start)
+            if first + count > row:
+                return at
+    return 0
+
+
+def check_rows(path: Path, start: int, stop: int) -> None:
+    """Read a whole file of rows, and see that the rows start <= n < stop stand in it without a gap.
+
+    Raises ObjectMissing or ObjectDamaged. Rows are not decoded: the checksum of a frame covers them.
+    """
+    if not path.exists():
+        raise ObjectMissing(f"there is no {path}")
+    at = place = 0
+    for behind, payload in walk_from(path, 0):
+        if len(payload) < _FIRST.size:
+            raise ObjectDamaged(f"{path} is no file of rows")
+        first, count, _ = _FIRST.unpack_from(payload)
+        if first != at and (place or first > start):
+            raise ObjectDamaged(f"{path}: row {first} stands where row {max(at, start)} should")
+        at, place = first + count, behind
+    check_frames(path, place)
+    if at < stop:
+        raise ObjectMissing(f"{path} ends before row {stop}, at row {at}")
 
 
 def _lacking(path: Path, place: int, row: int, stop: int) -> StorageError:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from snapline.ids import Epoch
-from snapline.storage.api import Ingress, Store
+from snapline.storage.api import Ingress, Outlet, Store
 from snapline.storage.files.ingress import FileIngress
 from snapline.storage.files.log import FileLogs
 from snapline.storage.files.outlet import FileOutlet
@@ -21,14 +21,19 @@ class FileStorage:
     """A `Storage` in a directory.
 
     Every port is made anew when it is asked for and remembers nothing of the others: what they share are
-    the files. `open_input` says how stored input is read, which has several formats.
+    the files. `open_input` says how stored input is read, which has several formats; `also` what is done
+    with output beside it.
     """
 
     def __init__(
-        self, directory: Path, open_input: Callable[[Path], Ingress] = FileIngress
+        self,
+        directory: Path,
+        open_input: Callable[[Path], Ingress] = FileIngress,
+        also: Callable[[Outlet], Outlet] = lambda outlet: outlet,
     ) -> None:
         self._directory = directory
         self._open_input = open_input
+        self._also = also
 
     @property
     def store(self) -> Store:
@@ -51,9 +56,9 @@ class FileStorage:
         return FileLogs(self._directory / "logs")
 
     @property
-    def outlet(self) -> FileOutlet:
+    def outlet(self) -> Outlet:
         """The output, for those who write and publish it."""
-        return FileOutlet(self._directory / "output")
+        return self._also(FileOutlet(self._directory / "output"))
 
     @property
     def output(self) -> FileOutput:

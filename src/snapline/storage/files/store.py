@@ -15,9 +15,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
-from snapline.storage.codec import digest_of
+from snapline.storage.codec import Pieces, digest_of
 from snapline.storage.files.frames import unavailable_on_os_error
 from snapline.storage.files.places import make_directory, make_draft, sync_directory
+from snapline.storage.uncached import write_to
 
 _DIGEST_BYTES = len(digest_of(b"")) // 2
 _SUFFIX = ".obj"
@@ -30,24 +31,24 @@ class FileStore:
         self._directory = directory
         self._must_exist = must_exist
 
-    def put(self, key: str, data: bytes) -> str:
+    def put(self, key: str, data: bytes | Pieces) -> str:
         """Store an object and return its digest. The same object again is no error."""
-        digest = digest_of(data)
-        if not self._put(key, data, digest) and self.get(key) != data:
+        pieces = data if isinstance(data, Pieces) else Pieces([data])
+        if not self._put(key, pieces) and digest_of(self.get(key)) != pieces.digest:
             raise StorageError(f"{key} is stored with other content, and objects never change")
-        return digest
+        return pieces.digest
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Store an object unless the name is taken; in a race exactly one caller gets True."""
-        return self._put(key, data, digest_of(data))
+        return self._put(key, Pieces([data]))
 
-    def _put(self, key: str, data: bytes, digest: str) -> bool:
+    def _put(self, key: str, data: Pieces) -> bool:
         path = self._path(key)
         with unavailable_on_os_error(f"store {key} in {self._directory}"):
             if path.exists():
                 return self._lost(path)
             make_directory(path.parent, inside=self._directory if self._must_exist else None)
-            temporary = _write_temporary(path, data, digest)
+            temporary = _write_temporary(path, data)
             try:
                 os.link(temporary, path)
             except FileExistsError:
@@ -121,15 +122,14 @@ class FileStore:
         return self._directory.joinpath(*folders, name + _SUFFIX)
 
 
-def _write_temporary(path: Path, data: bytes, digest: str) -> Path:
+def _write_temporary(path: Path, data: Pieces) -> Path:
     fd, temporary = make_draft(path)
     try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.write(bytes.fromhex(digest))
-            file.flush()
-            os.fsync(file.fileno())
+        write_to(fd, Pieces([*data.buffers, bytes.fromhex(data.digest)]))
+        os.fsync(fd)
     except OSError:
         os.unlink(temporary)
         raise
+    finally:
+        os.close(fd)
     return temporary

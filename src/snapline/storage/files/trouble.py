@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from snapline.errors import StoreUnavailable
 from snapline.ids import Millis
+from snapline.storage.codec import Pieces
 from snapline.storage.files.places import write_whole
 from snapline.storage.files.store import FileStore
 
@@ -70,7 +71,7 @@ class TroubledStore:
         self._trouble = trouble
         self._rng = random.Random()
 
-    def put(self, key: str, data: bytes) -> str:
+    def put(self, key: str, data: bytes | Pieces) -> str:
         """Store an object and return its digest. The same object again is no error."""
         return self._call(f"store {key}", lambda: self._store.put(key, data))
 

@@ -13,6 +13,7 @@ refused by name.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,8 @@ import pyarrow as pa
 
 from snapline.batch import Array, Batch, Column, Kind, Schema, Varlen, Words, concat, empty_column
 from snapline.errors import UsageError
+from snapline.storage.column_types import Meanings
+from snapline.storage.parquet.meanings import as_meant, spelled
 
 _FIXED: Final[Mapping[Kind, pa.DataType]] = {
     "bool": pa.bool_(),
@@ -77,10 +80,15 @@ def kinds(schema: pa.Schema) -> dict[str, Kind]:
     return {field.name: _kind(field.name, field.type) for field in schema}
 
 
-def spark_schema(schema: Schema) -> str:
-    """The schema as Spark takes it (DDL): `bidder bigint, name string`."""
-    names = [(name.replace("`", "``"), _spark(name, kind)[0]) for name, kind in schema.items()]
-    return ", ".join(f"`{name}` {spelled}" for name, spelled in names)
+def spark_schema(schema: Schema, meanings: Meanings = MappingProxyType({})) -> str:
+    """The schema as Spark takes it (DDL): `bidder bigint, name string`; numbers as what they mean."""
+    types = {
+        name: spelled(meanings[name])
+        if name in meanings and kind == "int64"
+        else _spark(name, kind)[0]
+        for name, kind in schema.items()
+    }
+    return ", ".join(f"`{name.replace('`', '``')}` {said}" for name, said in types.items())
 
 
 def _type(name: str, kind: Kind) -> pa.DataType:
@@ -124,12 +132,18 @@ def to_arrow(batch: Batch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def to_spark(batch: Batch, schema: Schema | None = None) -> pa.RecordBatch:
+def to_spark(
+    batch: Batch, schema: Schema | None = None, meanings: Meanings = MappingProxyType({})
+) -> pa.RecordBatch:
     """The batch with types that Spark knows: those of `spark_schema(schema)`, or of its own schema."""
     arrays, fields = [], []
     for name, kind in (batch.schema if schema is None else schema).items():
-        wanted = _spark(name, kind)[1]
         column = batch.columns[name]
+        if name in meanings and kind == "int64" and isinstance(column, np.ndarray):
+            arrays.append(as_meant(column, meanings[name]))
+            fields.append(pa.field(name, arrays[-1].type))
+            continue
+        wanted = _spark(name, kind)[1]
         narrow = _narrow(column) if isinstance(column, Varlen) else None
         array = _array(column) if narrow is None else narrow
         arrays.append(array if array.type == wanted else array.cast(wanted))
@@ -141,7 +155,7 @@ def _array(column: Column) -> pa.Array:
     if isinstance(column, np.ndarray):
         return _fixed_array(column)
     if isinstance(column, Words):
-        words = pa.array(column.values, pa.string())
+        words = _array(Batch.of(values=list(column.values))["values"]).cast(pa.string())
         return pa.DictionaryArray.from_arrays(_fixed_array(column.codes), words)
     return _varlen_array(column, column.offsets, _VARIABLE[column.kind])
 
@@ -155,10 +169,10 @@ def _narrow(column: Varlen) -> pa.Array | None:
 
 
 def _fixed_array(column: Array) -> pa.Array:
-    known = _FIXED[str(column.dtype)]
+    known, length = _FIXED[str(column.dtype)], len(column)
     if known == pa.bool_():
-        return pa.array(column, known)
-    return pa.Array.from_buffers(known, len(column), [None, _buffer(column)])
+        column = np.packbits(column, bitorder="little")  # eight of them are a byte
+    return pa.Array.from_buffers(known, length, [None, _buffer(column)])
 
 
 def _varlen_array(column: Varlen, offsets: Array, known: pa.DataType) -> pa.Array:
@@ -201,14 +215,25 @@ def _column(name: str, array: pa.Array) -> Column:
         array = array.dictionary_decode()
     if kind in ("str", "bytes", "list"):
         return _varlen(name, kind, array)
-    fixed: Array = array.to_numpy(zero_copy_only=kind != "bool")
-    return fixed
+    return _fixed(array, kind)
+
+
+def _fixed(array: pa.Array, kind: Kind) -> Array:
+    """The numbers of an array. Not by `to_numpy`, which would import pandas: that takes seconds."""
+    if not len(array):
+        return np.empty(0, kind)
+    values, dtype = array.buffers()[1], np.dtype(kind)
+    if kind == "bool":
+        first, rest = divmod(array.offset, 8)
+        some = np.frombuffer(values, np.uint8, offset=first)[: (rest + len(array) + 7) // 8]
+        return np.unpackbits(some, bitorder="little")[rest : rest + len(array)].astype(dtype)
+    return np.frombuffer(values, dtype, len(array), array.offset * dtype.itemsize)
 
 
 def _words(name: str, array: pa.DictionaryArray) -> Words:
     if array.dictionary.null_count:
         return _words(name, array.dictionary_decode().dictionary_encode())
-    codes = array.indices.to_numpy(zero_copy_only=True).astype(np.int32, copy=False)
+    codes = _fixed(array.indices.cast(pa.int32()), "int32")
     return Words(codes, tuple(array.dictionary.to_pylist()))
 
 
@@ -220,7 +245,7 @@ def _varlen(name: str, kind: Any, array: pa.Array) -> Varlen:
     if kind == "list":
         if array.values.null_count:
             raise UsageError(f"the lists of column '{name}' hold nulls: fill them")
-        values = array.values.cast(pa.int64()).to_numpy(zero_copy_only=True)
+        values = _fixed(array.values.cast(pa.int64()), "int64")
     else:
         values = np.frombuffer(rest[0] if rest[0] is not None else b"", np.uint8)
     return Varlen(kind, offsets.astype(np.int64, copy=False), values)

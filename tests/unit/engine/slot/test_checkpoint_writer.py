@@ -21,12 +21,22 @@ LIFE = Life(A, 3, 2)
 LOOP = ChannelId("loop")
 
 
+class EgressSpy:
+    """Counts the cuts."""
+
+    def __init__(self):
+        self.cuts = 0
+
+    def cut(self):
+        self.cuts += 1
+
+
 class Scene:
     """The writer of a task whose operator can make deltas."""
 
     def __init__(self, *, sink=False, full_every=2):
         self.shell = ShellSpy()
-        self.log, self.egress = object(), object() if sink else None
+        self.log, self.egress = object(), EgressSpy() if sink else None
         self.writer = CheckpointWriter(LIFE, self.shell, self.log, self.egress, full_every, 30)
 
     # What the writer asks of its task.
@@ -54,7 +64,7 @@ class Scene:
     def stored(self):
         """What was asked to be stored since the last look: number and content."""
         calls = [call for call in self.shell.taken() if call[0] == "store"]
-        return [(ticket.number, decode_snapshot(data())) for _, ticket, _, data in calls]
+        return [(ticket.number, decode_snapshot(bytes(data()))) for _, ticket, _, data in calls]
 
     def report_of(self, number):
         """Let everything succeed; the metadata that is reported."""
@@ -72,7 +82,7 @@ def test_a_snapshot_and_the_log_are_made_durable():
     scene.take(7, memo=b"memory")
     [store, sync] = scene.shell.taken()
     assert store[:3] == ("store", Ticket("snapshot", 3, A, 7), snapshot_key(LIFE, 7))
-    assert decode_snapshot(store[3]()).memo == b"memory"
+    assert decode_snapshot(bytes(store[3]())).memo == b"memory"
     assert sync == ("sync", Ticket("log", 3, A, 7), scene.log)
 
 
@@ -84,10 +94,19 @@ def test_a_checkpoint_of_a_sink_counts_once_snapshot_log_and_egress_are_durable(
     assert [scene.done(kind, 7) for kind in order] == [[], [], [7]]
 
 
+def test_output_is_cut_where_a_checkpoint_is_taken_however_long_its_snapshot_stays_open():
+    scene = Scene(sink=True)
+    scene.take(7, open=True)
+    assert (scene.egress.cuts, scene.shell.taken()) == (1, [])
+    scene.writer.seal(7)
+    assert ("sync", Ticket("egress", 3, A, 7), scene.egress) in scene.shell.taken()
+    assert scene.egress.cuts == 1
+
+
 def test_what_is_reported_are_the_counters_of_the_capture_and_the_bytes_that_were_stored():
     scene = Scene()
     scene.take(7, forced=True)
-    data = scene.shell.taken()[0][3]()
+    data = bytes(scene.shell.taken()[0][3]())
     reported = scene.report_of(7)
     assert (reported.received, reported.parent) == ({AB: 4}, None)
     assert (reported.bytes, reported.digest) == (len(data), digest_of(data))

@@ -238,6 +238,38 @@ def test_a_file_that_is_closed_during_a_sync_is_synced_and_not_called_durable(tm
         sync.finish()
 
 
+def test_nothing_is_written_to_a_file_that_was_closed_after_a_sync(tmp_path):
+    """It may be another segment by then, and another sync of it may still be waited for."""
+    appender = Appender(tmp_path / "frames")
+    appender.append(b"one")
+    first, second = appender.start_sync(), appender.start_sync()
+    first.wait()
+    written = appender.path.read_bytes()
+    appender.close()
+    with pytest.raises(StorageError, match="closed"):
+        first.finish()
+    second.wait()
+    assert appender.path.read_bytes() == written
+
+
+@pytest.mark.parametrize("at_once", [1, 30, 53, 1000])
+def test_however_little_is_read_at_once_the_same_is_found(tmp_path, monkeypatch, at_once):
+    appender = Appender(tmp_path / "frames")
+    for number in range(6):
+        appender.append(bytes([number]) * 17 * number)
+        if number % 2:
+            appender.sync()
+    whole = appender.path.read_bytes()
+    for place in range(len(whole)):
+        appender.path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        expected = scan(appender.path)
+        with monkeypatch.context() as little:
+            little.setattr("snapline.storage.files.frames._READ_BYTES", at_once)
+            little.setattr("snapline.storage.files.frames._SEARCH_BYTES", 23 + at_once)
+            assert scan(appender.path) == expected
+    assert expected.end == len(whole) - MARK_BYTES
+
+
 def test_after_a_failed_fsync_no_other_sync_of_the_file_succeeds(tmp_path, monkeypatch):
     """The disk reports a lost page once: to whoever asks first, whatever part it was about."""
     appender = Appender(tmp_path / "frames")

@@ -91,9 +91,9 @@ def test_what_is_indexed_is_not_scanned(tmp_path, monkeypatch):
     assert [entry[:3] for entry in entries] == [(CHANNEL, 1, 1), (CHANNEL, 2, 1)]
     scanned = []
 
-    def spy(path, start=0):
+    def spy(path, start, seed):
         scanned.append(start)
-        return scan(path, start)
+        return scan(path, start, seed)
 
     monkeypatch.setattr(log, "scan", spy)
     assert [seq for seq, _ in found(tmp_path)[CHANNEL]][:4] == [1, 2, 3, 0]

@@ -45,6 +45,22 @@ def test_rows_that_were_written_and_are_gone_are_damage(path, place):
         list(walk_written(path, 10, 40))
 
 
+def test_what_stands_before_the_wanted_rows_is_skipped_unread(path):
+    data = bytearray(path.read_bytes())
+    data[60] ^= 1  # in the first frame
+    path.write_bytes(data)
+    assert [written.first for written in walk_written(path, 25, 40)] == [25, 30]
+
+
+@pytest.mark.parametrize("length", [3, 70, 1 << 30])
+def test_a_damaged_head_leads_nobody_astray(path, length):
+    data = bytearray(path.read_bytes())
+    data[:4] = length.to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(ObjectDamaged, match="is damaged at byte"):
+        list(walk_written(path, 25, 40))
+
+
 def test_a_tail_reads_every_row_once_while_the_file_grows(tmp_path):
     path = tmp_path / "x.egress"
     writer, tail = RowWriter(path, 10), RowTail(path)

@@ -1,5 +1,8 @@
 """Batches cross to Arrow and to Spark's types and come back as they were."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -161,3 +164,26 @@ def test_narrow_forms_of_arrow_are_widened():
 def test_a_kind_that_arrow_has_no_type_for_is_refused_by_name():
     with pytest.raises(UsageError, match="column 'x' is of kind complex128"):
         to_arrow(Batch.of(x=np.zeros(1, np.complex128)))
+
+
+WITHOUT_PANDAS = """
+import sys
+import numpy as np
+import pyarrow as pa
+from snapline.batch import Batch, Words
+from snapline.storage.parquet.arrow import from_arrow, to_arrow, to_spark
+from snapline.storage.parquet.meanings import as_numbers
+
+rows = Batch.of(n=[1], f=[1.5], s=["a"], r=[b"a"], l=[[1]], day=[1], price=[5], seen=[7], at=[8])
+rows = rows.with_columns(b=np.array([True]), w=Words(np.zeros(1, np.int32), ("x",)))
+meanings = {"day": "date", "price": "decimal(5,2)", "seen": "timestamp", "at": "timestamp_ms"}
+meant = to_spark(rows, None, meanings)
+arrays = [as_numbers(array) for array in meant.columns]
+back = from_arrow(pa.RecordBatch.from_arrays(arrays, names=meant.schema.names))
+assert len(from_arrow(to_arrow(rows))) == len(back) == 1
+assert "pandas" not in sys.modules, "it was imported"
+"""
+
+
+def test_nothing_of_it_imports_pandas_for_which_every_task_of_spark_would_wait():
+    subprocess.run([sys.executable, "-c", WITHOUT_PANDAS], check=True)
