@@ -62,9 +62,10 @@ def test_it_is_read_at_the_end_of_the_job_and_not_before(process):
 
 def test_the_peak_of_the_memory_is_that_of_all_slots(process):
     found = usage.Usage()
+    before = memory.peak_of(process.pid)  # it may still touch a page or two on its way to its wait
     found.observe(driver(process.pid), happened(JobFinished()))
-    one = memory.peak_of(process.pid)
-    assert found.rss == one.rss > 1_000_000
+    after = memory.peak_of(process.pid)
+    assert 1_000_000 < before.rss <= found.rss <= after.rss
     assert 0 < found.pss <= found.rss
 
 
