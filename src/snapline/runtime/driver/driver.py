@@ -157,8 +157,7 @@ class Driver:
 
     def _close_connections(self) -> None:
         self.listener.close()
-        for member in self.roster.members.values():
-            member.connection.close()
+        self.roster.close()
 
     def _beat(self, seq: int, due_s: float) -> None:
         now_s = time.monotonic()

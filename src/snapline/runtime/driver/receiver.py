@@ -50,7 +50,8 @@ class SlotReceiver:
     # Connections.
 
     def opened(self, connection: Connection) -> None:
-        """Do nothing: the process will introduce itself."""
+        """Wait for the process to introduce itself."""
+        self._roster.unknown[connection] = None
 
     def received(self, connection: Connection, kind: int, body: Body) -> None:
         """Take what a process says."""
@@ -80,6 +81,7 @@ class SlotReceiver:
 
     def lost(self, connection: Connection, reason: str) -> None:
         """Give up a process whose connection has broken."""
+        self._roster.unknown.pop(connection, None)
         if member := self._roster.members.get(connection):
             self._gone(member, f"a slot is gone: {reason}")
 
@@ -92,6 +94,7 @@ class SlotReceiver:
     # Processes come.
 
     def _meet(self, member: Member) -> None:
+        self._roster.unknown.pop(member.connection, None)
         self._roster.members[member.connection] = member
         if self._roster.wanted and not self._run.finished:
             self._assign(member)

@@ -75,7 +75,13 @@ class Roster:
         self.slots = slots
         self.spares = spares
         self.members: dict[Connection, Member] = {}
+        self.unknown: dict[Connection, None] = {}  #: open, but nobody has introduced himself yet
         self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
+
+    def close(self) -> None:
+        """Close all connections, also those of processes that have not come to say who they are."""
+        for connection in (*self.members, *self.unknown):
+            connection.close()
 
     def idle(self) -> list[Member]:
         """The processes that have registered and are no slot yet: the spares."""
