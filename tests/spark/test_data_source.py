@@ -15,6 +15,7 @@ from held_input import Hold
 from snapline.rundir.spec import Spec
 from snapline.runs.finished import Run
 from snapline.runs.run import carry_out, create_run, prepare
+from streaming import started
 
 pytestmark = pytest.mark.spark
 
@@ -43,7 +44,7 @@ class Streamed:
 def start_stream(spark, run, place) -> StreamingQuery:
     rows = spark.readStream.format("snapline").schema(COLUMNS).load(str(run))
     into = rows.writeStream.format("parquet").option("checkpointLocation", str(place / "offsets"))
-    return into.start(str(place / "rows"))
+    return started(lambda: into.start(str(place / "rows")))
 
 
 def last_manifest(query) -> int:
@@ -104,7 +105,7 @@ def test_a_stream_that_is_stopped_and_restarted_has_every_published_row_once(spa
 def test_a_stream_of_a_run_that_is_over_comes_to_its_end(spark, finished, tmp_path):
     rows = spark.readStream.format("snapline").load(str(finished.directory.path))
     into = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "at"))
-    query = into.trigger(availableNow=True).start(str(tmp_path / "rows"))
+    query = started(lambda: into.trigger(availableNow=True).start(str(tmp_path / "rows")))
     query.awaitTermination()
     assert last_manifest(query) == finished.directory.output.published()
     found = spark.read.parquet(str(tmp_path / "rows"))
@@ -146,7 +147,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence(spark, finished):
 
 def test_a_stream_that_cannot_be_read_is_said_in_one_sentence(spark, finished):
     rows = spark.readStream.format("snapline").option("what", "log")
-    query = rows.load(str(finished.directory.path)).writeStream.format("noop").start()
+    query = started(rows.load(str(finished.directory.path)).writeStream.format("noop").start)
     with pytest.raises(StreamingQueryException, match="only output is read as a stream") as refused:
         query.awaitTermination()
     assert "Traceback" not in str(refused.value)

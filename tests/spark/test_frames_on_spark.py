@@ -12,6 +12,7 @@ from snapline.rundir.stored_input import staged_place
 from snapline.runs.run import create_run, prepare
 from snapline.spark.staging import Staging, stage
 from snapline.storage.files.ingress import FileIngress
+from streaming import started
 
 pytestmark = pytest.mark.spark
 
@@ -81,7 +82,7 @@ def streamed(spark, run):
     """The sink `all` as a stream of Spark's reads it."""
     source = spark.readStream.format("snapline").option("sink", "all").load(str(run.directory.path))
     query = source.writeStream.format("memory").queryName("streamed").trigger(availableNow=True)
-    query.start().awaitTermination(120)
+    started(query.start).awaitTermination()
     return spark.table("streamed")
 
 
