@@ -182,6 +182,13 @@ class JobInterrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class JobSuspended:
+    """A run was asked to stop, and has: its last line holds all that was taken in; it can be resumed."""
+
+    line: int | None  # the number of that decision; None: its protocol has no lines
+
+
+@dataclass(frozen=True, slots=True)
 class CoordinatorDeposed:
     """A coordinator finds out that another one took over."""
 
@@ -275,6 +282,7 @@ JobHappening: TypeAlias = (
     | JobFinished
     | JobStopped
     | JobInterrupted
+    | JobSuspended
     | CoordinatorDeposed
 )
 MessageHappening: TypeAlias = MessageReplayed | ReportFenced | FrameFenced | MessagesOvertaken
