@@ -74,11 +74,14 @@ WRONG: dict[str, list[Any]] = {
     "path": PATHS,
     "time": TEXTS,
     "disorder": DURATIONS,
+    "listener": [3, "x", object()],
+    "resume": TEXTS,
 }
 SOUND: dict[str, dict[str, Any]] = {
     "run": {"flow": "q12"},
     "run_on": {"system": "structured-streaming", "flow": "sst"},
     "resume": {},
+    "start": {"flow": "q12"},
     "fork": {"name": "last", "line": 3},
     "open_run": {},
     "stored": {"directory": "input", "source": "bids"},

@@ -182,6 +182,11 @@ class JobInterrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class JobStopping:
+    """Somebody has asked the run to stop with a last line: no more input is taken in."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobSuspended:
     """A run was asked to stop, and has: its last line holds all that was taken in; it can be resumed."""
 
@@ -282,6 +287,7 @@ JobHappening: TypeAlias = (
     | JobFinished
     | JobStopped
     | JobInterrupted
+    | JobStopping
     | JobSuspended
     | CoordinatorDeposed
 )

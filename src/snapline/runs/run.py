@@ -21,6 +21,7 @@ from snapline.arguments import whole
 from snapline.chaos.faults import Fault, check, describe, parse, start_ms
 from snapline.dataflow.graph import Dataflow
 from snapline.durations import millis
+from snapline.engine.coordinator.holding import STOPPED
 from snapline.engine.job import Job
 from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageError
 from snapline.ids import Millis
@@ -37,6 +38,7 @@ from snapline.rundir.stored_input import unstaged
 from snapline.runs.drive import drive
 from snapline.runs.finished import Run, write_result
 from snapline.runs.interrupt import Interruption
+from snapline.runs.listener import Listening
 from snapline.runs.sink_folders import (
     check_claimed,
     check_new,
@@ -196,7 +198,36 @@ def carry_out(
     prepared: PreparedRun, timeouts: Timeouts | None = None, watcher: Watcher | None = None
 ) -> Run:
     """Carry out a run that was prepared: start it, drive it to its end, judge it, write its result."""
+    listening = watcher if isinstance(watcher, Listening) else Listening(None, watcher)
+    try:
+        prepared, driver = drive_prepared(prepared, timeouts, listening, listening.begins)
+        finished = conclude(prepared, driver)
+    except BaseException as error:
+        listening.ended(str(error), None)
+        raise
+    listening.ended(driver.problem, finished.verdict.kept)
+    return finished
+
+
+def drive_prepared(
+    prepared: PreparedRun,
+    timeouts: Timeouts | None = None,
+    watcher: Watcher | None = None,
+    begun: Callable[[Driver], None] = lambda driver: None,
+) -> tuple[PreparedRun, Driver]:
+    """Start a run that was prepared, and drive it to its end; `begun` is given the driver before it starts.
+
+    Returns the driver, which has ended, and the run as its directory has it. A signal ends it at once, but
+    one without an end first waits for a last line, unless a second signal comes.
+    """
     spec, spark = prepared.spec, prepared.spark
+
+    def prepare(driver: Driver) -> None:
+        at_once, post = driver.interrupt, driver.loop.post
+        end = driver.stop if spec.endless else at_once
+        interruption.pass_on(lambda: post(end), lambda: post(at_once))
+        begun(driver)
+
     with Interruption() as interruption:
         session = spark or own_session(spec.slots, spec.spares)
         try:
@@ -216,15 +247,16 @@ def carry_out(
                 listen=spec.listen,
                 journal=spec.journal,
                 timeline=Timeline(watcher),
-                prepare=lambda it: interruption.pass_on(lambda: it.loop.post(it.interrupt)),
+                prepare=prepare,
             )
+            interruption.whole = driver.problem == STOPPED
         finally:
             if spark is None:
                 interruption.hold()
                 session.stop()
     if driver.raised is not None:
         raise flow_failed(driver.raised, directory)
-    return _conclude(prepared, driver)
+    return prepared, driver
 
 
 def _staged(prepared: PreparedRun, directory: RunDirectory, session: SparkSession) -> PreparedRun:
@@ -246,7 +278,7 @@ def _staged(prepared: PreparedRun, directory: RunDirectory, session: SparkSessio
     return replace(prepared, program=program, job=build_job(spec, program))
 
 
-def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
+def conclude(prepared: PreparedRun, driver: Driver) -> Run:
     """Have a run that has ended judged, and write its result."""
     directory, problem = driver.directory, driver.problem
     sinks = [task for tasks in prepared.job.deployment.sinks.values() for task in tasks]
