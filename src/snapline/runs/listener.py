@@ -1,8 +1,8 @@
 """Callbacks of a user, told how a run goes: every second, at a loss, after a recovery, and at the end.
 
-A listener is any object that has some of the four methods of `Listener`. They are called by the thread that
-drives the run, so they should return soon. One that raises ends the run in good order, as a watcher does:
-`sl.run` raises what it raised, `Query.exception()` returns it, and the run can be resumed.
+A listener is any object that has some of the four methods of `RunListener`. They are called by the thread
+that drives the run, so they should return soon. One that raises ends the run in good order, as a watcher
+does: `sl.run` raises what it raised, `Query.exception()` returns it, and the run can be resumed.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from snapline.runtime.driver.timeline import Unwatched, Watcher
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """One second of a run."""
 
     run: str  # its name
@@ -32,7 +32,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class SlotLoss:
     """A slot was lost, and is replaced."""
 
     run: str
@@ -41,7 +41,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RunRecovered:
     """The run has caught up with its input after a loss."""
 
     run: str
@@ -50,7 +50,7 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class RunEnd:
     """The run has ended, or was stopped."""
 
     run: str
@@ -58,22 +58,22 @@ class End:
     kept: str | None  # the verdict: yes, no or unknown; None if it can go on, so that there is none
 
 
-class Listener(Protocol):
+class RunListener(Protocol):
     """What a listener may have; whatever it lacks is not called."""
 
-    def on_progress(self, progress: Progress) -> None:
+    def on_progress(self, progress: RunProgress) -> None:
         """A second is over."""
         ...
 
-    def on_loss(self, loss: Loss) -> None:
+    def on_loss(self, loss: SlotLoss) -> None:
         """A slot was lost."""
         ...
 
-    def on_recovered(self, recovered: Recovered) -> None:
+    def on_recovered(self, recovered: RunRecovered) -> None:
         """The run has recovered from a loss."""
         ...
 
-    def on_end(self, end: End) -> None:
+    def on_end(self, end: RunEnd) -> None:
         """The run has ended, or was stopped."""
         ...
 
@@ -81,9 +81,9 @@ class Listener(Protocol):
 METHODS = ("on_progress", "on_loss", "on_recovered", "on_end")
 
 
-def progress_of(run: str, second: Second) -> Progress:
+def progress_of(run: str, second: Second) -> RunProgress:
     """A second as listeners and queries show it."""
-    return Progress(
+    return RunProgress(
         run,
         second.at_s,
         second.running,
@@ -110,9 +110,9 @@ class Listening:
         self._watcher.event(happened)
         what, at_s = happened.what, happened.at_us / SECOND_US
         if isinstance(what, SlotLost):
-            self._call("on_loss", Loss(self.run, at_s, what.slot))
+            self._call("on_loss", SlotLoss(self.run, at_s, what.slot))
         elif isinstance(what, JobRecovered):
-            self._call("on_recovered", Recovered(self.run, at_s, what.recovery_s))
+            self._call("on_recovered", RunRecovered(self.run, at_s, what.recovery_s))
 
     def second(self, second: Second) -> None:
         """Tell the figures of a second."""
@@ -126,9 +126,9 @@ class Listening:
     def ended(self, problem: str | None, kept: str | None) -> None:
         """Tell that the run has ended, if it ever began."""
         if self.run:
-            self._call("on_end", End(self.run, problem, kept))
+            self._call("on_end", RunEnd(self.run, problem, kept))
 
-    def _call(self, method: str, told: Progress | Loss | Recovered | End) -> None:
+    def _call(self, method: str, told: RunProgress | SlotLoss | RunRecovered | RunEnd) -> None:
         call = getattr(self._listener, method, None)
         if call is not None:
             call(told)

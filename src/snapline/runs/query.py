@@ -101,7 +101,7 @@ class Query:
 
     @property
     def last_progress(self) -> dict[str, Any] | None:
-        """The figures of the last second (`runs.listener.Progress`); None if none is over yet."""
+        """The figures of the last second (`runs.listener.RunProgress`); None if none is over yet."""
         return self._recent[-1] if self._recent else None
 
     @property

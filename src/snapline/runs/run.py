@@ -18,7 +18,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from snapline.arguments import whole
-from snapline.chaos.faults import Fault, check, describe, parse, start_ms
+from snapline.chaos.faults import Fault, check, describe, parse
 from snapline.dataflow.graph import Dataflow
 from snapline.durations import millis
 from snapline.engine.coordinator.holding import STOPPED
@@ -26,7 +26,6 @@ from snapline.engine.job import Job
 from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageError
 from snapline.ids import Millis
 from snapline.judge.evidence import RunEnding
-from snapline.judge.history import history_of
 from snapline.judge.run_directory import judge
 from snapline.rundir.directory import FOLDERS, RUNS, RunDirectory, remove_run
 from snapline.rundir.lines.fork import Fork, fill_fork, plan_fork
@@ -49,6 +48,7 @@ from snapline.runs.sink_folders import (
     tidy,
 )
 from snapline.runs.staging import check_frames, said_of_frames, stage_sources
+from snapline.runs.supervise import later_faults
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import check_executors, check_possible
 from snapline.runtime.driver.restart import RestartPolicy
@@ -160,7 +160,7 @@ def prepare_resume(
     program = find_program(spec, flow, directory)
     job = build_job(spec, program)
     check_frames(program.given, spark, directory)
-    faults = _later_faults(spec, directory, after_ms)
+    faults = later_faults(faults_of(spec), directory, after_ms)
     check_sendable(job)
     check_executors(faults, spark)
     check_ready(spec, spark, directory.path)
@@ -365,25 +365,6 @@ def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
             f"with snapline.resume({directory.name!r}, flow=flow), or forks it, with snapline.fork"
         )
     return spec
-
-
-def _later_faults(
-    spec: Spec, directory: RunDirectory, after_ms: Millis | None
-) -> tuple[Fault, ...]:
-    """The faults of a run that are still to come when its driver has died at `after_ms`.
-
-    A fault that waits for a recovery or a round, not for a time, is still to come unless a journal says
-    that it has struck. `after_ms` -1 is for all faults, None for none.
-    """
-    planned = faults_of(spec)
-    if after_ms is None or after_ms < 0:
-        return planned if after_ms is not None else ()
-    strikes = history_of(directory, spec.faults).strikes
-    return tuple(
-        fault
-        for fault, strike in zip(planned, strikes, strict=True)
-        if not strike.struck and ((at_ms := start_ms(fault)) is None or at_ms > after_ms)
-    )
 
 
 def flow_failed(raised: OperatorFailed, directory: RunDirectory) -> FlowFailed:
