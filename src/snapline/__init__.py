@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from snapline.api import fork, open_run, resume, run, run_on, stored
+    from snapline.background import start
     from snapline.batch import Batch, Varlen, Words
     from snapline.dataflow.graph import Dataflow
     from snapline.dataflow.operators.operator import Capture, Operator
@@ -38,11 +39,13 @@ __all__ = [
     "resume",
     "run",
     "run_on",
+    "start",
     "stored",
 ]
 
 _HOMES = {
     "snapline.api": ("fork", "open_run", "resume", "run", "run_on", "stored"),
+    "snapline.background": ("start",),
     "snapline.batch": ("Batch", "Varlen", "Words"),
     "snapline.dataflow.graph": ("Dataflow",),
     "snapline.dataflow.operators.operator": ("Capture", "Operator"),

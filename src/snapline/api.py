@@ -28,7 +28,10 @@ from snapline.rundir.stored_input import stored_input
 from snapline.runs import finished
 from snapline.runs import run as runtime
 from snapline.runs.finished import Run
+from snapline.runs.listener import METHODS, Listening
+from snapline.runs.run import PreparedRun
 from snapline.runtime.driver.restart import RestartPolicy
+from snapline.runtime.driver.roster import Timeouts
 from snapline.runtime.driver.timeline import Watcher
 from snapline.spark.ready import check_own_cores, check_session
 from snapline.spark.slot_jobs import available_slots
@@ -61,6 +64,15 @@ def _a_system(value: Any, name: str) -> System | str:
     return system
 
 
+def _a_listener(value: Any, name: str) -> Any:
+    if not any(callable(getattr(value, method, None)) for method in METHODS):
+        raise arguments.refused(
+            name, f"something with any of the methods {', '.join(METHODS)}", value
+        )
+    return value
+
+
+PATIENCE = ("heartbeat", "silence", "restart_failures", "restart_window")
 _OWN_RULES: Mapping[str, Rule] = {
     "flow": instance((Dataflow, str), "a Dataflow, the name of a workload, or 'my_flow.py:flow'"),
     "spark": optional(check_session),
@@ -72,14 +84,21 @@ _OWN_RULES: Mapping[str, Rule] = {
     "restart_window": span(1),
     "runs": arguments.path,
     "watcher": optional(_a_watcher),
+    "listener": optional(_a_listener),
 }
-_RUN_RULES = {**RULES, **_OWN_RULES, "duration": optional(span(1))}
+RUN_RULES = {**RULES, **_OWN_RULES, "duration": optional(RULES["duration"])}
 _RESUME_RULES = {**_OWN_RULES, "name": arguments.text, "flow": optional(_OWN_RULES["flow"])}
 _FORK_RULES = {**_RESUME_RULES, "line": arguments.whole(1, LINE_MAX)}
-_RUN_ON_RULES = {**RULES, **_OWN_RULES, "system": _a_system, "flow": arguments.text}
+_RUN_ON_RULES = {
+    **RULES,
+    **_OWN_RULES,
+    "duration": span(1),
+    "system": _a_system,
+    "flow": arguments.text,
+}
 
 
-@checked(_RUN_RULES, refuse_idle)
+@checked(RUN_RULES, refuse_idle)
 def run(
     flow: Dataflow | str,
     spark: SparkSession | None = None,
@@ -114,6 +133,7 @@ def run(
     restart_window: Duration = "60s",
     runs: str | Path = RUNS,
     watcher: Watcher | None = None,
+    listener: Any = None,
 ) -> Run:
     """Run a dataflow on Spark to its end, break it as asked, and judge the output.
 
@@ -125,7 +145,8 @@ def run(
         slots: how many processes; each is one long-running Spark task. Default: one per core of Spark.
         interval: the time between two checkpoints; not for the protocol `none`, which takes none.
         duration: how long input comes, `"20s"` unless given. A DataFrame is read to its end, or as far as
-            this says if it is given.
+            this says if it is given. `"forever"`: input that is computed has no end; Ctrl-C stops the run
+            with a last line, and `resume` goes on from it.
         rate: records per second, for workloads; inputs of your own say it themselves. `"max"`: all records
             are due at once, and the flow takes them as fast as it can.
         records: how many there are at rate `"max"`.
@@ -159,6 +180,7 @@ def run(
             in between.
         runs: where the run's directory is made.
         watcher: an object that is told of every event, and once a second the figures, during the run.
+        listener: an object with any of `on_progress`, `on_loss`, `on_recovered` and `on_end`.
 
     Raises:
         UsageError: an argument, the dataflow or a fault is wrong; nothing has run.
@@ -166,43 +188,25 @@ def run(
             not start, or its workers have no Snapline; nothing has run.
         FlowFailed: code of the dataflow raised, and did so again after a restart. The run can be resumed.
     """
-    if slots is None and spark is not None:
-        slots = available_slots(spark)
-    given = {
-        "flow": flow if isinstance(flow, str) else flow.name,
-        "protocol": protocol,
-        "guarantee": guarantee,
-        "slots": slots,
-        "rate": rate,
-        **({} if duration is None else {"duration": duration}),
-        "interval": interval,
-        "faults": faults,
-        "chaos": chaos,
-        "spares": spares,
-        "seed": seed,
-        "input": input,
-        "reference": reference,
-        "publish_lag": publish_lag,
-        "journal": journal,
-        "listen": listen,
-        "records": records,
-        "size": size,
-        "hot": hot,
-        "hot_moves": hot_moves,
-        "settings": settings or {},
-        "options": options or {},
-        "oversubscribe": oversubscribe,
-        "allow_vacuous": allow_vacuous,
-        "shared": shared,
-    }
-    return runtime.run(
-        spec_from(given, str),
-        spark,
-        flow=flow if isinstance(flow, Dataflow) else None,
-        runs=Path(runs),
-        timeouts=runtime.timeouts(heartbeat, silence, restart_failures, restart_window),
-        watcher=watcher,
-    )
+    given = dict(locals())
+    prepared, patience = prepared_from(given)
+    return runtime.carry_out(prepared, patience, _listening(watcher, listener))
+
+
+def prepared_from(given: dict[str, Any]) -> tuple[PreparedRun, Timeouts]:
+    """A run from the arguments of `run`, checked, and how patient its driver is."""
+    flow, spark = given["flow"], given["spark"]
+    if given["slots"] is None and spark is not None:
+        given["slots"] = available_slots(spark)
+    patience = runtime.timeouts(*(given[name] for name in PATIENCE))
+    said = {name: given[name] for name in RULES if given.get(name) is not None}
+    spec = spec_from({**said, "flow": flow if isinstance(flow, str) else flow.name}, str)
+    own = flow if isinstance(flow, Dataflow) else None
+    return runtime.prepare(spec, spark, flow=own, runs=Path(given["runs"])), patience
+
+
+def _listening(watcher: Watcher | None, listener: Any) -> Watcher | None:
+    return watcher if listener is None else Listening(listener, watcher)
 
 
 @checked(_RESUME_RULES)
@@ -217,6 +221,7 @@ def resume(
     restart_window: Duration = "60s",
     runs: str | Path = RUNS,
     watcher: Watcher | None = None,
+    listener: Any = None,
 ) -> Run:
     """Go on with a run that did not come to its end: `sl.resume("last", spark)`.
 
@@ -234,6 +239,7 @@ def resume(
         restart_window: which failures count as being in a row; see `run`.
         runs: where the run's directory is.
         watcher: an object that is told of every event, and once a second the figures, during the run.
+        listener: an object with any of `on_progress`, `on_loss`, `on_recovered` and `on_end`.
 
     Raises:
         UsageError: there is no such run, it is over, somebody else runs it, or the flow is another one.
@@ -246,7 +252,7 @@ def resume(
         flow=load_flow(flow) if isinstance(flow, str) else flow,
         runs=Path(runs),
         timeouts=runtime.timeouts(heartbeat, silence, restart_failures, restart_window),
-        watcher=watcher,
+        watcher=_listening(watcher, listener),
     )
 
 
@@ -263,6 +269,7 @@ def fork(
     restart_window: Duration = "60s",
     runs: str | Path = RUNS,
     watcher: Watcher | None = None,
+    listener: Any = None,
 ) -> Run:
     """Make a new run that begins at a line of another, and run it to its end: `sl.fork("last", 12, spark)`.
 
@@ -282,6 +289,7 @@ def fork(
         restart_window: which failures count as being in a row; see `run`.
         runs: where the directories of both runs are.
         watcher: an object that is told of every event, and once a second the figures, during the run.
+        listener: an object with any of `on_progress`, `on_loss`, `on_recovered` and `on_end`.
 
     Raises:
         UsageError: there is no such run, it goes on, it does not keep the line, or the flow is another one.
@@ -295,7 +303,7 @@ def fork(
         flow=load_flow(flow) if isinstance(flow, str) else flow,
         runs=Path(runs),
         timeouts=runtime.timeouts(heartbeat, silence, restart_failures, restart_window),
-        watcher=watcher,
+        watcher=_listening(watcher, listener),
     )
 
 

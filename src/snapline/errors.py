@@ -14,6 +14,7 @@ SnaplineError
 ├─ Deposed              another driver has taken this run over: it goes on there, not here
 ├─ OperatorFailed       code of a dataflow raised, or returned something wrong; says which, where, on what
 ├─ FlowFailed           the same failed again after a restart: the run was ended, and can be resumed
+├─ RunEnded             a run in the background could not go on; it can be resumed
 ├─ ProtocolViolation    our bug: a protocol was given, or asked for, something impossible
 ├─ InvariantBroken      a named property of a run does not hold; tells which, where and why
 └─ StorageError
@@ -45,6 +46,10 @@ class ProtocolError(UsageError):
 
 class FaultSyntaxError(UsageError):
     """A fault that the grammar does not know."""
+
+
+class RunEnded(SnaplineError):
+    """A run in the background could not go on. The message says why; the run can be resumed."""
 
 
 class NotStarted(SnaplineError):

@@ -74,11 +74,14 @@ WRONG: dict[str, list[Any]] = {
     "path": PATHS,
     "time": TEXTS,
     "disorder": DURATIONS,
+    "listener": [3, "x", object()],
+    "resume": TEXTS,
 }
 SOUND: dict[str, dict[str, Any]] = {
     "run": {"flow": "q12"},
     "run_on": {"system": "structured-streaming", "flow": "sst"},
     "resume": {},
+    "start": {"flow": "q12"},
     "fork": {"name": "last", "line": 3},
     "open_run": {},
     "stored": {"directory": "input", "source": "bids"},
@@ -134,17 +137,17 @@ def test_the_nearest_name_is_suggested():
 
 
 def test_numbers_of_numpy_and_paths_are_taken_and_become_plain(monkeypatch):
-    specs = []
-    monkeypatch.setattr(run_module, "run", lambda spec, *rest, **more: specs.append((spec, more)))
+    prepared = []
+    monkeypatch.setattr(run_module, "carry_out", lambda run, *rest: prepared.append(run))
     api.run("q12", slots=np.int64(2), duration=np.int32(1_500), interval="1.5s", runs="here")
-    ((spec, more),) = specs
+    spec = prepared[0].spec
     assert (spec.slots, type(spec.slots), spec.duration_ms, spec.interval_ms) == (
         2,
         int,
         1_500,
         1_500,
     )
-    assert more["runs"] == Path("here")
+    assert prepared[0].runs == Path("here")
 
 
 def test_more_records_than_can_be_numbered_are_refused():

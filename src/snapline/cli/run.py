@@ -168,7 +168,8 @@ def _tell_interrupted(interrupted: Interrupted, runs: Path) -> int:
     else:
         where = f" --runs {runs}" if runs != Path("runs") else ""
         again = escape(f"snapline run --resume {interrupted.run}{where}")
-        messages().print(f"interrupted; go on with: {again}", soft_wrap=True)
+        how = "stopped with a last line" if interrupted.whole else "interrupted"
+        messages().print(f"{how}; go on with: {again}", soft_wrap=True)
     return 128 + interrupted.number
 
 

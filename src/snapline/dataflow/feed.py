@@ -23,3 +23,12 @@ class Feed(Protocol):
     def bind(self, partitions: int, duration_ms: Millis) -> Ingress:
         """The records that are due within this time, in so many partitions."""
         ...
+
+
+@runtime_checkable
+class EndlessFeed(Feed, Protocol):
+    """A feed that can also go on without an end."""
+
+    def bind_endless(self, partitions: int) -> Ingress:
+        """Records without an end, in so many partitions."""
+        ...

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from snapline.arguments import shown
-from snapline.dataflow.feed import Feed
+from snapline.dataflow.feed import EndlessFeed, Feed
 from snapline.dataflow.frames import Rate, frame_feed, is_frame
 from snapline.dataflow.hints import DATAFLOW_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
@@ -19,6 +19,7 @@ from snapline.dataflow.operators.operator import Operator
 from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Route, Routing
 from snapline.dataflow.stream import KeyedStream, Stream
 from snapline.dataflow.tail import Loop, Tail, Upstream
+from snapline.durations import LONGEST_MS
 from snapline.errors import GraphError
 from snapline.ids import Millis
 from snapline.storage.api import Ingress
@@ -96,6 +97,16 @@ class Dataflow(Hinted):
         return self.with_sources(
             lambda name, old: old.bind(partitions, duration_ms) if isinstance(old, Feed) else old
         )
+
+    def bind_endless(self, partitions: int) -> "Dataflow":
+        """The same dataflow without an end; feeds that are bounded by nature are bound to all they have."""
+
+        def bound(name: str, old: Ingress | Feed) -> Ingress | Feed:
+            if isinstance(old, EndlessFeed):
+                return old.bind_endless(partitions)
+            return old.bind(partitions, LONGEST_MS) if isinstance(old, Feed) else old
+
+        return self.with_sources(bound)
 
     def validate(self) -> None:
         """Raise GraphError if the dataflow cannot run."""

@@ -86,7 +86,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class HoldSources:
-    """Read no more input for now (or go on): a cycle is full."""
+    """Read no more input for now (or go on): a cycle is full, or the run is to stop."""
 
     epoch: Epoch
     hold: bool
@@ -105,7 +105,10 @@ class Stop:
     """Stop for good: the job is over."""
 
 
-Order: TypeAlias = Restore | Go | Replaced | Instruct | Probe | HoldSources | Prune | Stop
+EpochOrder: TypeAlias = Go | Replaced | Instruct | Probe | HoldSources | Prune
+"""An order within an epoch: whoever is in another one ignores it."""
+
+Order: TypeAlias = Restore | EpochOrder | Stop
 
 
 # Reports.
@@ -176,6 +179,7 @@ class Counters:
     received: Mapping[ChannelId, int]
     seqs: Mapping[ChannelId, Seq]  # number of the last message sent, per output
     busy: bool  # something is under way inside the slot: unread input, replay
+    rows: Mapping[TaskId, int]  # rows written, per task that has no channels
 
 
 @dataclass(frozen=True, slots=True)

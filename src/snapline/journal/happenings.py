@@ -182,6 +182,18 @@ class JobInterrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class JobStopping:
+    """Somebody has asked the run to stop with a last line: no more input is taken in."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSuspended:
+    """A run was asked to stop, and has: its last line holds all that was taken in; it can be resumed."""
+
+    line: int | None  # the number of that decision; None: its protocol has no lines
+
+
+@dataclass(frozen=True, slots=True)
 class CoordinatorDeposed:
     """A coordinator finds out that another one took over."""
 
@@ -275,6 +287,8 @@ JobHappening: TypeAlias = (
     | JobFinished
     | JobStopped
     | JobInterrupted
+    | JobStopping
+    | JobSuspended
     | CoordinatorDeposed
 )
 MessageHappening: TypeAlias = MessageReplayed | ReportFenced | FrameFenced | MessagesOvertaken

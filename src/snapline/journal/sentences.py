@@ -132,6 +132,11 @@ def _of_job(what: h.JobHappening, who: str, happened: Happened) -> str:
             return f"{who} stops: {problem}"
         case h.JobInterrupted():
             return "the run is interrupted"
+        case h.JobStopping():
+            return "the run stops: it takes in no more, and waits for a last line"
+        case h.JobSuspended(line):
+            last = "" if line is None else f" with a last line (decision {line})"
+            return f"the run is stopped{last}"
         case h.CoordinatorDeposed():
             return f"{who} finds that another one took over"
         case _:

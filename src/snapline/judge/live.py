@@ -274,6 +274,8 @@ def live_judge(directory: RunDirectory) -> LiveJudge:
     spec = spec_of(directory)
     if spec.system != OWN:
         raise UsageError(f"only Snapline's own runs can be followed, not those of {spec.system}")
+    if spec.endless:
+        raise UsageError(f"{directory.name} has no end: only runs with an end can be followed")
     workload = WORKLOADS.get(spec.flow)
     lineage = program_of_run(spec, None).lineage if workload and workload.lineage else None
     if lineage is None or lineage.ranges is None:

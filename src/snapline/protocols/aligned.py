@@ -114,6 +114,7 @@ class AlignedCoordinator(CoordinatorProtocol):
         super().__init__(context)
         self.round: CheckpointNo = INITIAL  #: the newest round ordered in this epoch
         self.waiting: list[TaskId] = []  #: tasks that have not stored `round`; empty between rounds
+        self.another = False  #: the job became quiet during `round`: begin the next one at once
         self.lines: tuple[RecoveryLine, ...] = ()  #: committed, oldest first (I5)
 
     def restore(self, memo: bytes, line: tuple[CheckpointMeta, ...]) -> None:
@@ -125,6 +126,7 @@ class AlignedCoordinator(CoordinatorProtocol):
         """Number the rounds of this epoch from here, and set the timer for the first."""
         self.round = first_checkpoint - 1  # I4: the engine gives every epoch numbers of its own
         self.waiting = []
+        self.another = False
         yield self._next_round()
 
     def on_timer(self, timer: Timer) -> CoordinatorEffects:
@@ -139,7 +141,9 @@ class AlignedCoordinator(CoordinatorProtocol):
 
     def on_quiet(self) -> CoordinatorEffects:
         """Begin a last round at once, so that the end result is committed."""
-        if not self.waiting:  # else the round after the one under way holds the end result
+        if self.waiting:
+            self.another = True  # the round under way may have begun before the last message
+        else:
             yield CancelTimer(NextRound())
             yield from self._begin_round()
 
@@ -151,7 +155,11 @@ class AlignedCoordinator(CoordinatorProtocol):
         if not self.waiting:  # I3
             yield CancelTimer(RoundDeadline(self.round))
             yield from self._commit_round()
-            yield self._next_round()
+            if self.another:
+                self.another = False
+                yield from self._begin_round()
+            else:
+                yield self._next_round()
 
     def on_store_failed(self, task: TaskId, checkpoint: CheckpointNo) -> CoordinatorEffects:
         """Abort the round at once: it cannot become complete, so nobody waits for its deadline."""
@@ -184,7 +192,7 @@ class AlignedCoordinator(CoordinatorProtocol):
         yield Commit(line)
 
     def _abort_round(self) -> CoordinatorEffects:
-        self.waiting = []
+        self.waiting, self.another = [], False
         yield Order(self.context.topology.tasks, AbortRound(self.round))
         yield self._next_round()
 

@@ -82,6 +82,8 @@ def find_program(
         flow = load_flow(spec.flow)
     cut_ms = spec.duration_ms if spec.cut else None
     read = flow if directory is None else with_staged(flow, directory, cut_ms)
+    if spec.endless:
+        return Program(read.bind_endless(spec.slots), None, given=flow)
     return Program(read.bind(spec.slots, spec.duration_ms), None, given=flow)
 
 

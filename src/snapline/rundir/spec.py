@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from snapline import arguments
 from snapline.arguments import Rule, instance, one_of, optional, span, whole
@@ -17,7 +17,7 @@ from snapline.chaos.faults import describe
 from snapline.chaos.plan_file import read_plan
 from snapline.chaos.soak import soak
 from snapline.core.guarantee import Guarantee
-from snapline.durations import LONGEST_MS
+from snapline.durations import LONGEST_MS, millis
 from snapline.engine.options import (
     KEPT_LINES_MAX,
     GivenOptions,
@@ -35,6 +35,9 @@ from snapline.workload.common.generated import records_per_partition
 from snapline.workload.common.settings import GivenSettings, paired
 
 LOOPBACK = "127.0.0.1"
+FOREVER: Final = "forever"
+"""The duration of a run without an end."""
+
 OWN = "snapline"
 """The name of Snapline itself among the systems that can be run; only it has slots and protocols."""
 
@@ -87,6 +90,7 @@ class Spec:
     )
     shared: bool = False  # the run directory is not for its owner alone: the umask decides
     system: str = OWN  # or a system under test, with its options: see `systems.registry`
+    endless: bool = False  # input has no end; `duration_ms` is what its sizes are worked out for
     oversubscribe: bool = False  # more slots than the cores of this machine can serve in time
 
     def __post_init__(self) -> None:
@@ -125,6 +129,7 @@ class Spec:
             hot=self.hot,
             hot_ms=self.hot_ms,
             settings=self.settings,
+            endless=self.endless,
         )
 
 
@@ -183,6 +188,16 @@ def written_rate(text: str, name: str) -> int | Literal["max"]:
     )
 
 
+def a_duration(value: Any, name: str) -> Millis | Literal["forever"]:
+    """A rule for how long input comes: a duration, or `forever`."""
+    if value == FOREVER:
+        return FOREVER
+    try:
+        return millis(value, name, least_ms=1, most_ms=LONGEST_MS)
+    except UsageError as error:
+        raise UsageError(f"{error}; or {FOREVER!r}") from None
+
+
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "flow": arguments.text,
@@ -191,7 +206,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "slots": optional(whole(1, SLOTS_MAX)),
         "rate": a_rate,
         "records": whole(1, RECORDS_MAX),
-        "duration": span(1),
+        "duration": a_duration,
         "interval": span(1),
         "faults": arguments.texts,
         "chaos": optional(arguments.text),
@@ -227,6 +242,7 @@ STORED: Mapping[str, Rule] = MappingProxyType(
         "options": stored_options,
         "drawn": arguments.flag,
         "cut": arguments.flag,
+        "endless": arguments.flag,
         "origin_s": optional(_moment),
     }
 )
@@ -252,6 +268,9 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
     """
     values = arguments.read(RULES, given, written)
     flow, given_ms = values["flow"], values.pop("duration", None)
+    if endless := given_ms == FOREVER:
+        _refuse_endless(values, written)
+        given_ms = None
     duration_ms = _USUAL.duration_ms if given_ms is None else given_ms
     slots = values["slots"] = values.get("slots") or default_slots()
     faults, chaos = _named(values.pop("faults", "")), values.pop("chaos", None)
@@ -264,6 +283,7 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
         **{name: value for name, value in values.items() if name not in _MADE},
         **interval,
         duration_ms=duration_ms,
+        endless=endless,
         cut=given_ms is not None and flow not in WORKLOADS,
         faults=faults if chaos is None else describe(soak(chaos, slots, duration_ms)),
         drawn=chaos is not None,
@@ -272,6 +292,26 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
         settings=settings_of(flow, values.get("settings", {})),
         options=read_options(values.get("options", {})),
     )
+
+
+def _refuse_endless(values: Mapping[str, Any], written: Callable[[str], str]) -> None:
+    """Raise UsageError if something was given that needs an end of the input."""
+    endless = f"{written('duration')} {FOREVER}"
+    needs = {
+        "rate": (
+            values.get("rate") == "max",
+            "max makes all records due at once, and they never end",
+        ),
+        "reference": (values.get("reference"), "compares with runs that come to their end"),
+        "chaos": (
+            values.get("chaos") is not None,
+            "draws faults for a duration: name faults instead",
+        ),
+        "system": (values.get("system", OWN) != OWN, "has another system read input to its end"),
+    }
+    for name, (given, why) in needs.items():
+        if given:
+            raise UsageError(f"{written(name)} does not go together with {endless}: it {why}")
 
 
 def refuse_idle(given: Mapping[str, Any], written: Callable[[str], str]) -> None:

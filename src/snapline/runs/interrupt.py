@@ -4,7 +4,7 @@ A signal may come between any two steps of Python. An exception raised there cou
 a journal or half a frame on a socket. So while the driver's loop runs, a signal is only passed on to
 it: the loop ends, slots are sent away, what is being decided is written, Spark is stopped. Before there
 is a loop, a signal is raised at once. All of this takes a second or two and has limits, so further
-signals change nothing.
+signals change nothing. Only a run without an end first waits for a last line: a second signal ends that.
 
 Interruptions nest: the command line has one around every command, which only raises, and a run has its own.
 Before and after them, while modules are imported or the process exits, `leave_at_once` ends the process.
@@ -19,12 +19,16 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal has ended a run. `run` is what can be resumed; None if nothing had begun."""
+    """A signal has ended a run. `run` is what can be resumed; None if nothing had begun.
 
-    def __init__(self, number: int, run: str | None) -> None:
+    `whole`: it stopped with a last line, which holds all that was taken in.
+    """
+
+    def __init__(self, number: int, run: str | None, *, whole: bool = False) -> None:
         super().__init__(f"interrupted by {signal.Signals(number).name}")
         self.number = number
         self.run = run
+        self.whole = whole
 
 
 class Interruption:
@@ -40,7 +44,9 @@ class Interruption:
         self._process = os.getpid()
         self.number: int | None = None  #: the number of the signal that came first
         self.run: str | None = None  #: the name of the run, as soon as it can be resumed
+        self.whole = False  #: whether it stopped with a last line
         self._pass_on: Callable[[], None] | None = None
+        self._again: Callable[[], None] = lambda: None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruption":
@@ -60,15 +66,18 @@ class Interruption:
             self.number = signal.SIGINT  # Spark's own handler took the signal before ours
         if self.number is not None:
             # Other exceptions are consequences: Spark gets the signal as well, and fails in many ways.
-            raise Interrupted(self.number, self.run) from None
+            raise Interrupted(self.number, self.run, whole=self.whole) from None
 
-    def pass_on(self, end: Callable[[], None]) -> None:
-        """Let a signal call `end` from now on, at any moment: so `end` may only post a message."""
-        self._pass_on = end
+    def pass_on(self, end: Callable[[], None], again: Callable[[], None] = lambda: None) -> None:
+        """Let a signal call `end` from now on, and further ones `again`.
+
+        A signal comes at any moment, so both may only post a message.
+        """
+        self._pass_on, self._again = end, again
 
     def hold(self) -> None:
         """Let a signal be only noted from now on; `Interrupted` is raised when the `with` block ends."""
-        self._pass_on = lambda: None
+        self._pass_on = self._again = lambda: None
 
     def _take_over(self, number: int) -> None:
         self._before[number] = signal.signal(number, self._came)
@@ -78,6 +87,7 @@ class Interruption:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         if self.number is not None and self._patient:
+            self._again()
             return
         self.number = self.number or number
         if self._pass_on is None:

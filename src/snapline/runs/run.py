@@ -18,14 +18,14 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from snapline.arguments import whole
-from snapline.chaos.faults import Fault, check, describe, parse, start_ms
+from snapline.chaos.faults import Fault, check, describe, parse
 from snapline.dataflow.graph import Dataflow
 from snapline.durations import millis
+from snapline.engine.coordinator.holding import STOPPED
 from snapline.engine.job import Job
 from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageError
 from snapline.ids import Millis
 from snapline.judge.evidence import RunEnding
-from snapline.judge.history import history_of
 from snapline.judge.run_directory import judge
 from snapline.rundir.directory import FOLDERS, RUNS, RunDirectory, remove_run
 from snapline.rundir.lines.fork import Fork, fill_fork, plan_fork
@@ -37,6 +37,7 @@ from snapline.rundir.stored_input import unstaged
 from snapline.runs.drive import drive
 from snapline.runs.finished import Run, write_result
 from snapline.runs.interrupt import Interruption
+from snapline.runs.listener import Listening
 from snapline.runs.sink_folders import (
     check_claimed,
     check_new,
@@ -47,6 +48,7 @@ from snapline.runs.sink_folders import (
     tidy,
 )
 from snapline.runs.staging import check_frames, said_of_frames, stage_sources
+from snapline.runs.supervise import later_faults
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import check_executors, check_possible
 from snapline.runtime.driver.restart import RestartPolicy
@@ -158,7 +160,7 @@ def prepare_resume(
     program = find_program(spec, flow, directory)
     job = build_job(spec, program)
     check_frames(program.given, spark, directory)
-    faults = _later_faults(spec, directory, after_ms)
+    faults = later_faults(faults_of(spec), directory, after_ms)
     check_sendable(job)
     check_executors(faults, spark)
     check_ready(spec, spark, directory.path)
@@ -196,7 +198,36 @@ def carry_out(
     prepared: PreparedRun, timeouts: Timeouts | None = None, watcher: Watcher | None = None
 ) -> Run:
     """Carry out a run that was prepared: start it, drive it to its end, judge it, write its result."""
+    listening = watcher if isinstance(watcher, Listening) else Listening(None, watcher)
+    try:
+        prepared, driver = drive_prepared(prepared, timeouts, listening, listening.begins)
+        finished = conclude(prepared, driver)
+    except BaseException as error:
+        listening.ended(str(error), None)
+        raise
+    listening.ended(driver.problem, finished.verdict.kept)
+    return finished
+
+
+def drive_prepared(
+    prepared: PreparedRun,
+    timeouts: Timeouts | None = None,
+    watcher: Watcher | None = None,
+    begun: Callable[[Driver], None] = lambda driver: None,
+) -> tuple[PreparedRun, Driver]:
+    """Start a run that was prepared, and drive it to its end; `begun` is given the driver before it starts.
+
+    Returns the driver, which has ended, and the run as its directory has it. A signal ends it at once, but
+    one without an end first waits for a last line, unless a second signal comes.
+    """
     spec, spark = prepared.spec, prepared.spark
+
+    def prepare(driver: Driver) -> None:
+        at_once, post = driver.interrupt, driver.loop.post
+        end = driver.stop if spec.endless else at_once
+        interruption.pass_on(lambda: post(end), lambda: post(at_once))
+        begun(driver)
+
     with Interruption() as interruption:
         session = spark or own_session(spec.slots, spec.spares)
         try:
@@ -216,15 +247,16 @@ def carry_out(
                 listen=spec.listen,
                 journal=spec.journal,
                 timeline=Timeline(watcher),
-                prepare=lambda it: interruption.pass_on(lambda: it.loop.post(it.interrupt)),
+                prepare=prepare,
             )
+            interruption.whole = driver.problem == STOPPED
         finally:
             if spark is None:
                 interruption.hold()
                 session.stop()
     if driver.raised is not None:
         raise flow_failed(driver.raised, directory)
-    return _conclude(prepared, driver)
+    return prepared, driver
 
 
 def _staged(prepared: PreparedRun, directory: RunDirectory, session: SparkSession) -> PreparedRun:
@@ -246,7 +278,7 @@ def _staged(prepared: PreparedRun, directory: RunDirectory, session: SparkSessio
     return replace(prepared, program=program, job=build_job(spec, program))
 
 
-def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
+def conclude(prepared: PreparedRun, driver: Driver) -> Run:
     """Have a run that has ended judged, and write its result."""
     directory, problem = driver.directory, driver.problem
     sinks = [task for tasks in prepared.job.deployment.sinks.values() for task in tasks]
@@ -333,25 +365,6 @@ def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
             f"with snapline.resume({directory.name!r}, flow=flow), or forks it, with snapline.fork"
         )
     return spec
-
-
-def _later_faults(
-    spec: Spec, directory: RunDirectory, after_ms: Millis | None
-) -> tuple[Fault, ...]:
-    """The faults of a run that are still to come when its driver has died at `after_ms`.
-
-    A fault that waits for a recovery or a round, not for a time, is still to come unless a journal says
-    that it has struck. `after_ms` -1 is for all faults, None for none.
-    """
-    planned = faults_of(spec)
-    if after_ms is None or after_ms < 0:
-        return planned if after_ms is not None else ()
-    strikes = history_of(directory, spec.faults).strikes
-    return tuple(
-        fault
-        for fault, strike in zip(planned, strikes, strict=True)
-        if not strike.struck and ((at_ms := start_ms(fault)) is None or at_ms > after_ms)
-    )
 
 
 def flow_failed(raised: OperatorFailed, directory: RunDirectory) -> FlowFailed:

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 
-from snapline.chaos.faults import KillCoordinator, KillDriver, parse
+from snapline.chaos.faults import Fault, KillCoordinator, KillDriver, describe, parse, start_ms
 from snapline.ids import Millis
 from snapline.journal.entry import Happened
 from snapline.journal.fault_happenings import CoordinatorKilled
-from snapline.judge.history import journal_entries
+from snapline.judge.history import history_of, journal_entries
 from snapline.rundir.directory import RunDirectory
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -43,6 +43,24 @@ class Death:
 def kills_driver(faults: str) -> bool:
     """Whether these faults kill the driver, so that another process must resume the run."""
     return any(isinstance(fault, KillDriver | KillCoordinator) for fault in parse(faults))
+
+
+def later_faults(
+    planned: tuple[Fault, ...], directory: RunDirectory, after_ms: Millis | None
+) -> tuple[Fault, ...]:
+    """The faults of a run that are still to come when its driver has died at `after_ms`.
+
+    A fault that waits for a recovery or a round, not for a time, is still to come unless a journal says
+    that it has struck. `after_ms` -1 is for all faults, None for none.
+    """
+    if after_ms is None or after_ms < 0:
+        return planned if after_ms is not None else ()
+    strikes = history_of(directory, describe(planned)).strikes
+    return tuple(
+        fault
+        for fault, strike in zip(planned, strikes, strict=True)
+        if not strike.struck and ((at_ms := start_ms(fault)) is None or at_ms > after_ms)
+    )
 
 
 def deaths(directory: RunDirectory) -> list[Death]:

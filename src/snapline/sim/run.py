@@ -8,7 +8,7 @@ seeds meets many worlds and not one world many times.
 import json
 import random
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from snapline.batch import Batch, concat
@@ -202,9 +202,12 @@ def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> J
 
 
 def simulate(
-    case: Case, journal: bool = False, protocol: CheckpointProtocol | None = None
+    case: Case,
+    journal: bool = False,
+    protocol: CheckpointProtocol | None = None,
+    stops_ms: Sequence[Millis] = (),
 ) -> Outcome:
-    """Run a case to its end and judge it."""
+    """Run a case to its end and judge it; at the times `stops_ms` it stops, and is resumed."""
     cache.load_if_asked()
     chosen = protocol or PROTOCOLS[case.protocol]
     rng = random.Random(f"{case.seed}:world")
@@ -216,6 +219,8 @@ def simulate(
     world = WatchedWorld(job, costs, keep_journal=journal)
     injector = SimInjector(world, faults, case.seed)
     injector.plan()
+    for at_ms in stops_ms:
+        world.at(at_ms * 1000, world.stop_run)
     violation: Violation | None = None
     problems: tuple[str, ...] = ()
     empty: str | None = None

@@ -143,6 +143,15 @@ def available_slots(spark: SparkSession) -> int:
     return max(1, spark.sparkContext.defaultParallelism // cpus_per_task)
 
 
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether a session was stopped, or its Java has ended."""
+    context: Any = spark._sc
+    try:
+        return context._jsc is None or bool(context._jsc.sc().isStopped())
+    except Exception:  # py4j raises many kinds when nobody answers
+        return True
+
+
 class JobEnding(Enum):
     """Why the job of a slot ended before its body had returned."""
 

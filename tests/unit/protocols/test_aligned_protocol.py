@@ -232,6 +232,21 @@ def test_quiet_begins_a_round_unless_one_is_under_way():
     assert job.protocol.handle(Quiet()) == ()
 
 
+def test_a_round_under_way_when_the_job_becomes_quiet_is_followed_by_another_at_once():
+    job = CoordinatorScene(ALIGNED)
+    job.timer(NextRound())
+    job.protocol.handle(Quiet())
+    job.stored("a", 1)
+    job.stored("b", 1)
+    assert job.stored("t", 1)[-2:] == (
+        Order(("a", "b"), TriggerRound(2)),
+        SetTimer(RoundDeadline(2), 9_000),
+    )
+    job.stored("a", 2)
+    job.stored("b", 2)
+    assert job.stored("t", 2)[-1] == NEXT
+
+
 def test_a_resumed_coordinator_goes_back_to_the_line_it_is_given():
     job = CoordinatorScene(ALIGNED)
     job.protocol.restore(b"", (meta("a", 7), meta("b", 7), meta("t", 7)))

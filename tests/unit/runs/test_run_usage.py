@@ -15,6 +15,30 @@ from snapline.runs.run import resume, run
 SOUND = {"flow": "q12", "protocol": "aligned"}
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"rate": "max"}, r"^rate does not go together with duration forever: .*due at once"),
+        ({"reference": True}, r"^reference does not go together with duration forever"),
+        ({"chaos": "seed=7"}, r"^chaos does not go together with duration forever"),
+    ],
+)
+@pytest.mark.parametrize("function", [sl.run, sl.start])
+def test_what_needs_an_end_is_refused_without_one(function, given, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
+        function("q12", duration="forever", runs=tmp_path, **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_start_names_a_flow_or_a_run_and_a_resume_only_what_is_not_decided(tmp_path):
+    with pytest.raises(UsageError, match=r"^say what to start: a flow, or resume="):
+        sl.start(runs=tmp_path)
+    with pytest.raises(UsageError, match=r"^protocol was decided when the run began"):
+        sl.start(resume="last", protocol="aligned", runs=tmp_path)
+    with pytest.raises(UsageError, match=r"there is no run|no runs"):
+        sl.start(resume="last", runs=tmp_path)
+
+
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch):
     """Bad input is noticed before there is a Spark."""

@@ -23,6 +23,7 @@ from snapline.journal.happenings import (
     GarbageCollected,
     JobFinished,
     JobInterrupted,
+    JobSuspended,
     LineDecided,
     Measurement,
     MessageHappening,
@@ -47,6 +48,7 @@ Routine: TypeAlias = (
     | OutputPublished
     | GarbageCollected
     | JobInterrupted
+    | JobSuspended
     | CoordinatorDeposed
     | SlotLaunched
     | SlotRestored

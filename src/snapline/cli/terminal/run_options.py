@@ -46,6 +46,9 @@ Make batches smaller, and let markers wait before they overtake data:
 Put another system to the test, and kill its driver during a checkpoint:
 [cyan]snapline run sst --system structured-streaming --faults "kill driver on=round"[/cyan]
 
+Run without an end: Ctrl-C stops it with a last line, and --resume goes on from there:
+[cyan]snapline run q12 --duration forever[/cyan]
+
 Go on with a run whose driver was killed:
 [cyan]snapline run --resume last[/cyan]
 
@@ -103,8 +106,9 @@ RecordsOption = Annotated[
 DurationOption = Annotated[
     str,
     typer.Option(
-        metavar="TIME",
-        help="For how long input comes, such as [cyan]500ms[/], [cyan]20s[/] or [cyan]2m[/]. "
+        metavar="TIME|forever",
+        help="For how long input comes, such as [cyan]500ms[/], [cyan]20s[/] or [cyan]2m[/]; "
+        "[cyan]forever[/] goes on until Ctrl-C, which ends it with a last line. "
         "DataFrames and Parquet files are read to their end, unless it is given.",
     ),
 ]

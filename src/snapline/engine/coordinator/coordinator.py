@@ -13,10 +13,11 @@ from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
 from snapline.core.protocol import JobContext
 from snapline.engine import control
 from snapline.engine.coordinator.decider import Chains, Decider, Intent, line_of
+from snapline.engine.coordinator.holding import STOPPED, SourceHold, how_it_ended
 from snapline.engine.coordinator.ledger import Decision
-from snapline.engine.coordinator.levels import keeper, settle
+from snapline.engine.coordinator.levels import initially_received, replay_by_slot, settle
 from snapline.engine.coordinator.members import Members
-from snapline.engine.coordinator.quiet import QuietDetector, covers
+from snapline.engine.coordinator.quiet import Final, QuietDetector, covers
 from snapline.engine.coordinator.registry import Registry
 from snapline.engine.job import Job
 from snapline.engine.shell import (
@@ -42,7 +43,7 @@ from snapline.ids import (
 )
 from snapline.journal import happenings
 from snapline.journal.entry import COORDINATOR, Built, Handled
-from snapline.recovery.replay import ReplayPart, replay_plan
+from snapline.recovery.replay import ReplayPart
 
 _RESUME_STRIDE = 1 << 16
 """A resumed coordinator numbers incarnations from the next multiple of this: the one before it may have
@@ -72,9 +73,8 @@ class Coordinator:
         self.memo = past.memo if past else b""
         self.timers: Timers[events.Timer] = Timers()
         self.quiet = QuietDetector(job.slots)
-        #: the number of the last message on each channel, once the job is quiet
-        self.final: Mapping[ChannelId, Seq] | None = None
-        self.pressed: dict[SlotId, None] = {}  #: slots whose back edges hold too much
+        self.final: Final | None = None  #: what the last line must hold, once the job is quiet
+        self.hold = SourceHold(lambda hold: self._send_all(control.HoldSources(self.epoch, hold)))
         self.settled: Mapping[TaskId, CheckpointMeta] = {}  #: the line of the epoch asked for
         self.replay: dict[SlotId, list[ReplayPart]] = {}  #: what is in flight across that line
 
@@ -114,10 +114,7 @@ class Coordinator:
             if meta is not metas[task] and line[task]:
                 self.registry.add(meta)
                 line[task] = (*line[task][:-1], meta)
-        self.replay = {}
-        topology, slots = self.job.topology, self.job.slot_by_task
-        for part in replay_plan(topology, self.settled):
-            self.replay.setdefault(slots[keeper(topology, part)], []).append(part)
+        self.replay = replay_by_slot(self.job, self.settled)
         return line
 
     # Events for the protocol, and the effects with which it answers.
@@ -145,7 +142,7 @@ class Coordinator:
             case effects.Persist(memo):
                 self.memo = memo
             case effects.Commit(line):
-                self._commit(line)
+                self._ask_line(self.registry.chains(line))
             case effects.Rollback(line, scope):
                 if scope is effects.Scope.ALL:
                     self._rollback(line)
@@ -160,9 +157,9 @@ class Coordinator:
             case _:
                 assert_never(effect)
 
-    def _commit(self, line: RecoveryLine) -> None:
-        chains, incarnations = self.registry.chains(line), self.members.incarnations
-        self.decider.ask(Intent(chains, self.epoch, incarnations, self.memo, False))
+    def _ask_line(self, line: Chains, *, flush: bool = False) -> None:
+        lives = self.members.incarnations
+        self.decider.ask(Intent(line, self.epoch, lives, self.memo, False, flush))
 
     def _rollback(self, line: RecoveryLine) -> None:
         if objection := self.decider.objection(line):
@@ -187,7 +184,7 @@ class Coordinator:
         if self.ended or not self.members.lose(slot, incarnation):
             return
         self.shell.note(COORDINATOR, self.epoch, happenings.SlotLost(slot, incarnation))
-        self._press(slot, False)
+        self.hold.press(slot, False)
         epoch_asked = self.epoch_asked
         self.handle(events.TasksLost(self.job.hosted[slot]))
         if self.ended:
@@ -214,7 +211,7 @@ class Coordinator:
         for meta in self.registry.drop_beyond(line_of(intent.chains)):
             self.shell.delete(key_of(meta))
         self.members.await_all()
-        self.pressed = {}
+        self.hold.pressed = {}
         self.quiet = QuietDetector(self.job.slots)
         if self.epoch != self.epoch_asked:
             return  # another failure has come meanwhile
@@ -227,12 +224,7 @@ class Coordinator:
 
     def _order_restore(self, slot: SlotId) -> None:
         chains = {task: self.decider.chains[task] for task in self.job.hosted[slot]}
-        received = {
-            channel: seq
-            for task, chain in chains.items()
-            if not chain
-            for channel, seq in self.settled[task].received.items()
-        }
+        received = initially_received(chains, self.settled)
         lives, replay = dict(self.members.incarnations), tuple(self.replay.get(slot, ()))
         # A resumed job that never saved anything goes on at the present, as a lost slot of it would.
         alone = self.past is not None and not self.job.protocol.checkpoints
@@ -244,14 +236,18 @@ class Coordinator:
         back = self.members.settle()
         if self.restoring:
             self.restoring = False
+            if self.hold.stopping:
+                self.hold.tell(True)  # BEFORE they go: nothing new is read in this epoch
             self._send_all(control.Go(self.epoch))
             self.shell.note(COORDINATOR, self.epoch, happenings.JobRunning())
             self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:
             for alone in back:
                 self._send(alone, control.Go(self.epoch))
-                if self.pressed:
+                if self.hold.held:
                     self._send(alone, control.HoldSources(self.epoch, True))
+        if self.hold.stopping:
+            self._probe()
 
     # Reports.
 
@@ -282,7 +278,7 @@ class Coordinator:
             case control.Counters():
                 self._count(slot, report)
             case control.Pressure(_, high):
-                self._press(slot, high)
+                self.hold.press(slot, high)
             case _:
                 assert_never(report)
 
@@ -296,16 +292,18 @@ class Coordinator:
         for effect in answer:
             self.perform(effect)
 
-    def _press(self, slot: SlotId, high: bool) -> None:
-        held = bool(self.pressed)
-        if high:
-            self.pressed[slot] = None
-        else:
-            self.pressed.pop(slot, None)
-        if held != bool(self.pressed):
-            self._send_all(control.HoldSources(self.epoch, not held))
-
     # Garbage and the end.
+
+    def stop(self) -> None:
+        """Take in no more, and end with a line that holds all that was taken in: see `holding`."""
+        if self.ended or self.hold.stopping:
+            return
+        self.hold.stopping = True
+        if not self.job.protocol.checkpoints:
+            self._end(STOPPED)  # there are no lines, so there is nothing to wait for
+        elif not self.restoring:
+            self.hold.tell(True)
+            self._probe()
 
     def _collect(self) -> None:
         garbage = self.registry.collect(self.decider.kept.older, line_of(self.decider.chains))
@@ -326,8 +324,8 @@ class Coordinator:
     def _count(self, slot: SlotId, counters: control.Counters) -> None:
         if not self.quiet.answer(slot, counters):
             return
-        if self.quiet.is_quiet():
-            self.final = dict(self.quiet.seqs)
+        if self.quiet.is_quiet(held=self.hold.stopping):
+            self.final = self.quiet.final()
             self.handle(events.Quiet())
             if not self.job.protocol.checkpoints:
                 self._end(None)
@@ -341,16 +339,15 @@ class Coordinator:
         if not covers(self.job.topology, self.decider.line_metas(), self.final):
             return
         if self.decider.held:
-            line, lives = self.decider.chains, self.members.incarnations
-            self.decider.ask(Intent(line, self.epoch, lives, self.memo, False, True))
+            self._ask_line(self.decider.chains, flush=True)
         else:
-            self._end(None)
+            self._end(None if self.quiet.all_read else STOPPED)
 
     def _end(self, problem: str | None) -> None:
         self.ended = True
         self._send_all(control.Stop())
-        what = happenings.JobStopped(problem) if problem else happenings.JobFinished()
-        self.shell.note(COORDINATOR, self.epoch, what)
+        line = self.decider.number if self.job.protocol.checkpoints else None
+        self.shell.note(COORDINATOR, self.epoch, how_it_ended(problem, line))
         self.shell.finish(problem)
 
     def _deposed(self) -> None:

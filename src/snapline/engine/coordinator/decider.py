@@ -67,7 +67,7 @@ class Decider:
         self.chains: Chains = dict.fromkeys(job.topology.tasks, ())  #: of the last line decided
         self.kept = KeptLines(line_of(self.chains), job.options.kept_lines)
         self.unreadable = ""  #: the object that a slot last could not read, for messages
-        self.flushed = False
+        self.flushed: RecoveryLine | None = None  #: the line at which all held output was published
         self.manifest = 0  #: number of the last manifest
         self.public: dict[TaskId, int] = {}  #: rows in manifests, per sink task
         self.held: tuple[Held, ...] = ()  #: output that waits for a later line, oldest first
@@ -92,7 +92,12 @@ class Decider:
     def published_line(self) -> RecoveryLine:
         """The line whose output is all public: no rollback may go behind it."""
         lag = self.job.settings.publish_lag
-        return self.kept.before(lag) if lag and not self.flushed else line_of(self.chains)
+        if not lag:
+            return line_of(self.chains)
+        public = self.kept.before(lag)
+        if self.flushed is not None and is_behind(public, self.flushed):
+            return self.flushed
+        return public
 
     def objection(self, line: RecoveryLine) -> str | None:
         """Why the job cannot go back to a line; None if it can. Published output is never taken back."""
@@ -199,7 +204,8 @@ class Decider:
         self.number, self.digest = decision.number, digest_of(self.writing.data)
         self.writing = None
         self.chains = intent.chains
-        self.flushed = intent.flush
+        if intent.flush:
+            self.flushed = line_of(intent.chains)
         self.manifest = decision.published
         self.held = decision.held
         self.redo = ()

@@ -15,8 +15,9 @@ from dataclasses import replace
 from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta
 from snapline.core.topology import Topology
-from snapline.ids import ChannelId, Seq, TaskId
-from snapline.recovery.replay import Origin, ReplayPart
+from snapline.engine.job import Job
+from snapline.ids import ChannelId, Seq, SlotId, TaskId
+from snapline.recovery.replay import Origin, ReplayPart, replay_plan
 
 
 def settle(
@@ -37,6 +38,28 @@ def settle(
         else meta
         for task, meta in line.items()
     }
+
+
+def initially_received(
+    chains: Mapping[TaskId, tuple[CheckpointMeta, ...]], line: Mapping[TaskId, CheckpointMeta]
+) -> dict[ChannelId, Seq]:
+    """What tasks without a snapshot, which begin in their initial state, take as received."""
+    return {
+        channel: seq
+        for task, chain in chains.items()
+        if not chain
+        for channel, seq in line[task].received.items()
+    }
+
+
+def replay_by_slot(
+    job: Job, line: Mapping[TaskId, CheckpointMeta]
+) -> dict[SlotId, list[ReplayPart]]:
+    """What is in flight across a line, by the slot that has the messages."""
+    replay: dict[SlotId, list[ReplayPart]] = {}
+    for part in replay_plan(job.topology, line):
+        replay.setdefault(job.slot_by_task[keeper(job.topology, part)], []).append(part)
+    return replay
 
 
 def keeper(topology: Topology, part: ReplayPart) -> TaskId:

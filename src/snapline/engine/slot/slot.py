@@ -256,15 +256,7 @@ class Slot:
         elif order.epoch == self.epoch:
             self._obey(order)
 
-    def _obey(
-        self,
-        order: control.Go
-        | control.Replaced
-        | control.Instruct
-        | control.Probe
-        | control.HoldSources
-        | control.Prune,
-    ) -> None:
+    def _obey(self, order: control.EpochOrder) -> None:
         match order:
             case control.Go():
                 self._go()
@@ -285,10 +277,11 @@ class Slot:
                 assert_never(order)
 
     def _answer(self, wave: int) -> None:
-        busy = bool(self.inputs.waiting or self.replaying)
-        seqs = {c: seq for task in self.tasks.values() for c, seq in task.sent.items()}
-        sent, taken = dict(self.outputs.sent), dict(self.inputs.taken)
-        self.shell.report(control.Counters(self.epoch, wave, sent, taken, seqs, busy))
+        busy, tasks = bool(self.inputs.waiting or self.replaying), self.tasks
+        seqs = {c: seq for task in tasks.values() for c, seq in task.sent.items()}
+        sent, got = dict(self.outputs.sent), dict(self.inputs.taken)
+        rows = {name: t.rows for name, t in tasks.items() if not t.inputs and not t.outputs}
+        self.shell.report(control.Counters(self.epoch, wave, sent, got, seqs, busy, rows))
 
     # Rollback.
 

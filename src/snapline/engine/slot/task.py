@@ -121,6 +121,11 @@ class Task:
         """Whether it reads input from outside of the job."""
         return self.plan.ingress is not None
 
+    @property
+    def rows(self) -> int:
+        """How many rows it and its earlier lives have written."""
+        return self.egress.position if self.egress is not None else 0
+
     def may_take(self, dry: Set[ChannelId]) -> bool:
         """Whether it may take an input, where no message can be sent on the `dry` channels."""
         if self.halted or (self.outbox and any(self.outbox.values())):
@@ -366,7 +371,7 @@ class Task:
             life.epoch,
             life.incarnation,
             offsets=dict(self.offsets),
-            position=self.egress.position if self.egress else 0,
+            position=self.rows,
             watermark=self.watermarks.low,
             forced=effect.forced,
         )

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from typing import Final
 from uuid import uuid4
 
 from snapline.engine import control
@@ -43,6 +44,9 @@ from snapline.runtime.wire.codec import Wire
 from snapline.storage.api import Extent, Storage
 
 __all__ = ["Driver", "Timeouts"]
+
+INTERRUPTED: Final = "interrupted"
+"""The problem of a run that was ended at once: it is not over, and a resume goes on at its last line."""
 
 
 class Driver:
@@ -130,10 +134,24 @@ class Driver:
         self.tenure.check()
         return self.problem
 
+    def stop(self) -> None:
+        """End the run with a last line, which holds all that was taken in; a resume goes on from it.
+
+        If it takes too long, and before slots have run, it ends as `interrupt` does.
+        """
+        if not self.begun or self.finished:
+            self.interrupt()
+            return
+        self.note(COORDINATOR, self.engine.epoch, happenings.JobStopping())
+        self.engine.stop()
+        self.loop.after(self.timeouts.stop_s, self.interrupt)
+
     def interrupt(self) -> None:
         """End the run in good order before its job is done; a resume goes on at its last line."""
+        if self.finished:
+            return
         self.note(COORDINATOR, self.engine.epoch, happenings.JobInterrupted())
-        self.finish("interrupted")
+        self.finish(INTERRUPTED)
 
     def _close(self) -> None:
         """End everything, even if something fails meanwhile: a watcher may raise here, too."""

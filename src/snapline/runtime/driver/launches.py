@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from snapline.runtime.driver.restart import GivenUp, ProcessFailure, RestartStrategy
 from snapline.runtime.driver.roster import Roster, Timeouts
-from snapline.runtime.launch.launcher import Launcher
+from snapline.runtime.launch.launcher import Launcher, LauncherGone
 
 SPARE_AGAIN_S: Final = 2.0
 """How long until a used spare is replaced: not at once, while restoring needs all cores."""
@@ -74,6 +74,9 @@ class Launches:
         for _ in range(needed - len(self.awaited)):
             try:
                 tag = self.launcher.launch()
+            except LauncherGone as gone:
+                self.staff.give_up(GivenUp(str(gone)))
+                return
             except Exception as error:  # whatever it is: another launch may succeed
                 reason = f"a process could not be launched: {type(error).__name__}: {error}"
                 self._absent(ProcessFailure("", reason, now_s))

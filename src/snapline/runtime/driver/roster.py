@@ -25,6 +25,7 @@ class Timeouts:
     register_s: float = 60.0
     link_s: float = 0.5  # until a slot that another has lost is given up, if it lives
     restore_s: float = 15.0  # while a slot loads its state it may be silent for longer
+    stop_s: float = 60.0  # until a run that waits for its last line is ended without it
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
 

@@ -3,10 +3,15 @@
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
+from snapline.errors import SnaplineError
 from snapline.runtime.slot.process import SlotSpec
 
 OnExit: TypeAlias = Callable[[str, str | None], None]
 """(tag, why): a process is gone, and why in one line; None: it returned. Any thread may call it."""
+
+
+class LauncherGone(SnaplineError):
+    """No process can be started any more, however often it is tried; the message says why."""
 
 
 class Launcher(Protocol):
@@ -20,7 +25,10 @@ class Launcher(Protocol):
         ...
 
     def launch(self) -> str:
-        """Start one more process; return the tag with which it will introduce itself."""
+        """Start one more process; return the tag with which it will introduce itself.
+
+        Raises LauncherGone if it is no use to try again.
+        """
         ...
 
     def cancel(self, tag: str) -> None:

@@ -5,9 +5,9 @@ import threading
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from snapline.runtime.launch.launcher import OnExit
+from snapline.runtime.launch.launcher import LauncherGone, OnExit
 from snapline.runtime.slot.process import SlotProcess, SlotSpec
-from snapline.spark.slot_jobs import JobEnding, SlotFailure, SlotJob, SlotJobs
+from snapline.spark.slot_jobs import JobEnding, SlotFailure, SlotJob, SlotJobs, is_stopped
 
 _TAGS = "spark.job.tags"
 
@@ -36,6 +36,10 @@ class SparkSlots:
     def launch(self) -> str:
         """Start one more process; return its tag, one of those with which it introduces itself."""
         assert self._jobs is not None
+        if is_stopped(self._spark):
+            raise LauncherGone(
+                "the Spark session was stopped while the run went on: resume it with another session"
+            )
         with self._lock:  # a job that ends at once is entered BEFORE it is removed
             job = self._jobs.launch("slot")
             self._by_tag[job.tag] = job

@@ -4,9 +4,12 @@ Like those in `invariants.py` they are named functions that raise `InvariantBrok
 is what the simulated storage was given (`SimStorage.ledger`), not what can still be read of it.
 """
 
+from collections.abc import Mapping
+
 from snapline.engine.coordinator.ledger import Decision
+from snapline.engine.slot.task import Task
 from snapline.errors import StorageError
-from snapline.ids import INITIAL, CheckpointNo
+from snapline.ids import INITIAL, ChannelId, CheckpointNo, Seq, SlotId
 from snapline.sim.watch.account import RunAccount
 from snapline.sim.watch.invariants import broken
 from snapline.sim.world.world import World
@@ -31,6 +34,33 @@ def deposed_coordinator_ends_nothing(run: RunAccount, author: str) -> None:
             "deposed_coordinator_ends_nothing",
             f"{author} ends the run, but decision {last.number} was made by {last.author}",
         )
+
+
+def last_line_holds_everything(run: RunAccount) -> None:
+    """A run stops with a line that holds all that its tasks sent, received and wrote, and it is public."""
+    world = run.world
+    line = run.lines[-1].checkpoints if run.lines else {}
+    for task in (task for slot in world.job.slots for task in _tasks_of(world, slot)):
+        meta = run.metas.get((task.life.task, line.get(task.life.task, INITIAL)))
+        held = ({}, {}, 0) if meta is None else (meta.sent, meta.received, meta.position)
+        done = (_counted(task.sent), _counted(task.received), task.rows)
+        if (_counted(held[0]), _counted(held[1]), held[2]) != done:
+            story = (
+                f"{task.life.task} has sent, received and written {done}, and its line has {held}"
+            )
+            broken("last_line_holds_everything", story)
+        if run.public.get(task.life.task, 0) != task.rows:
+            broken("last_line_holds_everything", f"not all rows of {task.life.task} are public")
+
+
+def _tasks_of(world: World, slot: SlotId) -> tuple[Task, ...]:
+    process = world.current(slot)
+    return tuple(process.engine.tasks.values()) if process is not None else ()
+
+
+def _counted(numbers: Mapping[ChannelId, Seq]) -> dict[ChannelId, Seq]:
+    """Counters without those that are still at zero."""
+    return {channel: seq for channel, seq in numbers.items() if seq}
 
 
 def what_is_kept_is_not_deleted(run: RunAccount, key: str) -> None:

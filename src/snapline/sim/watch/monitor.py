@@ -309,6 +309,12 @@ class Monitor(RunAccount):
         """Check the invariants of a coordinator that ends the run."""
         fencing.deposed_coordinator_ends_nothing(self, author)
 
+    def stopping(self) -> None:
+        """Check the invariants of a run that stops with a last line."""
+        self.stats["stopped"] += 1
+        if self.world.job.protocol.checkpoints:
+            fencing.last_line_holds_everything(self)
+
     def deleting(self, key: str) -> None:
         """Check the invariants of a coordinator that deletes an object."""
         fencing.what_is_kept_is_not_deleted(self, key)

@@ -45,6 +45,10 @@ class WorldObserver(Protocol):
         """A coordinator is about to end the run."""
         ...
 
+    def stopping(self) -> None:
+        """The run is about to stop with a last line, after which it is resumed."""
+        ...
+
     def deleting(self, key: str) -> None:
         """A coordinator is about to delete an object."""
         ...

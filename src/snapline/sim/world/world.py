@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from snapline.core.messages import Marker
 from snapline.engine.control import Credit, Frame
 from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.engine.coordinator.holding import STOPPED
 from snapline.engine.coordinator.ledger import Decision
 from snapline.engine.job import Job
 from snapline.errors import StorageError
@@ -116,6 +117,20 @@ class World:
         self.observer.resuming(past)
         self.coordinator = self._new_coordinator(past)
         self.note(COORDINATOR, CoordinatorResumed(fault))
+
+    def stop_run(self) -> None:
+        """Ask for a stop with a last line; once it has stopped, the run is resumed."""
+        boss = self.coordinator
+        boss.call(boss.engine.stop)
+
+    def _stopped(self) -> None:
+        """End all processes of a run that has stopped, and resume it after a while."""
+        if not self.coordinator.engine.ended:
+            return  # a zombie has stopped, and the run goes on under another
+        self.observer.stopping()
+        self.coordinator.alive = False
+        self.leave(self.coordinator)
+        self.at(self.now_us + self.costs.lease_us, self.resume_coordinator)
 
     def _lapse_leases(self, boss: CoordinatorProcess) -> None:
         def lapse() -> None:
@@ -255,6 +270,9 @@ class World:
         return self.storage.outlet.publish(number, extents)
 
     def finish(self, problem: str | None) -> None:
-        """End the run; `problem` says why, if it ended early."""
+        """End the run; `problem` says why, if it ended early. One that only stopped is resumed."""
+        if problem == STOPPED:
+            self._stopped()
+            return
         self.finished = True
         self.problem = problem

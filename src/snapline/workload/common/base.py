@@ -46,6 +46,7 @@ class Params:
     hot: int = 0  # percent of the records that name the hot key ...
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # the settings of this workload that were given
+    endless: bool = False  # after `duration_ms` input goes on as before, at the same rate
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))

@@ -10,7 +10,8 @@ Records are due evenly over the duration. The time of a record is the time at wh
 watermark keeps the same distance. A model may say itself how far the times lie back (`lag`), and how far
 the watermark does (`bound_ms`): where that is less than a lag, records come behind their watermark, and
 some of them will be late. With `at_once` every record is due at the beginning, so the flow takes them as
-fast as it can, and times and watermarks are as they would be otherwise.
+fast as it can, and times and watermarks are as they would be otherwise. An endless input goes on beyond its
+records at the same rate: all of this is arithmetic on offsets, of which a partition has 2^40.
 """
 
 import zlib
@@ -43,6 +44,9 @@ PARTITION_BITS = 40
 
 BLOCK = 256
 """How many records are made at once for small reads."""
+
+PERIOD_MS: Millis = 20_000
+"""What sizes are worked out for where input has no end, such as how many keys there are."""
 
 _SAMPLE = 32  # how many records are hashed to tell one rule from another
 _WORD = (1 << 64) - 1
@@ -167,9 +171,9 @@ class Generated:
         said = (self.name, self.params, self.records, self.disorder_ms, self.bound_ms)
         return repr((said, digest_of(encode(self.read(0, 0, _SAMPLE)))))
 
-    def end(self, partition: int) -> int:
-        """The number of records in the partition."""
-        return self.records
+    def end(self, partition: int) -> int | None:
+        """The number of records in the partition; None if it has no end."""
+        return None if self.params.endless else self.records
 
     def due_ms(self, partition: int, offset: int) -> Millis:
         """When the record at `offset` is due."""
@@ -183,8 +187,8 @@ class Generated:
         if self.params.at_once:
             return self.records
         # due_ms(n) <= now  <=>  n * duration < (now + 1) * records
-        due = -((now_ms + 1) * self.records // -self.params.duration_ms)
-        return min(max(due, 0), self.records)
+        due = max(-((now_ms + 1) * self.records // -self.params.duration_ms), 0)
+        return due if self.params.endless else min(due, self.records)
 
     def read(self, partition: int, offset: int, stop: int) -> Batch:
         """Records offset <= n < stop."""
@@ -201,7 +205,8 @@ class Generated:
 
     def make(self, partition: int, offset: int, stop: int) -> Batch:
         """Compute records offset <= n < stop."""
-        offsets = np.arange(offset, min(stop, self.records), dtype=np.int64)
+        last = stop if self.params.endless else min(stop, self.records)
+        offsets = np.arange(offset, last, dtype=np.int64)
         time = share_of(offsets, self.params.duration_ms, self.records)
         if self.disorder_ms:
             field = f"{self.name}.delay"
@@ -214,7 +219,7 @@ class Generated:
 
     def watermark(self, partition: int, offset: int) -> Millis:
         """The watermark before `offset`: records from there on are not earlier, unless they lag too far."""
-        if offset >= self.records:
+        if offset >= self.records and not self.params.endless:
             return END_OF_TIME
         bound_ms = self.disorder_ms if self.bound_ms is None else self.bound_ms
         return max(self._time_ms(offset) - bound_ms, 0)
@@ -324,6 +329,13 @@ class GeneratedFeed:
 
     def bind(self, partitions: int, duration_ms: Millis) -> Generated:
         """The records that are due in this time, in so many partitions."""
+        return self._bind(partitions, duration_ms, endless=False)
+
+    def bind_endless(self, partitions: int) -> Generated:
+        """Records that never end, in so many partitions."""
+        return self._bind(partitions, PERIOD_MS, endless=True)
+
+    def _bind(self, partitions: int, duration_ms: Millis, *, endless: bool) -> Generated:
         records = records_per_partition(self.rate, partitions, duration_ms)
         params = Params(
             self.seed,
@@ -333,6 +345,7 @@ class GeneratedFeed:
             full=self.full,
             hot=self.hot,
             hot_ms=self.hot_ms,
+            endless=endless,
         )
         return Generated(self.name, params, self.fields, records, self.disorder_ms)
 

@@ -106,10 +106,12 @@ def _seller(rows: NexmarkRows) -> Column:
     params, people = rows.params, persons_per_partition(rows.params)
     if params.full:
         sellers = rows.latest(0, 21, people, ACTIVE_FULL, ahead=True)
-        np.minimum(sellers, people * params.partitions - 1, out=sellers)
+        if not params.endless:
+            np.minimum(sellers, people * params.partitions - 1, out=sellers)
     else:
         next_person = rows.offsets * people // params.records + 1
-        registered = np.clip(next_person - rows.pick("age", ACTIVE), 0, people - 1)
+        newest = None if params.endless else people - 1
+        registered = np.clip(next_person - rows.pick("age", ACTIVE), 0, newest)
         sellers = registered * params.partitions + rows.pick("seller", params.partitions)
     return rows.heated("seller", sellers, rows.latest_of(people))
 

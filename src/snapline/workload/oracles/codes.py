@@ -28,7 +28,7 @@ _PIECE = 1 << 20
 def pieces(source: Generated, *columns: str) -> Iterator[Batch]:
     """These columns of a whole input, so many records at a time that memory hardly grows."""
     for partition in range(source.partitions):
-        for start in range(0, source.end(partition), _PIECE):
+        for start in range(0, source.records, _PIECE):
             yield source.make(partition, start, start + _PIECE).select(*columns)
 
 

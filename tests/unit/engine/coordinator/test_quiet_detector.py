@@ -1,10 +1,13 @@
 """When a job is done: two equal waves, nothing unread, as many received as sent."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine_fakes import AB, TOPOLOGY, A, B, meta
+from snapline.core.topology import Topology
 from snapline.engine.control import Counters
-from snapline.engine.coordinator.quiet import QuietDetector, covers
+from snapline.engine.coordinator.quiet import Final, QuietDetector, covers
 
 
 @pytest.fixture
@@ -19,8 +22,8 @@ def quiet():
 def wave(quiet, *, sent, received, busy=False):
     """Slot 0 sends on the one channel, slot 1 receives; whether the wave finds the job quiet."""
     number = quiet.next_wave()
-    assert not quiet.answer(0, Counters(1, number, {AB: sent}, {}, {AB: sent}, busy))
-    assert quiet.answer(1, Counters(1, number, {}, {AB: received}, {}, False))
+    assert not quiet.answer(0, Counters(1, number, {AB: sent}, {}, {AB: sent}, busy, {}))
+    assert quiet.answer(1, Counters(1, number, {}, {AB: received}, {}, False, {}))
     return quiet.is_quiet()
 
 
@@ -66,7 +69,7 @@ def test_unread_input_keeps_the_job_awake_although_the_counters_agree(quiet):
 def test_answers_to_an_older_wave_do_not_count(quiet):
     quiet.next_wave()
     quiet.next_wave()
-    stale, fresh = (Counters(1, number, {}, {}, {}, False) for number in (1, 2))
+    stale, fresh = (Counters(1, number, {}, {}, {}, False, {}) for number in (1, 2))
     assert not quiet.answer(0, fresh)
     assert not quiet.answer(1, stale)
     assert quiet.answer(1, fresh)
@@ -94,8 +97,28 @@ def test_the_last_numbers_of_the_channels_are_known_when_the_job_is_quiet(quiet)
 )
 def test_a_line_covers_the_run_when_both_ends_have_the_last_message(sent, received, whole):
     line = {A: meta("a", 1, sent={AB: sent}), B: meta("b", 1, received={AB: received})}
-    assert covers(TOPOLOGY, line, {AB: 5}) is whole
+    assert covers(TOPOLOGY, line, Final({AB: 5})) is whole
 
 
 def test_the_initial_states_cover_a_run_in_which_nothing_was_sent():
-    assert covers(TOPOLOGY, {A: meta("a", 0), B: meta("b", 0)}, {AB: 0})
+    assert covers(TOPOLOGY, {A: meta("a", 0), B: meta("b", 0)}, Final({AB: 0}))
+
+
+# A job that is to stop before its input ends.
+
+
+def test_a_job_whose_sources_are_held_is_quiet_before_its_input_is_read():
+    quiet = QuietDetector((0, 1))
+    wave(quiet, sent=5, received=5)
+    quiet.next_wave()
+    quiet.answer(0, Counters(1, 2, {AB: 5}, {}, {AB: 5}, False, {A: 9}))
+    quiet.answer(1, Counters(1, 2, {}, {AB: 5}, {}, False, {}))
+    assert quiet.is_quiet(held=True)
+    assert quiet.final() == Final({AB: 5}, {A: 9})
+
+
+@pytest.mark.parametrize(("rows", "whole"), [(9, True), (8, False)])
+def test_of_a_task_without_channels_all_rows_must_be_in_the_last_line(rows, whole):
+    alone = Topology((A,), ())
+    assert covers(alone, {A: replace(meta("a", 1), position=rows)}, Final({}, {A: 9})) is whole
+    assert not covers(alone, {A: replace(meta("a", 1), position=rows)}, Final({}))

@@ -88,7 +88,7 @@ MESSAGES = [
     control.NotStored(4, TASK, 9),
     control.TaskPaused(4, events.Paused(TASK, {CHANNEL: 3}, {})),
     control.InputRead(4),
-    control.Counters(4, 2, {CHANNEL: 3}, {}, {CHANNEL: 30}, True),
+    control.Counters(4, 2, {CHANNEL: 3}, {}, {CHANNEL: 30}, True, {TASK: 7}),
     control.Pressure(4, False),
 ]
 
