@@ -22,6 +22,7 @@ from benchmarks.common.pages import Session, call, parser_of
 from benchmarks.common.real_run import every
 from benchmarks.common.snapline_side import judged, paced
 from benchmarks.endurance.census import Census, slope_table
+from snapline.rundir.journal_file import BOUNDED_BYTES
 from snapline.runtime.driver.driver import Driver
 
 QUERY = "q12"
@@ -107,7 +108,9 @@ def main() -> None:
     parser.add_argument("--kill-s", type=float, default=60, help="between kills")
     parser.add_argument("--skip-s", type=float, help="not in the slopes: the first so many")
     parser.add_argument("--every-s", type=float, default=10, help="between two censuses")
-    parser.add_argument("--journal-mb", type=float, default=64, help="that journals may take")
+    parser.add_argument(
+        "--journal-mb", type=float, default=BOUNDED_BYTES / 1e6, help="that journals may take"
+    )
     parser.add_argument("--plain", action="store_true", help="slots as plain processes, no Spark")
     asked = parser.parse_args()
     session = Session()
