@@ -146,6 +146,7 @@ def run(
     prepare: Callable[[Driver], None] = lambda driver: None,
     program: str = real_run.PROGRAM,
     spark: OnSpark | None = None,
+    journal_bytes: int | None = None,
 ) -> SnaplineRun:
     """Run a query to its end; latencies, which only the egress log has, without the first `warm_ms`."""
     flow = load.flow() if egress else with_counting_sink(load.flow())
@@ -158,6 +159,7 @@ def run(
         prepare=prepare,
         program=program,
         spark=spark,
+        journal_bytes=journal_bytes,
         timeouts=real_run.TIMEOUTS if load.params.at_once else real_run.PACED_TIMEOUTS,
         warm_s=warm_ms / 1000,
     ) as done:

@@ -627,6 +627,26 @@ def garbage_one_line_early(patch):
     patch.setattr(Registry, "collect", lambda self, older, newer: collect(self, newer, newer))
 
 
+@bug("aligned", "counting", "what_is_kept_is_not_deleted")
+def a_sweep_does_not_know_what_deltas_build_on(patch):
+    def without_bases(self):
+        known = [meta for metas in self.metas.values() for meta in metas.values()]
+        bases = {(meta.task, meta.parent) for meta in known}
+        return {key_of(meta) for meta in known if (meta.task, meta.checkpoint) not in bases}
+
+    patch.setattr(Registry, "keys", without_bases)
+
+
+@bug("aligned", "counting", "what_is_kept_is_not_deleted", faults=KILLED)
+def a_sweep_of_a_resumed_coordinator_takes_the_line(patch):
+    patch.setattr(Registry, "keys", lambda self: set())
+
+
+@bug("aligned", "counting", "StorageError")
+def a_sweep_takes_output_that_is_held_back(patch):
+    patch.setattr(Decider, "held_files", lambda self: set())
+
+
 @bug(
     "uncoordinated", "counting", "line_is_complete", "kept_lines_are_whole", "counted_means_durable"
 )

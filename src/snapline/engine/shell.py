@@ -6,7 +6,7 @@ ticket; a ticket names the epoch in which it was made, so an answer that comes t
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -204,6 +204,14 @@ class CoordinatorShell(Shell, Protocol):
 
     def delete(self, key: str) -> None:
         """Delete an object in the background; there is no answer."""
+        ...
+
+    def sweep(self, before: Epoch, snapshots: Collection[str], files: Collection[str]) -> None:
+        """Delete what lives of epochs before this one left, but these snapshots and these files of output.
+
+        It is done in the background, and there is no answer: `engine/coordinator/sweep.py` says why nothing
+        can go wrong.
+        """
         ...
 
     def finish(self, problem: str | None) -> None:

@@ -32,6 +32,7 @@ from snapline.metrics.fault_spans import fault_spans
 from snapline.metrics.figures import is_line
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
+from snapline.rundir.journal_file import driver_journals
 from snapline.validate.sentences import TimedFault
 
 Loss: TypeAlias = SlotLost | CoordinatorKilled | CoordinatorResumed
@@ -90,14 +91,26 @@ def driver_entries(directory: RunDirectory) -> tuple[list[Entry], str | None]:
     """The journal entries of all drivers of a run, in the order of time, and why some may be missing."""
     found: list[Entry] = []
     gap = None
-    for path in sorted((directory.path / "journal").glob("driver-*.jsonl")):
-        try:
-            found.extend(_dated(journal_entries(directory, path)))
-        except (SnaplineError, OSError, *_NONSENSE) as error:
-            gap = f"the journal {path.name} cannot be read: {error}"
+    for segments in driver_journals(directory.path / "journal"):
+        entries: list[Entry] = []
+        for path in segments:
+            try:
+                # A driver may have died before it deleted a segment of which it had kept this.
+                entries += _new(journal_entries(directory, path), entries)
+            except (SnaplineError, OSError, *_NONSENSE) as error:
+                gap = f"the journal {path.name} cannot be read: {error}"
+        found.extend(_dated(entries))
     if not found and gap is None:
         gap = f"there is no journal of a driver in {directory.path / 'journal'}"
     return sorted(found, key=lambda entry: entry.at_us), gap
+
+
+def _new(entries: Iterable[Entry], known: Sequence[Entry]) -> list[Entry]:
+    """These entries, without those that are known."""
+    by_time: dict[int, list[Entry]] = {}
+    for entry in known:
+        by_time.setdefault(entry.at_us, []).append(entry)
+    return [entry for entry in entries if entry not in by_time.get(entry.at_us, ())]
 
 
 def journal_entries(directory: RunDirectory, path: Path) -> list[Entry]:

@@ -19,6 +19,12 @@ from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened
 from snapline.journal.happenings import JobRunning, LineFound
 from snapline.metrics.second import SECOND_US
 
+LINES_KEPT = 32
+"""Checkpoints before the last so many lines are forgotten: no rollback goes back to them."""
+
+ROUNDS_TIMED = 10_000
+"""At least so many of the last rounds are timed."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
@@ -36,13 +42,15 @@ class CheckpointAccount:
     skipped: int = 0
     aborted: int = 0  # rounds that were given up
     bytes: int = 0
-    round_us: list[Micros] = field(default_factory=list)  # order to last task durable
+    rounds: int = 0  # rounds that were complete
+    round_us: list[Micros] = field(default_factory=list)  # order to last task durable, of the last
     lines: int = 0  # lines that were committed
     offset: int = 0  # records read through the last line: of a finished run, all
     position: int = 0  # records written through it
     read: int | None = None  # records read in this timeline; None: nobody measures it
     restoring: bool = True  # until all slots run, at first and after every rollback
     _kept: dict[TaskId, dict[CheckpointNo, _Kept]] = field(default_factory=dict)
+    _lines: list[RecoveryLine] = field(default_factory=list)  # the last that share no checkpoint
     _fresh: int = 0  # stored since the last rollback
     _rounds: dict[CheckpointNo, Micros] = field(default_factory=dict)  # when they were ordered
 
@@ -86,9 +94,14 @@ class CheckpointAccount:
         self._keep(meta, at_us)
 
     @property
+    def known(self) -> int:
+        """How many checkpoints a rollback may still go back to, as far as this account knows."""
+        return sum(len(kept) for kept in self._kept.values())
+
+    @property
     def in_rounds(self) -> bool:
         """Whether most lines were rounds. Where tasks act on their own, at most the last one is."""
-        return 2 * len(self.round_us) > self.lines
+        return 2 * self.rounds > self.lines
 
     def _perform(self, effect: CoordinatorEffect, at_us: Micros) -> LineFound | None:
         match effect:
@@ -112,10 +125,26 @@ class CheckpointAccount:
         self.position = sum(each.position for each in kept.values())
         newest = max(line.checkpoints.values())
         if newest in self._rounds and min(line.checkpoints.values()) == newest:
+            self.rounds += 1
             self.round_us.append(at_us - self._rounds.pop(newest))
+            if len(self.round_us) > 2 * ROUNDS_TIMED:
+                del self.round_us[:-ROUNDS_TIMED]
+        self._forget_before(line)
+
+    def _forget_before(self, line: RecoveryLine) -> None:
+        """Forget the checkpoints before the last lines, of which `line` is the newest."""
+        before = self._lines[-1].checkpoints if self._lines else {}
+        if any(number <= before.get(task, -1) for task, number in line.checkpoints.items()):
+            return
+        self._lines = [*self._lines, line][-LINES_KEPT:]
+        for task, oldest in self._lines[0].checkpoints.items():
+            kept = self._kept.get(task, {})
+            while kept and (first := next(iter(kept))) < oldest:
+                del kept[first]
 
     def _back(self, line: RecoveryLine, at_us: Micros) -> LineFound:
         kept = self._line(line)
+        self._lines = [each for each in self._lines if not _is_beyond(each, line)]
         skipped = [
             (task, number)
             for task, numbers in self._kept.items()
@@ -143,3 +172,8 @@ class CheckpointAccount:
             for task, number in line.checkpoints.items()
             if number in self._kept.get(task, {})
         }
+
+
+def _is_beyond(line: RecoveryLine, other: RecoveryLine) -> bool:
+    """Whether some task is at a newer checkpoint on `line` than on the other."""
+    return any(n > other.checkpoints.get(task, n) for task, n in line.checkpoints.items())

@@ -8,9 +8,10 @@ the ten seconds before. A second without output, or with fewer slots than before
 nothing would be nothing, so the bounds have a floor: records of a tenth of a second, and ten milliseconds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from types import MappingProxyType
 from typing import TypeAlias
 
 from snapline.ids import Micros
@@ -131,15 +132,21 @@ class _Bounds:
         )
 
 
-def recoveries(seconds: Sequence[Second], found: Iterable[Failure]) -> list[float | None]:
-    """The recovery time of each failure, in order."""
+def recoveries(
+    seconds: Sequence[Second],
+    found: Iterable[Failure],
+    known: Mapping[Micros, float] = MappingProxyType({}),
+) -> list[float | None]:
+    """The recovery time of each failure, in order; `known` has those of failures long ago, by `lost_us`."""
     times: list[float | None] = []
     calm_us: Micros | None = None  # of a failure from which the job has not recovered yet
     over_us: Micros = 0
     for failure in found:
         if calm_us is None or failure.lost_us >= over_us:
             calm_us = failure.lost_us
-        time_s = recovery(seconds, failure, calm_us)
+        time_s = known.get(failure.lost_us)
+        if time_s is None:
+            time_s = recovery(seconds, failure, calm_us)
         times.append(time_s)
         over_us = _NEVER if time_s is None else failure.lost_us + int(time_s * SECOND_US)
     return times

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
+from types import MappingProxyType
 from typing import TypeAlias
 
+from snapline.ids import Micros
 from snapline.journal.entry import Entry, Happened
 from snapline.journal.fault_happenings import ProcessKilled
 from snapline.journal.happenings import (
@@ -152,8 +154,12 @@ def figures(
     seconds: Sequence[Second],
     times_ms: Mapping[str, Counts],
     found: Sequence[LineFound] = (),
+    recovered: Mapping[Micros, float] = MappingProxyType({}),
 ) -> Figures:
-    """The figures of a run. `found` are its rollbacks, if the journal has no `LineFound` of them."""
+    """The figures of a run. `found` are its rollbacks, if the journal has no `LineFound` of them.
+
+    `recovered` are the recovery times that are known already, by the time of the loss.
+    """
     failed = failures(told)
     written_ms, public_ms = uncommitted(seconds), committed(told, times_ms)
     timed = not came_early(written_ms)
@@ -167,7 +173,7 @@ def figures(
         killed_pids=tuple(pid for kill in kills for pid in kill.pids),
         detection_s=tuple(round(s, 3) for s in detections(told)),
         restart_s=tuple(round(s, 3) for s in restarts(failed)),
-        recovery_s=_rounded(recoveries(seconds, failed)) if seconds else None,
+        recovery_s=_rounded(recoveries(seconds, failed, recovered)) if seconds else None,
         latency_ms=percentiles(written_ms) if seconds and timed else None,
         committed_latency_ms=percentiles(public_ms) if len(public_ms) and timed else None,
         records_read=read,

@@ -5,6 +5,7 @@ journal (`SecondMeasured`), so every figure can be computed again when the run i
 none: how long its work would take is not measured.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 from snapline.ids import Epoch
@@ -65,6 +66,22 @@ class Second:
         return SecondMeasured(
             **{**known, "volume": self.volume.as_dict(), "latency": self.latency.pairs()}
         )
+
+
+def folded(seconds: Sequence[Second]) -> Second:
+    """Several seconds that are long over as one: sums, one histogram, and the counts at their end.
+
+    It stands where the first of them stood in which input was read. It has no percentiles and no backlog,
+    so nobody takes it for a second of the present; how long its checkpoints took is forgotten.
+    """
+    first, last = next((s for s in seconds if s.read), seconds[0]), seconds[-1]
+    total = Second(first.at_s, checkpoints=last.checkpoints, lines=last.lines)
+    for second in seconds:
+        total.read += second.read
+        total.written += second.written
+        total.volume.add(second.volume)
+        total.latency.merge(second.latency)
+    return total
 
 
 def second_of(epoch: Epoch, measured: SecondMeasured) -> Second:

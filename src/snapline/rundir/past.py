@@ -17,7 +17,10 @@ journals      help to find out that decisions are gone; one that cannot be read 
 """
 
 import json
+import os
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from snapline.engine.coordinator.ledger import Decision, Evidence, read_last
@@ -28,6 +31,7 @@ from snapline.journal.happenings import LineDecided
 from snapline.rundir.directory import RunDirectory
 
 _DECIDED = LineDecided.__name__
+_BLOCK_BYTES = 1 << 16
 
 
 def read_past(directory: RunDirectory, job: Job) -> Decision | None:
@@ -75,20 +79,35 @@ def evidence_of(directory: RunDirectory) -> Evidence:
 
 
 def _numbers(directory: RunDirectory) -> Iterator[int]:
-    """The numbers of all decisions that the journals of the drivers mention."""
+    """The number of the last decision that each journal of a driver mentions: its highest.
+
+    Journals are read from their ends, so a resume does not take the longer, the longer the run was.
+    """
     for path in (directory.path / "journal").glob("driver-*.jsonl"):
         if path.is_file():  # a journal that is no file proves nothing
-            yield from _decided(path)
+            found = (number for line in _backwards(path) if (number := _decided(line)) is not None)
+            yield from islice(found, 1)
 
 
-def _decided(journal: Path) -> Iterator[int]:
-    with journal.open("rb") as lines:
-        for line in lines:
-            if _DECIDED.encode() not in line:
-                continue
-            try:
-                what = json.loads(line)["what"]
-                if what["type"] == _DECIDED:
-                    yield int(what["number"])
-            except (ValueError, LookupError, TypeError):
-                continue  # the line was cut off, by a kill for example
+def _backwards(journal: Path) -> Iterator[bytes]:
+    """The lines of a journal, the last one first."""
+    with suppress(FileNotFoundError), journal.open("rb") as file:  # it may have been dropped
+        end, rest = file.seek(0, os.SEEK_END), b""
+        while end:
+            start = max(0, end - _BLOCK_BYTES)
+            file.seek(start)
+            first, *lines = (file.read(end - start) + rest).split(b"\n")
+            yield from reversed(lines)
+            end, rest = start, first
+        yield rest
+
+
+def _decided(line: bytes) -> int | None:
+    """The number of the decision of which a line tells; None if it tells of something else."""
+    if _DECIDED.encode() not in line:
+        return None
+    try:
+        what = json.loads(line)["what"]
+        return int(what["number"]) if what["type"] == _DECIDED else None
+    except (ValueError, LookupError, TypeError):
+        return None  # the line was cut off, by a kill for example

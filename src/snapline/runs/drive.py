@@ -37,6 +37,7 @@ def drive(
     listen: str = LOOPBACK,
     journal: Detail = "brief",
     timeline: Timeline | None = None,
+    journal_bytes: int | None = None,
     prepare: Callable[[Driver], None] = lambda driver: None,
 ) -> Driver:
     """Run a job to its end, break it as the faults say, and return its driver, which has ended.
@@ -64,6 +65,7 @@ def drive(
         journal=journal,
         listen=listen,
         timeline=timeline,
+        journal_bytes=journal_bytes,
         on_event=observe,
     )
     injector = RunInjector(driver.fault_port, tuple(faults), job.seed)

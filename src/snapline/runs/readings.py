@@ -11,6 +11,7 @@ state in which no task has a row, nobody knows.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -306,7 +307,11 @@ def journal(directory: RunDirectory) -> Reading:
 
 
 def _read_journal(path: str) -> Iterator[pa.RecordBatch]:
-    with Path(path).open(encoding="utf-8", errors="replace") as lines:
+    # A journal without an end may be dropped meanwhile: nobody can look at it any more.
+    with (
+        suppress(FileNotFoundError),
+        Path(path).open(encoding="utf-8", errors="replace") as lines,
+    ):
         entries = (entry for line in lines if (entry := _entry(line.rstrip("\n"))) is not None)
         while some := list(islice(entries, ROWS_AT_ONCE)):
             yield pa.RecordBatch.from_pylist(some, schema=_ENTRY)

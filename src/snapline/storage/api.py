@@ -9,7 +9,7 @@ was appended and not synced is lost with the machine or, in the simulator, with 
 sync nothing of that file is ever called durable.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -36,6 +36,14 @@ class Store(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete an object; deleting what is not there is no error."""
+        ...
+
+    def folders(self, folder: str) -> Sequence[str]:
+        """The names of the folders in a folder. Some may hold nothing, or nothing any more."""
+        ...
+
+    def clear(self, folder: str, keep: Collection[str]) -> None:
+        """Delete all objects in a folder but those of these names, and what killed writers left there."""
         ...
 
     def damage(self, key: str) -> None:
@@ -175,6 +183,14 @@ class Outlet(Protocol):
         rows: Mapping[TaskId, int],
     ) -> None:
         """Compare what is public with what was decided: see `ManifestChain.hold_against`."""
+        ...
+
+    def sweep(self, before: Epoch, held: Collection[str], *, written: bool) -> None:
+        """Delete what lives of epochs before this one left of output that will never be public.
+
+        `held` are the files of which rows are still to be published. With `written`, files are deleted of
+        which nothing is public, too, so that nobody can look at what was written into them.
+        """
         ...
 
 

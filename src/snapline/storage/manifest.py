@@ -85,6 +85,10 @@ class ManifestChain:
         self._last = number
         self._published.update({task: extent.stop for task, extent in extents.items()})
 
+    def files(self) -> set[str]:
+        """The files of which rows are public."""
+        return {extent.file for extents in self._manifests.values() for extent in extents.values()}
+
     def pieces(self, task: TaskId) -> list[OutputPiece]:
         """The public rows of a sink, in order; those that follow each other in a file are one piece."""
         return self.between(task, 0, len(self))

@@ -5,7 +5,7 @@ appended and did not sync apart, `sync` moves it to the shared part, and `crash`
 is encoded; messages and batches are kept as they are, because they never change.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from snapline.core.messages import Message
@@ -49,6 +49,20 @@ class MemoryStore:
     def delete(self, key: str) -> None:
         """Delete an object; deleting what is not there is no error."""
         self._objects.pop(key, None)
+
+    def folders(self, folder: str) -> Sequence[str]:
+        """The names of the folders in a folder."""
+        inside = [key.removeprefix(f"{folder}/").partition("/") for key in self._inside(folder)]
+        return list(dict.fromkeys(name for name, _, rest in inside if rest))
+
+    def clear(self, folder: str, keep: Collection[str]) -> None:
+        """Delete all objects in a folder but those of these names."""
+        for key in self._inside(folder):
+            if key not in keep:
+                self.delete(key)
+
+    def _inside(self, folder: str) -> list[str]:
+        return [key for key in self._objects if key.startswith(f"{folder}/")]
 
     def damage(self, key: str) -> None:
         """Change the stored bytes behind the store's back, as a failing disk does."""

@@ -1,7 +1,7 @@
 """Output in memory: written, synced, published, read and followed, and lost in a crash if not synced."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from snapline.batch import Batch
@@ -104,6 +104,13 @@ class MemoryOutlet:
     ) -> None:
         """Compare what is public with what was decided: see `ManifestChain.hold_against`."""
         self._chain.hold_against(decided, through, rows)
+
+    def sweep(self, before: Epoch, held: Collection[str], *, written: bool) -> None:
+        """Delete the files of past epochs of which nothing is, or will be, public."""
+        public = {*self._chain.files(), *held}
+        for name, file in tuple(self._files.items()):
+            if written and file.life.epoch < before and name not in public:
+                del self._files[name]
 
     def epochs(self) -> Iterator[Epoch]:
         """The epochs in which lives opened an egress."""

@@ -12,6 +12,7 @@ from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.ids import TaskId
 from snapline.journal.entry import COORDINATOR, Built, Handled, Happened
 from snapline.journal.happenings import JobRunning
+from snapline.metrics import checkpoints
 from snapline.metrics.checkpoints import CheckpointAccount
 from snapline.protocols.synchronous import StopWorld
 
@@ -157,3 +158,18 @@ def test_one_round_at_the_end_does_not_make_tasks_on_their_own_go_in_rounds():
     boss.stored(51, A, 5)
     boss.stored(52, B, 5, Commit(line(5, 5)))
     assert boss.account.in_rounds
+
+
+def test_what_no_rollback_goes_back_to_is_forgotten(monkeypatch):
+    monkeypatch.setattr(checkpoints, "LINES_KEPT", 3)
+    monkeypatch.setattr(checkpoints, "ROUNDS_TIMED", 5)
+    boss = Coordinator()
+    for number in range(1, 101):
+        boss.handled(10 * number, JobStarted(1), Order((A, B), TriggerRound(number)))
+        boss.stored(10 * number + 1, A, number)
+        boss.stored(10 * number + 2, B, number, Commit(line(number, number)))
+    assert boss.account.known <= 2 * 3
+    assert len(boss.account.round_us) <= 2 * 5
+    assert (boss.account.lines, boss.account.rounds, boss.account.in_rounds) == (100, 100, True)
+    found = boss.lost(1100, line(98, 98))  # the oldest of the kept lines
+    assert (found.skipped, found.back_s) == (4, 0.119)

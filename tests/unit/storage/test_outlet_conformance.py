@@ -336,3 +336,16 @@ def test_racing_publishers_never_publish_a_row_twice(tmp_path):
     assert committed == list(range(len(committed)))
     assert committed
     assert sum(answers) >= len(list((tmp_path / "manifests").iterdir())) > 0
+
+
+def test_a_sweep_deletes_what_past_epochs_wrote_and_will_never_be_public(outlet):
+    for epoch in (1, 2, 3, 4, 5):
+        write(outlet, epoch, 0 if epoch == 1 else 4, 6)
+    outlet.shared.publish(1, {SINK: Extent("out-0.e1.i1", 0, 4)})
+    outlet.shared.sweep(5, {"out-0.e3.i3"}, written=False)
+    assert len(values(uncommitted(outlet, SINK))) == 6 + 4 * 2
+    outlet.shared.sweep(5, {"out-0.e3.i3"}, written=True)
+    assert len(values(uncommitted(outlet, SINK))) == 6 + 2 * 2  # epochs 1, 3 and 5
+    assert values(committed(outlet, SINK)) == [0, 1, 2, 3]
+    assert outlet.shared.publish(2, {SINK: Extent("out-0.e3.i3", 4, 6)})
+    assert values(committed(outlet, SINK)) == [0, 1, 2, 3, 4, 5]

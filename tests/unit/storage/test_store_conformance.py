@@ -2,7 +2,8 @@
 
 import pytest
 
-from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
+from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUnavailable
+from snapline.storage.files.places import make_draft
 from snapline.storage.files.store import FileStore
 from snapline.storage.memory import MemoryStore
 from storage_harness import race
@@ -72,6 +73,39 @@ def test_what_was_deleted_is_missing_and_may_be_deleted_again(store):
     with pytest.raises(ObjectMissing):
         store.get("a")
     assert store.put_if_absent("a", b"2")
+
+
+def test_a_folder_is_cleared_but_for_what_is_kept(store):
+    for key in ("s/a.e1.i1/1", "s/a.e1.i1/2", "s/b.e2.i1/1", "s/x y>0/1", "s2/a/1", "other"):
+        store.put(key, b"1")
+    assert sorted(store.folders("s")) == ["a.e1.i1", "b.e2.i1", "x y>0"]
+    assert store.folders("nothing") == []
+    store.clear("s/a.e1.i1", {"s/a.e1.i1/2", "s/b.e2.i1/1"})
+    store.clear("s/x y>0", ())
+    store.clear("s/nothing", ())
+    with pytest.raises(ObjectMissing):
+        store.get("s/a.e1.i1/1")
+    for key in ("s/a.e1.i1/2", "s/b.e2.i1/1", "s2/a/1", "other"):
+        assert store.get(key) == b"1"
+    assert sorted(store.folders("s")) == ["a.e1.i1", "b.e2.i1"]
+
+
+def test_clearing_removes_what_killed_writers_left_and_empty_folders(tmp_path):
+    store = FileStore(tmp_path)
+    store.put("s/a/1", b"1")
+    make_draft(tmp_path / "s" / "a" / "2.obj")
+    store.clear("s/a", {"s/a/1"})
+    assert [path.name for path in (tmp_path / "s" / "a").iterdir()] == ["1.obj"]
+    store.clear("s/a", ())
+    assert list((tmp_path / "s").iterdir()) == []
+
+
+def test_a_store_that_is_away_is_not_empty(tmp_path):
+    away = FileStore(tmp_path / "away", must_exist=True)
+    with pytest.raises(StoreUnavailable):
+        away.folders("s")
+    with pytest.raises(StoreUnavailable):
+        away.clear("s/a", ())
 
 
 def test_the_memory_form_can_say_what_it_holds():

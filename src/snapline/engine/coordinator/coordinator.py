@@ -46,8 +46,7 @@ from snapline.journal.entry import COORDINATOR, Built, Handled
 from snapline.recovery.replay import ReplayPart
 
 _RESUME_STRIDE = 1 << 16
-"""A resumed coordinator numbers incarnations from the next multiple of this: the one before it may have
-launched slots of which no decision tells."""
+"""A resumed coordinator numbers incarnations from its next multiple: no decision tells of all slots."""
 
 
 class Coordinator:
@@ -59,10 +58,9 @@ class Coordinator:
         self.job = job
         self.shell = shell
         self.past = past
-        seed = f"{job.seed}:coordinator:{past.epoch if past else 0}"
-        context = JobContext(job.topology, job.options, job.guarantee, shell.rng(seed))
+        self.seed = f"{job.seed}:coordinator:{past.epoch if past else 0}"
+        context = JobContext(job.topology, job.options, job.guarantee, shell.rng(self.seed))
         self.protocol = job.protocol.coordinator(context)
-        self.seed = seed
         self.decider = Decider(job, shell, author, self._decided, self._deposed)
         self.registry = Registry(job.topology)
         self.epoch: Epoch = past.epoch if past else 0
@@ -216,6 +214,8 @@ class Coordinator:
         if self.epoch != self.epoch_asked:
             return  # another failure has come meanwhile
         self._collect()
+        if self.job.protocol.checkpoints:
+            self.shell.sweep(self.epoch, self.registry.keys(), self.decider.held_files())
         if self.epoch == (self.past.epoch if self.past else 0) + 1:
             for slot in self.job.slots:
                 self.shell.launch(slot, self.members.incarnations[slot])

@@ -115,6 +115,10 @@ class Decider:
         """The checkpoints of the last line decided."""
         return {t: c[-1] if c else initial_meta(t) for t, c in self.chains.items()}
 
+    def held_files(self) -> set[str]:
+        """The files of which rows are decided, and not public yet."""
+        return {extent.file for held in self.held for extent in held.extents.values()}
+
     def ask(self, intent: Intent) -> None:
         """Decide this as soon as possible."""
         if intent.begins_epoch:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.core.topology import Topology
 from snapline.engine.coordinator.ledger import Chain
+from snapline.engine.slot.checkpoints import key_of
 from snapline.errors import ProtocolViolation
 from snapline.ids import INITIAL, ChannelId, CheckpointNo, Seq, TaskId, checkpoint_label
 from snapline.recovery.garbage import garbage
@@ -38,6 +39,10 @@ class Registry:
         for chain in line.values():
             for meta in chain:
                 self.add(meta)
+
+    def keys(self) -> set[str]:
+        """The names of the snapshots of all checkpoints that exist."""
+        return {key_of(meta) for known in self.metas.values() for meta in known.values()}
 
     def add(self, meta: CheckpointMeta) -> None:
         """Add a checkpoint: it counts from now on."""
@@ -90,6 +95,8 @@ class Registry:
         found = garbage(self.topology, (older, newer), everything)
         metas = [self.metas[task].pop(number) for task, number in found.checkpoints]
         metas += self._collect_aborted()
+        oldest = min((min(known) for known in self.metas.values() if known), default=INITIAL)
+        self.aborted = {number: None for number in self.aborted if number >= oldest}
         logs = {c: seq for c, seq in found.logs.items() if seq > self.pruned.get(c, 0)}
         self.pruned.update(logs)
         return Collected(tuple(metas), logs)

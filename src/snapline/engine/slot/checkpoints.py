@@ -20,6 +20,9 @@ from snapline.ids import ChannelId, CheckpointNo, Millis, Seq
 from snapline.storage.api import Egress, Life, MessageLog
 from snapline.storage.codec import Pieces, encode_snapshot
 
+SNAPSHOTS = "snapshot"
+"""The folder of the store in which every life has a folder for its snapshots."""
+
 CHAIN_BYTES_MIN = 4 << 20
 """Deltas of up to so many bytes in all are allowed, however small the full capture: loading is quick."""
 
@@ -29,7 +32,7 @@ CHAIN_MAX = 1_000
 
 def snapshot_key(life: Life, checkpoint: CheckpointNo) -> str:
     """The name of a snapshot in the store: of one life, so never written twice."""
-    return f"snapshot/{life.name}/{checkpoint}"
+    return f"{SNAPSHOTS}/{life.name}/{checkpoint}"
 
 
 def key_of(meta: CheckpointMeta) -> str:

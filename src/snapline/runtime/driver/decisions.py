@@ -13,14 +13,15 @@ never used again.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Protocol
 
+from snapline.engine.coordinator.sweep import sweep_snapshots
 from snapline.engine.shell import Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUnavailable
-from snapline.ids import TaskId
+from snapline.ids import Epoch, TaskId
 from snapline.storage.api import Extent, Storage
 
 COMPLAINT_SECONDS = 10.0
@@ -108,6 +109,28 @@ class Decisions:
         def work() -> None:
             with suppress(StorageError):
                 self._store.delete(key)
+
+        self._thread.submit(work)
+
+    def sweep(
+        self, before: Epoch, snapshots: Collection[str], files: Collection[str], *, written: bool
+    ) -> None:
+        """Delete what past epochs left; what cannot be deleted stays until the next epoch begins."""
+
+        def work() -> None:
+            with suppress(StorageError):
+                sweep_snapshots(self._store, before, snapshots)
+            with suppress(StorageError):
+                self._outlet.sweep(before, files, written=written)
+
+        self._thread.submit(work)
+
+    def tidy(self, act: Callable[[], None]) -> None:
+        """Do something behind what was asked for before; if the disk refuses, it is not done."""
+
+        def work() -> None:
+            with suppress(OSError):
+                act()
 
         self._thread.submit(work)
 

@@ -8,7 +8,7 @@ port, and no other way.
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from typing import Final
 from uuid import uuid4
@@ -28,6 +28,7 @@ from snapline.net.listener import LOOPBACK, Listener
 from snapline.net.loop import EventLoop
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import Detail, JournalFile
+from snapline.rundir.tidying import tidy
 from snapline.runtime.driver.decisions import Decisions
 from snapline.runtime.driver.fault_port import FaultPort
 from snapline.runtime.driver.killer import Killer
@@ -52,7 +53,9 @@ INTERRUPTED: Final = "interrupted"
 class Driver:
     """Runs one job to its end.
 
-    `listen` is the address at which slots reach this process; they have to know the run's secret.
+    `listen` is the address at which slots reach this process; they have to know the run's secret. Of a run
+    without an end, `journal_bytes` bounds its journals, and output that is never published is deleted, too:
+    both serve only to be looked at.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Driver:
         journal: Detail = "brief",
         listen: str = LOOPBACK,
         timeline: Timeline | None = None,
+        journal_bytes: int | None = None,
         on_event: Callable[[Happened], None] = lambda happened: None,
     ) -> None:
         self.tenure = Tenure(directory, job)  # BEFORE all else: it raises if the run cannot go on
@@ -107,8 +111,10 @@ class Driver:
         self.storage: Storage = directory.storage
         post, give_up = self.loop.post, lambda error: self.finish(self.tenure.give_up(error))
         self.decisions = Decisions(self.storage, post, self._complain, give_up)
+        self.journal_bytes = journal_bytes
         self.journal_file = JournalFile(
-            directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl"
+            directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl",
+            None if journal_bytes is None else journal_bytes // 2,
         )
         self.fault_port = FaultPort(self, self.killer, self.loop, self.wire, self.timeouts)
         self.engine = Coordinator(self.job, self, self.tenure.author, self.tenure.past)
@@ -117,7 +123,9 @@ class Driver:
         """Run the job; return what ended it early, if anything. Raises RunDamaged, Deposed."""
         beat_s, lease_s = self.timeouts.heartbeat_s, self.timeouts.lease_s
         here, path = self.listener.address, str(self.directory.path)
-        spec = SlotSpec(here, path, self.job, beat_s, lease_s, self.detail)
+        shared = 4 * len(self.job.slots)  # a quarter is for slots that run, and one for the dead
+        most = None if self.journal_bytes is None else self.journal_bytes // shared
+        spec = SlotSpec(here, path, self.job, beat_s, lease_s, self.detail, most)
         ended = self.launches.ended
         self.launcher.start(spec, self.secret, lambda *end: self.loop.post(lambda: ended(*end)))
         self.tenure.begin()
@@ -293,6 +301,14 @@ class Driver:
     def delete(self, key: str) -> None:
         """Delete an object in the background."""
         self.decisions.delete(key)
+
+    def sweep(self, before: Epoch, snapshots: Collection[str], files: Collection[str]) -> None:
+        """Delete in the background what past epochs left."""
+        most = self.journal_bytes
+        self.decisions.sweep(before, snapshots, files, written=most is not None)
+        if most is not None:
+            lives = {f"slot-{s}.{i}" for s, i in self.engine.members.incarnations.items()}
+            self.decisions.tidy(lambda: tidy(self.directory, lives, most // 4))
 
     def _complain(self, story: str) -> None:
         self.note(COORDINATOR, self.engine.epoch, happenings.StoreAwaited(story))

@@ -6,6 +6,7 @@ and tells a watcher. What it computes is in `metrics`; here is only the bookkeep
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from logging import getLogger
 from typing import Protocol
 
@@ -17,19 +18,30 @@ from snapline.journal.happenings import (
     Happening,
     JobRecovered,
     JobRunning,
+    LineDecided,
+    OutputPublished,
     SecondMeasured,
     SlotLost,
     SlotRunning,
 )
 from snapline.metrics.checkpoints import CheckpointAccount
 from snapline.metrics.failures import failures, recoveries
-from snapline.metrics.figures import Figures, Told, figures, lines
+from snapline.metrics.figures import Figures, Told, figures, is_line
 from snapline.metrics.histogram import Counts, Histogram
-from snapline.metrics.second import SECOND_US, Second
+from snapline.metrics.second import SECOND_US, Second, folded
 from snapline.runtime.wire.control_messages import Pulse
 from snapline.storage.api import OutputReader, rows_of
 
 _LOG = getLogger(__name__)
+
+KEPT_S = 540
+"""So many of the last seconds are kept one by one, with what happened in them. All before them become one
+second: so memory does not grow with the run, and sums and latencies stay those of the whole run. A job that
+has not recovered from a failure by then has no recovery time. Committed latency, and how long checkpoints
+of tasks took, are those of the seconds that are kept."""
+
+FOLDED_S = 60
+"""How many seconds are put together at once."""
 
 
 class Watcher(Protocol):
@@ -71,10 +83,14 @@ class Timeline:
 
     def __init__(self, watcher: Watcher | None = None) -> None:
         self.watcher = watcher or Unwatched()
+        self.kept_s = KEPT_S
+        self.folded_s = FOLDED_S
         self.seconds: list[Second] = []
         self._recorder: Recorder
         self._account = CheckpointAccount(read=0)
-        self._told: list[Happened] = []  #: all that figures need
+        self._told: list[Happened] = []  #: all that figures need, but lines long ago
+        self._lines = 0  #: committed so far
+        self._recovered: dict[Micros, float] = {}  #: recovery times, by the time of the loss
         self._trouble: list[Happened] = []  #: losses and restarts from which it has not recovered
         self._now: Second | None = None  #: the second under way
         self._pulses: dict[SlotId, Pulse] = {}  #: the last one of every slot that is there
@@ -84,6 +100,16 @@ class Timeline:
     def attach(self, recorder: Recorder) -> None:
         """Connect the timeline with its driver, into whose journal it writes."""
         self._recorder = recorder
+
+    @property
+    def told(self) -> int:
+        """How many happenings are kept for the figures."""
+        return len(self._told)
+
+    @property
+    def checkpoints_known(self) -> int:
+        """How many checkpoints the figures may still be asked about."""
+        return self._account.known
 
     # What the driver says.
 
@@ -102,6 +128,7 @@ class Timeline:
         _LOG.info("%s", happened)
         if isinstance(what, Told):
             self._told.append(happened)
+        self._lines += is_line(happened)
         if isinstance(what, SlotLost):
             self._trouble.append(happened)
             self._lost[what.slot] = None
@@ -156,13 +183,26 @@ class Timeline:
         if here and not self._account.restoring and not self._lost:
             second.backlog = sum(pulse.backlog for pulse in here)
         second.checkpoints = self._account.stored
-        second.lines = lines(self._told)
+        second.lines = self._lines
         second.settle()
         self.seconds.append(second)
+        if len(self.seconds) > self.kept_s + self.folded_s:
+            self._fold()
         self._recorder.note(COORDINATOR, self._epoch, second.measured())
         self.watcher.second(second)
         if self._trouble:
             self._look_for_recovery()
+
+    def _fold(self) -> None:
+        """Put what is long over together, and forget what happened then, but for failures."""
+        self.seconds[: -self.kept_s] = [folded(self.seconds[: -self.kept_s])]
+        cut_us = self.seconds[1].at_s * SECOND_US
+        self._told = [
+            each
+            for each in self._told
+            if each.at_us >= cut_us or not isinstance(each.what, LineDecided | OutputPublished)
+        ]
+        self._trouble = [each for each in self._trouble if each.at_us >= cut_us]
 
     def _look_for_recovery(self) -> None:
         found = failures(self._trouble)
@@ -170,6 +210,7 @@ class Timeline:
         for failure, time_s in zip(found, recoveries(self.seconds, found), strict=True):
             if time_s is not None:
                 over_us = failure.lost_us + int(time_s * SECOND_US)
+                self._recovered[failure.lost_us] = time_s
                 recovered = JobRecovered(round(time_s, 3), failure.lost_us)
                 self._recorder.note(COORDINATOR, self._epoch, recovered)
         self._trouble = [entry for entry in self._trouble if entry.at_us > over_us]
@@ -178,7 +219,10 @@ class Timeline:
 
     def figures(self, times_ms: Mapping[str, Counts]) -> Figures:
         """The figures of the run; `times_ms` are the times of the rows that each sink published."""
-        return figures(self._told, self._account, self.seconds, times_ms)
+        found = figures(
+            self._told, self._account, self.seconds, times_ms, recovered=self._recovered
+        )
+        return replace(found, commits=self._lines)
 
 
 def published_times(output: OutputReader, sinks: Iterable[TaskId]) -> dict[str, Counts]:

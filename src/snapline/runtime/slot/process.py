@@ -70,6 +70,7 @@ class SlotSpec:
     heartbeat_s: float
     lease_s: float
     journal: Detail = "brief"
+    journal_bytes: int | None = None  # of each slot; None: as many as there are
 
 
 class SlotProcess:
@@ -214,7 +215,7 @@ class SlotProcess:
             case control_messages.Assign(slot, incarnation):
                 self.engine = Slot(slot, incarnation, self.spec.job, self)
                 path = self.directory.path / "journal" / f"slot-{slot}.{incarnation}.jsonl"
-                self.journal_file = JournalFile(path)
+                self.journal_file = JournalFile(path, self.spec.journal_bytes)
             case control_messages.BecomeSpare():
                 pass
             case control_messages.Leave():
@@ -223,6 +224,7 @@ class SlotProcess:
                 self.lease_until_s = time.monotonic() + self.spec.lease_s
             case control_messages.Peers(lives):
                 self.peers = lives
+                self._forget_links()
             case control_messages.Begin(origin_ms):
                 self.origin_s = origin_ms / 1000
             case control_messages.Slow(delay_ms, for_ms):
@@ -333,6 +335,13 @@ class SlotProcess:
             self.links[slot, incarnation] = link
             self.weather.met(link, (slot, incarnation))
         return link
+
+    def _forget_links(self) -> None:
+        """Forget the broken links to lives that are over."""
+        now = {(slot, peer.incarnation) for slot, peer in self.peers.items()}
+        self.links = {
+            life: link for life, link in self.links.items() if life in now or not link.closed
+        }
 
     def lost_link(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Report a broken link to a peer; the driver decides whether the peer died."""

@@ -6,14 +6,15 @@ which is the worst that can happen to whoever still needs it.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from snapline.core.messages import Message
 from snapline.engine.control import Counters, Frame, Order, Report
+from snapline.engine.coordinator.sweep import sweep_snapshots
 from snapline.engine.shell import Alarm, NextRead, SourceAlarm, Ticket, TimerAlarm
 from snapline.errors import ObjectDamaged, ObjectMissing
-from snapline.ids import Incarnation, Micros, Millis, SlotId, TaskId
+from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR
 from snapline.sim.exhaustive.lanes import Item, Lane, Past
 from snapline.sim.exhaustive.small import NOW_MS
@@ -201,6 +202,11 @@ class SteppedCoordinator(CoordinatorProcess):
     def delete(self, key: str) -> None:
         """Delete an object at once."""
         self.world.storage.store.delete(key)
+
+    def sweep(self, before: Epoch, snapshots: Collection[str], files: Collection[str]) -> None:
+        """Delete what past epochs left, at once."""
+        sweep_snapshots(self.world.storage.store, before, snapshots)
+        self.world.storage.outlet.sweep(before, files, written=True)
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision; its number is free, because there is no other coordinator."""

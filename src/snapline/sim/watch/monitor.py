@@ -302,7 +302,10 @@ class Monitor(RunAccount):
             self.first_output_us = self.world.now_us
 
     def resuming(self, past: Decision | None) -> None:
-        """Check the invariants of a coordinator that resumes the run."""
+        """Check the invariants of a coordinator that resumes the run, and knows only its last line."""
+        if self.kept is not None:
+            self.kept = KeptLines(self.lines[-1], self.world.job.options.kept_lines)
+            self.lines = [self.lines[-1], self.lines[-1]]
         fencing.resume_goes_on_at_the_last_decision(self, past)
 
     def finishing(self, author: str) -> None:

@@ -1,13 +1,14 @@
 """The simulated process of a coordinator: one life of it, with its shell."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from snapline.engine.control import Order
 from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.engine.coordinator.sweep import sweep_snapshots
 from snapline.engine.shell import Alarm, Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing
-from snapline.ids import Incarnation, Millis, SlotId, TaskId
+from snapline.ids import Epoch, Incarnation, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR
 from snapline.journal.happenings import CoordinatorDeposed, JobStopped
 from snapline.sim.world.launching import LaunchPlace, SimLaunches
@@ -107,6 +108,20 @@ class CoordinatorProcess(Process):
             lambda: self.call(lambda: self.engine.failed(ticket)),
             an_object=False,
         )
+
+    def sweep(self, before: Epoch, snapshots: Collection[str], files: Collection[str]) -> None:
+        """Delete what past epochs left, a little later, or when a paused process goes on."""
+
+        def act() -> None:
+            storage = self.world.storage
+            there = storage.store.keys()
+            sweep_snapshots(storage.store, before, snapshots)
+            for key in there:
+                if not storage.store.has(key):
+                    self.world.observer.deleting(key)
+            storage.outlet.sweep(before, files, written=True)
+
+        self.world.at(self.world.now_us + 1_000, lambda: self.call(act))
 
     def finish(self, problem: str | None) -> None:
         """End the run, or step down if another coordinator has decided something since."""

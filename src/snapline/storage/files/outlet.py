@@ -1,11 +1,13 @@
 """Output as files: one file of rows per life of a sink, and a chain of manifests that publishes rows."""
 
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from snapline.batch import Batch
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
-from snapline.ids import TaskId
+from snapline.ids import Epoch, TaskId
 from snapline.storage.api import Extent, Life, PendingSync
 from snapline.storage.files.frames import unavailable_on_os_error
 from snapline.storage.files.manifests import FileManifests
@@ -13,6 +15,7 @@ from snapline.storage.files.places import named_in, sync_directory
 from snapline.storage.files.rows import RowScan, RowWriter
 
 SUFFIX = ".egress"
+_LIFE = re.compile(r".+\.e(\d+)\.i\d+")
 
 
 def egress_path(output: Path, file: str) -> Path:
@@ -98,6 +101,19 @@ class FileOutlet:
         except StorageError as error:
             raise type(error)(f"{self._manifests.path}: {error}") from error
 
+    def sweep(self, before: Epoch, held: Collection[str], *, written: bool) -> None:
+        """Delete the files of past epochs of which nothing is, or will be, public."""
+        for file in [file for file in self._scans if _epoch(file) < before]:
+            del self._scans[file]  # nothing more is published of it, unless it is held
+        if not written:
+            return
+        self._manifests.refresh()
+        needed = {*self._manifests.chain.files(), *held}
+        with unavailable_on_os_error(f"sweep {self._directory}"):
+            for path in self._directory.glob(f"*{SUFFIX}"):
+                if _epoch(path.stem) < before and path.stem not in needed:
+                    path.unlink(missing_ok=True)
+
     def _scan(self, file: str) -> RowScan:
         found = self._scans.get(file) or RowScan(self._path(file))
         found.refresh()
@@ -106,6 +122,12 @@ class FileOutlet:
 
     def _path(self, file: str) -> Path:
         return egress_path(self._directory, file)
+
+
+def _epoch(file: str) -> Epoch:
+    """The epoch of the life that wrote an egress file; that of a stranger's file is beyond all."""
+    found = _LIFE.fullmatch(file)
+    return int(found[1]) if found else sys.maxsize
 
 
 class FileEgress:

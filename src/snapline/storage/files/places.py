@@ -78,6 +78,11 @@ def make_draft(path: Path) -> tuple[int, Path]:
     return make_file(draft), draft
 
 
+def is_draft(path: Path) -> bool:
+    """Whether a file is unfinished: its writer is at work, or was killed."""
+    return path.name.startswith(_DRAFT)
+
+
 @contextmanager
 def whole_file(path: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
     """A file to write into that takes its name at the end, whole or not at all; what was there is replaced.

@@ -11,13 +11,15 @@ made anew nor taken for proof that an object is missing.
 
 import os
 import stat
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.storage.codec import Pieces, digest_of
 from snapline.storage.files.frames import unavailable_on_os_error
-from snapline.storage.files.places import make_directory, make_draft, sync_directory
+from snapline.storage.files.places import is_draft, make_directory, make_draft, sync_directory
 from snapline.storage.uncached import write_to
 
 _DIGEST_BYTES = len(digest_of(b"")) // 2
@@ -102,6 +104,34 @@ class FileStore:
             if path.exists():
                 path.unlink(missing_ok=True)
                 sync_directory(path.parent)
+
+    def folders(self, folder: str) -> Sequence[str]:
+        """The names of the folders in a folder. Some may hold nothing any more."""
+        with unavailable_on_os_error(f"list {folder} in {self._directory}"):
+            return [unquote(path.name) for path in self._list(folder) if path.is_dir()]
+
+    def clear(self, folder: str, keep: Collection[str]) -> None:
+        """Delete all objects in a folder but those of these names, drafts, and an empty folder itself."""
+        kept = {self._path(key).name for key in keep if key.startswith(f"{folder}/")}
+        with unavailable_on_os_error(f"clear {folder} in {self._directory}"):
+            for path in self._list(folder):
+                if path.name not in kept and (path.suffix == _SUFFIX or is_draft(path)):
+                    path.unlink(missing_ok=True)
+            if not kept:
+                with suppress(OSError):  # something else lies there, or it is gone
+                    self._folder(folder).rmdir()
+
+    def _list(self, folder: str) -> list[Path]:
+        """What lies in a folder; nothing if there is none. Raises OSError if the whole store is away."""
+        if self._must_exist:
+            os.stat(self._directory)
+        try:
+            return list(self._folder(folder).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def _folder(self, folder: str) -> Path:
+        return self._path(f"{folder}/x").parent
 
     def damage(self, key: str) -> None:
         """Change the stored bytes behind the store's back, as a failing disk does."""

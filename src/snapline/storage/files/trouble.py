@@ -9,7 +9,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -86,6 +86,14 @@ class TroubledStore:
     def delete(self, key: str) -> None:
         """Delete an object; deleting what is not there is no error."""
         self._call(f"delete {key}", lambda: self._store.delete(key))
+
+    def folders(self, folder: str) -> Sequence[str]:
+        """The names of the folders in a folder."""
+        return self._call(f"list {folder}", lambda: self._store.folders(folder))
+
+    def clear(self, folder: str, keep: Collection[str]) -> None:
+        """Delete all objects in a folder but those of these names."""
+        self._call(f"clear {folder}", lambda: self._store.clear(folder, keep))
 
     def damage(self, key: str) -> None:
         """Change the stored bytes behind the store's back, as a failing disk does."""

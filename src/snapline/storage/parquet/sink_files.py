@@ -17,7 +17,7 @@ D5  A decision is followed by another one only when all of its manifests are pub
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from pyarrow import parquet
 
 from snapline.batch import Batch
 from snapline.errors import ObjectMissing, UsageError
-from snapline.ids import TaskId
+from snapline.ids import Epoch, TaskId
 from snapline.storage.api import Egress, Extent, Life, Outlet, PendingSync
 from snapline.storage.column_types import Meanings
 from snapline.storage.files.frames import unavailable_on_os_error
@@ -44,6 +44,7 @@ HIDDEN = ".snapline"
 """The directory for drafts, in that of the sink; readers of Parquet leave out names that begin so."""
 
 _OWNER = "owner.json"
+_DRAFT_OF = re.compile(r"(?:\.new-)?(?P<file>.+\.e(?P<epoch>\d+)\.i\d+)-\d+-\d+\.parquet.*")
 Rows: TypeAlias = tuple[int, int]
 """Rows start <= n < stop of a task."""
 
@@ -163,6 +164,16 @@ class ParquetOutlet:
     ) -> None:
         """Compare what is public with what was decided: see `ManifestChain.hold_against`."""
         self._outlet.check(decided, through, rows)
+
+    def sweep(self, before: Epoch, held: Collection[str], *, written: bool) -> None:
+        """Delete the drafts of past epochs that no manifest will name, and what the outlet deletes."""
+        self._outlet.sweep(before, held, written=written)
+        for folder in self._folders.values():
+            with unavailable_on_os_error(f"remove drafts in {folder}"):
+                for path in (folder / HIDDEN).iterdir():
+                    found = _DRAFT_OF.fullmatch(path.name)
+                    if found and int(found["epoch"]) < before and found["file"] not in held:
+                        path.unlink(missing_ok=True)
 
     def _folder(self, task: TaskId) -> Path | None:
         return self._folders.get(_sink(task))

@@ -12,6 +12,7 @@ from snapline.journal.fault_happenings import ProcessKilled
 from snapline.journal.happenings import (
     JobRecovered,
     JobRunning,
+    LineDecided,
     LineFound,
     SecondMeasured,
     SlotLost,
@@ -173,3 +174,37 @@ def test_figures_are_the_same_from_the_journal(run):
     run.timeline.close()
     assert figures_of(run.journal, {}) == run.timeline.figures({})
     assert run.timeline.figures({}).records_read == 2400
+
+
+def lively(run):
+    """A minute with lines, two failures from which it recovers, and one from which it does not."""
+    for number in range(1, 61):
+        run.live(1, epoch=1 + number // 20)
+        run.note(COORDINATOR, 1, LineDecided(number, 1, {A: number}))
+        if number in (19, 39, 58):
+            run.lose(1)
+            run.note(COORDINATOR, 1 + (number + 1) // 20, JobRunning())
+    run.timeline.close()
+
+
+def test_seconds_long_ago_become_one_and_the_figures_stay_what_they_are(run):
+    run.timeline.kept_s, run.timeline.folded_s = 15, 3
+    lively(run)
+    assert len(run.timeline.seconds) <= 1 + 15 + 3
+    assert run.timeline.told <= 18 + 3 * 4  # lines of the last seconds, and failures
+    found = run.timeline.figures({})
+    assert (found.commits, found.lost) == (60, 3)
+    assert [time is not None for time in found.recovery_s] == [True, True, False]
+    assert found == figures_of(run.journal, {})
+
+
+def test_who_has_not_recovered_for_long_is_not_waited_for(run):
+    run.timeline.kept_s, run.timeline.folded_s = 15, 3
+    run.live(12)
+    run.lose(1)
+    run.note(COORDINATOR, 2, JobRunning())
+    run.live(60, epoch=2, latency_ms=5_000)  # it is slow for ever
+    run.lose(0)
+    run.note(COORDINATOR, 3, JobRunning())
+    run.live(12, epoch=3, latency_ms=5_000)
+    assert len(run.told(JobRecovered)) == 1  # the second failure is held against the time before it

@@ -259,3 +259,16 @@ def test_a_directory_is_of_one_run(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"output cannot be written to .*file: Not a directory"):
         check_folder(tmp_path / "file", None)
+
+
+def test_a_sweep_deletes_drafts_of_past_epochs_unless_they_are_held(place):
+    outlet = an_outlet(place)
+    for epoch in (1, 2, 3):
+        write(outlet.open(Life(TASK, epoch, 1), 0 if epoch == 1 else 4), 4, 8)
+    places.make_draft(place / "out" / HIDDEN / "out-0.e1.i1-8-9.parquet")
+    outlet.publish(1, {TASK: Extent("out-0.e1.i1", 0, 4)})
+    outlet.sweep(3, {"out-0.e2.i1"}, written=False)
+    left = sorted(path.name for path in (place / "out" / HIDDEN).iterdir())
+    assert left == ["out-0.e2.i1-4-8.parquet", "out-0.e3.i1-4-8.parquet", "owner.json"]
+    outlet.publish(2, {TASK: Extent("out-0.e2.i1", 4, 8)})
+    assert seen(place) == list(range(8))
