@@ -118,6 +118,10 @@ class TaskProtocol:
         """Whether `on_message` would answer with the `Deliver` of this message and nothing else."""
         return type(self).on_message is TaskProtocol.on_message
 
+    def learns_nothing(self, message: Message) -> bool:
+        """Whether `on_message` would only deliver this message, and remember nothing of it."""
+        return type(self).on_message is TaskProtocol.on_message
+
     def stamp(self, channel: Channel) -> Stamp:
         """What the next message on an output carries, and whether it is logged."""
         return Stamp()

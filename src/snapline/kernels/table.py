@@ -6,9 +6,9 @@ cell is free, so new memory is an empty table. At most half of the cells is take
 A table that grows is not moved at once. The cells of the old one are passed bit by bit, from START on and
 round, and those passed are in the new one. Which of both has a key follows from its first cell in the old
 one: that has been passed or not. Cells are passed up to a free one, so no probe leads from one side to the
-other, and the last cell of the round stays free, for the same reason: a key that would take it goes into
-the new table (SPILLED). As cells keep their order when a table doubles, the new one is filled in order,
-and its memory is touched page by page.
+other, and the last cell of the round, the *fence*, stays free, for the same reason: a key whose probe ends
+there is in the new table, and only there is it looked for in both. As cells keep their order when a table
+doubles, the new one is filled in order, and its memory is touched page by page.
 """
 
 from typing import Final, TypeAlias
@@ -29,9 +29,8 @@ SHIFT: Final = 2  # how far the hash is shifted to get a key's first cell
 OLD_SHIFT: Final = 3  # the same in the old table
 START: Final = 4  # the cell of the old table that was passed first
 PASSED: Final = 5  # how many of its cells were passed: ALL if there is no old table
-SPILLED: Final = 6  # whether a key is in the new table that ought to be in the old one
-WANTED: Final = 7  # for how many keys there was no room
-STATE_SIZE: Final = 8
+WANTED: Final = 6  # for how many keys there was no room
+STATE_SIZE: Final = 7
 
 ALL: Final = 1 << 62
 PER_KEY: Final = 4
@@ -130,10 +129,8 @@ def _insert(keys: Int64s, first: int, cells: Int64s, old: Int64s, state: Int64s)
     rows = np.arange(first, first + len(keys))
     if state[PASSED] != ALL:
         late = (~_is_passed(keys, old, state)).nonzero()[0]
-        fence = (int(state[START]) - 1) & ((len(old) >> 1) - 1)
+        fence = _fence(old, state)
         spilled = late[_settle(keys[late], rows[late], old, int(state[OLD_SHIFT]), fence)]
-        if len(spilled):
-            state[SPILLED] = 1
         in_new = np.ones(len(keys), np.bool_)
         in_new[late] = False
         in_new[spilled] = True
@@ -172,6 +169,21 @@ def _is_passed(keys: Int64s, old: Int64s, state: Int64s) -> Bools:
     at = _first_cells(keys, int(state[OLD_SHIFT]))
     passed: Bools = ((at - state[START]) & ((len(old) >> 1) - 1)) < state[PASSED]
     return passed
+
+
+def _fence(old: Int64s, state: Int64s) -> int:
+    """The last cell of the round through the old table."""
+    return (int(state[START]) - 1) & ((len(old) >> 1) - 1)
+
+
+def _end_at_fence(keys: Int64s, old: Int64s, state: Int64s) -> Bools:
+    """Of keys that the old table should have and has not: whose probes end at its last cell."""
+    fence, rows, mask = _fence(old, state), old[1::2], (len(old) >> 1) - 1
+    before = 0  # cells in a row that are taken, up to the fence
+    while rows[(fence - before - 1) & mask]:
+        before += 1
+    ending: Bools = ((fence - _first_cells(keys, int(state[OLD_SHIFT]))) & mask) <= before
+    return ending
 
 
 # A loop hands arrays to a helper once for a batch, not for a key: to count who holds them takes longer than
@@ -225,23 +237,23 @@ def _locate_all(
             while old[at << _ONE] != key and old[(at << _ONE) | _ONE] != 0:
                 at = (at + _ONE) & old_mask
             row = old[(at << _ONE) | _ONE]
-            if row == 0 and at != fence and state[SPILLED] == 0 and state[COUNT] < state[ROOM]:
+            in_old = at != fence
+            if row == 0 and in_old and state[COUNT] < state[ROOM]:
                 row = state[COUNT] + 1
                 known[row - 1] = old[at << _ONE] = key
                 state[COUNT] = old[(at << _ONE) | _ONE] = row
-        if row == 0:
+        if not in_old:
             at = hashed >> shift
             while cells[at << _ONE] != key and cells[(at << _ONE) | _ONE] != 0:
                 at = (at + _ONE) & mask
             row = cells[(at << _ONE) | _ONE]
-            if row == 0:
-                if state[COUNT] == state[ROOM]:
-                    state[WANTED] = 1
-                    return i
-                state[SPILLED] |= in_old
+            if row == 0 and state[COUNT] < state[ROOM]:
                 row = state[COUNT] + 1
                 known[row - 1] = cells[at << _ONE] = key
                 state[COUNT] = cells[(at << _ONE) | _ONE] = row
+        if row == 0:
+            state[WANTED] = 1
+            return i
         rows[i] = row - 1
     return len(keys)
 
@@ -303,20 +315,17 @@ def find(keys: Int64s, rows: Int64s, cells: Int64s, old: Int64s, state: Int64s) 
     if state[PASSED] == ALL:
         _find_in(keys, rows, cells, int(state[SHIFT]))
         return
-    passed = _is_passed(keys, old, state)
-    rows[:] = -1
-    for cells_there, shift, asked in (
-        (old, OLD_SHIFT, (~passed).nonzero()[0]),
-        (cells, SHIFT, passed.nonzero()[0]),
-    ):
-        found = np.empty(len(asked), np.int64)
-        _find_in(keys[asked], found, cells_there, int(state[shift]))
-        rows[asked] = found
-    if state[SPILLED]:
-        asked = (rows < 0).nonzero()[0]
-        found = np.empty(len(asked), np.int64)
-        _find_in(keys[asked], found, cells, int(state[SHIFT]))
-        rows[asked] = found
+    in_new = _is_passed(keys, old, state)
+    late = (~in_new).nonzero()[0]
+    found = np.empty(len(late), np.int64)
+    _find_in(keys[late], found, old, int(state[OLD_SHIFT]))
+    rows[late] = found
+    missed = late[found < 0]
+    in_new[missed] = _end_at_fence(keys[missed], old, state)
+    asked = in_new.nonzero()[0]
+    found = np.empty(len(asked), np.int64)
+    _find_in(keys[asked], found, cells, int(state[SHIFT]))
+    rows[asked] = found
 
 
 def _find_in(keys: Int64s, rows: Int64s, cells: Int64s, shift: int) -> None:
@@ -346,7 +355,7 @@ def _find(keys: Int64s, rows: Int64s, cells: Int64s, old: Int64s, state: Int64s)
     mask, shift = np.uint64((len(cells) >> 1) - 1), np.uint64(state[SHIFT])
     old_mask, old_shift = np.uint64((len(old) >> 1) - 1), np.uint64(state[OLD_SHIFT])
     start, passed = np.uint64(state[START]), np.uint64(state[PASSED])
-    spilled = state[SPILLED] != 0
+    fence = (start - _ONE) & old_mask
     for i in range(len(keys)):
         key = keys[i]
         hashed = np.uint64(key) * _ODD
@@ -357,7 +366,8 @@ def _find(keys: Int64s, rows: Int64s, cells: Int64s, old: Int64s, state: Int64s)
             while old[at << _ONE] != key and old[(at << _ONE) | _ONE] != 0:
                 at = (at + _ONE) & old_mask
             row = old[(at << _ONE) | _ONE]
-        if row == 0 and (not in_old or spilled):
+            in_old = at != fence
+        if not in_old:
             at = hashed >> shift
             while cells[at << _ONE] != key and cells[(at << _ONE) | _ONE] != 0:
                 at = (at + _ONE) & mask

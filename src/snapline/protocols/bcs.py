@@ -50,6 +50,10 @@ class BcsTask(UncoordinatedTask):
         """Whether a message can be delivered without a forced checkpoint."""
         return bool(_INDEX.unpack(message.header)[0] <= self.lc)
 
+    def learns_nothing(self, message: Message) -> bool:
+        """Whether a message has no larger index than we: only such a one is news."""
+        return self.only_delivers(message)
+
     def on_message(self, message: Message) -> TaskEffects:
         """Force a checkpoint if the message has a larger index, then deliver it."""
         (lc,) = _INDEX.unpack(message.header)

@@ -66,14 +66,14 @@ class HmnrTask(UncoordinatedTask):
         self.greater: Flags = np.zeros(n, np.bool_)
         self.sent_to: Flags = np.zeros(n, np.bool_)
         self.heard: dict[ChannelId, bytes] = {}  #: the last header of each input
-        self.header: bytes | None = None  #: of the next message; None: to be made anew
+        self.next: Stamp | None = None  #: of the next message; None: to be made anew
         self._note_checkpoint()  # the initial state counts as one
 
     def restore(self, memo: bytes) -> None:
         """Restore clock and vectors from the memo of a checkpoint."""
         if memo:
             self.lc, ckpt, flags = self._decode(memo)
-            self.header = None
+            self.next = None
             self.ckpt = ckpt.copy()
             self.taken, self.greater, self.sent_to = flags.copy()
 
@@ -81,9 +81,9 @@ class HmnrTask(UncoordinatedTask):
         """Put clock and vectors on every message, and note to whom it goes."""
         if channel.target != self.context.task:  # I5
             self.sent_to[self.index[channel.target]] = True
-        if self.header is None:
-            self.header = self._encode()
-        return Stamp(self.header, self.log)
+        if self.next is None:
+            self.next = Stamp(self._encode(), self.log)
+        return self.next
 
     def on_message(self, message: Message) -> TaskEffects:
         """Force a checkpoint if one could become useless, then learn and deliver."""
@@ -97,10 +97,14 @@ class HmnrTask(UncoordinatedTask):
 
     def only_delivers(self, message: Message) -> bool:
         """Whether a message can be delivered without a forced checkpoint."""
-        if message.header == self.heard.get(message.channel):
+        if self.learns_nothing(message):
             return True
         lc, ckpt, (taken, greater) = self._decode(message.header)
         return not self._forces(lc, ckpt, taken, greater)
+
+    def learns_nothing(self, message: Message) -> bool:
+        """Whether a message repeats the last header of its channel."""
+        return message.header == self.heard.get(message.channel)
 
     def _forces(self, lc: int, ckpt: Counts, taken: Flags, greater: Flags) -> bool:
         behind = lc > self.lc and bool((self.sent_to & greater).any())  # C1
@@ -112,7 +116,7 @@ class HmnrTask(UncoordinatedTask):
         yield from super()._take(forced=forced)
 
     def _note_checkpoint(self) -> None:
-        self.header = None
+        self.next = None
         self.sent_to[:] = False
         self.taken[self.others] = True
         self.greater[self.others] = True
@@ -121,7 +125,7 @@ class HmnrTask(UncoordinatedTask):
 
     def _learn(self, lc: int, ckpt: Counts, taken: Flags, greater: Flags) -> None:
         """Merge what a message carries. I5: what it says about this task is not news."""
-        self.header = None
+        self.next = None
         if lc > self.lc:
             self.lc = lc
             self.greater = greater & self.others

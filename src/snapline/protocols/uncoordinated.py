@@ -59,11 +59,12 @@ class UncoordinatedTask(TaskProtocol):
         #: each other, never with the numbers of this task's checkpoints.
         self.round: CheckpointNo = INITIAL
         self.log = context.guarantee is not Guarantee.AT_MOST_ONCE
+        self.plain = Stamp(log=self.log)  #: of a message that carries nothing
         self.interval_ms = context.options.interval_ms
 
     def stamp(self, channel: Channel) -> Stamp:
         """Add no header, and have every message logged, unless at most once."""
-        return Stamp(log=self.log)  # I1
+        return self.plain  # I1
 
     def on_started(self) -> TaskEffects:
         """Begin anywhere within the first interval, so that the tasks are not in step."""

@@ -110,11 +110,56 @@ def test_the_last_cell_of_the_round_stays_free_while_a_table_is_moved(each_form,
     assert model.is_growing
     assert model.index._state[table.START] == 1  # the first cell is free, and the round ends there
     assert model.index._old[1] == 0
-    assert model.index._state[table.SPILLED]
     model.holds()
+    ahead = ahead_of_the_move(model.index)
+    assert set(model.index._cells[2 * ahead].tolist()) <= set(hashed_to(last).tolist())
+    assert len(ahead) == 4  # the last two cells of the new table, and round to its first two
+    model.take(hashed_to(last))
     model.take(hashed_to([(i << 40) + 12345 for i in range(size // 3)]))
     assert not model.is_growing
     model.holds()
+
+
+def ahead_of_the_move(index):
+    """The cells of the new table that are taken beyond what the cells passed so far were moved to."""
+    size, twice = len(index._old) // 2, len(index._cells) // len(index._old)
+    start, passed = index._state[[table.START, table.PASSED]].tolist()
+    taken = np.flatnonzero(index._cells[1::2])
+    crowded = 150  # keys that found their cells taken stand behind them
+    return taken[(taken - twice * start) % (twice * size) >= twice * passed + crowded]
+
+
+@pytest.mark.parametrize("batch", [40, 1_000])
+def test_a_new_table_is_filled_in_order_so_that_its_memory_is_touched_bit_by_bit(each_form, batch):
+    index = KeyIndex()
+    index.reserve(1 << 13)
+    size = len(index._cells) // 2
+    keys = np.random.default_rng(5).integers(LOWEST, HIGHEST, size)
+    index.locate(keys[: size // 2])
+    looked = 0
+    for start in range(size // 2, size - batch, batch):
+        index.locate(keys[start : start + batch])
+        if index._old is not index._cells:
+            assert len(ahead_of_the_move(index)) <= 8, "only keys whose probes end at the fence"
+            looked += 1
+    assert looked * batch * table.PER_KEY > size / 2
+    assert index.keys().tolist() == keys[: len(index)].tolist()
+
+
+def test_a_key_that_the_old_table_should_have_is_not_looked_for_in_the_new_one(each_form):
+    index = KeyIndex()
+    index.reserve(1 << 13)
+    size = len(index._cells) // 2
+    keys = np.random.default_rng(6).integers(LOWEST, HIGHEST, size // 2 + 100)
+    for start in range(0, len(keys), 100):
+        index.locate(keys[start : start + 100])
+    assert index._old is not index._cells
+    shift, old_shift = index._state[[table.SHIFT, table.OLD_SHIFT]].tolist()
+    unknown = hashed_to([((size // 2 + i) << old_shift) + 1 for i in range(0, 1_000, 50)])
+    at = table._first_cells(unknown, shift)
+    index._cells[2 * at], index._cells[2 * at + 1] = unknown, 7  # as if they were there
+    assert index.find(unknown).tolist() == [-1] * len(unknown)
+    assert index.locate(unknown).tolist() == [len(keys) + i for i in range(len(unknown))]
 
 
 @pytest.mark.parametrize("batch", [1, 7, 500])

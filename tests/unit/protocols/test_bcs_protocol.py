@@ -27,7 +27,9 @@ def test_a_larger_index_forces_a_checkpoint_with_that_index_before_delivery():
     for _ in range(3):
         p.timer(LocalCheckpoint())
     m = p.send("q")
+    assert not q.protocol.learns_nothing(m)
     assert q.take(m) == (Snapshot(1, index(3), forced=True), Deliver(m))
+    assert q.protocol.learns_nothing(m)
     assert q.take(m) == (Deliver(m),)
     assert q.timer(LocalCheckpoint())[0] == Snapshot(2, index(4))
 

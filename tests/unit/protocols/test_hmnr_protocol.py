@@ -240,7 +240,11 @@ def test_a_header_that_repeats_the_last_one_changes_nothing_and_forces_nothing(a
             assert message.header == same.header
             assert quick[me].protocol._memo().startswith(message.header)  # it is never stale
             only = quick[other].protocol.only_delivers(message)
+            nothing, before = quick[other].protocol.learns_nothing(message), memory(quick[other])
             effects = quick[other].take(message)
             assert effects == slow[other].take(same)
             assert only == (len(effects) == 1)
+            if nothing:
+                assert (memory(quick[other]), len(effects)) == (before, 1)
+            assert quick[other].protocol.learns_nothing(message)  # it would be the same again
         assert [memory(task) for task in quick.values()] == [memory(t) for t in slow.values()]

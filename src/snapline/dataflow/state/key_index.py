@@ -81,7 +81,7 @@ class KeyIndex:
         state = self._state
         state[table.OLD_SHIFT], state[table.SHIFT] = state[table.SHIFT], _shift(size)
         state[table.START] = _free_cell(self._old) + 1
-        state[table.PASSED] = state[table.SPILLED] = state[table.WANTED] = 0
+        state[table.PASSED] = state[table.WANTED] = 0
         if len(self._old) <= 2 * _AT_ONCE:
             table.move(len(self._old), self._cells, self._old, state)
         self._reach()

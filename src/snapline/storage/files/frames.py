@@ -80,7 +80,7 @@ class Appender:
         return place
 
     def _add(self, payload: Sequence[Buffer]) -> None:
-        size = sum(map(size_of, payload))
+        size = sum([size_of(piece) for piece in payload])
         pieces: Sequence[Buffer]
         if size < _JOIN_BELOW:
             whole = b"".join(payload)  # type: ignore[arg-type]  # arrays are buffers
@@ -88,7 +88,7 @@ class Appender:
         else:
             for piece in payload:
                 if isinstance(piece, np.ndarray):
-                    piece.flags.writeable = False
+                    piece.setflags(False)  # a fifth of the time of `flags.writeable`
             pieces = (frame_head(payload, size, self._seed), *payload)
         with self._changing:
             self._buffer += pieces

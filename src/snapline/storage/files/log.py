@@ -152,10 +152,13 @@ class FileLog:
 
     def _enter(self, channel: ChannelId, seq: Seq, place: _Place) -> None:
         last = place.segment.last
-        last[channel] = max(seq, last.get(channel, 0))
+        if seq > last.get(channel, 0):
+            last[channel] = seq
         if seq <= self._floor.get(channel, 0):
             return
-        places = self._index.setdefault(channel, {})
+        places = self._index.get(channel)
+        if places is None:
+            places = self._index[channel] = {}
         known = places.get(seq)
         if known is None or known.rank <= place.rank:
             places[seq] = place
@@ -163,12 +166,13 @@ class FileLog:
     def append(self, message: Message) -> None:
         """Add a message; durable only after the next `sync`."""
         appender, segment = self._active or self._roll()
+        channel, seq, epoch = message.channel, message.seq, message.epoch
         at = appender.append(*message_pieces(message))
-        rank = (message.epoch, self._life.incarnation)
         length = appender.size - at - FRAME_OVERHEAD
-        self._enter(message.channel, message.seq, _Place(rank, segment, at, length))
+        rank = (epoch, self._life.incarnation)
+        self._enter(channel, seq, _Place(rank, segment, at, length))
         assert segment.index is not None
-        segment.index.add((message.channel, message.seq, message.epoch, at, length))
+        segment.index.add((channel, seq, epoch, at, length))
         if appender.size >= self._segment_bytes:
             self._retire(appender, segment)
 
