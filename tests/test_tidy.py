@@ -52,6 +52,7 @@ LAYERS["judge"] = {*LAYERS} - {"report", "sim", "net", "spark", "runtime"}
 LAYERS["runs"] = {*LAYERS} - {"report", "sim"}
 LAYERS["systems"] = {*LAYERS} - {"report", "sim", "runtime"}
 LAYERS["api"] = {*LAYERS} - {"report", "sim"}
+LAYERS["pytest_plugin"] = {"systems"}
 LAYERS["cli"] = {*LAYERS}
 LAYERS["__main__"] = {"cli", "runs"}
 
@@ -64,7 +65,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
     "storage": ("", "files", "parquet"),
-    "systems": ("harness", "structured_streaming", "recorded", ""),
+    "systems": ("harness", "structured_streaming", "own_query", "recorded", ""),
     "validate": ("", "on_spark"),
     "workload": (
         "common",
@@ -88,6 +89,7 @@ GUESTS: dict[str, set[str]] = {
     "py4j": {"spark"},
     "pyarrow": ARROW,
     "pyspark": SPARK,
+    "pytest": {"pytest_plugin"},
     "rich": {"cli"},
     "typer": {"cli"},
     "xxhash": {"storage"},

@@ -25,9 +25,8 @@ from snapline.journal.happenings import (
     SystemProgressed,
 )
 from snapline.metrics.reliability import LineageFigures
-from snapline.rundir.spec import Spec
 from snapline.storage.api import Ingress
-from snapline.systems.harness.base import State, System
+from snapline.systems.harness.base import State, Subject
 from snapline.systems.harness.feeder import Feeder
 from snapline.systems.harness.inject import SystemInjector
 
@@ -58,14 +57,14 @@ class Course:
 
     def __init__(
         self,
-        spec: Spec,
-        system: System,
+        name: str,
+        system: Subject,
         faults: Sequence[Fault],
         sources: Mapping[str, Ingress],
         tell: Tell,
     ) -> None:
         self._system = system
-        self._name = spec.system
+        self._name = name
         self._feeder = Feeder(sources, system.input)
         self._injector = SystemInjector(system, faults, self._note)
         self._tell = tell

@@ -79,8 +79,8 @@ def main(plan: DriverPlan) -> int:
     try:
         _await_executors(spark, plan.executors)
         query = start_query(spark, plan)
-        write_whole(reports / DRIVER, json.dumps(_processes(spark)))
-        _watch(query, reports)
+        write_whole(reports / DRIVER, json.dumps(processes(spark)))
+        watch(query, reports)
         query.stop()
     except PySparkException as error:
         write_whole(reports / FAILED, str(error))
@@ -121,7 +121,7 @@ def start_query(spark: SparkSession, plan: DriverPlan) -> StreamingQuery:
     return writer.foreachBatch(append).start()
 
 
-def _watch(query: StreamingQuery, reports: Path) -> None:
+def watch(query: StreamingQuery, reports: Path) -> None:
     """Note the progress until the end of input, then process what is there."""
     told = -1
     with os.fdopen(make_file(reports / PROGRESS, os.O_APPEND), "a") as file:
@@ -148,7 +148,7 @@ def _progresses(query: StreamingQuery) -> Iterator[dict[str, Any]]:
         yield json.loads(progress.json)
 
 
-def _processes(spark: SparkSession) -> dict[str, Any]:
+def processes(spark: SparkSession) -> dict[str, Any]:
     """The ids of this process and its Java, and where a local cluster keeps the logs of its executors."""
     gateway: Any = spark.sparkContext._gateway  # nothing public says which process Java is
     logs = Path(pyspark.__file__).parent / "work" / str(spark.sparkContext.applicationId)
