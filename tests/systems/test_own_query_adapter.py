@@ -25,14 +25,18 @@ def places(tmp_path):
 
 
 @pytest.fixture
-def query(places, monkeypatch):
+def driver():
+    return SimpleNamespace(pids=lambda: [70, 71], kill=lambda: [70, 71])
+
+
+@pytest.fixture
+def query(places, driver, monkeypatch):
     """A query whose driver is process 70, and whose kills strike from micro-batch 2 and 5 on."""
     files = [places.staged / name for name in ("a", "b", "c")]
     for file in files:
         file.touch()
     query = OwnQuery(places, None, files, [2, 5])
-    query.driver = SimpleNamespace(pids=lambda: [70, 71], kill=lambda: [70, 71])
-    monkeypatch.setattr(query, "_supervisor", query.driver)
+    monkeypatch.setattr(query, "_supervisor", driver)
     return query
 
 
@@ -66,11 +70,11 @@ def test_a_round_is_a_micro_batch_that_is_put_out_and_not_committed(query, place
     assert query.in_round()  # the one that it waited for was missed: the next will do
 
 
-def test_what_an_earlier_life_has_put_out_is_no_round(query, places):
+def test_what_an_earlier_life_has_put_out_is_no_round(query, driver, places):
     put_out(places, 2, pid=69)
     assert not query.in_round()
     put_out(places, 2)
-    query.driver.pids = list  # it is dead
+    driver.pids = list  # it is dead
     assert not query.in_round()
 
 

@@ -151,6 +151,7 @@ def test_floats_may_differ_in_their_last_digits_and_no_further():
 def test_each_row_with_floats_is_paired_once():
     assert differ([(0.1 + 0.2,)], [(0.3,), (0.3,)]) == ([], [(0.3,)])
     assert differ([(0.3,), (0.1 + 0.2,)], [(0.3,)]) == ([(0.1 + 0.2,)], [])
+    assert differ([(0.1 + 0.2,), (0.1 + 0.2,)], [(0.3,)]) == ([(0.1 + 0.2,)], [])
 
 
 def test_rows_are_paired_by_all_of_their_floats():

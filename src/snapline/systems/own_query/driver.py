@@ -28,7 +28,13 @@ from pyspark.sql.types import StructType
 from snapline.spark.slot_jobs import own_session
 from snapline.storage.files.places import write_whole
 from snapline.systems.harness.processes import die_with_parent
-from snapline.systems.structured_streaming.driver import DRIVER, FAILED, processes, watch
+from snapline.systems.structured_streaming.driver import (
+    DRIVER,
+    FAILED,
+    ProgressFile,
+    processes,
+    watch,
+)
 
 Build: TypeAlias = Callable[[DataFrame], DataFrame]
 """A query without a source and without a sink."""
@@ -66,33 +72,64 @@ class QueryPlan:
         return QueryPlan(**json.loads(path.read_text()))
 
 
+class QuerySink:
+    """Puts micro-batches out, and writes down what a kill would take away."""
+
+    def __init__(self, spark: SparkSession, write: Write, plan: QueryPlan) -> None:
+        self._spark = spark
+        self._write = write
+        self._hold_from = plan.hold_from
+        self._reports = Path(plan.reports)
+        self.progress = ProgressFile(self._reports)
+        self.failure: str | None = None  #: what `write` raised
+
+    def put_out(self, batch: DataFrame, number: int) -> None:
+        """Put a micro-batch out, and stand still if a kill waits for that."""
+        for query in self._spark.streams.active:
+            self.progress.note(query)  # Spark has reported on all micro-batches before this one
+        try:
+            self._write(batch, number)
+        except Exception as error:
+            first = str(error).strip().partition("\n")[0]
+            self.failure = f"write failed in micro-batch {number}: {type(error).__name__}: {first}"
+            raise
+        write_whole(self._reports / WRITTEN, f"{os.getpid()} {number}")
+        if self._hold_from is not None and number >= self._hold_from:
+            time.sleep(HOLD_S)
+
+
 def main(plan: QueryPlan) -> int:
     """Run the query until all input is processed."""
     reports = Path(plan.reports)
     spark = own_session(plan.cores, master=f"local[{plan.cores}]", settings=plan.settings)
+    build: Build
+    write: Write | None
+    build, write = pickle.loads(Path(plan.functions).read_bytes())
+    sink = QuerySink(spark, write or _to_directories(plan.output), plan)
     try:
-        query = start_query(spark, plan)
+        query = start_query(build(_input(spark, plan)), sink, plan)
         write_whole(reports / DRIVER, json.dumps(processes(spark)))
-        watch(query, reports)
+        watch(query, reports, sink.progress)
         query.stop()
     except Exception as error:  # the code is the user's: it may raise anything
-        write_whole(reports / FAILED, f"{type(error).__name__}: {error}")
+        write_whole(reports / FAILED, sink.failure or f"{type(error).__name__}: {error}")
         return 1
     finally:
         spark.stop()
     return 0
 
 
-def start_query(spark: SparkSession, plan: QueryPlan) -> StreamingQuery:
-    """Start the query of a plan: one file of input in each micro-batch."""
-    build: Build
-    write: Write | None
-    build, write = pickle.loads(Path(plan.functions).read_bytes())
+def _input(spark: SparkSession, plan: QueryPlan) -> DataFrame:
+    """The stream of files, one in each micro-batch."""
     files = spark.readStream.schema(StructType.fromJson(plan.schema))
-    stream = build(files.option("maxFilesPerTrigger", 1).parquet(plan.input))
+    return files.option("maxFilesPerTrigger", 1).parquet(plan.input)
+
+
+def start_query(stream: DataFrame, sink: QuerySink, plan: QueryPlan) -> StreamingQuery:
+    """Start the query of a plan, from its checkpoint if there is one."""
     writer = stream.writeStream.outputMode(plan.mode)
     writer = writer.option("checkpointLocation", plan.checkpoint)
-    return writer.foreachBatch(_putting_out(write or _to_directories(plan.output), plan)).start()
+    return writer.foreachBatch(sink.put_out).start()
 
 
 def _to_directories(output: str) -> Write:
@@ -100,16 +137,6 @@ def _to_directories(output: str) -> Write:
         batch.write.mode("overwrite").parquet(f"{output}/{number:06}")
 
     return overwrite
-
-
-def _putting_out(write: Write, plan: QueryPlan) -> Write:
-    def put_out(batch: DataFrame, number: int) -> None:
-        write(batch, number)
-        write_whole(Path(plan.reports) / WRITTEN, f"{os.getpid()} {number}")
-        if plan.hold_from is not None and number >= plan.hold_from:
-            time.sleep(HOLD_S)
-
-    return put_out
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def _doubt(output: Output, differ: Differences) -> str | None:
     if reports.unreported:
         return (
             f"Spark did not report on {plural(reports.unreported, 'micro-batch', 'micro-batches')} before "
-            "it was killed, so nobody knows whether it dropped late rows there: kill it on=round"
+            "it was killed, so nobody knows whether it dropped late rows there: kill it on=round instead"
         )
     if not compare(
         plain_rows(output.expected, ordered=False), plain_rows(output.found, ordered=False)
