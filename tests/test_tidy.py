@@ -53,6 +53,7 @@ LAYERS["runs"] = {*LAYERS} - {"report", "sim"}
 LAYERS["systems"] = {*LAYERS} - {"report", "sim", "runtime"}
 LAYERS["api"] = {*LAYERS} - {"report", "sim"}
 LAYERS["background"] = {*LAYERS} - {"report", "sim"}
+LAYERS["pytest_plugin"] = {"systems"}
 LAYERS["cli"] = {*LAYERS}
 LAYERS["__main__"] = {"cli", "runs"}
 
@@ -65,7 +66,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
     "storage": ("", "files", "parquet"),
-    "systems": ("harness", "structured_streaming", "recorded", ""),
+    "systems": ("harness", "structured_streaming", "own_query", "recorded", ""),
     "validate": ("", "on_spark"),
     "workload": (
         "common",
@@ -89,6 +90,7 @@ GUESTS: dict[str, set[str]] = {
     "py4j": {"spark"},
     "pyarrow": ARROW,
     "pyspark": SPARK,
+    "pytest": {"pytest_plugin"},
     "rich": {"cli"},
     "typer": {"cli"},
     "xxhash": {"storage"},

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from snapline.dataflow.operators.operator import Capture, Operator
     from snapline.errors import FlowFailed, GraphError, NotStarted, SnaplineError, UsageError
     from snapline.rundir.stored_input import parquet
+    from snapline.systems.own_query.check import check_stream
     from snapline.workload.common.own import generated, records
     from snapline.workload.nexmark import streams as nexmark
 
@@ -30,6 +31,7 @@ __all__ = [
     "UsageError",
     "Varlen",
     "Words",
+    "check_stream",
     "fork",
     "generated",
     "nexmark",
@@ -51,6 +53,7 @@ _HOMES = {
     "snapline.dataflow.operators.operator": ("Capture", "Operator"),
     "snapline.errors": ("FlowFailed", "GraphError", "NotStarted", "SnaplineError", "UsageError"),
     "snapline.rundir.stored_input": ("parquet",),
+    "snapline.systems.own_query.check": ("check_stream",),
     "snapline.workload.common.own": ("generated", "records"),
 }
 _HOME_BY_NAME = {name: home for home, names in _HOMES.items() for name in names}

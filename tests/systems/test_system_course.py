@@ -10,6 +10,7 @@ import snapline as sl
 from snapline.errors import UsageError
 from snapline.journal.fault_happenings import ConnectionsDisturbed
 from snapline.rundir.spec import Spec
+from snapline.systems.harness.base import State
 from snapline.systems.run import run
 
 SPEC = Spec("sst", slots=2, rate=400, duration_ms=1_000, size="small", system="toy")
@@ -133,6 +134,31 @@ def test_a_system_that_does_not_come_back_says_nothing_about_what_is_missing(tmp
     finished = ran(tmp_path, Toy(fails="its disk is full"))
     assert finished.verdict.kept == "unknown"
     assert "its disk is full" in finished.verdict.because
+
+
+class Slow(Toy):
+    """Takes 1,000 seconds after the end of its input; its figures show that it gets on, or do not."""
+
+    looks = 0
+    shows = True
+
+    def look(self):
+        self.looks += self.ended
+        return super().look() if self.looks > 20_000 else State.RUNNING
+
+    def figures(self):
+        return {"batches": self.looks // 4_000 if self.shows else 0}
+
+
+def test_a_system_that_gets_on_is_waited_for_and_one_that_stands_still_is_given_up(tmp_path):
+    slow, still = Slow(), Slow()
+    assert ran(tmp_path, slow).verdict.kept == "yes"
+    still.shows = False
+    verdict = ran(tmp_path, still).verdict
+    assert verdict.kept == "unknown"
+    assert "it has all its input, and made no progress for 300 s" in verdict.because
+    assert still.looks < 20_000 < slow.looks
+    assert still.calls[-1] == "stop"
 
 
 def test_it_is_stopped_whatever_happens(tmp_path):

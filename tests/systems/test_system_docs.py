@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parent.parent.parent / "docs" / "systems.md").read_text()
 
 
 def members(kind):
-    return {name for name in vars(kind) if not name.startswith("_")}
+    return {name for name in dir(kind) if not name.startswith("_")}
 
 
 def skeleton():

@@ -3,9 +3,11 @@
 import inspect
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 import snapline
 from snapline import api
@@ -76,7 +78,17 @@ WRONG: dict[str, list[Any]] = {
     "disorder": DURATIONS,
     "listener": [3, "x", object()],
     "resume": TEXTS,
+    "build": [3, None, "query.py:build"],
+    "df": [3, None, "rows", [(1,)]],
+    "mode": NAMES,
+    "key": [3, None, b"id", [3], {"id": 1}],
+    "write": [3, "append"],
+    "read": [3, "out"],
+    "batches": [0, *NUMBERS],
 }
+SESSION = Mock(spec=SparkSession, version="4.0.0")
+SESSION.sparkContext._jsc = object()
+TABLE = Mock(spec=DataFrame, isStreaming=False, sparkSession=SESSION)
 SOUND: dict[str, dict[str, Any]] = {
     "run": {"flow": "q12"},
     "run_on": {"system": "structured-streaming", "flow": "sst"},
@@ -86,6 +98,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "open_run": {},
     "stored": {"directory": "input", "source": "bids"},
     "parquet": {"path": "bids"},
+    "check_stream": {"build": len, "df": TABLE},
 }
 PLACES = [
     (function, name)

@@ -74,7 +74,7 @@ def run(
     spec = replace(spec, faults=describe(faults))
     sources = sources_of(spec.flow, spec.params)
     directory = RunDirectory.create(runs, spec.flow, system.name, _described(spec))
-    course = Course(spec, system, faults, sources, tell)
+    course = Course(spec.system, system, faults, sources, tell)
     try:
         system.start(_work(spec, sources, directory))
         course.begin()

@@ -61,30 +61,16 @@ class VisibleRows:
     at_s: float  # seconds since the epoch
 
 
-class System(Protocol):
-    """A streaming system under test."""
+class Subject(Protocol):
+    """What runs and is hurt: all that feeding it, striking it and watching it asks for."""
 
     @property
     def name(self) -> str:
         """The name of the system on the command line."""
         ...
 
-    @property
-    def promise(self) -> Guarantee:
-        """The highest guarantee that it claims, with the options that it was given."""
-        ...
-
-    @property
-    def workloads(self) -> Collection[str]:
-        """The names of the workloads that it can run."""
-        ...
-
     def refusal(self, fault: Fault) -> str | None:
         """Why this fault cannot be done to it; None if it can."""
-        ...
-
-    def start(self, work: Work) -> None:
-        """Start it; returns when it takes input. Raises SnaplineError if it does not come up."""
         ...
 
     def stop(self) -> None:
@@ -128,16 +114,34 @@ class System(Protocol):
         """Whether it has written output of a round (a checkpoint, a micro-batch) and not committed it."""
         ...
 
+    def figures(self) -> Mapping[str, int]:
+        """Figures that it reports of itself: rounds, restarts, rows that it dropped."""
+        ...
+
+
+class System(Subject, Protocol):
+    """A streaming system under test that runs workloads, and whose output their judges can read."""
+
+    @property
+    def promise(self) -> Guarantee:
+        """The highest guarantee that it claims, with the options that it was given."""
+        ...
+
+    @property
+    def workloads(self) -> Collection[str]:
+        """The names of the workloads that it can run."""
+        ...
+
+    def start(self, work: Work) -> None:
+        """Start it; returns when it takes input. Raises SnaplineError if it does not come up."""
+        ...
+
     def output(self) -> Mapping[str, list[VisibleRows]]:
         """The output of each sink as a reader of it sees it now, in the order in which it was written."""
         ...
 
     def late_output(self) -> list[VisibleRows] | None:
         """The events that it set aside as late; None if it has no such output."""
-        ...
-
-    def figures(self) -> Mapping[str, int]:
-        """Figures that it reports of itself: rounds, restarts, rows that it dropped."""
         ...
 
     def account(self) -> Sequence[str]:

@@ -25,9 +25,8 @@ from snapline.journal.happenings import (
     SystemProgressed,
 )
 from snapline.metrics.reliability import LineageFigures
-from snapline.rundir.spec import Spec
 from snapline.storage.api import Ingress
-from snapline.systems.harness.base import State, System
+from snapline.systems.harness.base import State, Subject
 from snapline.systems.harness.feeder import Feeder
 from snapline.systems.harness.inject import SystemInjector
 
@@ -35,7 +34,7 @@ POLL_S = 0.05
 WATCHFUL_POLL_S = 0.004
 TELL_S = 5.0
 GRACE_S = 300.0
-"""How long a system may take after the last record and the last fault before it is given up."""
+"""How long a system that has all its input may show no progress before it is given up."""
 
 Tell: TypeAlias = Callable[[Happened], None]
 """Called with everything that happens."""
@@ -58,20 +57,22 @@ class Course:
 
     def __init__(
         self,
-        spec: Spec,
-        system: System,
+        name: str,
+        system: Subject,
         faults: Sequence[Fault],
         sources: Mapping[str, Ingress],
         tell: Tell,
     ) -> None:
         self._system = system
-        self._name = spec.system
+        self._name = name
         self._feeder = Feeder(sources, system.input)
         self._injector = SystemInjector(system, faults, self._note)
         self._tell = tell
         self._began = 0.0
         self._state = State.RUNNING
         self._told = 0.0
+        self._figures: Mapping[str, int] = {}  #: as they were told last
+        self._moved = 0.0  #: when something happened last, or a figure was seen to differ
         self.origin_s = 0.0  #: when input began to be due, since the epoch
         self.events: list[Happened] = []  #: all that happened so far
 
@@ -83,13 +84,13 @@ class Course:
 
     def go(self) -> str | None:
         """Go on until the system has finished. Returns why it has not, or None."""
-        ended_at: float | None = None
+        ended = False
         while True:
             now_ms = self.now_ms()
             self._injector.strike(now_ms)
             self._feeder.feed(now_ms)
-            if ended_at is None and self._feeder.done and not self._injector.planned:
-                ended_at = time.monotonic()
+            if not ended and self._feeder.done and not self._injector.planned:
+                ended = True
                 self._note(InputEnded(self._feeder.records))
                 self._system.end_input()
             match self._look():
@@ -100,8 +101,8 @@ class Course:
                     problem = self._system.problem or "it has failed"
                     self._note(JobStopped(problem))
                     return problem
-            if ended_at is not None and time.monotonic() - ended_at > GRACE_S:
-                return f"it had not finished {GRACE_S:.0f} s after the end of input"
+            if ended and time.monotonic() - self._moved > GRACE_S:
+                return f"it has all its input, and made no progress for {GRACE_S:.0f} s"
             time.sleep(WATCHFUL_POLL_S if self._injector.watchful else POLL_S)
 
     def _look(self) -> State:
@@ -113,6 +114,8 @@ class Course:
         if time.monotonic() - self._told >= TELL_S:
             self._told = time.monotonic()
             figures = {"records": self._feeder.records, **self._system.figures()}
+            if figures != self._figures:
+                self._figures, self._moved = figures, time.monotonic()
             self._tell(self._happened(SystemProgressed(figures)))
         return state
 
@@ -121,6 +124,7 @@ class Course:
         return int((time.monotonic() - self._began) * 1000)
 
     def _note(self, what: Happening) -> None:
+        self._moved = time.monotonic()
         happened = self._happened(what)
         self.events.append(happened)
         self._tell(happened)

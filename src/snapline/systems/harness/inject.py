@@ -31,7 +31,7 @@ from snapline.journal.fault_happenings import (
     ProcessPaused,
 )
 from snapline.journal.happenings import Happening
-from snapline.systems.harness.base import System, Target
+from snapline.systems.harness.base import Subject, Target
 
 Note: TypeAlias = Callable[[Happening], None]
 """Is told what happened to the system."""
@@ -40,7 +40,7 @@ AT_ONCE: Spans = {"round": 1, "recovery": 1}
 """Who only looks now and then is late enough: what waits for a phase strikes as soon as that is seen."""
 
 
-def check(system: System, faults: Sequence[Fault]) -> None:
+def check(system: Subject, faults: Sequence[Fault]) -> None:
     """Raise UsageError if one of the faults cannot be done to the system."""
     for fault in faults:
         if why := system.refusal(fault):
@@ -50,7 +50,7 @@ def check(system: System, faults: Sequence[Fault]) -> None:
 class SystemInjector:
     """Holds the faults of a run, and does each when it is due."""
 
-    def __init__(self, system: System, faults: Sequence[Fault], note: Note) -> None:
+    def __init__(self, system: Subject, faults: Sequence[Fault], note: Note) -> None:
         for fault in faults:
             match fault:
                 case KillDriver(At() | During("round")):

@@ -18,7 +18,6 @@ directory of its own (`file_input`), its own window never closes, and nobody see
 With `executors=2` it is a local cluster (`streaming_cluster`).
 """
 
-import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -42,17 +41,10 @@ from snapline.storage.files.places import make_directory, write_whole
 from snapline.storage.parquet.arrow import spark_schema
 from snapline.systems.harness.base import Network, State, Target, VisibleRows, Work
 from snapline.systems.harness.file_input import FileInput
-from snapline.systems.harness.processes import Group, python
+from snapline.systems.harness.processes import Group
 from snapline.systems.harness.supervisor import Supervisor
 from snapline.systems.structured_streaming.cluster import LocalCluster
-from snapline.systems.structured_streaming.driver import (
-    DRIVER,
-    END,
-    FAILED,
-    PROGRESS,
-    DriverPlan,
-    Sink,
-)
+from snapline.systems.structured_streaming.driver import END, PROGRESS, DriverPlan, Sink
 from snapline.systems.structured_streaming.files import (
     MicroBatches,
     logged_files,
@@ -60,6 +52,13 @@ from snapline.systems.structured_streaming.files import (
     read_files,
     rows_dropped,
     rows_in,
+)
+from snapline.systems.structured_streaming.program import (
+    PLAN,
+    REPORTS,
+    last_words,
+    launch,
+    reported,
 )
 from snapline.systems.structured_streaming.queries import QUERIES
 from snapline.systems.structured_streaming.shapes import flush_ms, shape_of
@@ -119,7 +118,7 @@ class StructuredStreaming:
         self._fed = FileInput(work.directory, tuple(work.streams))
         self._cluster = LocalCluster(self.executors) if self.executors else None
         make_directory(self._reports)
-        self._plan(work).save(self._directory / "plan.json")
+        self._plan(work).save(self._directory / PLAN)
         deadline = time.monotonic() + START_S
         while self.look() is not State.RUNNING:
             if self.problem is not None or time.monotonic() > deadline:
@@ -148,28 +147,19 @@ class StructuredStreaming:
         )
 
     def _launch(self) -> Group:
-        for file in (DRIVER, FAILED):
-            (self._reports / file).unlink(missing_ok=True)
-        command = python(
-            "snapline.systems.structured_streaming.driver", str(self._directory / "plan.json")
-        )
-        return Group(command, self._directory / "driver.log")
+        return launch("snapline.systems.structured_streaming.driver", self._directory)
 
     def _ready(self) -> list[int] | None:
         """The id of its Java process, once the driver has reported it: then the query runs."""
-        try:
-            said = json.loads((self._reports / DRIVER).read_text())
-        except FileNotFoundError:
+        said = reported(self._directory)
+        if said is None:
             return None
         if self._cluster is not None:
             self._cluster.logs_at(Path(said["logs"]))
         return [int(said["java"])]
 
     def _last_words(self) -> str:
-        for file, line in ((self._reports / FAILED, 0), (self._directory / "driver.log", -1)):
-            if file.exists() and (lines := file.read_text(errors="replace").strip().splitlines()):
-                return lines[line]
-        return "it said nothing"
+        return last_words(self._directory)
 
     def stop(self) -> None:
         """Kill what still runs; a query needs no orderly end."""
@@ -308,7 +298,7 @@ class StructuredStreaming:
 
     @property
     def _reports(self) -> Path:
-        return self._directory / "reports"
+        return self._directory / REPORTS
 
     @property
     def _sink(self) -> Path:

@@ -79,8 +79,8 @@ def main(plan: DriverPlan) -> int:
     try:
         _await_executors(spark, plan.executors)
         query = start_query(spark, plan)
-        write_whole(reports / DRIVER, json.dumps(_processes(spark)))
-        _watch(query, reports)
+        write_whole(reports / DRIVER, json.dumps(processes(spark)))
+        watch(query, reports, ProgressFile(reports))
         query.stop()
     except PySparkException as error:
         write_whole(reports / FAILED, str(error))
@@ -121,26 +121,37 @@ def start_query(spark: SparkSession, plan: DriverPlan) -> StreamingQuery:
     return writer.foreachBatch(append).start()
 
 
-def _watch(query: StreamingQuery, reports: Path) -> None:
+class ProgressFile:
+    """Writes down what Spark says of each micro-batch, each once; any thread may ask for it."""
+
+    def __init__(self, reports: Path) -> None:
+        self._file = os.fdopen(make_file(reports / PROGRESS, os.O_APPEND), "a")
+        self._lock = threading.Lock()
+        self._told = -1
+
+    def note(self, query: StreamingQuery) -> None:
+        """Write down the micro-batches that ended since the last time."""
+        with self._lock:
+            for progress in _progresses(query):
+                number = progress["batchId"]
+                if number > self._told and "addBatch" in progress["durationMs"]:
+                    self._file.write(json.dumps(progress) + "\n")
+                    self._told = number
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def watch(query: StreamingQuery, reports: Path, progress: ProgressFile) -> None:
     """Note the progress until the end of input, then process what is there."""
-    told = -1
-    with os.fdopen(make_file(reports / PROGRESS, os.O_APPEND), "a") as file:
-        while query.isActive and not (reports / END).exists():
-            time.sleep(POLL_S)
-            told = _note_progress(query, file, told)
-        query.processAllAvailable()
-        _note_progress(query, file, told)
-
-
-def _note_progress(query: StreamingQuery, file: Any, told: int) -> int:
-    """Write down the micro-batches after number `told`; return the number of the last."""
-    for progress in _progresses(query):
-        number = progress["batchId"]
-        if number > told and "addBatch" in progress["durationMs"]:
-            file.write(json.dumps(progress) + "\n")
-            told = number
-    file.flush()
-    return told
+    while query.isActive and not (reports / END).exists():
+        time.sleep(POLL_S)
+        progress.note(query)
+    query.processAllAvailable()
+    progress.note(query)
+    progress.close()
 
 
 def _progresses(query: StreamingQuery) -> Iterator[dict[str, Any]]:
@@ -148,7 +159,7 @@ def _progresses(query: StreamingQuery) -> Iterator[dict[str, Any]]:
         yield json.loads(progress.json)
 
 
-def _processes(spark: SparkSession) -> dict[str, Any]:
+def processes(spark: SparkSession) -> dict[str, Any]:
     """The ids of this process and its Java, and where a local cluster keeps the logs of its executors."""
     gateway: Any = spark.sparkContext._gateway  # nothing public says which process Java is
     logs = Path(pyspark.__file__).parent / "work" / str(spark.sparkContext.applicationId)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -104,16 +105,18 @@ def rows_in(file: Path) -> int:
         return 0
 
 
-def rows_dropped(progress: Path) -> int:
-    """How many rows Spark reports as dropped; the last report of a killed driver may be missing."""
+def batch_reports(progress: Path) -> dict[int, dict[str, Any]]:
+    """What Spark said of each micro-batch, by number; the last report of a killed driver may be missing."""
     try:
         lines = progress.read_text().splitlines(keepends=True)
     except FileNotFoundError:
-        return 0
-    batches = {}  # by number, because a batch that was run again is reported again
-    for line in lines:
-        if line.endswith("\n"):
-            batch = json.loads(line)
-            batches[batch["batchId"]] = batch["stateOperators"]
-    every = (operator for operators in batches.values() for operator in operators)
+        return {}
+    whole = (json.loads(line) for line in lines if line.endswith("\n"))
+    return {report["batchId"]: report for report in whole}  # a batch that was run again counts once
+
+
+def rows_dropped(progress: Path) -> int:
+    """How many rows Spark reports as dropped behind its watermark."""
+    reports = batch_reports(progress).values()
+    every = (operator for report in reports for operator in report["stateOperators"])
     return sum(operator.get("numRowsDroppedByWatermark", 0) for operator in every)
