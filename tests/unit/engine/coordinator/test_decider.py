@@ -221,6 +221,18 @@ def test_at_the_end_everything_that_is_held_is_published():
     assert scene.decider.published_line == line(a=1, b=1)
 
 
+def test_what_was_published_for_an_end_that_a_loss_prevented_is_never_rolled_back_behind():
+    scene = Scene(publish_lag=1)
+    scene.commit(1, 1, rows=5)
+    last = commit(1, 1, rows=5, flush=True)
+    scene.ask(last)
+    scene.finish()
+    scene.ask(begin(replace(last, flush=False), epoch=2))  # a slot died before the job had ended
+    scene.finish()
+    assert scene.decider.published_line == line(a=1, b=1)
+    assert scene.decider.objection(line(a=0, b=0)) is not None
+
+
 def test_going_back_to_an_older_line_gives_up_what_was_held_of_the_newer():
     """Damage to the newest line costs nothing: its rows come again, from another life."""
     scene = Scene(publish_lag=1)

@@ -1,0 +1,68 @@
+"""Callbacks of a user: what each is told, and that none of them is needed."""
+
+import pytest
+
+from snapline.journal.entry import COORDINATOR, Happened
+from snapline.journal.happenings import JobRecovered, JobRunning, SlotLost
+from snapline.metrics.second import Second
+from snapline.runs.listener import Listening, RunEnd, RunProgress, RunRecovered, SlotLoss
+
+
+class All:
+    def __init__(self):
+        self.told = []
+        self.on_progress = self.on_loss = self.on_recovered = self.on_end = self.told.append
+
+
+class OnlyLosses:
+    def __init__(self):
+        self.told = []
+
+    def on_loss(self, loss):
+        self.told.append(loss)
+
+
+class Watching:
+    def __init__(self):
+        self.seen = []
+        self.event = self.second = self.seen.append
+
+
+def tell_all(listening: Listening) -> None:
+    listening.run = "a-run"
+    for at_us, what in (
+        (500_000, JobRunning()),
+        (1_500_000, SlotLost(1, 3)),
+        (4_000_000, JobRecovered(2.5, 1_500_000)),
+    ):
+        listening.event(Happened(at_us, COORDINATOR, 1, what))
+    listening.second(Second(4, running=2, read=70, written=60, backlog=0, lines=3, checkpoints=9))
+    listening.ended("stopped with a last line", None)
+
+
+def test_a_listener_hears_of_losses_recoveries_seconds_and_the_end():
+    listener, watcher = All(), Watching()
+    tell_all(Listening(listener, watcher))
+    assert listener.told == [
+        SlotLoss("a-run", 1.5, 1),
+        RunRecovered("a-run", 4.0, 2.5),
+        RunProgress("a-run", 4, 2, 70, 60, 0, 3, 9, None, None),
+        RunEnd("a-run", "stopped with a last line", None),
+    ]
+    assert len(watcher.seen) == 4
+
+
+def test_methods_that_a_listener_lacks_are_not_called():
+    listener = OnlyLosses()
+    tell_all(Listening(listener))
+    assert listener.told == [SlotLoss("a-run", 1.5, 1)]
+    tell_all(Listening(None))
+
+
+def test_what_a_listener_raises_comes_out_and_a_run_that_never_began_has_no_end():
+    listener = All()
+    listener.on_loss = lambda loss: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        tell_all(Listening(listener))
+    Listening(listener).ended("it did not start", None)
+    assert listener.told == []
