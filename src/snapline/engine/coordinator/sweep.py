@@ -20,7 +20,7 @@ Why nothing is deleted that anybody needs, whoever sweeps and however late:
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from snapline.engine.slot.checkpoints import SNAPSHOTS
 from snapline.ids import Epoch
@@ -29,9 +29,19 @@ from snapline.storage.api import Store
 _LIFE = re.compile(r".+\.e(\d+)\.i\d+")
 
 
-def sweep_snapshots(store: Store, before: Epoch, needed: Collection[str]) -> None:
-    """Delete the snapshots of all lives of epochs before this one, but for those of these names."""
+def sweep_snapshots(
+    store: Store,
+    before: Epoch,
+    needed: Collection[str],
+    is_over: Callable[[], bool] = lambda: False,
+) -> None:
+    """Delete the snapshots of all lives of epochs before this one, but for those of these names.
+
+    It ends early if it `is_over`: what is left is for the next sweep.
+    """
     for life in store.folders(SNAPSHOTS):
+        if is_over():
+            return
         found = _LIFE.fullmatch(life)
         if found is not None and int(found[1]) < before:
             store.clear(f"{SNAPSHOTS}/{life}", needed)

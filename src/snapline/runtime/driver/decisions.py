@@ -65,6 +65,8 @@ class Decisions:
         self._missing_since_s: dict[Ticket, float] = {}
         self._quiet_until_s = 0.0
         self._thread = ThreadPoolExecutor(1, "snapline-decisions")
+        self._sweeper = ThreadPoolExecutor(1, "snapline-sweep")  #: no decision waits for a sweep
+        self._closed = False
 
     def decide(self, asker: DecisionAsker, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision, unless its number is taken."""
@@ -117,13 +119,16 @@ class Decisions:
     ) -> None:
         """Delete what past epochs left; what cannot be deleted stays until the next epoch begins."""
 
-        def work() -> None:
+        def sweep_store() -> None:
             with suppress(StorageError):
-                sweep_snapshots(self._store, before, snapshots)
+                sweep_snapshots(self._store, before, snapshots, lambda: self._closed)
+
+        def sweep_output() -> None:
             with suppress(StorageError):
                 self._outlet.sweep(before, files, written=written)
 
-        self._thread.submit(work)
+        self._sweeper.submit(sweep_store)
+        self._thread.submit(sweep_output)  # the outlet belongs to this thread
 
     def tidy(self, act: Callable[[], None]) -> None:
         """Do something behind what was asked for before; if the disk refuses, it is not done."""
@@ -166,7 +171,9 @@ class Decisions:
         return True
 
     def close(self) -> None:
-        """Wait until all that was asked for is written."""
+        """Wait until all that was asked for is written; a sweep need not come to its end."""
+        self._closed = True
+        self._sweeper.shutdown(wait=True, cancel_futures=True)
         self._thread.shutdown(wait=True)
 
 

@@ -179,7 +179,7 @@ def test_figures_are_the_same_from_the_journal(run):
 def lively(run):
     """A minute with lines, two failures from which it recovers, and one from which it does not."""
     for number in range(1, 61):
-        run.live(1, epoch=1 + number // 20)
+        run.live(1, epoch=1 + number // 20, latency_ms=20 if number <= 40 else 30)
         run.note(COORDINATOR, 1, LineDecided(number, 1, {A: number}))
         if number in (19, 39, 58):
             run.lose(1)
