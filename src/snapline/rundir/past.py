@@ -20,7 +20,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from snapline.engine.coordinator.ledger import Decision, Evidence, read_last
+from snapline.engine.coordinator.evidence import Evidence
+from snapline.engine.coordinator.ledger import Decision, read_last
 from snapline.engine.job import Job
 from snapline.errors import ObjectDamaged, ObjectMissing, RunDamaged, StorageError
 from snapline.ids import TaskId

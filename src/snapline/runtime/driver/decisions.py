@@ -5,7 +5,8 @@ follows from it. A call that fails is made again by whoever asked; meanwhile the
 waits. That is for a store that does not answer. Where it answers that something is damaged, or has been
 gone for a while, waiting does not help, and the run is given up.
 
-Everything here is fenced by the ledger. A decision is a conditional write. A manifest is published, and
+Everything here is fenced by the ledger. A decision is a conditional write, and one more look at whether its
+number was collected (`engine/coordinator/anchor.py`). A manifest is published, and
 an object deleted, only after a decision that this coordinator has won, and by what that decision says; so
 both stay right even if another coordinator takes over before the thread comes to them: whoever
 publishes a manifest of the ledger writes the same, and the name of an object that was garbage is
@@ -18,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Protocol
 
+from snapline.engine.coordinator.ledger import win
 from snapline.engine.shell import Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUnavailable
 from snapline.ids import TaskId
@@ -65,12 +67,11 @@ class Decisions:
         self._quiet_until_s = 0.0
         self._thread = ThreadPoolExecutor(1, "snapline-decisions")
 
-    def decide(self, asker: DecisionAsker, ticket: Ticket, key: str, data: bytes) -> None:
-        """Store a decision, unless its number is taken."""
+    def decide(self, asker: DecisionAsker, ticket: Ticket, data: bytes) -> None:
+        """Store a decision, unless its number is taken, or was collected."""
 
         def work() -> None:
-            won = self._store.put_if_absent(key, data)
-            found = data if won else self._store.get(key)
+            found = win(self._store, ticket.number, data)
             if found == data:
                 self._post(lambda: asker.done(ticket))
             else:

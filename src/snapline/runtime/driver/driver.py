@@ -262,7 +262,7 @@ class Driver:
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision in the background, unless its number is taken."""
-        self.decisions.decide(self.engine, ticket, key, data)
+        self.decisions.decide(self.engine, ticket, data)
 
     def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
         """Publish a manifest in the background."""

@@ -98,7 +98,7 @@ class SteppedSlot(SimSlotProcess):
 
     def delete(self, key: str) -> None:
         """Delete an object at once."""
-        self.world.storage.store.delete(key)
+        self.world.storage.delete(key)
 
     def transmit(self, slot: SlotId, frame: Frame) -> None:
         """Put a frame behind what is under way on its link."""
@@ -200,7 +200,7 @@ class SteppedCoordinator(CoordinatorProcess):
 
     def delete(self, key: str) -> None:
         """Delete an object at once."""
-        self.world.storage.store.delete(key)
+        self.world.storage.delete(key)
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision; its number is free, because there is no other coordinator."""

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from snapline.engine.control import Order
 from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.engine.coordinator.ledger import is_superseded
 from snapline.engine.shell import Alarm, Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing
 from snapline.ids import Incarnation, Millis, SlotId, TaskId
@@ -76,6 +77,8 @@ class CoordinatorProcess(Process):
                 found = storage.store.get(key)
             except (ObjectDamaged, ObjectMissing):
                 found = b""  # the author cannot be read; a resume will find the damage
+            if is_superseded(storage.store, ticket.number):
+                found = b""  # the number was free because it was collected
             if found == data:
                 self.call(lambda: self.engine.done(ticket))
             else:
