@@ -53,6 +53,10 @@ class Hand:
         assert self.outlet.publish(number, extents)
         self.decider.done(ticket)
 
+    def compact(self, through):
+        if self.collect:
+            self.outlet.compact(through)
+
     def delete(self, key):
         if self.collect:
             self.store.delete(key)

@@ -29,6 +29,8 @@ from snapline.storage.codec import digest_of
 
 Chains: TypeAlias = dict[TaskId, Chain]
 
+_NONE = (0, "", 0)
+
 DELETED_AT_ONCE = 4
 """How many old decisions are deleted after each new one, so that none has to wait long for its write."""
 
@@ -83,7 +85,8 @@ class Decider:
         self.doomed: list[int] = []  #: decisions below it that are still to be deleted
         #: the kept lines, each with the first decision that has it; 0: an earlier coordinator's
         self.since = [(self.kept.newer, 0)]
-        self.wholes: list[tuple[int, str]] = []  #: own whole decisions that are kept, with digests
+        #: own whole decisions that are kept: number, digest, and how many manifests were public
+        self.wholes: list[tuple[int, str, int]] = []
 
     def resume(self, past: Decision) -> None:
         """Go on after the last decision of an earlier coordinator."""
@@ -188,10 +191,10 @@ class Decider:
         fresh = [(k, number) for k in kept if not any(k is line for line in lines)]
         self.since = [*known, *fresh]
         oldest = min(since for _, since in self.since)
-        whole = [(n, digest) for n, digest in self.wholes if n <= oldest]
-        if self.doomed or not whole or whole[-1][0] <= self.anchor.number:
+        number, digest, _ = next((w for w in reversed(self.wholes) if w[0] <= oldest), _NONE)
+        if self.doomed or number <= self.anchor.number:
             return self.anchor
-        return Anchor(*whole[-1], cleared=self.anchor.number)
+        return Anchor(number, digest, cleared=self.anchor.number)
 
     def _delete_some(self) -> None:
         """Delete some of the decisions that a durable decision has declared collected."""
@@ -242,10 +245,11 @@ class Decider:
         self.held = decision.held
         self.redo = ()
         if decision.whole:
-            self.wholes.append((self.number, self.digest))
+            self.wholes.append((self.number, self.digest, decision.published))
         if decision.anchor != self.anchor:
             self.anchor, self.doomed = decision.anchor, decision.anchor.doomed
-            self.wholes = [(n, d) for n, d in self.wholes if n >= self.anchor.number]
+            self.wholes = [whole for whole in self.wholes if whole[0] >= self.anchor.number]
+            self.shell.compact(self.wholes[0][2])  # no kept line ends before these
         for manifest in decision.manifests:
             self.public.update({task: extent.stop for task, extent in manifest.extents.items()})
         self.on_decided(intent)

@@ -112,6 +112,15 @@ class Decisions:
 
         self._thread.submit(work)
 
+    def compact(self, through: int) -> None:
+        """Let the manifests up to a number be kept in few objects; what fails is done the next time."""
+
+        def work() -> None:
+            with suppress(StorageError):
+                self._outlet.compact(through)
+
+        self._thread.submit(work)
+
     def _do(self, work: Callable[[], None], asker: DecisionAsker, ticket: Ticket) -> None:
         def guarded() -> None:
             try:

@@ -111,6 +111,9 @@ class CoordinatorProcess(Process):
             an_object=False,
         )
 
+    def compact(self, through: int) -> None:
+        """Keep old manifests as they are: they lie in memory."""
+
     def finish(self, problem: str | None) -> None:
         """End the run, or step down if another coordinator has decided something since."""
         if self.world.storage.may_end(self.engine.decider.author):
