@@ -19,6 +19,7 @@ from snapline.dataflow.operators.join import Join
 from snapline.dataflow.operators.operator import Capture
 from snapline.engine import control
 from snapline.engine.coordinator import coordinator, ledger
+from snapline.engine.coordinator.anchor import Anchor
 from snapline.engine.coordinator.coordinator import Coordinator
 from snapline.engine.coordinator.decider import Decider, Intent, Writing
 from snapline.engine.coordinator.members import Members
@@ -43,6 +44,7 @@ from snapline.protocols.uncoordinated import UncoordinatedCoordinator, Uncoordin
 from snapline.recovery.line_tracker import LineTracker
 from snapline.recovery.replay import ReplayPart
 from snapline.sim.run import Case
+from snapline.sim.world import coordinator as world_coordinator
 from snapline.sim.world.launching import SimLaunches
 from snapline.sim.world.outlet import SimOutlet
 from snapline.sim.world.storage import SimStorage
@@ -826,3 +828,51 @@ def deletes_of_a_deposed_coordinator_go_through(patch):
         deposed(self)
 
     patch.setattr(Coordinator, "_deposed", act_all_the_same)
+
+
+@bug(
+    "uncoordinated",
+    "counting",
+    "decided_means_durable",
+    "published_output_was_decided",
+    faults="pause coordinator at=500ms for=1200ms",
+)
+def number_that_was_collected_is_won_again(patch):
+    """It stood still while others decided, and deleted the number that it then finds free."""
+    patch.setattr(world_coordinator, "is_superseded", lambda store, number: False)
+
+
+@bug(
+    "aligned",
+    "counting",
+    "what_is_needed_of_the_ledger_is_not_deleted",
+    "resume_goes_on_at_the_last_decision",
+)
+def signposts_are_collected(patch):
+    def all_of_them(self):
+        return list(range(self.cleared, self.number))
+
+    patch.setattr(Anchor, "doomed", property(all_of_them))
+
+
+@bug("aligned", "counting", "what_is_needed_of_the_ledger_is_not_deleted")
+def decisions_are_deleted_before_the_anchor_is_durable(patch):
+    ask = Decider._write
+
+    def hasty(self, ticket):
+        if ticket.kind == "decision":
+            for number in self.writing.decision.anchor.doomed:
+                self.shell.delete(ledger.decision_key(number))
+        ask(self, ticket)
+
+    patch.setattr(Decider, "_write", hasty)
+    patch.setattr(SimStorage, "call", slow_store(SimStorage.call))
+
+
+def slow_store(call: Callable[..., None]) -> Callable[..., None]:
+    """A store whose writes take longer than a deletion."""
+
+    def slowly(self, cost_us, *args, **options):
+        call(self, cost_us + 20_000, *args, **options)
+
+    return slowly

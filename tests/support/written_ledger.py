@@ -15,6 +15,7 @@ from snapline.core.protocol import Options
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.deploy import Deployment
 from snapline.engine.coordinator.decider import Decider, Intent
+from snapline.engine.coordinator.ledger import win
 from snapline.engine.job import Job, Settings
 from snapline.ids import ChannelId, TaskId
 from snapline.journal.entry import COORDINATOR, Happened
@@ -37,28 +38,37 @@ def job(run: str = "", publish_lag: int = 0) -> Job:
 class Hand:
     """A shell that writes at once, and answers."""
 
-    def __init__(self, store, outlet):
-        self.store, self.outlet = store, outlet
+    def __init__(self, store, outlet, collect=True):
+        self.store, self.outlet, self.collect = store, outlet, collect
         self.decider: Decider
 
     def decide(self, ticket, key, data):
-        if self.store.put_if_absent(key, data):
+        found = win(self.store, ticket.number, data)
+        if found == data:
             self.decider.done(ticket)
         else:
-            self.decider.conflict(ticket, self.store.get(key))
+            self.decider.conflict(ticket, found)
 
     def publish(self, ticket, number, extents):
         assert self.outlet.publish(number, extents)
         self.decider.done(ticket)
 
+    def compact(self, through):
+        if self.collect:
+            self.outlet.compact(through)
+
+    def delete(self, key):
+        if self.collect:
+            self.store.delete(key)
+
 
 class Coordinator:
     """One that decides; `past` is what it goes on from."""
 
-    def __init__(self, store, outlet, author="first", past=None, run="", publish_lag=0, of=None):
-        hand = Hand(store, outlet)
+    def __init__(self, store, outlet, author="first", past=None, run="", of=None, **how):
+        hand = Hand(store, outlet, how.pop("collect", True))
         self.outlet = outlet
-        self.job = replace(of, run=run) if of is not None else job(run, publish_lag)
+        self.job = replace(of, run=run) if of is not None else job(run, **how)
         self.deposed = False
         self.decider = hand.decider = Decider(
             self.job, hand, author, lambda intent: None, self._depose

@@ -22,6 +22,7 @@ class Settings:
     linger_ms: Millis = 1  # how long due records gather before a source is read again
     credit: int = 32  # messages that may be under way on a channel
     full_every: int = 8  # so many snapshots of a task are deltas before a full one, for every 4 MB
+    whole_every: int = 64  # so many decisions apart have the whole line, not only what changed
     publish_lag: int = 0  # lines to commit after a line before its output is public
     watermark_ms: Millis = 100  # a watermark alone is sent when it rose by this much
     probe_ms: Millis = 50  # between two waves of counters, once all input was read

@@ -214,6 +214,10 @@ class CoordinatorShell(Shell, Protocol):
         """
         ...
 
+    def compact(self, through: int) -> None:
+        """Let the manifests up to a number be kept in few objects, in the background, without an answer."""
+        ...
+
     def finish(self, problem: str | None) -> None:
         """End the job: all output is public, or `problem` says why it cannot go on."""
         ...

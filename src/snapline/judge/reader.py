@@ -3,7 +3,8 @@
 Whoever publishes output follows rules (`storage.manifest`). A judge that read through the same code would
 trust the rules that it has to judge, so this reader has rules of its own, for the files as they lie there:
 
-R1  The manifests are the files 1, 2, 3 and so on without a gap, and nothing else lies beside them.
+R1  The manifests are bundles of 128, from 1 on, and behind them the files of one each, without a gap.
+    Nothing else lies beside them; a manifest of a bundle that also lies there by itself is the same.
 R2  The manifest at place n has the number n, and its bytes are those that were stored.
 R3  The extent of a sink task continues exactly where its last one ended.
 R4  An extent lies in an egress file of that task, and once a task has gone on to another file it never
@@ -37,6 +38,7 @@ from snapline.storage.files.frames import scan, walk
 _HEAD: Final = struct.Struct("<QIQ")  # of a frame: number of the first row, rows, Unix time in ms
 _DIGEST_BYTES: Final = len(digest_of(b"")) // 2
 STAMPS: Final = ("position", "written")
+_BUNDLE: Final = 128  # manifests in a bundle
 _DRAFT: Final = ".new-"  # begins the name of a draft, which a killed writer leaves behind
 
 
@@ -115,8 +117,8 @@ def read_chain(output: Path, known: Sequence[TaskId]) -> list[ChainLink]:
     """
     tasks = {task: _Task() for task in known}
     links: dict[tuple[TaskId, str], ChainLink] = {}  # one per file: its pieces are joined (R3, R4)
-    for place in range(1, _count(output / "manifests") + 1):
-        for link in _manifest(output / "manifests", place):
+    for place, manifest in _manifests(output / "manifests"):
+        for link in manifest:
             if link.task not in tasks:
                 raise BrokenChain(f"manifest {place} publishes rows of {link.task}: no such sink")
             _join(tasks[link.task], link, place)
@@ -126,21 +128,37 @@ def read_chain(output: Path, known: Sequence[TaskId]) -> list[ChainLink]:
     return list(links.values())
 
 
-def _count(manifests: Path) -> int:
-    """How many manifests there are; raises BrokenChain if a number is missing (rule R1)."""
-    if not manifests.is_dir():
-        return 0
-    names = {path.name for path in manifests.iterdir() if not path.name.startswith(_DRAFT)}
-    for place in range(1, len(names) + 1):
-        if f"{place}.obj" not in names:
+def _manifests(folder: Path) -> Iterator[tuple[int, list[ChainLink]]]:
+    """The links of each manifest, in order. Raises BrokenChain if one is missing (rule R1)."""
+    paths = folder.iterdir() if folder.is_dir() else ()
+    names = {path.name for path in paths if not path.name.startswith(_DRAFT)}
+    at = 0
+    while (bundle := f"{at + 1}-{at + _BUNDLE}.obj") in names:
+        names.remove(bundle)
+        members = _members(_stored(folder / bundle), folder / bundle)
+        for place, member in enumerate(members, start=at + 1):
+            links = _links(member, folder / bundle, place)
+            if f"{place}.obj" in names:
+                names.remove(f"{place}.obj")
+                if (
+                    _links(_stored(folder / f"{place}.obj"), folder / f"{place}.obj", place)
+                    != links
+                ):
+                    raise BrokenChain(f"manifest {place} is there twice, with other rows")
+            yield place, links
+        at += _BUNDLE
+    for place in range(at + 1, at + len(names) + 1):
+        path = folder / f"{place}.obj"
+        if path.name not in names:
             others = ", ".join(sorted(names)[:5])
             raise BrokenChain(f"manifest {place} is gone, and there are others: {others}")
-    return len(names)
+    for place in range(at + 1, at + len(names) + 1):
+        path = folder / f"{place}.obj"
+        yield place, _links(_stored(path), path, place)
 
 
-def _manifest(manifests: Path, place: int) -> Iterator[ChainLink]:
-    """The links of one manifest (rule R2)."""
-    path = manifests / f"{place}.obj"
+def _stored(path: Path) -> bytes:
+    """What was stored in a file (rule R2)."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -148,10 +166,26 @@ def _manifest(manifests: Path, place: int) -> Iterator[ChainLink]:
     data, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:].hex()
     if digest_of(data) != digest:
         raise ObjectDamaged(f"{path} is not what was stored")
-    number, extents = _parsed(data, path)
+    return data
+
+
+def _members(data: bytes, path: Path) -> list[bytes]:
+    """The manifests of a bundle."""
+    try:
+        members = json.loads(data, object_pairs_hook=_once)["bundle"]
+        if len(members) != _BUNDLE:
+            raise ValueError(f"it has {len(members)} manifests")
+        return [json.dumps(member).encode() for member in members]
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ObjectDamaged(f"{path} is no bundle of manifests: {error}") from error
+
+
+def _links(data: bytes, path: Path, place: int) -> list[ChainLink]:
+    """The links of the manifest at a place (rule R2)."""
+    number, links = _parsed(data, path)
     if number != place:
         raise BrokenChain(f"in the place of manifest {place} lies number {number}")
-    yield from extents
+    return links
 
 
 def _parsed(data: bytes, path: Path) -> tuple[int, list[ChainLink]]:

@@ -23,7 +23,8 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from snapline.engine.coordinator.ledger import Decision, Evidence, read_last
+from snapline.engine.coordinator.evidence import Evidence
+from snapline.engine.coordinator.ledger import Decision, read_last
 from snapline.engine.job import Job
 from snapline.errors import ObjectDamaged, ObjectMissing, RunDamaged, StorageError
 from snapline.ids import TaskId

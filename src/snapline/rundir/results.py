@@ -20,11 +20,11 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from snapline.engine.coordinator.ledger import (
     closing,
-    decision_key,
     decode,
     encode,
     newest_decision,
     read_line,
+    win,
 )
 from snapline.errors import Deposed, StorageError, StoreUnavailable, UsageError
 from snapline.storage.api import Store
@@ -108,8 +108,8 @@ def _decide(directory: SettledRun, content: Mapping[str, Any], author: str) -> N
         return  # an earlier attempt was written, although no answer came
     store.put(_key(digest), data)
     over = encode(closing(past, digest))
-    key = decision_key(past.number + 1)
-    if not store.put_if_absent(key, over) and decode(store.get(key)).over != digest:
+    found = win(store, past.number + 1, over)
+    if not found or decode(found).over != digest:
         raise Deposed(f"another driver has taken {directory.name} over, and ends it")
 
 

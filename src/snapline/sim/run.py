@@ -173,6 +173,7 @@ def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> J
         linger_ms=rng.choice((40, 80, 120)),
         credit=rng.choice((2, 4, 16)),
         full_every=rng.choice((0, 2, 5)),
+        whole_every=(2, 3, 8, 64)[case.seed % 4],
         publish_lag=rng.choice((0, 0, 1)),
         watermark_ms=rng.choice((20, 200)),
         probe_ms=20,

@@ -172,6 +172,10 @@ class Outlet(Protocol):
         """Make manifest `number` public; idempotent. False: another manifest has that number."""
         ...
 
+    def compact(self, through: int) -> None:
+        """Keep the manifests up to a number in few objects. For readers nothing changes."""
+        ...
+
     def last_published(self) -> int:
         """The number of the last manifest that is public; 0 if nothing is."""
         ...

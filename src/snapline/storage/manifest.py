@@ -18,11 +18,19 @@ class ManifestChain:
 
     def __init__(self) -> None:
         self._manifests: dict[int, dict[TaskId, Extent]] = {}
+        self._forgotten = 0  #: how many of the first are not in memory any more
         self._last = 0  #: the highest number; numbers rise, but need not be consecutive
         self._published: dict[TaskId, int] = {}  #: rows of each sink that are public
 
     def __len__(self) -> int:
-        return len(self._manifests)
+        return self._forgotten + len(self._manifests)
+
+    def forget(self, through: int) -> None:
+        """Drop the manifests up to a number from memory; whoever publishes needs only the last ones."""
+        old = [number for number in self._manifests if number <= through]
+        for number in old:
+            del self._manifests[number]
+        self._forgotten += len(old)
 
     def judge(self, number: int, extents: Mapping[TaskId, Extent]) -> bool | None:
         """Whether this manifest is in the chain (True), its number is taken (False), or it may be added.

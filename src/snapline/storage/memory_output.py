@@ -92,6 +92,9 @@ class MemoryOutlet:
         self._chain.add(number, extents)
         return True
 
+    def compact(self, through: int) -> None:
+        """Do nothing: there are no files."""
+
     def last_published(self) -> int:
         """The number of the last manifest that is public; 0 if nothing is."""
         return self._chain.last

@@ -1,8 +1,9 @@
 """Makes decisions durable, one after the other, and publishes what they cover.
 
 The order is the guarantee: the decision is durable, THEN its output is published, THEN the coordinator acts
-on it (deletes garbage, lets slots restore). What is asked for while a write is under way waits; of several
-commits that wait only the last is written, because a line covers all lines before it.
+on it (deletes garbage, lets slots restore), and old decisions are deleted that it declares collected. What
+is asked for while a write is under way waits; of several commits that wait only the last is written,
+because a line covers all lines before it.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
+from snapline.engine.coordinator.anchor import FIRST, Anchor
 from snapline.engine.coordinator.ledger import (
     Chain,
     Decision,
@@ -17,7 +19,6 @@ from snapline.engine.coordinator.ledger import (
     Manifest,
     decision_key,
     encode,
-    is_whole,
 )
 from snapline.engine.job import Job
 from snapline.engine.shell import CoordinatorShell, RetryAlarm, Ticket
@@ -27,6 +28,11 @@ from snapline.storage.api import Extent, Life
 from snapline.storage.codec import digest_of
 
 Chains: TypeAlias = dict[TaskId, Chain]
+
+_NONE = (0, "", 0)
+
+DELETED_AT_ONCE = 4
+"""How many old decisions are deleted after each new one, so that none has to wait long for its write."""
 
 
 def line_of(chains: Chains) -> RecoveryLine:
@@ -75,6 +81,12 @@ class Decider:
         self.redo: tuple[Manifest, ...] = ()
         self.waiting: list[Intent] = []
         self.writing: Writing | None = None
+        self.anchor = FIRST  #: from which decision on the ledger is kept
+        self.doomed: list[int] = []  #: decisions below it that are still to be deleted
+        #: the kept lines, each with the first decision that has it; 0: an earlier coordinator's
+        self.since = [(self.kept.newer, 0)]
+        #: own whole decisions that are kept: number, digest, and how many manifests were public
+        self.wholes: list[tuple[int, str, int]] = []
 
     def resume(self, past: Decision) -> None:
         """Go on after the last decision of an earlier coordinator."""
@@ -84,6 +96,9 @@ class Decider:
         self.manifest = past.published
         self.held = past.held
         self.redo = past.manifests
+        self.since = [(self.kept.newer, 0)]
+        self.anchor = past.anchor
+        self.doomed = past.anchor.doomed  # the one before may have died before it deleted them
         for task, chain in self.chains.items():
             first = [h.extents[task].start for h in self.held if task in h.extents]
             self.public[task] = min(first, default=chain[-1].position if chain else 0)
@@ -152,7 +167,8 @@ class Decider:
             Manifest(number, h.extents) for number, h in enumerate(due, start=self.manifest + 1)
         )
         number = self.number + 1
-        whole = is_whole(number)
+        # The first one of a coordinator is whole, so that all before it may be collected some day.
+        whole = number % self.job.settings.whole_every == 1 or not self.wholes
         changed = {t: c for t, c in intent.chains.items() if self.chains[t] != c}
         return Decision(
             number,
@@ -168,7 +184,32 @@ class Decider:
             held[len(due) :],
             self.job.run,
             self.digest,
+            anchor=self._anchor(number),
+            lines=tuple(self.kept.lines) if whole else (),
         )
+
+    def _anchor(self, number: int) -> Anchor:
+        """From where on the ledger is kept once decision `number` is durable.
+
+        That is the last whole decision before all that tell of kept lines. While decisions below the last
+        anchor are still to be deleted, it stays: then a successor knows where to go on deleting.
+        """
+        kept = self.kept.lines
+        known = [(line, since) for line, since in self.since if any(line is k for k in kept)]
+        lines = [line for line, _ in known]
+        fresh = [(k, number) for k in kept if not any(k is line for line in lines)]
+        self.since = [*known, *fresh]
+        oldest = min(since for _, since in self.since)
+        number, digest, _ = next((w for w in reversed(self.wholes) if w[0] <= oldest), _NONE)
+        if self.doomed or number <= self.anchor.number:
+            return self.anchor
+        return Anchor(number, digest, cleared=self.anchor.number)
+
+    def _delete_some(self) -> None:
+        """Delete some of the decisions that a durable decision has declared collected."""
+        now, self.doomed = self.doomed[:DELETED_AT_ONCE], self.doomed[DELETED_AT_ONCE:]
+        for number in now:
+            self.shell.delete(decision_key(number))
 
     def _extents(self, chains: Chains) -> dict[TaskId, Extent]:
         """The rows of this line that are neither public nor held."""
@@ -213,9 +254,16 @@ class Decider:
         self.manifest = decision.published
         self.held = decision.held
         self.redo = ()
+        if decision.whole:
+            self.wholes.append((self.number, self.digest, decision.published))
+        if decision.anchor != self.anchor:
+            self.anchor, self.doomed = decision.anchor, decision.anchor.doomed
+            self.wholes = [whole for whole in self.wholes if whole[0] >= self.anchor.number]
+            self.shell.compact(self.wholes[0][2])  # no kept line ends before these
         for manifest in decision.manifests:
             self.public.update({task: extent.stop for task, extent in manifest.extents.items()})
         self.on_decided(intent)
+        self._delete_some()
         if self.writing is None:
             self._write_next()
 

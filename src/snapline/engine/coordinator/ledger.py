@@ -3,8 +3,9 @@
 A decision is written under its number unless that number is taken, so of two coordinators that both think
 they are the one, exactly one goes on. Each says in which epoch the job is, which line is committed and
 what is published by it. Only what changed since the decision before is written, and everything once in a
-while, so that a resume reads a bounded number of them. The last decision of a job that is over names the
-digest of its verdict (`over`), so a verdict is fenced like everything else.
+while, so that a resume reads a bounded number of them. Older ones are deleted, and their numbers stay
+refused (`anchor.py`). The last decision of a job that is over names the digest of its verdict (`over`),
+so a verdict is fenced like everything else.
 
 What is found out about a ledger that somebody has damaged. A decision carries a digest of itself, the
 identity of its run and the digest of the decision before, so one that was cut, changed, or taken from
@@ -14,28 +15,30 @@ two. The loss of the last decisions cannot be seen in the ledger itself; `Eviden
 against it that came into being only after a decision was durable. What none of this finds: the last
 decisions gone together with all that followed from them; a gap of `WINDOW` or more that hides all later
 powers of two and of which there is no evidence; and damage to decisions on which nothing depends any more.
+If a signpost is gone (`anchor.py`), the search may end at one before it, which is no end: the decision
+before that was collected.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from snapline.core.forms import Forms, Json
 from snapline.core.messages import CheckpointMeta, RecoveryLine
+from snapline.engine.coordinator.anchor import FIRST, NUMBER_BITS, Anchor, later_numbers, signposts
 from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
 from snapline.ids import Epoch, Incarnation, SlotId, TaskId
 from snapline.storage.api import Extent, Store
 from snapline.storage.codec import digest_of
 
-WHOLE_EVERY = 64
-"""After how many decisions one is written that has everything, not only what changed."""
-
 WINDOW = 64
 """How many numbers behind the apparent end are probed: a shorter gap is never taken for the end."""
 
-_NUMBER_MAX = 1 << 24
-_VERSION = 2
+_NUMBER_MAX = 1 << NUMBER_BITS
+_VERSION = 3
+
+_T = TypeVar("_T")
 
 Chain = tuple[CheckpointMeta, ...]
 """A checkpoint after those of which it is a delta, oldest first. Empty: the initial state."""
@@ -77,12 +80,20 @@ class Decision:
     run: str = ""  # whose ledger this is
     before: str = ""  # the digest of the decision before; empty: this is the first
     over: str = ""  # the digest of the verdict, if the job is over
+    anchor: Anchor = FIRST  # from which decision on all are kept
+    lines: tuple[RecoveryLine, ...] = ()  # those that are kept, oldest first; only in a whole one
     digest: str = field(default="", compare=False)  # of the bytes from which this was read
 
 
 def decision_key(number: int) -> str:
     """The name of a decision in the store."""
     return f"decision/{number:08d}"
+
+
+def decision_number(key: str) -> int | None:
+    """The number of the decision of this name; None if it is the name of something else."""
+    folder, _, number = key.partition("/")
+    return int(number) if folder == "decision" else None
 
 
 def encode(decision: Decision) -> bytes:
@@ -106,6 +117,8 @@ def encode(decision: Decision) -> bytes:
         "published": decision.published,
         "held": [[dict(h.line.checkpoints), _extents(h.extents)] for h in decision.held],
         "over": decision.over,
+        "anchor": [decision.anchor.number, decision.anchor.digest, decision.anchor.cleared],
+        "lines": [dict(line.checkpoints) for line in decision.lines],
     }
     said = json.dumps(fields, separators=(",", ":")).encode()
     return said[:-1] + _seal(said)
@@ -157,6 +170,8 @@ def decode(data: bytes) -> Decision:
         fields["run"],
         fields["before"],
         fields["over"],
+        Anchor(*fields["anchor"]),
+        tuple(RecoveryLine(line) for line in fields["lines"]),
         digest_of(data),
     )
 
@@ -179,8 +194,23 @@ def read_decision(store: Store, number: int, run: str) -> Decision:
 
 def newest_decision(store: Store, run: str) -> Decision | None:
     """The last decision as it was written, which may name only what changed; None if there is none."""
+    return from_the_end(store, lambda last: read_decision(store, last, run))
+
+
+def from_the_end(store: Store, read: Callable[[int], _T]) -> _T | None:
+    """What `read` makes of the last decision's number and of those before; None if there is none.
+
+    A driver that decides meanwhile may collect what is being read: then it is read again, from the new end.
+    """
     last = last_number(store)
-    return read_decision(store, last, run) if last else None
+    while last:
+        try:
+            return read(last)
+        except ObjectMissing:
+            before, last = last, last_number(store)
+            if before == last:
+                raise
+    return None
 
 
 def read_last(store: Store, fingerprint: str, run: str = "") -> Decision | None:
@@ -211,18 +241,21 @@ def check_fingerprint(decision: Decision, fingerprint: str) -> None:
 
 def read_line(store: Store, run: str = "") -> Decision | None:
     """The last decision of a run with the chains of the whole line, whatever it was made for."""
-    newest = newest_decision(store, run)
-    if newest is None:
-        return None
+    return from_the_end(store, lambda last: _read_line(store, read_decision(store, last, run)))
+
+
+def _read_line(store: Store, newest: Decision) -> Decision:
     chains: dict[TaskId, Chain] = dict(newest.chains)
     entry = newest
     while not entry.whole:
         entry = decision_before(store, entry)
         chains = {**entry.chains, **chains}
-    if entry.number > 1:
+    if entry.number > newest.anchor.number:
         decision_before(
             store, entry
         )  # it depends on nothing of that one, but it must be its successor
+    else:
+        check_anchor(entry, newest.anchor)
     return replace(newest, whole=True, chains=chains)
 
 
@@ -237,42 +270,84 @@ def decision_before(store: Store, entry: Decision) -> Decision:
     return found
 
 
+def check_anchor(entry: Decision, anchor: Anchor) -> None:
+    """Raise ObjectDamaged if the lowest decision that is kept is not the one that a later one names."""
+    if anchor.digest and entry.digest != anchor.digest:
+        raise ObjectDamaged(
+            f"decision {entry.number} ({decision_key(entry.number)}) is not the one from which on the "
+            "ledger is kept: it was replaced"
+        )
+
+
 def closing(past: Decision, over: str) -> Decision:
     """The decision after the last one (with its whole line) that says that the job is over."""
-    number = past.number + 1
-    whole = is_whole(number)
     return replace(
         past,
-        number=number,
-        whole=whole,
-        chains=past.chains if whole else {},
+        number=past.number + 1,
+        whole=False,
+        chains={},
         before=past.digest,
         over=over,
         digest="",
     )
 
 
-def is_whole(number: int) -> bool:
-    """Whether a decision of this number has the whole line, and not only what changed."""
-    return number % WHOLE_EVERY == 1
+def win(store: Store, number: int, data: bytes) -> bytes:
+    """Write a decision unless its number is taken; return what counts under that number.
+
+    That is `data` if the decision is the caller's, now or since an earlier attempt; and nothing if the
+    number was used long ago, and collected. So whoever gets something else back is deposed.
+    """
+    key = decision_key(number)
+    found = data if store.put_if_absent(key, data) else store.get(key)
+    # AFTER the number is won: whether it was free because nobody had it, or because it was collected.
+    return b"" if is_superseded(store, number) else found
+
+
+def is_superseded(store: Store, number: int) -> bool:
+    """Whether a decision later than this number was made, even if many after it were collected."""
+    return any(_exists(store, later) for later in later_numbers(number))
 
 
 def last_number(store: Store) -> int:
     """The number of the last decision; 0 if there is none.
 
-    Decisions are numbered without gaps, so the last one is found by probing, never by listing. Raises
-    ObjectMissing if one is gone in the middle. A decision that is written meanwhile must not look like a
-    gap: when a later one is found, the one that seemed to be missing is looked for again.
+    The last one is found by probing, never by listing: of those that were collected the signposts are left
+    (`anchor.py`). Raises ObjectMissing if one is gone in the middle. One that is written or collected
+    meanwhile must not look like a gap: when a later one is found, the end is looked for again.
     """
     last = _apparent_end(store)
     while (later := next((n for n in _beyond(last) if _exists(store, n)), None)) is not None:
-        if not _exists(store, last + 1):
+        before, last = last, _apparent_end(store)
+        if before == last:
+            gone = _gap(store, last, later)
             raise ObjectMissing(
-                f"decision {last + 1} ({decision_key(last + 1)}) is gone: decision {later} is there, and "
-                "was made after it"
+                f"decision {gone} ({decision_key(gone)}) is gone: decision {later} is there, and was made "
+                "after it"
             )
-        last = _apparent_end(store)
+    if last > 1 and not _exists(store, last - 1) and last == _apparent_end(store):
+        raise ObjectMissing(
+            f"decision {last - 1} ({decision_key(last - 1)}) is gone; or it was collected, and one behind "
+            f"decision {last} is gone"
+        )
     return last
+
+
+def _gap(store: Store, last: int, later: int) -> int:
+    """The decision that is gone, where one behind the apparent end is there, and the next is not.
+
+    If the next one was collected, as the true end says, then it is a signpost that is gone.
+    """
+    end: int | None = later
+    while end is not None:
+        later, end = end, next((n for n in later_numbers(end) if _exists(store, n)), None)
+    powers = (1 << bit for bit in range(later.bit_length()))
+    lost = next((n for n in (*powers, *signposts(later)) if not _exists(store, n)), last + 1)
+    try:
+        collected = last + 1 < decode(store.get(decision_key(later))).anchor.number
+    except (ObjectDamaged, ObjectMissing, UsageError):
+        collected = False
+    return lost if collected else last + 1
 
 
 def _apparent_end(store: Store) -> int:
@@ -302,29 +377,3 @@ def _exists(store: Store, number: int) -> bool:
     except ObjectDamaged:
         return True  # there was a decision; whoever reads it will find out that it is damaged
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What the rest of a run proves about its ledger: each item came only after a decision was durable.
-
-    Whoever gathers it does so BEFORE the ledger is read, or a decision that comes meanwhile looks lost.
-    """
-
-    number: int = 0  # a decision of this number was acted on, or named by a verdict
-    epoch: Epoch = 0  # files of this epoch were opened
-    manifest: int = 0  # a manifest of this number was published
-
-    def objection(self, past: Decision | None) -> str | None:
-        """Why this cannot be all of the ledger; None if nothing speaks against it."""
-        last = past.number if past is not None else 0
-        found = (
-            (self.number, last, f"decision {self.number} was made"),
-            (self.epoch, past.epoch if past else 0, f"epoch {self.epoch} had begun"),
-            (self.manifest, past.published if past else 0, f"manifest {self.manifest} is public"),
-        )
-        for seen, known, told in found:
-            if seen > known:
-                lost = f"decision {last + 1} ({decision_key(last + 1)})"
-                return f"{lost} is gone, if not more: the ledger ends before it, but {told}"
-        return None

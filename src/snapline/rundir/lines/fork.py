@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from snapline.engine.coordinator.anchor import FIRST
 from snapline.engine.coordinator.ledger import (
     Decision,
     check_fingerprint,
@@ -117,5 +118,7 @@ def _first_decision(fork: Fork, identity: str) -> Decision:
         run=identity,
         before="",
         over="",
+        anchor=FIRST,
+        lines=(),
         digest="",
     )

@@ -2,8 +2,9 @@
 
 A coordinator keeps the last few lines that share no checkpoint (`recovery/kept_lines.py`), and deletes only
 what none of them needs. Which lines these are follows from its decisions: so the decisions are read again
-here, in their order, and the same rule is applied to them. A coordinator that took the run over knew no
-more than the last line of the one before it; so only the decisions of the last author count.
+here, in their order, and the same rule is applied to them, from the lines on that the first of them names.
+A coordinator that took the run over knew no more than the last line of the one before it; so only the
+decisions of the last author count. Those that are needed for this are never collected.
 
 A line is called by the number of the first decision that has it. Several decisions may have the same line,
 because an epoch can begin at it; the last of them says what was public then, and from which counters its
@@ -19,9 +20,11 @@ from snapline.core.protocol import Options
 from snapline.engine.coordinator.decider import line_of
 from snapline.engine.coordinator.ledger import (
     Decision,
+    check_anchor,
     decision_before,
     decision_key,
-    newest_decision,
+    from_the_end,
+    read_decision,
 )
 from snapline.engine.options import protocol_options
 from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
@@ -31,6 +34,7 @@ from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.past import damaged
 from snapline.rundir.spec import OWN, Spec, spec_of
+from snapline.storage.api import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +119,21 @@ def _last_entries(directory: RunDirectory) -> list[Decision]:
     A resume reads one more than it depends on, and so does this: before a whole one must be the right one.
     """
     store, run = directory.files, directory.identity
-    entry = newest_decision(store, run)
-    if entry is None:
-        return []
+    found = from_the_end(store, lambda last: _entries(store, read_decision(store, last, run)))
+    return found or []
+
+
+def _entries(store: Store, entry: Decision) -> list[Decision]:
     author, entries = entry.author, [entry]
-    while entry.number > 1:
+    anchor = entry.anchor
+    while entry.number > anchor.number:
         before = decision_before(store, entry)
         entries.append(before)
         if before.author != author and entry.whole:
             break
         entry = before
+    else:
+        check_anchor(entry, anchor)
     return entries[::-1]
 
 
@@ -133,6 +142,7 @@ def _kept(decisions: list[Decision], count: int) -> tuple[KeptLine, ...]:
     found: dict[tuple[tuple[TaskId, CheckpointNo], ...], tuple[int, Decision]] = {}
     line = line_of(dict(decisions[0].chains))
     kept = KeptLines(line, count)
+    kept.lines = list(decisions[0].lines) or kept.lines  # it need not be the first of its author
     for decision in decisions:
         before, line = line, line_of(dict(decision.chains))
         if is_behind(line, before):
@@ -144,6 +154,8 @@ def _kept(decisions: list[Decision], count: int) -> tuple[KeptLine, ...]:
     newest, lines = _key(line), {_key(each): None for each in (*kept.lines, line)}
     first = decisions[0]
     begun = (first, *(now for then, now in pairwise(decisions) if now.epoch > then.epoch))
+    if lost := [key for key in lines if key not in found]:
+        raise ObjectMissing(f"the decision that has the line {dict(lost[0])} is gone")
     return tuple(KeptLine(*found[key], key == newest, begun) for key in lines)
 
 

@@ -32,7 +32,7 @@ from snapline.storage.api import Extent, Life
 from snapline.storage.files.ingress import check_blocks, description_of, segments_of
 from snapline.storage.files.log import FileLog, check_segment
 from snapline.storage.files.log_index import read_index, segment_of
-from snapline.storage.files.manifests import read_manifest
+from snapline.storage.files.manifests import FileManifests
 from snapline.storage.files.outlet import egress_path
 from snapline.storage.files.rows import check_rows
 
@@ -183,8 +183,9 @@ def _output(directory: RunDirectory, line: KeptLine) -> Iterator[Need]:
     # A driver that died just after its last decision may not have published what it decided.
     last_words = line.newest and not decision.over
     pending = {m.number: m.extents for m in decision.manifests} if last_words else {}
+    manifests = FileManifests(output / "manifests")
     for place in range(1, decision.published + 1):
-        need, extents = _manifest(output / "manifests", place)
+        need, extents = _manifest(manifests, place)
         if extents is None and place in pending and not need.path.exists():
             _add(rows, output, pending[place].values())  # whoever goes on publishes it
             continue
@@ -196,10 +197,10 @@ def _output(directory: RunDirectory, line: KeptLine) -> Iterator[Need]:
         yield Need(path, "published rows", partial(check_rows, path, start, stop))
 
 
-def _manifest(manifests: Path, place: int) -> tuple[Need, dict[TaskId, Extent] | None]:
-    path, what = manifests / f"{place}.obj", f"manifest {place}"
+def _manifest(manifests: FileManifests, place: int) -> tuple[Need, dict[TaskId, Extent] | None]:
+    path, what = manifests.file(place), f"manifest {place}"
     try:
-        number, extents = read_manifest(manifests, place)
+        number, extents = manifests.read(place)
         if number != place:
             raise ObjectDamaged(f"in the place of manifest {place} lies number {number}")
     except StorageError as error:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from snapline.engine.coordinator.ledger import Evidence, read_decision
+from snapline.engine.coordinator.evidence import Evidence
+from snapline.engine.coordinator.ledger import read_decision
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.lines.kept import KeptLine, Ledger, decision_path, read_ledger, spec_with_lines

@@ -5,7 +5,8 @@ follows from it. A call that fails is made again by whoever asked; meanwhile the
 waits. That is for a store that does not answer. Where it answers that something is damaged, or has been
 gone for a while, waiting does not help, and the run is given up.
 
-Everything here is fenced by the ledger. A decision is a conditional write. A manifest is published, and
+Everything here is fenced by the ledger. A decision is a conditional write, and one more look at whether its
+number was collected (`engine/coordinator/anchor.py`). A manifest is published, and
 an object deleted, only after a decision that this coordinator has won, and by what that decision says; so
 both stay right even if another coordinator takes over before the thread comes to them: whoever
 publishes a manifest of the ledger writes the same, and the name of an object that was garbage is
@@ -18,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Protocol
 
+from snapline.engine.coordinator.ledger import win
 from snapline.engine.coordinator.sweep import sweep_snapshots
 from snapline.engine.shell import Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUnavailable
@@ -68,12 +70,11 @@ class Decisions:
         self._sweeper = ThreadPoolExecutor(1, "snapline-sweep")  #: no decision waits for a sweep
         self._closed = False
 
-    def decide(self, asker: DecisionAsker, ticket: Ticket, key: str, data: bytes) -> None:
-        """Store a decision, unless its number is taken."""
+    def decide(self, asker: DecisionAsker, ticket: Ticket, data: bytes) -> None:
+        """Store a decision, unless its number is taken, or was collected."""
 
         def work() -> None:
-            won = self._store.put_if_absent(key, data)
-            found = data if won else self._store.get(key)
+            found = win(self._store, ticket.number, data)
             if found == data:
                 self._post(lambda: asker.done(ticket))
             else:
@@ -136,6 +137,15 @@ class Decisions:
         def work() -> None:
             with suppress(OSError):
                 act()
+
+        self._thread.submit(work)
+
+    def compact(self, through: int) -> None:
+        """Let the manifests up to a number be kept in few objects; what fails is done the next time."""
+
+        def work() -> None:
+            with suppress(StorageError):
+                self._outlet.compact(through)
 
         self._thread.submit(work)
 

@@ -287,7 +287,11 @@ class Driver:
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision in the background, unless its number is taken."""
-        self.decisions.decide(self.engine, ticket, key, data)
+        self.decisions.decide(self.engine, ticket, data)
+
+    def compact(self, through: int) -> None:
+        """Let old manifests be kept in few files, in the background."""
+        self.decisions.compact(through)
 
     def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
         """Publish a manifest in the background."""

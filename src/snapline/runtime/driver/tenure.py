@@ -9,7 +9,7 @@ whether another driver has decided since.
 from dataclasses import replace
 from uuid import uuid4
 
-from snapline.engine.coordinator.ledger import Decision, decision_key, decode
+from snapline.engine.coordinator.ledger import Decision, is_superseded, newest_decision
 from snapline.engine.job import Job
 from snapline.errors import Deposed, SnaplineError, StorageError
 from snapline.rundir.directory import RunDirectory
@@ -59,11 +59,12 @@ class Tenure:
     def is_over(self, number: int) -> bool:
         """Whether another driver is known to have decided after decision `number` of this one."""
         try:
-            next_one = decode(self.directory.files.get(decision_key(number + 1)))
-            if next_one.author != self.author:
-                self.deposed()
+            if is_superseded(self.directory.files, number):
+                newest = newest_decision(self.directory.files, self.directory.identity)
+                if newest is not None and newest.author != self.author:
+                    self.deposed()
         except StorageError:
-            pass  # there is no next decision, or nobody knows
+            pass  # nobody knows
         return isinstance(self.error, Deposed)
 
     def end(self, number: int) -> None:

@@ -99,7 +99,7 @@ class SteppedSlot(SimSlotProcess):
 
     def delete(self, key: str) -> None:
         """Delete an object at once."""
-        self.world.storage.store.delete(key)
+        self.world.storage.delete(key)
 
     def transmit(self, slot: SlotId, frame: Frame) -> None:
         """Put a frame behind what is under way on its link."""
@@ -201,7 +201,7 @@ class SteppedCoordinator(CoordinatorProcess):
 
     def delete(self, key: str) -> None:
         """Delete an object at once."""
-        self.world.storage.store.delete(key)
+        self.world.storage.delete(key)
 
     def sweep(self, before: Epoch, snapshots: Collection[str], files: Collection[str]) -> None:
         """Delete what past epochs left, at once."""
@@ -212,6 +212,9 @@ class SteppedCoordinator(CoordinatorProcess):
         """Store a decision; its number is free, because there is no other coordinator."""
         storage = self.world.storage
         self._ask(ticket, lambda: storage.decide(ticket.number, key, data))
+
+    def compact(self, through: int) -> None:
+        """Keep old manifests as they are."""
 
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Start a process; its registration is a step of its own."""

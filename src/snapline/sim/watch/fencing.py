@@ -6,7 +6,8 @@ is what the simulated storage was given (`SimStorage.ledger`), not what can stil
 
 from collections.abc import Mapping
 
-from snapline.engine.coordinator.ledger import Decision
+from snapline.engine.coordinator.anchor import signposts
+from snapline.engine.coordinator.ledger import Decision, decision_number
 from snapline.engine.slot.task import Task
 from snapline.errors import StorageError
 from snapline.ids import INITIAL, ChannelId, CheckpointNo, Seq, SlotId
@@ -78,6 +79,22 @@ def what_is_kept_is_not_deleted(run: RunAccount, key: str) -> None:
                 "what_is_kept_is_not_deleted",
                 f"{key} is deleted, but the line of decision {run.decisions} needs it",
             )
+
+
+def what_is_needed_of_the_ledger_is_not_deleted(run: RunAccount, key: str) -> None:
+    """A decision is deleted only below a durable anchor, and never if it leads to the end."""
+    number, storage = decision_number(key), run.world.storage
+    if number is None:
+        return
+    last = storage.ledger[storage.last_decision]
+    leads = number in signposts(last.number) or not number & (number - 1)
+    if number >= last.anchor.number or leads:
+        broken(
+            "what_is_needed_of_the_ledger_is_not_deleted",
+            f"decision {number} is deleted, but the ledger is kept from {last.anchor.number} on, and "
+            f"ends at {last.number}",
+        )
+    run.stats["decisions collected"] += 1
 
 
 def lost_slot_is_replaced(world: World) -> None:

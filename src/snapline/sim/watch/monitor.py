@@ -321,3 +321,4 @@ class Monitor(RunAccount):
     def deleting(self, key: str) -> None:
         """Check the invariants of a coordinator that deletes an object."""
         fencing.what_is_kept_is_not_deleted(self, key)
+        fencing.what_is_needed_of_the_ledger_is_not_deleted(self, key)

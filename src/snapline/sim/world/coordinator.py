@@ -5,6 +5,7 @@ from typing import Protocol
 
 from snapline.engine.control import Order
 from snapline.engine.coordinator.coordinator import Coordinator
+from snapline.engine.coordinator.ledger import is_superseded
 from snapline.engine.coordinator.sweep import sweep_snapshots
 from snapline.engine.shell import Alarm, Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing
@@ -77,6 +78,8 @@ class CoordinatorProcess(Process):
                 found = storage.store.get(key)
             except (ObjectDamaged, ObjectMissing):
                 found = b""  # the author cannot be read; a resume will find the damage
+            if is_superseded(storage.store, ticket.number):
+                found = b""  # the number was free because it was collected
             if found == data:
                 self.call(lambda: self.engine.done(ticket))
             else:
@@ -122,6 +125,9 @@ class CoordinatorProcess(Process):
             storage.outlet.sweep(before, files, written=True)
 
         self.world.at(self.world.now_us + 1_000, lambda: self.call(act))
+
+    def compact(self, through: int) -> None:
+        """Keep old manifests as they are: they lie in memory."""
 
     def finish(self, problem: str | None) -> None:
         """End the run, or step down if another coordinator has decided something since."""

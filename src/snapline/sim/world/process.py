@@ -141,7 +141,7 @@ class Process:
 
         def act() -> None:
             self.world.observer.deleting(key)
-            self.world.storage.store.delete(key)
+            self.world.storage.delete(key)
 
         self.world.at(self.world.now_us + 1_000, lambda: self.call(act))
 

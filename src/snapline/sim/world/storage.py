@@ -4,7 +4,13 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
-from snapline.engine.coordinator.ledger import Decision, decision_key, decode, read_last
+from snapline.engine.coordinator.ledger import (
+    Decision,
+    decision_key,
+    decision_number,
+    decode,
+    read_last,
+)
 from snapline.ids import Micros
 from snapline.sim.world.clock import SimClock
 from snapline.sim.world.costs import Costs
@@ -35,6 +41,7 @@ class SimStorage(MemoryStorage):
         self.rng = rng
         self.ledger: dict[int, Decision] = {}  #: all that was ever decided, whatever became of it
         self.last_decision = 0
+        self.collected: dict[int, None] = {}  #: the numbers of those that were deleted as old
         self.outage_until_us: Micros = 0
         self.slow_us: Micros = 0
         self.slow_until_us: Micros = 0
@@ -85,11 +92,21 @@ class SimStorage(MemoryStorage):
     def decide(self, number: int, key: str, data: bytes) -> None:
         """Store a decision unless its number is taken, and remember that it was made.
 
-        The number of a decision that was lost stays taken: what is gone is its content.
+        The number of a decision that was lost stays taken: what is gone is its content. A number that was
+        collected is free again; whoever writes there has decided nothing.
         """
-        if number not in self.ledger and self.store.put_if_absent(key, data):
+        if number in self.ledger:
+            if number in self.collected:
+                self.store.put_if_absent(key, data)
+        elif self.store.put_if_absent(key, data):
             self.ledger[number] = decode(data)
             self.last_decision = max(number, self.last_decision)
+
+    def delete(self, key: str) -> None:
+        """Delete an object, and remember that it was collected if it is a decision."""
+        self.store.delete(key)
+        if (number := decision_number(key)) is not None:
+            self.collected[number] = None
 
     def may_end(self, author: str) -> bool:
         """Whether this coordinator may write how the run ended.

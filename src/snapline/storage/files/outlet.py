@@ -75,6 +75,11 @@ class FileOutlet:
         with unavailable_on_os_error(f"sync {self._directory}"):
             sync_directory(self._directory)
 
+    def compact(self, through: int) -> None:
+        """Keep the manifests up to a number in few files, and forget them."""
+        self._manifests.compact(through)
+        self._manifests.chain.forget(through)
+
     def last_published(self) -> int:
         """The number of the last manifest that is public; 0 if nothing is.
 

@@ -152,6 +152,10 @@ class ParquetOutlet:
                 _reveal(folder, f"part-{number:06}-{task.rpartition('/')[2]}", extent)
         return True
 
+    def compact(self, through: int) -> None:
+        """Keep the manifests up to a number in few objects. The files of the user stay as they are."""
+        self._outlet.compact(through)
+
     def last_published(self) -> int:
         """The number of the last manifest that is public; 0 if nothing is."""
         return self._outlet.last_published()

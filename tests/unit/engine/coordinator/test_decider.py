@@ -6,7 +6,8 @@ import pytest
 
 from engine_fakes import A, B, ShellSpy, job, line, meta
 from snapline.engine.coordinator.decider import Decider, Intent
-from snapline.engine.coordinator.ledger import WHOLE_EVERY, Held, Manifest, decision_key, decode
+from snapline.engine.coordinator.ledger import Held, Manifest, decision_key, decode
+from snapline.engine.job import Settings
 from snapline.engine.shell import RetryAlarm, Ticket
 from snapline.protocols.none import NONE
 from snapline.storage.api import Extent
@@ -146,12 +147,12 @@ def test_a_later_epoch_takes_the_place_of_one_that_waits():
 
 
 def test_only_what_changed_is_written_but_everything_once_in_a_while():
-    scene = Scene()
-    for number in range(1, WHOLE_EVERY + 2):
+    scene, every = Scene(), Settings().whole_every
+    for number in range(1, every + 2):
         scene.ask(commit(number, 1))
         ticket, decision = scene.written()
         scene.decider.done(ticket)
-        whole = number in (1, WHOLE_EVERY + 1)
+        whole = number in (1, every + 1)
         assert decision.number == number
         assert decision.whole is whole
         assert list(decision.chains) == ([A, B] if whole else [A])

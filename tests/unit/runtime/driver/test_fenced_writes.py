@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from snapline.engine.coordinator.ledger import Evidence, closing, newest_decision
+from snapline.engine.coordinator.evidence import Evidence
+from snapline.engine.coordinator.ledger import closing, decision_key, newest_decision
 from snapline.engine.shell import Ticket
 from snapline.errors import (
     Deposed,
@@ -232,7 +233,7 @@ def answered(store=None, outlet=None, *, times=1):
     )
     for _ in range(times):
         if store is not None:
-            writing.decide(heard, Ticket("decision", 1, None, 1), "decision/1", b"mine")
+            writing.decide(heard, Ticket("decision", 1, None, 1), b"mine")
         else:
             writing.publish(heard, Ticket("manifest", 1, None, 1), 1, {}, lambda: None)
     writing.close()
@@ -274,9 +275,9 @@ def test_a_decision_that_cannot_be_read_is_no_reason_to_try_again(tmp_path):
     assert answered(store) == ["done"]
     assert answered(store) == ["done"]
     other = FileStore(tmp_path / "other")
-    other.put("decision/1", b"theirs")
+    other.put(decision_key(1), b"theirs")
     assert answered(other) == ["conflict"]
-    file = other.path("decision/1")
+    file = other.path(decision_key(1))
     file.unlink()
     file.mkdir()
     [given_up] = answered(other)

@@ -1,0 +1,98 @@
+"""Old decisions of a real run are deleted, through kills at every step, and their numbers stay refused."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from collected_run import PARAMS, STOPPED, the_job
+from process_slots import a_directory, public
+
+from held_input import Hold
+from snapline.engine.coordinator.ledger import newest_decision
+from snapline.workload import WORKLOADS
+
+SCRIPT = Path(__file__).with_name("collected_run.py")
+SLOW = pytest.mark.slow
+PATIENCE_S = 240
+MOMENTS = ["anchor before", "anchor after", "delete before", "delete after"]
+
+
+class Scene:
+    """A run that several drivers go on with, one after the other."""
+
+    def __init__(self, tmp_path, protocol):
+        self.place, self.protocol = tmp_path, protocol
+        self.job = the_job(protocol, Hold(tmp_path))
+        self.directory = a_directory(tmp_path / "runs", self.job, None)
+
+    def begin(self, moment):
+        support = os.pathsep.join([str(SCRIPT.parents[1] / "support"), *sys.path])
+        command = [str(SCRIPT), str(self.directory.path), str(self.place), self.protocol, moment]
+        return subprocess.Popen(
+            [sys.executable, *command],
+            env={**os.environ, "PYTHONPATH": support},
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def go_on(self, moment):
+        """Let a driver go on with the run until its moment has come."""
+        with self.begin(moment) as driver:
+            _, said = driver.communicate(timeout=PATIENCE_S)
+        assert driver.returncode == (0 if moment == "never" else -signal.SIGKILL), (moment, said)
+
+    def has(self, number):
+        return (self.directory.path / "store" / "decision" / f"{number:08d}.obj").exists()
+
+    def check(self):
+        """The output is right, and of the ledger little is left."""
+        last = newest_decision(self.directory.files, self.directory.identity)
+        assert last.anchor.number > 1
+        assert sum(map(self.has, range(1, last.number))) < last.number - 1
+        outputs = public(self.directory, self.job)
+        assert list(WORKLOADS["q12"].judge(PARAMS, outputs, {}, self.job.guarantee)) == []
+
+
+@pytest.mark.parametrize(
+    ("protocol", "moments"),
+    [
+        ("uncoordinated", ["anchor after", "delete after"]),
+        *(pytest.param(p, MOMENTS, marks=SLOW) for p in ("uncoordinated", "aligned")),
+    ],
+)
+def test_drivers_killed_while_they_collect_leave_a_run_that_goes_on(tmp_path, protocol, moments):
+    scene = Scene(tmp_path, protocol)
+    for moment in [*moments, "never"]:
+        scene.go_on(moment)
+    scene.check()
+
+
+def test_a_driver_that_stood_still_beyond_all_that_is_kept_changes_nothing(tmp_path):
+    """It wins number 7, which its successor has used and deleted, and is deposed by its second look."""
+    scene = Scene(tmp_path, "uncoordinated")
+    with scene.begin("stop 7") as still:
+        try:
+            until_s = time.monotonic() + PATIENCE_S
+            while not (tmp_path / STOPPED).exists():
+                assert time.monotonic() < until_s
+                assert still.poll() is None
+                time.sleep(0.05)
+            scene.go_on("gone 7")
+            before = newest_decision(scene.directory.files, scene.directory.identity)
+            assert not scene.has(7)
+            os.kill(still.pid, signal.SIGCONT)
+            _, said = still.communicate(timeout=PATIENCE_S)
+            assert "another driver has taken" in said
+            assert scene.has(7)  # it had won the number, and found out what that is worth
+            assert newest_decision(scene.directory.files, scene.directory.identity) == before
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(still.pid, signal.SIGKILL)
+    scene.go_on("never")
+    scene.check()
