@@ -63,7 +63,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rundir": ("", "lines"),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
-    "storage": ("", "files", "parquet"),
+    "storage": ("", "files", "parquet", "streams"),
     "systems": ("harness", "structured_streaming", "recorded", ""),
     "validate": ("", "on_spark"),
     "workload": (

@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from snapline.batch import Batch, Varlen, Words
     from snapline.dataflow.graph import Dataflow
     from snapline.dataflow.operators.operator import Capture, Operator
-    from snapline.errors import FlowFailed, GraphError, NotStarted, SnaplineError, UsageError
-    from snapline.rundir.stored_input import parquet
+    from snapline.errors import (
+        FlowFailed,
+        GraphError,
+        NotStarted,
+        SnaplineError,
+        StreamFailed,
+        UsageError,
+    )
+    from snapline.rundir.stored_input import parquet, stream
     from snapline.workload.common.own import generated, records
     from snapline.workload.nexmark import streams as nexmark
 
@@ -26,6 +33,7 @@ __all__ = [
     "NotStarted",
     "Operator",
     "SnaplineError",
+    "StreamFailed",
     "UsageError",
     "Varlen",
     "Words",
@@ -39,6 +47,7 @@ __all__ = [
     "run",
     "run_on",
     "stored",
+    "stream",
 ]
 
 _HOMES = {
@@ -46,8 +55,15 @@ _HOMES = {
     "snapline.batch": ("Batch", "Varlen", "Words"),
     "snapline.dataflow.graph": ("Dataflow",),
     "snapline.dataflow.operators.operator": ("Capture", "Operator"),
-    "snapline.errors": ("FlowFailed", "GraphError", "NotStarted", "SnaplineError", "UsageError"),
-    "snapline.rundir.stored_input": ("parquet",),
+    "snapline.errors": (
+        "FlowFailed",
+        "GraphError",
+        "NotStarted",
+        "SnaplineError",
+        "StreamFailed",
+        "UsageError",
+    ),
+    "snapline.rundir.stored_input": ("parquet", "stream"),
     "snapline.workload.common.own": ("generated", "records"),
 }
 _HOME_BY_NAME = {name: home for home, names in _HOMES.items() for name in names}

@@ -47,6 +47,7 @@ from snapline.runs.sink_folders import (
     tidy,
 )
 from snapline.runs.staging import check_frames, said_of_frames, stage_sources
+from snapline.runs.streams import StreamQueries, start_streams
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import check_executors, check_possible
 from snapline.runtime.driver.restart import RestartPolicy
@@ -134,7 +135,7 @@ def prepare(
     faults = faults_of(spec)
     program = find_program(spec, flow)
     job = build_job(spec, program)
-    check_frames(program.given, spark)
+    check_frames(program.given, spec, spark)
     check_sendable(job)
     check_executors(faults, spark)
     check_ready(spec, spark, runs)
@@ -157,7 +158,7 @@ def prepare_resume(
     # A file that the run names is executed: whoever resumes a run trusts it.
     program = find_program(spec, flow, directory)
     job = build_job(spec, program)
-    check_frames(program.given, spark, directory)
+    check_frames(program.given, spec, spark, directory)
     faults = _later_faults(spec, directory, after_ms)
     check_sendable(job)
     check_executors(faults, spark)
@@ -185,7 +186,7 @@ def prepare_fork(
     program = find_program(spec, flow, origin)  # as for a resume: whoever forks a run trusts it
     refuse_fork(program.flow)
     job = build_job(spec, program)
-    check_frames(program.given, spark, origin)
+    check_frames(program.given, spec, spark, origin)
     check_sendable(job)
     check_ready(spec, spark, runs)
     fork = plan_fork(origin, line, job.deployment.fingerprint)
@@ -203,47 +204,58 @@ def carry_out(
             if spark is not None:
                 check_workers(spark)
             directory = prepared.directory or create_run(prepared)
-            prepared = _staged(prepared, directory, session)
+            prepared, streams = _staged(prepared, directory, session)
             interruption.run = directory.name
-            driver = drive(
-                prepared.job,
-                directory,
-                SparkSlots(session),
-                prepared.faults,
-                spares=spec.spares,
-                origin_s=spec.origin_s,
-                timeouts=timeouts,
-                listen=spec.listen,
-                journal=spec.journal,
-                timeline=Timeline(watcher),
-                prepare=lambda it: interruption.pass_on(lambda: it.loop.post(it.interrupt)),
-            )
+
+            def prepare(driver: Driver) -> None:
+                interruption.pass_on(lambda: driver.loop.post(driver.interrupt))
+                streams.attach(driver)
+
+            with streams:
+                driver = drive(
+                    prepared.job,
+                    directory,
+                    SparkSlots(session),
+                    prepared.faults,
+                    spares=spec.spares,
+                    origin_s=spec.origin_s,
+                    timeouts=timeouts,
+                    listen=spec.listen,
+                    journal=spec.journal,
+                    timeline=Timeline(watcher),
+                    prepare=prepare,
+                )
         finally:
             if spark is None:
                 interruption.hold()
                 session.stop()
     if driver.raised is not None:
         raise flow_failed(driver.raised, directory)
+    if driver.problem is not None:
+        streams.check(directory)
     return _conclude(prepared, driver)
 
 
-def _staged(prepared: PreparedRun, directory: RunDirectory, session: SparkSession) -> PreparedRun:
-    """Stage the DataFrames of a run, if it has any, and build its job anew with what lies in its directory.
+def _staged(
+    prepared: PreparedRun, directory: RunDirectory, session: SparkSession
+) -> tuple[PreparedRun, StreamQueries]:
+    """Stage the DataFrames of a run, and build its job anew with what lies in its directory.
 
-    A new run that fails here has not begun, and leaves nothing behind.
+    The queries of its streams are started. A new run that fails here has not begun, and leaves nothing.
     """
     spec, flow = prepared.spec, prepared.program.given
     if flow is None or not unstaged(flow):
-        return prepared
+        return prepared, StreamQueries()
     try:
         stage_sources(flow, directory, session, spec.slots)
+        program = find_program(spec, flow, directory)
+        staged = replace(prepared, program=program, job=build_job(spec, program))
+        return staged, start_streams(flow, directory, session, spec)
     except BaseException:
         if prepared.directory is None:
             release(directory)
             remove_run(directory.path.parent, directory.name)
         raise
-    program = find_program(spec, flow, directory)
-    return replace(prepared, program=program, job=build_job(spec, program))
 
 
 def _conclude(prepared: PreparedRun, driver: Driver) -> Run:
