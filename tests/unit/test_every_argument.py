@@ -2,6 +2,7 @@
 
 import inspect
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,9 @@ WRONG: dict[str, list[Any]] = {
     "path": PATHS,
     "time": TEXTS,
     "disorder": DURATIONS,
+    "frame": [None, 3, "bids", object()],
+    "idle": [0, *DURATIONS],
+    "available_now": FLAGS,
 }
 SOUND: dict[str, dict[str, Any]] = {
     "run": {"flow": "q12"},
@@ -83,6 +87,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "open_run": {},
     "stored": {"directory": "input", "source": "bids"},
     "parquet": {"path": "bids"},
+    "stream": {"frame": SimpleNamespace(mapInArrow=None, isStreaming=True)},
 }
 PLACES = [
     (function, name)

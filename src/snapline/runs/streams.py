@@ -9,11 +9,11 @@ Stopping and sealing are two things. A run that is stopped without being sealed 
 """
 
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Any, Final
 
@@ -112,18 +112,21 @@ class RunningStream:
         if self.limit_ms is not None:
             last = self.writer.chain.last
             read_ms = max(0, last.at_ms - origin_s * 1000) if last is not None else 0
-            self.until_s = time.monotonic() + max(0.0, self.limit_ms - read_ms) / 1000
+            self.until_s = monotonic() + max(0.0, self.limit_ms - read_ms) / 1000
 
-    @property
     def is_over(self) -> bool:
-        """Whether it has come to its end, or was read for long enough. Raises StreamFailed."""
-        if self.until_s is not None and time.monotonic() >= self.until_s:
-            return True
-        if self.query.isActive:
-            return False
-        if problem := why_ended(self.query, self.writer):
+        """Whether it has come to its end, or was read for long enough. Raises StreamFailed.
+
+        A micro-batch that has begun when its time is up is finished; none is begun after it.
+        """
+        writer = self.writer
+        writer.closing |= self.until_s is not None and monotonic() >= self.until_s
+        over = not writer.busy if writer.closing else not self.query.isActive
+        ended = over and not writer.closing
+        problem = why_ended(self.query, writer) if ended else writer.problem
+        if problem is not None:
             raise StreamFailed(f"the query of the stream '{self.name}' failed: {problem}")
-        return True
+        return over
 
     def stop(self) -> None:
         """Stop the query; it can go on later."""
@@ -177,7 +180,7 @@ class StreamQueries:
         reading = list(self.streams)
         try:
             while reading and not self._left.wait(POLL_S):
-                for stream in [each for each in reading if each.is_over]:
+                for stream in [each for each in reading if each.is_over()]:
                     stream.stop()
                     stream.seal()
                     reading.remove(stream)

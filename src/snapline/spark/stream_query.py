@@ -28,15 +28,24 @@ class StreamWriter:
     def __init__(self, chain: StreamChain, staging: Staging) -> None:
         self.chain = chain
         self.staging = staging
-        self.problem: Exception | None = None  #: why the last micro-batch failed
+        self.problem: str | None = None  #: why a micro-batch failed
+        self.busy = False  #: whether a micro-batch is being written
+        self.closing = False  #: whether no other one is to be begun
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Add a micro-batch to the chain, unless it is there."""
+        self.busy = True  # BEFORE it is asked: who closes looks whether somebody is busy afterwards
         try:
-            self._add(rows, batch)
+            if not self.closing:
+                self._add(rows, batch)
+                return
         except Exception as error:
-            self.problem = error
-            raise
+            self.problem = str(error) if isinstance(error, SnaplineError) else job_reason(error)
+        finally:
+            self.busy = False
+        # A few words, not the error: Spark searches what Python raises with a pattern, whose stack
+        # overflows if that has the trace of another error of Spark's.
+        raise SnaplineError(self.problem or "the stream is not read any further")
 
     def _add(self, rows: DataFrame, batch: int) -> None:
         query = query_id(self.chain.place)
@@ -83,11 +92,5 @@ def stop_query(query: StreamingQuery) -> None:
 
 def why_ended(query: StreamingQuery, writer: StreamWriter) -> str | None:
     """Why a query that is not active any more has failed; None if it came to its end."""
-    if writer.problem is not None:
-        return _said(writer.problem)
     error = query.exception()
-    return None if error is None else _said(error)
-
-
-def _said(error: Exception) -> str:
-    return str(error) if isinstance(error, SnaplineError) else job_reason(error)
+    return writer.problem or (None if error is None else job_reason(error))

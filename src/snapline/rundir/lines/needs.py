@@ -36,7 +36,6 @@ from snapline.storage.files.manifests import read_manifest as read_output_manife
 from snapline.storage.files.outlet import egress_path
 from snapline.storage.files.rows import check_rows
 from snapline.storage.streams.chain import (
-    CHECKPOINT,
     check_manifest,
     described_stream,
     is_stream,
@@ -231,7 +230,7 @@ def _input(directory: RunDirectory, *, over: bool) -> Iterator[Need]:
     """What was staged when the run began: all of it, because each line is followed by the rest of it."""
     for source in directory.staged:
         place, what = staged_place(directory, source), f"input of {source}"
-        if is_stream(place) or (place / CHECKPOINT).is_dir():
+        if is_stream(place) or last_number(place):
             yield from _stream(place, what, over=over)
             continue
         described = description_of(place)
@@ -262,7 +261,7 @@ def _stream(place: Path, what: str, *, over: bool) -> Iterator[Need]:
                 yield Need(path, what, partial(check_blocks, path, segment))
     if over and not sealed:
         end = manifest_path(place, last + 1)
-        gone = ObjectMissing(f"{end} is gone: the run is over, and its stream has no end")
+        gone = ObjectMissing(f"{end} is gone: the run is over, and the stream has no end")
         yield Need(end, what, partial(_raise, gone))
 
 

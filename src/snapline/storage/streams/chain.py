@@ -60,7 +60,7 @@ class StreamDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class BatchManifest:
     """One link of the chain: a micro-batch, or the seal."""
 
     number: int
@@ -130,7 +130,7 @@ def manifest_path(place: Path, number: int) -> Path:
     return _manifests(place).path(str(number))
 
 
-def read_manifest(place: Path, number: int) -> Manifest | None:
+def read_manifest(place: Path, number: int) -> BatchManifest | None:
     """One manifest; None if it is yet to come. Raises StorageError."""
     try:
         data = _manifests(place).get(str(number))
@@ -147,18 +147,18 @@ def _manifests(place: Path) -> FileStore:
     return FileStore(place / _MANIFESTS)
 
 
-def _decoded(said: dict[str, Any], number: int) -> Manifest:
+def _decoded(said: dict[str, Any], number: int) -> BatchManifest:
     if said["number"] != number:
         raise ObjectDamaged(f"manifest {said['number']} lies in the place of manifest {number}")
     if "segments" not in said:
-        return Manifest(number, said["at_ms"])
+        return BatchManifest(number, said["at_ms"])
     segments = {int(p): Segment.from_json(fields) for p, fields in said["segments"].items()}
-    return Manifest(number, said["at_ms"], said["query"], said["folder"], segments)
+    return BatchManifest(number, said["at_ms"], said["query"], said["folder"], segments)
 
 
-def read_manifests(place: Path, first: int = 1) -> list[Manifest]:
+def read_manifests(place: Path, first: int = 1) -> list[BatchManifest]:
     """All manifests from a number on, as far as they are there. Raises StorageError."""
-    found: list[Manifest] = []
+    found: list[BatchManifest] = []
     while (not found or not found[-1].sealed) and (
         manifest := read_manifest(place, first + len(found))
     ) is not None:
@@ -188,7 +188,7 @@ class StreamChain:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        self.last: Manifest | None = None  #: the last one that is known
+        self.last: BatchManifest | None = None  #: the last one that is known
         self.refresh()
         check_no_gap(place, self.length)
 
@@ -223,7 +223,7 @@ class StreamChain:
 
         Then its folder is dropped: the segments of whoever came first count.
         """
-        manifest = Manifest(batch + 1, _now_ms(), query, folder.name, dict(segments))
+        manifest = BatchManifest(batch + 1, _now_ms(), query, folder.name, dict(segments))
         try:
             added = self._wanted(batch, query) and self._put(manifest)
             if not added:
@@ -239,7 +239,7 @@ class StreamChain:
         """End the chain: what is not in it by now never will be. Sealing it again changes nothing."""
         self.refresh()
         while not self.sealed:
-            self._put(Manifest(self.length + 1, _now_ms()))
+            self._put(BatchManifest(self.length + 1, _now_ms()))
 
     def drop_leftovers(self) -> None:
         """Delete folders that no manifest names, nor ever will: their micro-batch has its manifest."""
@@ -249,7 +249,7 @@ class StreamChain:
             if folder.name not in named and batch.isdecimal() and int(batch) < self.length:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _put(self, manifest: Manifest) -> bool:
+    def _put(self, manifest: BatchManifest) -> bool:
         put = _manifests(self.place).put_if_absent(str(manifest.number), manifest.encoded())
         self.refresh()
         return put
@@ -282,7 +282,7 @@ def _now_ms() -> int:
 # What the judge and the verifier ask of a chain.
 
 
-def records_late(description: StreamDescription, manifests: Iterable[Manifest]) -> bool:
+def records_late(description: StreamDescription, manifests: Iterable[BatchManifest]) -> bool:
     """Whether rows came further behind the others than the stream's disorder allows."""
     highest: Millis | None = None
     for manifest in manifests:
@@ -296,7 +296,7 @@ def records_late(description: StreamDescription, manifests: Iterable[Manifest]) 
     return False
 
 
-def pauses(description: StreamDescription, manifests: Iterable[Manifest]) -> bool:
+def pauses(description: StreamDescription, manifests: Iterable[BatchManifest]) -> bool:
     """Whether the stream may have been idle before its last rows, by the clock of whoever wrote them."""
     written = [manifest.at_ms for manifest in manifests if manifest.segments]
     times = [description.begun_ms, *written]

@@ -25,7 +25,7 @@ from snapline.ids import Millis
 from snapline.storage.blocks import BLOCKS_KEPT, LoadedBlock
 from snapline.storage.files.ingress import Segment, load_block
 from snapline.storage.streams.chain import (
-    Manifest,
+    BatchManifest,
     StreamDescription,
     check_no_gap,
     described_stream,
@@ -206,7 +206,7 @@ class StreamIngress:
         records = self._records[partition]
         return LoadedBlock.of(load_block(*records.places[block]), 0, records.marks[block][2])
 
-    def _look(self) -> list[Manifest] | StorageError:
+    def _look(self) -> list[BatchManifest] | StorageError:
         number = self._number
         try:
             found = read_manifests(self._place, number + 1)
@@ -225,7 +225,7 @@ class StreamIngress:
         if len(self._loaded) > BLOCKS_KEPT * self.partitions:
             self._loaded.popitem(last=False)
 
-    def _take(self, found: list[Manifest] | StorageError) -> None:
+    def _take(self, found: list[BatchManifest] | StorageError) -> None:
         if isinstance(found, StorageError):
             # A store that does not answer may answer the next time.
             self._trouble = None if isinstance(found, StoreUnavailable) else found
@@ -240,7 +240,7 @@ class StreamIngress:
             # A look found nothing that BEGAN when it was time: a slot that slept has missed nothing.
             self._idle = True
 
-    def _add(self, manifest: Manifest) -> None:
+    def _add(self, manifest: BatchManifest) -> None:
         self._number = manifest.number
         self._sealed = manifest.sealed
         if not manifest.segments:
