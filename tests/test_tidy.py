@@ -65,7 +65,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rundir": ("", "lines"),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
-    "storage": ("", "files", "parquet"),
+    "storage": ("", "files", "parquet", "streams"),
     "systems": ("harness", "structured_streaming", "own_query", "recorded", ""),
     "validate": ("", "on_spark"),
     "workload": (

@@ -13,8 +13,15 @@ if TYPE_CHECKING:
     from snapline.batch import Batch, Varlen, Words
     from snapline.dataflow.graph import Dataflow
     from snapline.dataflow.operators.operator import Capture, Operator
-    from snapline.errors import FlowFailed, GraphError, NotStarted, SnaplineError, UsageError
-    from snapline.rundir.stored_input import parquet
+    from snapline.errors import (
+        FlowFailed,
+        GraphError,
+        NotStarted,
+        SnaplineError,
+        StreamFailed,
+        UsageError,
+    )
+    from snapline.rundir.stored_input import parquet, stream
     from snapline.systems.own_query.check import check_stream
     from snapline.workload.common.own import generated, records
     from snapline.workload.nexmark import streams as nexmark
@@ -28,6 +35,7 @@ __all__ = [
     "NotStarted",
     "Operator",
     "SnaplineError",
+    "StreamFailed",
     "UsageError",
     "Varlen",
     "Words",
@@ -43,6 +51,7 @@ __all__ = [
     "run_on",
     "start",
     "stored",
+    "stream",
 ]
 
 _HOMES = {
@@ -51,8 +60,15 @@ _HOMES = {
     "snapline.batch": ("Batch", "Varlen", "Words"),
     "snapline.dataflow.graph": ("Dataflow",),
     "snapline.dataflow.operators.operator": ("Capture", "Operator"),
-    "snapline.errors": ("FlowFailed", "GraphError", "NotStarted", "SnaplineError", "UsageError"),
-    "snapline.rundir.stored_input": ("parquet",),
+    "snapline.errors": (
+        "FlowFailed",
+        "GraphError",
+        "NotStarted",
+        "SnaplineError",
+        "StreamFailed",
+        "UsageError",
+    ),
+    "snapline.rundir.stored_input": ("parquet", "stream"),
     "snapline.systems.own_query.check": ("check_stream",),
     "snapline.workload.common.own": ("generated", "records"),
 }

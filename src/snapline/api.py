@@ -24,7 +24,7 @@ from snapline.protocols import DEFAULT
 from snapline.rundir.directory import RUNS
 from snapline.rundir.program import load_flow
 from snapline.rundir.spec import LOOPBACK, RULES, refuse_idle, spec_from
-from snapline.rundir.stored_input import stored_input
+from snapline.rundir.stored_input import stored_input, streams_of
 from snapline.runs import finished
 from snapline.runs import run as runtime
 from snapline.runs.finished import Run
@@ -142,10 +142,11 @@ def run(
         spark: your session; it is used, and never stopped. Without one, a local one is started and ended.
         protocol: how it survives failures: see `snapline list protocols`.
         guarantee: what to promise, if not the most that the protocol can.
-        slots: how many processes; each is one long-running Spark task. Default: one per core of Spark.
+        slots: how many processes; each is one long-running Spark task. Default: one per core of Spark,
+            and one less for a flow with streams, whose queries need a core.
         interval: the time between two checkpoints; not for the protocol `none`, which takes none.
         duration: how long input comes, `"20s"` unless given. A DataFrame is read to its end, or as far as
-            this says if it is given. `"forever"`: input that is computed has no end; Ctrl-C stops the run
+            this says if it is given; a stream with `available_now` as well. `"forever"`: input that is computed has no end; Ctrl-C stops the run
             with a last line, and `resume` goes on from it.
         rate: records per second, for workloads; inputs of your own say it themselves. `"max"`: all records
             are due at once, and the flow takes them as fast as it can.
@@ -187,6 +188,7 @@ def run(
         NotStarted: the arguments are fine, but the flow cannot run here: there is no Java, Spark does
             not start, or its workers have no Snapline; nothing has run.
         FlowFailed: code of the dataflow raised, and did so again after a restart. The run can be resumed.
+        StreamFailed: the query of a stream failed. The run can be resumed.
     """
     given = dict(locals())
     prepared, patience = prepared_from(given)
@@ -197,7 +199,9 @@ def prepared_from(given: dict[str, Any]) -> tuple[PreparedRun, Timeouts]:
     """A run from the arguments of `run`, checked, and how patient its driver is."""
     flow, spark = given["flow"], given["spark"]
     if given["slots"] is None and spark is not None:
-        given["slots"] = available_slots(spark)
+        # The queries of streams need a core.
+        streams = isinstance(flow, Dataflow) and bool(streams_of(flow))
+        given["slots"] = max(1, available_slots(spark) - streams)
     patience = runtime.timeouts(*(given[name] for name in PATIENCE))
     said = {name: given[name] for name in RULES if given.get(name) is not None}
     spec = spec_from({**said, "flow": flow if isinstance(flow, str) else flow.name}, str)

@@ -15,6 +15,7 @@ SnaplineError
 ├─ OperatorFailed       code of a dataflow raised, or returned something wrong; says which, where, on what
 ├─ FlowFailed           the same failed again after a restart: the run was ended, and can be resumed
 ├─ RunEnded             a run in the background could not go on; it can be resumed
+├─ StreamFailed         the query of a stream failed: the run was ended, and can be resumed
 ├─ ProtocolViolation    our bug: a protocol was given, or asked for, something impossible
 ├─ InvariantBroken      a named property of a run does not hold; tells which, where and why
 └─ StorageError
@@ -116,6 +117,14 @@ class FlowFailed(SnaplineError):
         self.operator = operator  #: by its name in the dataflow
         self.where = where  #: the line of the code, and the input that it was given
         self.cause = cause  #: the exception: `KeyError: 'colour'`
+
+
+class StreamFailed(SnaplineError):
+    """The query that reads a stream failed, so the run was ended.
+
+    The run's directory stays. Once the cause is gone, `resume` goes on: the query from its checkpoint, the
+    dataflow from its last line.
+    """
 
 
 class ProtocolViolation(SnaplineError):

@@ -2,6 +2,7 @@
 
 import inspect
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -85,6 +86,9 @@ WRONG: dict[str, list[Any]] = {
     "write": [3, "append"],
     "read": [3, "out"],
     "batches": [0, *NUMBERS],
+    "frame": [None, 3, "bids", object()],
+    "idle": [0, *DURATIONS],
+    "available_now": FLAGS,
 }
 SESSION = Mock(spec=SparkSession, version="4.0.0")
 SESSION.sparkContext._jsc = object()
@@ -99,6 +103,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "stored": {"directory": "input", "source": "bids"},
     "parquet": {"path": "bids"},
     "check_stream": {"build": len, "df": TABLE},
+    "stream": {"frame": SimpleNamespace(mapInArrow=None, isStreaming=True)},
 }
 PLACES = [
     (function, name)

@@ -63,6 +63,14 @@ class FrameFeed:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamFeed(FrameFeed):
+    """A `Feed` of the rows of a streaming DataFrame, which come while the run goes on."""
+
+    idle_ms: Millis = 5_000  # after how long without rows it holds nobody back
+    available_now: bool = False  # it ends when all that is there at its start was read
+
+
+@dataclass(frozen=True, slots=True)
 class Unstaged:
     """An `Ingress` in place of one that is not staged yet: a dataflow can be checked with it, not run."""
 
@@ -105,22 +113,57 @@ def frame_feed(
     frame: Any, *, time: str | None = None, disorder: str | Millis = 0, rate: Rate | None = None
 ) -> FrameFeed:
     """The feed of a DataFrame; see `columns_feed`."""
+    _refuse_connect(frame)
+    if frame.isStreaming:
+        raise GraphError(
+            "this is a streaming DataFrame, and a source takes a batch one: say "
+            "flow.source(sl.stream(df)), or use spark.read instead of readStream"
+        )
+    read = _same(frame)
+    return columns_feed(_columns(frame), read, time=time, disorder=disorder, rate=rate)
+
+
+def stream_feed(
+    frame: Any, *, time: str | None, disorder_ms: Millis, idle_ms: Millis, available_now: bool
+) -> StreamFeed:
+    """The feed of a streaming DataFrame; see `columns_feed`. Raises GraphError."""
+    if not is_frame(frame):
+        raise GraphError(
+            f"sl.stream takes a streaming DataFrame of Spark's, as spark.readStream makes one, not "
+            f"{shown(frame)}"
+        )
+    _refuse_connect(frame)
+    if not frame.isStreaming:
+        raise GraphError(
+            "this DataFrame is no streaming one: say flow.source(df), or use spark.readStream instead of "
+            "read"
+        )
+    feed = columns_feed(_columns(frame), _same(frame), time=time, disorder=disorder_ms)
+    return StreamFeed(
+        feed.columns, feed.read, feed.time, feed.disorder_ms, None, True, idle_ms, available_now
+    )
+
+
+def _same(frame: Any) -> Callable[[Any], Any]:
+    return lambda spark: frame
+
+
+def _refuse_connect(frame: Any) -> None:
     if type(frame).__module__.startswith("pyspark.sql.connect"):
         raise GraphError(
             "this DataFrame is one of Spark Connect, and slots need a classic session: make it with "
             "SparkSession.builder.master(...), without remote(...) and SPARK_REMOTE"
         )
-    if frame.isStreaming:
-        raise GraphError(
-            "this is a streaming DataFrame, and a source takes a batch one: use spark.read, not readStream"
-        )
+
+
+def _columns(frame: Any) -> dict[str, str]:
+    """The types of the columns of a DataFrame, as Spark spells them. Raises GraphError."""
     fields = frame.schema.fields
     names = [column.name for column in fields]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise GraphError(f"two columns are called '{twice[0]}': rename one with df.toDF(...)")
-    columns = {column.name: column.dataType.simpleString() for column in fields}
-    return columns_feed(columns, lambda spark: frame, time=time, disorder=disorder, rate=rate)
+    return {column.name: column.dataType.simpleString() for column in fields}
 
 
 def columns_feed(

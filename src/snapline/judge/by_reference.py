@@ -17,6 +17,8 @@ from snapline.engine.reference.reference import reference_output
 from snapline.engine.reference.rehearsal import Complaint, rehearse
 from snapline.errors import SnaplineError
 from snapline.judge.verdict import Answers, Verdict, first_said, rows_as
+from snapline.storage.streams.chain import pauses, read_manifests, records_late
+from snapline.storage.streams.ingress import StreamIngress
 from snapline.validate.judged import PROMISES
 from snapline.workload.common.base import Problem
 from snapline.workload.oracles.reference import Break, Comparer, Comparison
@@ -115,3 +117,27 @@ def _break(breaker: Callable[[], Breaker], mishap: Mishap) -> Break:
             return Break(f"records of '{mishap.operator}' were lost", "lack", outputs)
         case "repeats":
             return Break(f"records of '{mishap.operator}' came twice", "excess", outputs)
+
+
+def stream_doubt(flow: Dataflow) -> str | None:
+    """Why output that differs from that of a run without failures may be right; None if it cannot be.
+
+    Which records of a stream are late may depend on when they came, and no other run has that from it.
+    """
+    nodes = flow.graph.nodes.values()
+    sources = {node.name: node.bound for node in nodes if node.bound is not None}
+    for name, ingress in sources.items():
+        if not isinstance(ingress, StreamIngress) or ingress.about.time is None:
+            continue
+        manifests = read_manifests(ingress.place)
+        if records_late(ingress.about, manifests):
+            return (
+                f"rows of the stream '{name}' came further behind the others than its disorder allows: "
+                "which of them were late depends on the moment at which they were read"
+            )
+        if len(sources) > 1 and pauses(ingress.about, manifests):
+            return (
+                f"the stream '{name}' may have been idle: then rows that came after that may have been "
+                "late, and in a run without pauses they are not"
+            )
+    return None

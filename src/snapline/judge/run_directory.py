@@ -21,7 +21,7 @@ from snapline.core.guarantee import Guarantee
 from snapline.dataflow.graph import Dataflow
 from snapline.errors import StorageError, UsageError
 from snapline.journal.codec import happened_of
-from snapline.judge.by_reference import judge_by_reference
+from snapline.judge.by_reference import judge_by_reference, stream_doubt
 from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
 from snapline.judge.history import History, history_of
 from snapline.judge.lineage import LineageReport, judge_lineage
@@ -186,9 +186,11 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
     outputs = {sink: output.rows for sink, output in evidence.outputs.items()}
     if reference:
         checkpoints = PROTOCOLS[spec.protocol].checkpoints
-        return judge_by_reference(
+        verdict = judge_by_reference(
             program.flow, spec.slots, outputs, promise, checkpoints=checkpoints
         )
+        doubt = stream_doubt(program.flow) if verdict.kept == "no" else None
+        return verdict if doubt is None else Verdict("unknown", doubt)
     if program.judge is None:
         return Verdict("unknown", NO_ORACLE)
     right = rows_as(sum(evidence.rows.values()), "the oracle expects")

@@ -1,7 +1,7 @@
 """Opens input that was stored: by `snapline generate`, or by a run that has staged a DataFrame.
 
 What `generate` has stored has a description, and sources by name. What a run has staged lies in its own
-directory, as `input/<source>`, and is there as a whole or not at all.
+directory, as `input/<source>`, and is there as a whole or not at all. Streams lie there as well, and grow.
 """
 
 import json
@@ -11,8 +11,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from snapline import arguments
 from snapline.arguments import checked, nearest, optional, span
-from snapline.dataflow.frames import FrameFeed, Rate, columns_feed
+from snapline.dataflow.frames import (
+    FrameFeed,
+    Rate,
+    StreamFeed,
+    columns_feed,
+    is_frame,
+    stream_feed,
+)
 from snapline.dataflow.graph import Dataflow
+from snapline.durations import millis
 from snapline.errors import ObjectDamaged, ObjectMissing, RunDamaged, UsageError
 from snapline.ids import Millis
 from snapline.rundir.directory import INPUT, RunDirectory
@@ -23,6 +31,8 @@ from snapline.storage.files.places import named_in
 from snapline.storage.files.storage import FileStorage
 from snapline.storage.parquet.columns import parquet_columns
 from snapline.storage.parquet.ingress import ParquetIngress
+from snapline.storage.streams.chain import is_stream
+from snapline.storage.streams.ingress import StreamIngress
 from snapline.wording import plural
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
@@ -116,6 +126,53 @@ def parquet(
     return columns_feed(columns, read, **asked, of_session=False)
 
 
+def _a_frame(value: Any, name: str) -> Any:
+    if not is_frame(value):
+        raise arguments.refused(
+            name, "a streaming DataFrame of Spark's, as spark.readStream makes one", value
+        )
+    return value
+
+
+@checked(
+    {
+        "frame": _a_frame,
+        "time": optional(arguments.text),
+        "disorder": span(0),
+        "idle": span(1),
+        "available_now": arguments.flag,
+    }
+)
+def stream(
+    frame: Any,
+    *,
+    time: str | None = None,
+    disorder: str | Millis = 0,
+    idle: str | Millis = "5s",
+    available_now: bool = False,
+) -> StreamFeed:
+    """The rows of a streaming DataFrame: `flow.source(sl.stream(spark.readStream...))`.
+
+    A query of its own adds each micro-batch to the run's input while the run goes on; its checkpoint lies
+    in the run directory. Rows are due as soon as they are there.
+
+    Args:
+        frame: the streaming DataFrame.
+        time: the column with the times of rows: a timestamp, or a bigint in milliseconds; `time` if there
+            is one.
+        disorder: how far rows come behind the highest time so far; what comes later may be late.
+        idle: after how long without rows the stream no longer holds back what waits for its time.
+        available_now: read what is there when the run begins, and end; else the run's `duration` decides.
+    """
+    return stream_feed(
+        frame,
+        time=time,
+        disorder_ms=millis(disorder, "disorder"),
+        idle_ms=millis(idle, "idle"),
+        available_now=available_now,
+    )
+
+
 def staged_place(directory: RunDirectory, source: str) -> Path:
     """Where the rows of a source lie once they are staged."""
     return named_in(directory.path / INPUT, source)
@@ -128,8 +185,18 @@ def unstaged(flow: Dataflow, directory: RunDirectory | None = None) -> dict[str,
     if directory is None:
         return frames
     return {
-        name: feed for name, feed in frames.items() if not staged_place(directory, name).is_dir()
+        n: feed for n, feed in frames.items() if not _is_there(feed, staged_place(directory, n))
     }
+
+
+def _is_there(feed: FrameFeed, place: Path) -> bool:
+    return is_stream(place) if isinstance(feed, StreamFeed) else place.is_dir()
+
+
+def streams_of(flow: Dataflow | None) -> dict[str, StreamFeed]:
+    """The streams of a dataflow, by the names of their sources."""
+    nodes = flow.graph.nodes.values() if flow is not None else ()
+    return {node.name: node.ingress for node in nodes if isinstance(node.ingress, StreamFeed)}
 
 
 def with_staged(flow: Dataflow, directory: RunDirectory, cut_ms: Millis | None) -> Dataflow:
@@ -141,6 +208,8 @@ def with_staged(flow: Dataflow, directory: RunDirectory, cut_ms: Millis | None) 
             return old
         place = staged_place(directory, name)
         try:
+            if isinstance(old, StreamFeed):
+                return _opened_stream(name, place, old)
             ingress = PacedIngress(place, old.pace, cut_ms)
             _ = ingress.identity  # which reads something of every file
             return ingress
@@ -148,3 +217,16 @@ def with_staged(flow: Dataflow, directory: RunDirectory, cut_ms: Millis | None) 
             raise RunDamaged(f"the input in {place} is damaged: {error}") from error
 
     return flow.with_sources(opened)
+
+
+def _opened_stream(name: str, place: Path, feed: StreamFeed) -> StreamIngress:
+    """The stream of a run, as far as it has come. Raises UsageError if the feed is another one now."""
+    ingress = StreamIngress(place)
+    about = ingress.about
+    began = (dict(about.schema), about.time, about.disorder_ms, about.idle_ms)
+    if began != (dict(feed.schema), feed.time, feed.disorder_ms, feed.idle_ms):
+        raise UsageError(
+            f"the stream of the source '{name}' is not what it was when the run began: its columns, time, "
+            "disorder and idle time stay as they were"
+        )
+    return ingress

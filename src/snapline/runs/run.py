@@ -48,6 +48,7 @@ from snapline.runs.sink_folders import (
     tidy,
 )
 from snapline.runs.staging import check_frames, said_of_frames, stage_sources
+from snapline.runs.streams import StreamQueries, start_streams
 from snapline.runs.supervise import later_faults
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import check_executors, check_possible
@@ -136,7 +137,7 @@ def prepare(
     faults = faults_of(spec)
     program = find_program(spec, flow)
     job = build_job(spec, program)
-    check_frames(program.given, spark)
+    check_frames(program.given, spec, spark)
     check_sendable(job)
     check_executors(faults, spark)
     check_ready(spec, spark, runs)
@@ -159,7 +160,7 @@ def prepare_resume(
     # A file that the run names is executed: whoever resumes a run trusts it.
     program = find_program(spec, flow, directory)
     job = build_job(spec, program)
-    check_frames(program.given, spark, directory)
+    check_frames(program.given, spec, spark, directory)
     faults = later_faults(faults_of(spec), directory, after_ms)
     check_sendable(job)
     check_executors(faults, spark)
@@ -187,7 +188,7 @@ def prepare_fork(
     program = find_program(spec, flow, origin)  # as for a resume: whoever forks a run trusts it
     refuse_fork(program.flow)
     job = build_job(spec, program)
-    check_frames(program.given, spark, origin)
+    check_frames(program.given, spec, spark, origin)
     check_sendable(job)
     check_ready(spec, spark, runs)
     fork = plan_fork(origin, line, job.deployment.fingerprint)
@@ -226,6 +227,7 @@ def drive_prepared(
         at_once, post = driver.interrupt, driver.loop.post
         end = driver.stop if spec.endless else at_once
         interruption.pass_on(lambda: post(end), lambda: post(at_once))
+        streams.attach(driver)
         begun(driver)
 
     with Interruption() as interruption:
@@ -234,21 +236,23 @@ def drive_prepared(
             if spark is not None:
                 check_workers(spark)
             directory = prepared.directory or create_run(prepared)
-            prepared = _staged(prepared, directory, session)
+            prepared, streams = _staged(prepared, directory, session)
             interruption.run = directory.name
-            driver = drive(
-                prepared.job,
-                directory,
-                SparkSlots(session),
-                prepared.faults,
-                spares=spec.spares,
-                origin_s=spec.origin_s,
-                timeouts=timeouts,
-                listen=spec.listen,
-                journal=spec.journal,
-                timeline=Timeline(watcher),
-                prepare=prepare,
-            )
+            with streams:
+                driver = drive(
+                    prepared.job,
+                    directory,
+                    SparkSlots(session),
+                    prepared.faults,
+                    spares=spec.spares,
+                    origin_s=spec.origin_s,
+                    timeouts=timeouts,
+                    listen=spec.listen,
+                    journal=spec.journal,
+                    journal_bytes=ENDLESS_JOURNAL_BYTES if spec.endless else None,
+                    timeline=Timeline(watcher),
+                    prepare=prepare,
+                )
             interruption.whole = driver.problem == STOPPED
         finally:
             if spark is None:
@@ -256,26 +260,31 @@ def drive_prepared(
                 session.stop()
     if driver.raised is not None:
         raise flow_failed(driver.raised, directory)
+    if driver.problem is not None:
+        streams.check(directory)
     return prepared, driver
 
 
-def _staged(prepared: PreparedRun, directory: RunDirectory, session: SparkSession) -> PreparedRun:
-    """Stage the DataFrames of a run, if it has any, and build its job anew with what lies in its directory.
+def _staged(
+    prepared: PreparedRun, directory: RunDirectory, session: SparkSession
+) -> tuple[PreparedRun, StreamQueries]:
+    """Stage the DataFrames of a run, and build its job anew with what lies in its directory.
 
-    A new run that fails here has not begun, and leaves nothing behind.
+    The queries of its streams are started. A new run that fails here has not begun, and leaves nothing.
     """
     spec, flow = prepared.spec, prepared.program.given
     if flow is None or not unstaged(flow):
-        return prepared
+        return prepared, StreamQueries()
     try:
         stage_sources(flow, directory, session, spec.slots)
+        program = find_program(spec, flow, directory)
+        staged = replace(prepared, program=program, job=build_job(spec, program))
+        return staged, start_streams(flow, directory, session, spec)
     except BaseException:
         if prepared.directory is None:
             release(directory)
             remove_run(directory.path.parent, directory.name)
         raise
-    program = find_program(spec, flow, directory)
-    return replace(prepared, program=program, job=build_job(spec, program))
 
 
 def conclude(prepared: PreparedRun, driver: Driver) -> Run:

@@ -10,25 +10,31 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from snapline.dataflow.frames import FrameFeed
+from snapline.dataflow.frames import FrameFeed, StreamFeed
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.meanings import sink_meanings
 from snapline.errors import UsageError
 from snapline.rundir.directory import MEANINGS, STAGED, RunDirectory
+from snapline.rundir.spec import Spec
 from snapline.rundir.stored_input import staged_place, unstaged
+from snapline.runs.streams import check_streams, make_stream
 from snapline.spark.staging import Staging, stage
 
 
 def check_frames(
-    flow: Dataflow | None, spark: SparkSession | None, directory: RunDirectory | None = None
+    flow: Dataflow | None,
+    spec: Spec,
+    spark: SparkSession | None,
+    directory: RunDirectory | None = None,
 ) -> None:
     """Raise UsageError if the DataFrames of a dataflow cannot be its input; reads no rows.
 
-    Those that have still to be staged need the session that they belong to.
+    Those that have still to be staged, and streams, need the session that they belong to.
     """
     if flow is None:
         return
     sink_meanings(flow)
+    check_streams(flow, spec, spark, directory)
     if spark is not None:
         return
     for name, feed in unstaged(flow, directory).items():
@@ -53,9 +59,15 @@ def said_of_frames(flow: Dataflow | None, origin: RunDirectory | None) -> dict[s
 
 
 def stage_sources(flow: Dataflow, directory: RunDirectory, spark: SparkSession, slots: int) -> None:
-    """Stage the DataFrames that are not staged yet. Raises UsageError if one cannot be an input."""
+    """Stage the DataFrames that are not staged yet. Raises UsageError if one cannot be an input.
+
+    Of a stream it is fixed what it is, and in how many partitions; its rows are still to come.
+    """
     missing: Mapping[str, FrameFeed] = unstaged(flow, directory)
     for name, feed in missing.items():
+        if isinstance(feed, StreamFeed):
+            make_stream(feed, staged_place(directory, name), slots)
+            continue
         staging = Staging(name, feed.columns, feed.schema, feed.time, feed.disorder_ms, slots)
         if not stage(partial(feed.read, spark), staged_place(directory, name), staging):
             raise UsageError(f"the source '{name}' has no rows: a run needs at least one")

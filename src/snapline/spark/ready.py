@@ -109,18 +109,24 @@ def check_cores(spec: Spec, spark: SparkSession | None) -> None:
     if spark is None:
         check_own_cores(spec)
         return
-    context = spark.sparkContext
-    master = str(context.master)
-    cores = cores_of(master, lambda: _java_cores(spark))
-    if cores is None:  # a cluster: it may get more cores while slots wait
+    tasks = tasks_at_once(spark)
+    if tasks is None:  # a cluster: it may get more cores while slots wait
         return
-    tasks = cores // int(context.getConf().get("spark.task.cpus", "1") or 1)
     if tasks < spec.slots + spec.spares:
         raise UsageError(
-            f"{_wanted(spec)} need a core each, and Spark with the master {master} runs "
+            f"{_wanted(spec)} need a core each, and Spark with the master {spark.sparkContext.master} runs "
             f"{plural(tasks, 'task')} at once: ask for fewer, or give it "
             f"local[{spec.slots + spec.spares + 1}]"
         )
+
+
+def tasks_at_once(spark: SparkSession) -> int | None:
+    """How many tasks a session can run at once; None: it is one of a cluster, and nobody knows."""
+    context = spark.sparkContext
+    cores = cores_of(str(context.master), lambda: _java_cores(spark))
+    if cores is None:
+        return None
+    return cores // int(context.getConf().get("spark.task.cpus", "1") or 1)
 
 
 def check_own_cores(spec: Spec) -> None:

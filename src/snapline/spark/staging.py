@@ -15,6 +15,7 @@ Columns have no nulls. The same job counts them, and a column that has some is r
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -63,22 +64,15 @@ def stage(read: Callable[[], DataFrame], target: Path, staging: Staging) -> int:
     """
     try:
         frame = read()
-        fields = frame.schema.fields
+        check_columns(frame, staging)
     except PySparkException as error:
         raise UsageError(
             f"the source '{staging.source}' cannot be read: {job_reason(error)}"
         ) from error
-    found = {column.name: column.dataType.simpleString() for column in fields}
-    if found != staging.columns:
-        raise UsageError(
-            f"the source '{staging.source}' had the columns {_listed(staging.columns)} when the dataflow "
-            f"was built, and has {_listed(found)} now"
-        )
     make_directory(target.parent)
     with draft_of(target) as draft:
         written = _write(frame, draft, staging)
-        _refuse_nulls(staging, [told["nulls"] for told in written.values()])
-        segments = {p: Segment.from_json(told["segment"]) for p, told in written.items()}
+        segments = segments_told(written, staging)
         kept = {segment.file for segment in segments.values()}
         for path in draft.iterdir():  # what an attempt left that Spark has not counted
             if path.name not in kept:
@@ -86,6 +80,16 @@ def stage(read: Callable[[], DataFrame], target: Path, staging: Staging) -> int:
         partitions = [[segments[p]] if p in segments else [] for p in range(staging.partitions)]
         describe_ingress(draft, staging.schema, partitions)
     return sum(segment.records for segment in segments.values())
+
+
+def check_columns(frame: DataFrame, staging: Staging) -> None:
+    """Raise UsageError if a DataFrame has other columns than when the dataflow was built."""
+    found = {column.name: column.dataType.simpleString() for column in frame.schema.fields}
+    if found != staging.columns:
+        raise UsageError(
+            f"the source '{staging.source}' had the columns {_listed(staging.columns)} when the dataflow "
+            f"was built, and has {_listed(found)} now"
+        )
 
 
 def _listed(columns: Mapping[str, str]) -> str:
@@ -101,22 +105,16 @@ def _write(frame: DataFrame, folder: Path, staging: Staging) -> dict[int, dict[s
     The job runs in a thread of its own, so that the names that the user gave to jobs stay, and so that
     an interruption ends it.
     """
-    where = str(folder.resolve())
-
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        partition, told = _write_partition(batches, Path(where), staging)
-        yield to_spark(Batch.of(partition=[partition], told=[json.dumps(told)]))
-
     context = frame.sparkSession.sparkContext
     group = f"snapline-stage-{uuid4().hex[:8]}"
 
-    def collect() -> Sequence[Any]:
+    def write() -> dict[int, dict[str, Any]]:
         context.setJobGroup(group, f"snapline: stage {staging.source}", interruptOnCancel=True)
-        return _ordered(frame, staging).mapInArrow(write, "partition long, told string").collect()
+        return write_rows(frame, folder, staging)
 
-    job = Aside(collect)
+    job = Aside(write)
     try:
-        rows = job.result()
+        return job.result()
     except PySparkException as error:
         raise SnaplineError(
             f"the source '{staging.source}' could not be staged: {job_reason(error)}"
@@ -124,7 +122,25 @@ def _write(frame: DataFrame, folder: Path, staging: Staging) -> dict[int, dict[s
     except BaseException:
         context.cancelJobGroup(group)
         raise
+
+
+def write_rows(frame: DataFrame, folder: Path, staging: Staging) -> dict[int, dict[str, Any]]:
+    """Write the rows with one task per partition; returns what the tasks have told, by partition."""
+    where = str(folder.resolve())
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        partition, told = _write_partition(batches, Path(where), staging)
+        yield to_spark(Batch.of(partition=[partition], told=[json.dumps(told)]))
+
+    rows = _ordered(frame, staging).mapInArrow(write, "partition long, told string").collect()
     return {row.partition: json.loads(row.told) for row in rows}
+
+
+def segments_told(written: Mapping[int, Mapping[str, Any]], staging: Staging) -> dict[int, Segment]:
+    """The segments that tasks have written, by partition. Raises UsageError if there were nulls."""
+    _refuse_nulls(staging, [told["nulls"] for told in written.values()])
+    told = {partition: told["segment"] for partition, told in written.items()}
+    return {p: Segment.from_json(fields) for p, fields in told.items() if fields is not None}
 
 
 def _ordered(frame: DataFrame, staging: Staging) -> DataFrame:
@@ -155,8 +171,12 @@ def _write_partition(
     assert context is not None
     partition, attempt = context.partitionId(), context.taskAttemptId()
     nulls: dict[str, int] = {}
+    blocks = _blocks(batches, staging, nulls)
+    first = next(blocks, None)
+    if first is None:
+        return partition, {"segment": None, "nulls": nulls}
     # Every attempt has a file of its own: one that Spark has given up may still write.
-    segment = write_segment(folder, partition, attempt, _blocks(batches, staging, nulls))
+    segment = write_segment(folder, partition, attempt, chain([first], blocks))
     return partition, {"segment": segment.to_json(), "nulls": nulls}
 
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from snapline.batch import Batch
-from snapline.dataflow.frames import FrameFeed
+from snapline.dataflow.frames import FrameFeed, StreamFeed
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.meanings import sink_meanings
 from snapline.errors import GraphError, UsageError
+from snapline.rundir.stored_input import stream
 from snapline.workload.common.own import records
 
 MONEY = "decimal(10,2)"
@@ -127,7 +128,7 @@ def test_what_cannot_be_is_said_when_the_dataflow_is_built(columns, reading, mes
 
 
 def test_a_frame_that_streams_or_has_a_name_twice_is_refused():
-    with pytest.raises(GraphError, match=r"a streaming DataFrame, .* use spark\.read"):
+    with pytest.raises(GraphError, match=r"a streaming .* say flow\.source\(sl\.stream\(df\)\)"):
         source_of(Frame([("a", "int")], isStreaming=True))
     with pytest.raises(GraphError, match="two columns are called 'a'"):
         source_of(Frame([("a", "int"), ("b", "int"), ("a", "int")]))
@@ -280,3 +281,33 @@ def test_an_operator_of_ones_own_says_nothing_unless_it_does():
         bids.apply(Says, name="says").sink("told")
 
     assert meant(build) == {"told": {"key": "date"}}
+
+
+def test_a_stream_has_the_columns_of_its_frame_and_waits_for_nobody():
+    streaming = Frame([("at", "timestamp"), ("price", MONEY)], isStreaming=True)
+    feed = source_of(stream(streaming, time="at", disorder="2s", idle="1s"))
+    assert isinstance(feed, StreamFeed)
+    assert feed.schema == {"at": "int64", "price": "int64", "time": "int64"}
+    assert (feed.disorder_ms, feed.idle_ms, feed.available_now) == (2_000, 1_000, False)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reading", "message"),
+    [
+        ({"a": "int"}, {"time": "when"}, "there is no column 'when' for time="),
+        ({"a": "int"}, {"disorder": "1s"}, "say time=, too"),
+        ({"time": "string"}, {}, "the column 'time' is a string"),
+        ({"a": "map<int,int>"}, {}, "map<int,int>"),
+    ],
+)
+def test_what_cannot_be_a_stream_is_said_when_it_is_made(columns, reading, message):
+    with pytest.raises(GraphError, match=message):
+        stream(Frame(list(columns.items()), isStreaming=True), **reading)
+
+
+def test_a_batch_frame_is_no_stream_and_a_stream_says_itself_how_it_is_read():
+    with pytest.raises(GraphError, match=r"no streaming one: say flow\.source\(df\)"):
+        stream(frame(a="int"))
+    streaming = stream(Frame([("a", "int")], isStreaming=True))
+    with pytest.raises(GraphError, match="rate= is for DataFrames"):
+        source_of(streaming, rate=5)

@@ -101,10 +101,10 @@ def test_a_damaged_description_is_damage_of_the_run(directory):
 
 def test_a_frame_needs_its_session_only_until_it_is_staged(directory):
     with pytest.raises(UsageError, match=r"'bids' is a DataFrame.*sl\.run\(flow, spark\)"):
-        check_frames(flow_of(), None, directory)
-    check_frames(flow_of(of_session=False), None, directory)
+        check_frames(flow_of(), SPEC, None, directory)
+    check_frames(flow_of(of_session=False), SPEC, None, directory)
     stage(directory)
-    check_frames(flow_of(), None, directory)
+    check_frames(flow_of(), SPEC, None, directory)
 
 
 def test_a_run_says_what_it_stages_and_what_its_output_means(tmp_path, directory):

@@ -29,6 +29,7 @@ from snapline.core.events import MessageArrived, Paused, TaskEvent
 from snapline.core.messages import (
     BEFORE_TIME,
     END_OF_TIME,
+    IDLE,
     CheckpointMeta,
     Marker,
     Message,
@@ -235,7 +236,11 @@ class Task:
                 failed.where = f"the watermark {low}"
                 raise
         if self.egress is None:
-            self.emit(outputs, low if rose else None)
+            idle = self.watermarks.idle
+            woke = not idle and IDLE in self.told.values()
+            self.emit(outputs, low if rose or woke else None)
+            if idle:
+                self._tell_idle()
             return
         for name, batch in outputs:
             if name == OUT and batch.length:
@@ -256,11 +261,7 @@ class Task:
                 self.offsets[partition] = stop
                 records += stop - offset
         marks = [ingress.watermark(partition, offset) for partition, offset in self.offsets.items()]
-        low = min(marks, default=END_OF_TIME)
-        rose = low > self.watermarks.low
-        if rose:
-            self.watermarks.low = low
-        self._put_out(outputs, rose)
+        self._put_out(outputs, self.watermarks.look(marks))
         self.host.shell.ingested(records)
         return records
 
@@ -309,14 +310,21 @@ class Task:
             self.send(channel, batch, watermark if fresh else self.told.get(channel.id))
         for channel in self.outputs:
             if channel.id in self.told and channel.id not in last:
-                step = watermark - self.told[channel.id]
-                if step >= self.job.settings.watermark_ms or watermark == END_OF_TIME:
+                told = self.told[channel.id]
+                enough = watermark - told >= self.job.settings.watermark_ms
+                if enough or watermark == END_OF_TIME or told == IDLE:
                     self.send(channel, NOTHING, watermark)
+
+    def _tell_idle(self) -> None:
+        """Tell every receiver that does not know it yet not to wait for this task's watermark."""
+        for channel in self.outputs:
+            if self.told.get(channel.id, IDLE) != IDLE:
+                self.send(channel, NOTHING, IDLE)
 
     def tell_again(self, channel: Channel) -> None:
         """Send the watermark again to a receiver that restarts alone and knows none."""
-        if channel.id in self.told and self.watermarks.low != BEFORE_TIME:
-            self.send(channel, NOTHING, self.watermarks.low)
+        if channel.id in self.told and self.watermarks.said != BEFORE_TIME:
+            self.send(channel, NOTHING, self.watermarks.said)
 
     def send(self, channel: Channel, batch: Batch, watermark: Millis | None) -> None:
         """Number, stamp, log and send one message, in this order."""
@@ -395,4 +403,4 @@ class Task:
         self.received.update(meta.received)
         self.offsets.update(meta.offsets)
         # True of every output, told or not: whatever is older was sent before the snapshot.
-        self.told = dict.fromkeys(self.told, self.watermarks.low)
+        self.told = dict.fromkeys(self.told, self.watermarks.said)

@@ -31,9 +31,11 @@ from snapline.rundir.lines.needs import Need
 from snapline.rundir.lines.verify import check_line
 from snapline.rundir.past import damaged
 from snapline.rundir.presence import refuse_if_driven
+from snapline.rundir.stored_input import staged_place
 from snapline.storage.files.frames import unavailable_on_os_error
 from snapline.storage.files.log_index import index_of
 from snapline.storage.files.places import copy_file, make_directory, sync_directory
+from snapline.storage.streams.chain import is_stream, read_manifests
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,21 @@ def plan_fork(origin: RunDirectory, number: int | None, fingerprint: str) -> For
             f"line {number} of {origin.name} is damaged ({problem}): 'snapline checkpoints {origin.name} "
             "--verify' says which lines are whole"
         )
+    _refuse_streams(origin)
     # Only now, because of damaged input it would say no more than that it is another input.
     check_fingerprint(line.decision, fingerprint)
     return Fork(origin, line, ledger.last, tuple(_files(needs)))
+
+
+def _refuse_streams(origin: RunDirectory) -> None:
+    """Raise UsageError if a stream of a run is not at its end: its query goes on in one run alone."""
+    for source in origin.staged:
+        place = staged_place(origin, source)
+        if is_stream(place) and not any(m.sealed for m in read_manifests(place)[-1:]):
+            raise UsageError(
+                f"the stream of the source '{source}' of {origin.name} is not at its end, and cannot go on "
+                f"in two runs: resume {origin.name} until it is over, and fork it then"
+            )
 
 
 def _files(needs: Iterable[Need]) -> dict[Path, None]:

@@ -3,7 +3,7 @@
 snapshots     of every task, and those that they build on; the decision has the digest of each
 messages      that are in flight across the line, as far as the senders' logs have them
 output        the manifests through the line, and the rows that these name or that wait to be published
-input         the rows of DataFrames that were staged in the run directory
+input         the rows of DataFrames that were staged in the run directory, and of streams
 
 How the tasks are connected is not looked up in the dataflow, which may be code of the user: the counters of
 the checkpoints name every channel on which anything was ever sent. So nothing is executed here.
@@ -35,6 +35,15 @@ from snapline.storage.files.log_index import read_index, segment_of
 from snapline.storage.files.manifests import FileManifests
 from snapline.storage.files.outlet import egress_path
 from snapline.storage.files.rows import check_rows
+from snapline.storage.streams.chain import (
+    check_manifest,
+    described_stream,
+    is_stream,
+    last_number,
+    manifest_path,
+    read_manifest,
+    stream_description_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +61,7 @@ def needs_of(directory: RunDirectory, line: KeptLine, guarantee: Guarantee) -> l
         *_snapshots(directory, line.snapshots),
         *_logs(directory, line, guarantee),
         *_output(directory, line),
-        *_input(directory),
+        *_input(directory, over=bool(line.decision.over)),
     ]
 
 
@@ -218,10 +227,13 @@ def _add(rows: dict[Path, list[int]], output: Path, extents: Iterable[Extent]) -
 # Input.
 
 
-def _input(directory: RunDirectory) -> Iterator[Need]:
+def _input(directory: RunDirectory, *, over: bool) -> Iterator[Need]:
     """What was staged when the run began: all of it, because each line is followed by the rest of it."""
     for source in directory.staged:
         place, what = staged_place(directory, source), f"input of {source}"
+        if is_stream(place) or last_number(place):
+            yield from _stream(place, what, over=over)
+            continue
         described = description_of(place)
         try:
             segments = segments_of(place)
@@ -231,6 +243,31 @@ def _input(directory: RunDirectory) -> Iterator[Need]:
         yield Need(described, what, lambda: None)
         for path, segment in segments:
             yield Need(path, what, partial(check_blocks, path, segment))
+
+
+def _stream(place: Path, what: str, *, over: bool) -> Iterator[Need]:
+    """The chain of a stream, with all that it names; of a run that is over it has a seal at its end."""
+    yield Need(stream_description_of(place), what, partial(_described, place))
+    last = last_number(place)
+    sealed = False
+    for number in range(1, last + 1):
+        yield Need(manifest_path(place, number), what, partial(check_manifest, place, number))
+        try:
+            manifest = read_manifest(place, number)
+        except StorageError:
+            continue
+        if manifest is not None:
+            sealed = manifest.sealed
+            for path, segment in manifest.files(place):
+                yield Need(path, what, partial(check_blocks, path, segment))
+    if over and not sealed:
+        end = manifest_path(place, last + 1)
+        gone = ObjectMissing(f"{end} is gone: the run is over, and the stream has no end")
+        yield Need(end, what, partial(_raise, gone))
+
+
+def _described(place: Path) -> None:
+    described_stream(place)
 
 
 def _raise(error: StorageError) -> None:

@@ -161,6 +161,11 @@ class Driver:
         self.note(COORDINATOR, self.engine.epoch, happenings.JobInterrupted())
         self.finish(INTERRUPTED)
 
+    def abort(self, problem: str) -> None:
+        """End the run in good order, because something outside of its job has failed; it can be resumed."""
+        self.note(COORDINATOR, self.engine.epoch, happenings.JobStopped(problem))
+        self.finish(problem)
+
     def _close(self) -> None:
         """End everything, even if something fails meanwhile: a watcher may raise here, too."""
         self.finished = True  # from now on no process that ends is replaced

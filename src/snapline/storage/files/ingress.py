@@ -117,6 +117,13 @@ def check_blocks(path: Path, segment: Segment) -> None:
             _payload(path, place, file.read(end - place))
 
 
+def load_block(path: Path, place: int, end: int) -> Batch:
+    """Read the block that stands in these bytes of a file. Raises StorageError."""
+    with unavailable_on_os_error(f"read {path}"), path.open("rb") as file:
+        file.seek(place)
+        return decode(_payload(path, place, file.read(end - place)))
+
+
 def _refuse_missing(path: Path) -> None:
     if not path.is_file():
         raise ObjectMissing(f"there is no {path}")
@@ -163,10 +170,7 @@ class FileIngress(BlockIngress):
 
     def load(self, partition: int, block: int) -> Batch:
         """Read one block."""
-        path, place, end = self._places[partition][block]
-        with unavailable_on_os_error(f"read {path}"), path.open("rb") as file:
-            file.seek(place)
-            return decode(_payload(path, place, file.read(end - place)))
+        return load_block(*self._places[partition][block])
 
 
 class PacedIngress(FileIngress):

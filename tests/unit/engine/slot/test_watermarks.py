@@ -88,3 +88,42 @@ def test_a_restored_watermark_goes_on_where_the_captured_one_stood(marks):
     assert not marks.advance(Y, 40)
     assert marks.advance(Y, 41)
     assert marks.low == 41
+
+
+def test_a_task_is_idle_when_all_its_inputs_are_and_wakes_with_the_first(marks):
+    marks.advance(X, 100)
+    marks.advance(Y, IDLE)
+    assert (marks.idle, marks.said) == (False, 100)
+    assert not marks.advance(X, IDLE)
+    assert (marks.idle, marks.said, marks.low) == (True, IDLE, 100)
+    assert not marks.advance(Y, 90)
+    assert (marks.idle, marks.said) == (False, 100)
+
+
+def test_a_source_is_idle_when_all_its_partitions_are():
+    source = Watermarks([], frozenset())
+    assert source.look([100, IDLE])
+    assert (source.idle, source.low) == (False, 100)
+    assert not source.look([IDLE, IDLE])
+    assert (source.idle, source.low) == (True, 100)
+    assert not source.look([90, IDLE]), "what comes behind its watermark does not turn it back"
+    assert (source.idle, source.low) == (False, 100)
+    assert source.look([]), "without a partition it is at its end"
+    assert source.low == END_OF_TIME
+
+
+@pytest.mark.parametrize("idle", [False, True])
+def test_whether_a_task_is_idle_is_part_of_its_snapshot(marks, idle):
+    """After a restore it has to know whether its receivers wait for it."""
+    marks.advance(X, 100)
+    marks.advance(Y, IDLE)
+    if idle:
+        marks.advance(X, IDLE)
+    source = Watermarks([], frozenset())
+    source.look([100])
+    source.look([IDLE if idle else 100])
+    for each in (marks, source):
+        captured, was = each.capture(), (each.idle, each.low, dict(each.by_channel))
+        each.look([5]) if each is source else each.advance(X, 500)
+        each.restore(captured)
+        assert (each.idle, each.low, each.by_channel) == was

@@ -1,0 +1,1 @@
+"""The input of a stream: a chain of manifests that grows while it is read."""
