@@ -30,7 +30,8 @@ from snapline.runs import run as runtime
 from snapline.runs.finished import Run
 from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.driver.timeline import Watcher
-from snapline.spark.ready import check_own_cores, check_session
+from snapline.spark.cores import check_own_cores
+from snapline.spark.ready import check_session
 from snapline.spark.slot_jobs import available_slots
 from snapline.storage.api import Ingress
 from snapline.systems import run as systems

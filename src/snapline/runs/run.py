@@ -52,6 +52,7 @@ from snapline.runtime.driver.inject import check_executors, check_possible
 from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.driver.timeline import Timeline, Watcher, published_times
 from snapline.runtime.launch.spark import SparkSlots
+from snapline.spark.cores import holding
 from snapline.spark.ready import check_ready, check_sendable, check_workers
 from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
@@ -72,6 +73,9 @@ class PreparedRun:
     runs: Path
     directory: RunDirectory | None = None  # of the run that goes on; None: it is a new one
     fork: Fork | None = None  # of what the new run goes on from; None: it begins at the beginning
+    on_ui: Callable[[str], None] | None = (
+        None  # is told where our Spark's pages are; None: it has none
+    )
 
 
 def run(
@@ -198,26 +202,30 @@ def carry_out(
     """Carry out a run that was prepared: start it, drive it to its end, judge it, write its result."""
     spec, spark = prepared.spec, prepared.spark
     with Interruption() as interruption:
-        session = spark or own_session(spec.slots, spec.spares)
+        pages = {} if prepared.on_ui is None else {"spark.ui.enabled": "true"}
+        session = spark or own_session(spec.slots, spec.spares, None, pages)
         try:
+            if prepared.on_ui is not None:
+                prepared.on_ui(str(session.sparkContext.uiWebUrl))
             if spark is not None:
                 check_workers(spark)
             directory = prepared.directory or create_run(prepared)
             prepared = _staged(prepared, directory, session)
             interruption.run = directory.name
-            driver = drive(
-                prepared.job,
-                directory,
-                SparkSlots(session),
-                prepared.faults,
-                spares=spec.spares,
-                origin_s=spec.origin_s,
-                timeouts=timeouts,
-                listen=spec.listen,
-                journal=spec.journal,
-                timeline=Timeline(watcher),
-                prepare=lambda it: interruption.pass_on(lambda: it.loop.post(it.interrupt)),
-            )
+            with holding(session, spec):
+                driver = drive(
+                    prepared.job,
+                    directory,
+                    SparkSlots(session, prepared.program.flow.name),
+                    prepared.faults,
+                    spares=spec.spares,
+                    origin_s=spec.origin_s,
+                    timeouts=timeouts,
+                    listen=spec.listen,
+                    journal=spec.journal,
+                    timeline=Timeline(watcher),
+                    prepare=lambda it: interruption.pass_on(lambda: it.loop.post(it.interrupt)),
+                )
         finally:
             if spark is None:
                 interruption.hold()

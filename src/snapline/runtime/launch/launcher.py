@@ -19,8 +19,11 @@ class Launcher(Protocol):
         """
         ...
 
-    def launch(self) -> str:
-        """Start one more process; return the tag with which it will introduce itself."""
+    def launch(self, role: str) -> str:
+        """Start one more process; return the tag with which it will introduce itself.
+
+        `role` is what it is meant to become, for people.
+        """
         ...
 
     def cancel(self, tag: str) -> None:
