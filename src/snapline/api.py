@@ -33,7 +33,8 @@ from snapline.runs.run import PreparedRun
 from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.driver.roster import Timeouts
 from snapline.runtime.driver.timeline import Watcher
-from snapline.spark.ready import check_own_cores, check_session
+from snapline.spark.cores import check_own_cores
+from snapline.spark.ready import check_session
 from snapline.spark.slot_jobs import available_slots
 from snapline.storage.api import Ingress
 from snapline.systems import run as systems
@@ -146,8 +147,8 @@ def run(
             and one less for a flow with streams, whose queries need a core.
         interval: the time between two checkpoints; not for the protocol `none`, which takes none.
         duration: how long input comes, `"20s"` unless given. A DataFrame is read to its end, or as far as
-            this says if it is given; a stream with `available_now` as well. `"forever"`: input that is computed has no end; Ctrl-C stops the run
-            with a last line, and `resume` goes on from it.
+            this says if it is given; a stream with `available_now` as well. `"forever"`: input that is
+            computed, and a stream, has no end; Ctrl-C stops the run with a last line, and `resume` goes on.
         rate: records per second, for workloads; inputs of your own say it themselves. `"max"`: all records
             are due at once, and the flow takes them as fast as it can.
         records: how many there are at rate `"max"`.

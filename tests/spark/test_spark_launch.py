@@ -21,7 +21,7 @@ def slots(spark, tmp_path):
     slots = Slots(spark, tmp_path, sleeper(tmp_path))
     yield slots
     assert not slots.jobs.stop()
-    assert not [pid for pid in slots.pids() if lives(pid)]
+    eventually(lambda: not any(map(lives, slots.pids())), "the end of all processes")
 
 
 def test_a_killed_slot_is_noticed_and_replaced_and_the_other_never_knows(slots):
@@ -59,7 +59,7 @@ def test_a_job_cancelled_while_it_is_on_its_way_leaves_nothing_behind(slots, del
     for job in jobs:
         assert job.released.wait(60)
         assert slots.ends[job].ending is JobEnding.CANCELLED
-    assert not [pid for pid in slots.pids() if lives(pid)]
+    eventually(lambda: not any(map(lives, slots.pids())), "the end of all processes")
 
 
 def test_stop_leaves_no_process_and_a_session_that_works(spark, slots):
@@ -67,7 +67,7 @@ def test_stop_leaves_no_process_and_a_session_that_works(spark, slots):
     slots.launch("two")
     slots.jobs.launch("three")
     assert slots.jobs.stop() == []
-    assert not [pid for pid in slots.pids() if lives(pid)]
+    eventually(lambda: not any(map(lives, slots.pids())), "the end of all processes")
     assert len(slots.ends) == 3
     assert spark.range(10).count() == 10
     with pytest.raises(SnaplineError, match="stopped"):

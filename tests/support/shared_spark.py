@@ -30,7 +30,9 @@ class SharedSpark:
             from snapline.spark.slot_jobs import own_session
 
             kept = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": home}
-            self.session = own_session(2, spares=1, settings={**kept, "spark.local.dir": home})
+            # So that Spark's pages know of running tasks what is a second old, not ten.
+            kept |= {"spark.local.dir": home, "spark.executor.heartbeatInterval": "1s"}
+            self.session = own_session(2, spares=1, settings=kept)
         return self.session
 
     def stop(self) -> None:

@@ -4,7 +4,7 @@ The runtime is imported when it is used: Spark takes a second to import, and `--
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -79,17 +79,20 @@ def start_run(stated: Mapping[str, str], params: Mapping[str, Any]) -> int:
         refuse_description(stated)
     elif line is not None:
         raise UsageError("--line says at which line a fork begins: say --fork RUN, too")
+    ui = params["ui"]
     if resume is not None:
-        return resume_run(resume, runs, patience, as_json)
+        return resume_run(resume, runs, patience, as_json, ui)
     if fork is not None:
-        return fork_run(fork, line, runs, patience, as_json)
+        return fork_run(fork, line, runs, patience, as_json, ui)
     if flow is None:
         raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
     given = described({name: params[name] for name in stated})
-    return run_flow(given, runs, patience, as_json)
+    return run_flow(given, runs, patience, as_json, ui)
 
 
-def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: bool) -> int:
+def run_flow(
+    given: Mapping[str, Any], runs: Path, patience: Patience, as_json: bool, ui: bool = False
+) -> int:
     """Run what the options describe, print how it went, and return the exit code."""
     from snapline.runs.run import prepare, timeouts
     from snapline.runs.supervise import kills_driver
@@ -101,28 +104,46 @@ def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, as_json: 
     if spec.system != OWN:
         return run_system(spec, runs, as_json)
     # Bad input is refused here, before Spark is started.
-    prepared = prepare(spec, submitted_session(), runs=runs)
+    prepared = _with_pages(prepare(spec, submitted_session(), runs=runs), ui)
     if kills_driver(spec.faults):
         return _run_in_children(prepared, quick, as_json)
     return _carry_out(prepared, quick, as_json)
 
 
-def resume_run(name: str, runs: Path, patience: Patience, as_json: bool) -> int:
+def resume_run(name: str, runs: Path, patience: Patience, as_json: bool, ui: bool = False) -> int:
     """Go on with a run, print how it went, and return the exit code."""
     from snapline.runs.run import prepare_resume, timeouts
     from snapline.spark.slot_jobs import submitted_session
 
     quick = timeouts(*patience, option)
-    return _carry_out(prepare_resume(name, submitted_session(), runs=runs), quick, as_json)
+    prepared = prepare_resume(name, submitted_session(), runs=runs)
+    return _carry_out(_with_pages(prepared, ui), quick, as_json)
 
 
-def fork_run(name: str, line: int | None, runs: Path, patience: Patience, as_json: bool) -> int:
+def fork_run(
+    name: str, line: int | None, runs: Path, patience: Patience, as_json: bool, ui: bool = False
+) -> int:
     """Begin a new run at a kept line of another, print how it went, and return the exit code."""
     from snapline.runs.run import prepare_fork, timeouts
     from snapline.spark.slot_jobs import submitted_session
 
     quick = timeouts(*patience, option)
-    return _carry_out(prepare_fork(name, line, submitted_session(), runs=runs), quick, as_json)
+    prepared = prepare_fork(name, line, submitted_session(), runs=runs)
+    return _carry_out(_with_pages(prepared, ui), quick, as_json)
+
+
+def _with_pages(prepared: "PreparedRun", ui: bool) -> "PreparedRun":
+    """The same run, with or without the pages of the Spark that is started for it. Raises UsageError."""
+    if ui and prepared.spark is not None:
+        raise UsageError(
+            "--ui is for a Spark that Snapline starts itself: that of spark-submit has its pages unless "
+            "spark.ui.enabled is false, so leave it out"
+        )
+
+    def tell(url: str) -> None:
+        messages().print(f"Spark's pages are at {escape(url)} while the run goes on")
+
+    return replace(prepared, on_ui=tell) if ui else prepared
 
 
 def _run_in_children(prepared: "PreparedRun", timeouts: "Timeouts", as_json: bool) -> int:
@@ -141,7 +162,7 @@ def _run_in_children(prepared: "PreparedRun", timeouts: "Timeouts", as_json: boo
 
     def attempt(after_ms: Millis) -> int:
         again = prepare_resume(directory.name, runs=prepared.runs, after_ms=after_ms)
-        return _carry_out(again, timeouts, as_json)
+        return _carry_out(replace(again, on_ui=prepared.on_ui), timeouts, as_json)
 
     return in_children(directory, attempt, tell)
 

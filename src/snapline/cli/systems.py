@@ -45,10 +45,11 @@ OURS = {
     "fork": "it has no lines of ours",
     "line": "it has no lines of ours",
     "chaos": "name the faults with --faults",
+    "ui": "it starts its own Spark, if it needs one",
 }
 
 OF_WHAT_GOES_ON = frozenset(
-    {"runs", "heartbeat", "silence", "restart_failures", "restart_window", "as_json"}
+    {"runs", "heartbeat", "silence", "restart_failures", "restart_window", "ui", "as_json"}
 )
 """Parameters that a resume and a fork may have; all else was settled when the run began."""
 
@@ -82,7 +83,7 @@ def refuse_description(given: Mapping[str, str]) -> None:
 def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:
     """Run a workload on a system under test, print how it went, and return the exit code."""
     from snapline.rundir.place import check_place
-    from snapline.spark.ready import check_own_cores
+    from snapline.spark.cores import check_own_cores
     from snapline.systems.run import check_spec, run
 
     system = system_of(spec.system)

@@ -55,11 +55,15 @@ from snapline.runtime.driver.inject import check_executors, check_possible
 from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.driver.timeline import Timeline, Watcher, published_times
 from snapline.runtime.launch.spark import SparkSlots
+from snapline.spark.cores import holding
 from snapline.spark.ready import check_ready, check_sendable, check_workers
 from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
 
 FAILURES_MAX = 1_000_000
+ENDLESS_JOURNAL_BYTES = 64 << 20
+"""How much the journals of a run without an end may take; others keep all."""
+
 KEPT = {"yes": "kept", "no": "broken", "unknown": "kept or not, nobody knows"}
 
 
@@ -75,6 +79,9 @@ class PreparedRun:
     runs: Path
     directory: RunDirectory | None = None  # of the run that goes on; None: it is a new one
     fork: Fork | None = None  # of what the new run goes on from; None: it begins at the beginning
+    on_ui: Callable[[str], None] | None = (
+        None  # is told where our Spark's pages are; None: it has none
+    )
 
 
 def run(
@@ -231,18 +238,21 @@ def drive_prepared(
         begun(driver)
 
     with Interruption() as interruption:
-        session = spark or own_session(spec.slots, spec.spares)
+        pages = {} if prepared.on_ui is None else {"spark.ui.enabled": "true"}
+        session = spark or own_session(spec.slots, spec.spares, None, pages)
         try:
+            if prepared.on_ui is not None:
+                prepared.on_ui(str(session.sparkContext.uiWebUrl))
             if spark is not None:
                 check_workers(spark)
             directory = prepared.directory or create_run(prepared)
             prepared, streams = _staged(prepared, directory, session)
             interruption.run = directory.name
-            with streams:
+            with streams, holding(session, spec, streams.names):
                 driver = drive(
                     prepared.job,
                     directory,
-                    SparkSlots(session),
+                    SparkSlots(session, prepared.program.flow.name),
                     prepared.faults,
                     spares=spec.spares,
                     origin_s=spec.origin_s,

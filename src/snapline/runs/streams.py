@@ -28,7 +28,7 @@ from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec
 from snapline.rundir.stored_input import staged_place, streams_of
 from snapline.runtime.driver.driver import Driver
-from snapline.spark.ready import tasks_at_once
+from snapline.spark.cores import check_cores
 from snapline.spark.staging import Staging
 from snapline.spark.stream_query import StreamWriter, start_query, stop_query, why_ended
 from snapline.storage.streams.chain import (
@@ -37,7 +37,6 @@ from snapline.storage.streams.chain import (
     described_stream,
     is_stream,
 )
-from snapline.wording import plural
 
 POLL_S: Final = 0.1
 
@@ -61,15 +60,8 @@ def check_streams(
                 f"the source '{name}' is a stream of another Spark session than the one that was given, "
                 "or of one that was stopped: make both with the same session"
             )
-    wanted = spec.slots + spec.spares + 1
-    tasks = tasks_at_once(spark) if going_on and spark is not None else None
-    if tasks is not None and tasks < wanted:
-        assert spark is not None
-        raise UsageError(
-            f"{plural(wanted - 1, 'slot')} and the query of the stream '{next(iter(going_on))}' need a "
-            f"core each, and Spark with the master {spark.sparkContext.master} runs "
-            f"{plural(tasks, 'task')} at once: ask for fewer slots, or give it local[{wanted}]"
-        )
+    if going_on:
+        check_cores(spec, spark, list(going_on))
 
 
 def _unsealed(flow: Dataflow, directory: RunDirectory | None) -> dict[str, StreamFeed]:
@@ -145,6 +137,11 @@ class StreamQueries:
         self.problem: str | None = None  #: why a query has failed
         self._left = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The streams that are being read."""
+        return [stream.name for stream in self.streams]
 
     def start(
         self, flow: Dataflow, directory: RunDirectory, spark: SparkSession, limit_ms: Millis | None

@@ -4,11 +4,8 @@ A wrong argument is a UsageError; something that this machine or the user's Spar
 Both carry one sentence that says what to do.
 """
 
-import os
-import re
 import socket
 import sys
-from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -20,14 +17,11 @@ from snapline.arguments import refused
 from snapline.errors import NoSpark, NoWorkers, UsageError
 from snapline.rundir.place import check_place
 from snapline.rundir.spec import Spec
+from snapline.spark.cores import check_cores
 from snapline.spark.session_settings import check_settings
 from snapline.spark.starting import Aside
-from snapline.wording import plural
 
 SPARK_MAJOR = 4
-SLOTS_PER_CORE_MAX = 16
-"""The most slots per core: with more of them, slots miss their heartbeats while they all start."""
-
 NEEDED = ("snapline", "numpy", "xxhash", "pyarrow")
 """What the Python of Spark's workers must be able to import."""
 
@@ -104,55 +98,6 @@ def check_sendable(job: object) -> None:
         ) from error
 
 
-def check_cores(spec: Spec, spark: SparkSession | None) -> None:
-    """Raise UsageError if there can never be a core for every slot and spare."""
-    if spark is None:
-        check_own_cores(spec)
-        return
-    tasks = tasks_at_once(spark)
-    if tasks is None:  # a cluster: it may get more cores while slots wait
-        return
-    if tasks < spec.slots + spec.spares:
-        raise UsageError(
-            f"{_wanted(spec)} need a core each, and Spark with the master {spark.sparkContext.master} runs "
-            f"{plural(tasks, 'task')} at once: ask for fewer, or give it "
-            f"local[{spec.slots + spec.spares + 1}]"
-        )
-
-
-def tasks_at_once(spark: SparkSession) -> int | None:
-    """How many tasks a session can run at once; None: it is one of a cluster, and nobody knows."""
-    context = spark.sparkContext
-    cores = cores_of(str(context.master), lambda: _java_cores(spark))
-    if cores is None:
-        return None
-    return cores // int(context.getConf().get("spark.task.cpus", "1") or 1)
-
-
-def check_own_cores(spec: Spec) -> None:
-    """Raise UsageError if there are far more slots than this machine has cores."""
-    cores = len(os.sched_getaffinity(0))
-    most = SLOTS_PER_CORE_MAX * cores
-    if spec.slots + spec.spares > most and not spec.oversubscribe:
-        raise UsageError(
-            f"{_wanted(spec)} are too many for {plural(cores, 'core')}: up to {most} start in good "
-            "time; ask for fewer, or say --oversubscribe (oversubscribe=True) and be patient"
-        )
-
-
-def cores_of(master: str, all_cores: Callable[[], int]) -> int | None:
-    """The cores that a local master has; None: it is a cluster, and nobody knows."""
-    if master == "local":
-        return 1
-    if found := re.fullmatch(r"local\[\s*(\*|[0-9]+)\s*(?:,\s*[0-9]+\s*)?\]", master):
-        return int(all_cores()) if found[1] == "*" else int(found[1])
-    if found := re.fullmatch(
-        r"local-cluster\[\s*([0-9]+)\s*,\s*([0-9]+)\s*,\s*[0-9]+\s*\]", master
-    ):
-        return int(found[1]) * int(found[2])
-    return None
-
-
 def check_workers(spark: SparkSession) -> None:
     """Raise NoWorkers if the Python of the workers lacks what a slot needs; asks with one small job."""
     application = str(spark.sparkContext.applicationId)
@@ -181,13 +126,3 @@ def reason(error: Exception) -> str:
     signs = ("Cannot run program", "PYTHON_VERSION_MISMATCH", "ModuleNotFoundError", "Error:")
     found = (line for sign in signs for line in story if sign in line)
     return next(found, story[0]).strip().rstrip(".")[:300]
-
-
-def _java_cores(spark: SparkSession) -> int:
-    java: Any = spark.sparkContext._jvm
-    return int(java.java.lang.Runtime.getRuntime().availableProcessors())
-
-
-def _wanted(spec: Spec) -> str:
-    slots = plural(spec.slots, "slot")
-    return f"{slots} and {plural(spec.spares, 'spare')}" if spec.spares else slots

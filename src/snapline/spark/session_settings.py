@@ -1,6 +1,6 @@
 """Settings of a user's session that hurt slots, each with one sentence that says why and what to do.
 
-Spark knows nothing of slots: to it they are tasks that never end, return nothing, and sometimes die. Some
+Spark knows nothing of slots: to it they are tasks that never end, return little, and sometimes die. Some
 of its settings take that for a fault. Those that no run can survive are refused; of others users are told.
 """
 
@@ -13,10 +13,17 @@ from typing import TypeAlias
 from pyspark.sql import SparkSession
 
 from snapline.errors import UsageError
+from snapline.spark.pool import FAIR, MODE
 
 Get: TypeAlias = Callable[[str], str]
 """The value of a setting, in lower case; empty if it is not set."""
 
+_IDLE_MIN_S = 10
+_EXCLUDING = (
+    "spark.excludeOnFailure.enabled",
+    "spark.excludeOnFailure.application.enabled",
+    "spark.blacklist.enabled",
+)
 _MEMORY_MIN_MB = 512
 _UNITS_MB = {"k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t": 1024.0**2}
 
@@ -37,12 +44,19 @@ def hurting(get: Get) -> Iterator[Hurt]:
     """What is wrong with these settings."""
     for place in ("spark.python.worker", "spark.sql.execution.pyspark.udf"):
         patience = get(f"{place}.idleTimeoutSeconds").rstrip("s")
-        if get(f"{place}.killOnIdleTimeout") == "true" and patience.strip("0"):
+        short = patience.isdecimal() and 0 < int(patience) < _IDLE_MIN_S
+        if get(f"{place}.killOnIdleTimeout") == "true" and short:
             yield Hurt(
                 f"{place}.killOnIdleTimeout kills workers that return nothing for {patience} s, and slots "
-                "return nothing until they end: set it to false",
+                f"return a row each second, on a busy machine later: set {place}.idleTimeoutSeconds to "
+                f"{_IDLE_MIN_S} or more",
                 fatal=True,
             )
+    if get(MODE) != FAIR.lower():
+        yield Hurt(
+            f"{MODE} is FIFO: beside another job of this session a lost slot waits until all tasks of that "
+            f"job have started: make the session with {MODE}={FAIR}"
+        )
     local = re.fullmatch(r"local(\[.*\])?", get("spark.master"))  # there Spark never speculates
     copies = get("spark.speculation") == "true" and not local
     if copies and get("spark.speculation.task.duration.threshold"):
@@ -50,7 +64,7 @@ def hurting(get: Get) -> Iterator[Hurt]:
             "spark.speculation.task.duration.threshold lets Spark start a copy of every slot that runs "
             "for longer; the copy waits like a spare, and holds a core: unset it, or spark.speculation"
         )
-    if "true" in map(get, ("spark.excludeOnFailure.enabled", "spark.blacklist.enabled")):
+    if "true" in map(get, _EXCLUDING):
         yield Hurt(
             "spark.excludeOnFailure.enabled keeps Spark from machines on which a few slots have died, and "
             "a lost slot may find none: set it to false"

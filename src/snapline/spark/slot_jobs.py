@@ -8,9 +8,13 @@ What Spark does with such a job, and what follows from it:
 
 - **A killed Python process** ends its job at once on `local[n]`. On a cluster Spark first tries the task
   again, up to `spark.task.maxFailures` times; each try is a new process that registers like any other.
-- **A cancelled job** is over for the driver at once, but its process, even a stopped one, lives on until
-  Spark kills it: `spark.python.task.killTimeout` (2 s unless set) after Spark looked, which it does not do
-  often. Hence two moments: a job has `ended`, and a second or two later its core is `released`.
+- **A cancelled job** is over for the driver at once, but its process lives on until its next row finds
+  nobody. One that stands still is killed by Spark: `spark.python.task.killTimeout` (2 s unless set) after
+  Spark looked, which it does not do often. Hence two moments: a job has `ended`, and a second or two later
+  its core is `released`; a process that has lost its reader may be there for a second more.
+- **A row each second** says that a slot lives. Spark's pages count these rows, and no time-out for workers
+  that return nothing kills the slot; whether it works, the driver learns from its heartbeats. The slot runs
+  in a thread of its own, beside the one that talks to Spark.
 - **The task's input is not read to its end.** A Python process that leaves input behind is not used again
   by Spark: a slot that has returned is gone, with its sockets and threads, and nobody's task inherits it.
 - **Code may lie in files.** Spark writes a closure of more than 1 MB to one, and a smaller one when memory
@@ -23,11 +27,10 @@ is installed there, or shipped with `--py-files` or `addPyFile`. Without a sessi
 
 import os
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from logging import getLogger
@@ -41,11 +44,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from snapline.batch import Batch
 from snapline.errors import NoSpark, SnaplineError, UsageError
 from snapline.kernels import cache
-from snapline.spark.java import find_java, java_home, keep
+from snapline.spark.java import keep
+from snapline.spark.pool import POOL, ensure_pool
 from snapline.spark.ready import check_version, reason
-from snapline.spark.starting import Aside, start_session
+from snapline.spark.starting import (
+    QUIET_LOGGING,
+    Aside,
+    environment,
+    launch_environment,
+    start_session,
+)
+from snapline.storage.parquet.arrow import to_spark
 
 _LOG = getLogger(__name__)
 
@@ -54,33 +66,14 @@ CANCEL_AGAIN_SECONDS = 0.2
 RELEASE_POLL_SECONDS = 0.1
 RELEASE_SECONDS_MAX = 60.0
 
+PROGRESS_SECONDS = 1.0
+PROGRESS = "second long, padding binary"
+_PADDING = bytes(int(os.environ.get("SPARK_BUFFER_SIZE", 1 << 16)) + 64)
+"""PySpark writes through a buffer and empties it when it is full: a row that is larger leaves at once."""
+
 #: Compiling less halves the start-up time on few cores. It costs nothing here: slots are Python, and Java
 #: only starts them, and judges small runs.
 QUICK_START = "-XX:TieredStopAtLevel=1"
-
-#: Failures of tasks are reported as `SlotFailure`, so only Spark's own errors are logged. The level of the
-#: gateway must be that of the root, or Spark changes it and prints a line about that.
-QUIET_LOGGING = """\
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark: %m%n%ex{short}
-logger.executor.name = org.apache.spark.executor
-logger.executor.level = off
-logger.scheduler.name = org.apache.spark.scheduler
-logger.scheduler.level = off
-logger.python.name = org.apache.spark.api.python
-logger.python.level = off
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-logger.deploy.name = org.apache.spark.deploy
-logger.deploy.level = off
-logger.task.name = org.apache.spark.TaskContextImpl
-logger.task.level = off
-"""
 
 
 def own_session(
@@ -105,6 +98,7 @@ def own_session(
         "spark.executor.extraJavaOptions": options,
         "spark.python.daemon.module": "snapline.spark.daemon",
         "spark.python.task.killTimeout": "200ms",
+        "spark.scheduler.mode": "FAIR",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.ui.enabled": "false",
@@ -114,7 +108,7 @@ def own_session(
     check_version(pyspark.__version__)
     _LOG.info("starting Spark %s with the master %s", pyspark.__version__, master)
     builder = SparkSession.builder.appName("snapline").master(master).config(map=chosen)
-    with _environment(_launch_environment()):
+    with environment(launch_environment()):
         try:
             return start_session(builder.getOrCreate)
         except Exception as error:
@@ -165,6 +159,7 @@ class JobEnding(Enum):
 SIGNS = (
     (JobEnding.CANCELLED, r"Job \d+ cancelled[^.\n]*?(?= SQLSTATE|\n|$)"),
     (JobEnding.DIED, r"Python worker exited unexpectedly[^.\n]*"),
+    (JobEnding.DIED, r"Unexpected end of input[^.\n]*"),  # it was killed while it wrote a row
     (JobEnding.DIED, r"ExecutorLostFailure[^.\n]*"),
 )
 
@@ -180,7 +175,7 @@ class SlotFailure(SnaplineError):
 
 @dataclass(eq=False, slots=True)
 class SlotJob:
-    """One launched job. `ended` for the driver first, then `released`: process gone, core free."""
+    """One launched job. `ended` for the driver first, then `released`: its core is free."""
 
     name: str
     tag: str
@@ -212,7 +207,10 @@ class SlotJobs:
         self._context = _classic_context(spark)
         # One DataFrame serves all launches, so Spark plans and compiles it once: that halves a restart.
         one_task = _as_input(spark, self._context, secret)
-        self._frame = one_task.mapInArrow(_map_function(body), "nothing long")
+        rows = one_task.mapInArrow(_map_function(body), PROGRESS)
+        # Spark counts the rows and throws them away: of a job without an end nothing may pile up.
+        self._frame = rows.where("second < 0")
+        self._in_pool = ensure_pool(self._context)
         self._on_exit = on_exit
         self._tag_prefix = f"{tag_prefix}-{uuid4().hex[:8]}"
         self._lock = threading.Lock()
@@ -243,7 +241,7 @@ class SlotJobs:
         threading.Thread(target=self._cancel, args=(job,), name=name, daemon=True).start()
 
     def stop(self, timeout: float = 30.0) -> list[SlotJob]:
-        """Cancels what runs and waits until its processes are gone; returns those that still are not."""
+        """Cancels what runs and waits until its cores are free; returns those that still are not."""
         with self._lock:
             self._stopped = True
             jobs = list(self._jobs)
@@ -270,8 +268,10 @@ class SlotJobs:
 
     def _submit(self, job: SlotJob) -> None:
         # The group gives the job its name in Spark's pages, and lets us find its stages.
-        self._context.setJobGroup(job.tag, f"snapline {job.name}")
+        self._context.setJobGroup(job.tag, job.name)
         self._context.addJobTag(job.tag)
+        if self._in_pool:
+            self._context.setLocalProperty("spark.scheduler.pool", POOL)
         if job.cancelled.is_set():
             raise SlotFailure(JobEnding.CANCELLED, "before it was submitted")
         self._frame.collect()
@@ -333,7 +333,7 @@ def _as_input(spark: SparkSession, context: SparkContext, secret: bytes) -> Data
 
 
 def _map_function(body: Body) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What Spark runs in the task: `body` with the one record that it reads; nothing is returned."""
+    """What Spark runs in the task: `body` with the one record that it reads, and rows that say it lives."""
     try:
         pickler: Any = cloudpickle  # it has no types
         pickler.dumps(body)
@@ -341,8 +341,15 @@ def _map_function(body: Body) -> Callable[[Iterator[Any]], Iterator[Any]]:
         raise UsageError(f"the slots' code cannot be sent to Spark's workers: {error}") from error
 
     def slot_main(batches: Iterator[Any]) -> Iterator[Any]:
-        body(next(batches).column(0)[0].as_py())  # what follows is left: see the top of this file
-        return iter(())
+        secret = (
+            next(batches).column(0)[0].as_py()
+        )  # what follows is left: see the top of this file
+        call = Aside(lambda: body(secret))
+        second = 0
+        while not call.wait(PROGRESS_SECONDS):
+            second += 1
+            yield to_spark(Batch.of(second=[second], padding=[_PADDING]))
+        call.result()
 
     return slot_main
 
@@ -358,39 +365,3 @@ def _classic_context(spark: SparkSession) -> SparkContext:
             "slots need a JVM thread each: start Spark without PYSPARK_PIN_THREAD=false"
         )
     return context
-
-
-def _launch_environment() -> Mapping[str, str | None]:
-    """What Spark's start scripts and workers read from the environment; None takes a variable away."""
-    return {
-        "JAVA_HOME": str(java_home(find_java())),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        # Slots can import whatever this process can, such as a file beside a flow.
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        # Variables that choose another Spark, its settings or its server were meant for other programs.
-        "SPARK_HOME": None,
-        "SPARK_CONF_DIR": None,
-        "SPARK_REMOTE": None,
-        "PYSPARK_SUBMIT_ARGS": None,
-    }
-
-
-@contextmanager
-def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
-    """The environment with these changes, and afterwards as it was."""
-    before = {name: os.environ.get(name) for name in changes}
-    try:
-        _set_environment(changes)
-        yield
-    finally:
-        _set_environment(before)
-
-
-def _set_environment(values: Mapping[str, str | None]) -> None:
-    for name, value in values.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value

@@ -9,11 +9,13 @@ PySpark remembers of it is forgotten, so that the same program can start another
 what PySpark and py4j have to say about a Java that has ended: the user has asked for that end.
 """
 
+import os
 import signal
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from subprocess import Popen, TimeoutExpired
 from typing import Any, Generic, TypeVar
@@ -22,11 +24,37 @@ from py4j import java_gateway as py4j_gateway
 from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
+from snapline.spark.java import find_java, java_home
+
 T = TypeVar("T")
 
 POLL_S = 0.05
 END_S_MAX = 20.0
 """How long Java may take to end when it is told to; after that it is killed."""
+
+#: Failures of tasks are reported as `SlotFailure`, so only Spark's own errors are logged. The level of the
+#: gateway must be that of the root, or Spark changes it and prints a line about that.
+QUIET_LOGGING = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark: %m%n%ex{short}
+logger.executor.name = org.apache.spark.executor
+logger.executor.level = off
+logger.scheduler.name = org.apache.spark.scheduler
+logger.scheduler.level = off
+logger.python.name = org.apache.spark.api.python
+logger.python.level = off
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+logger.deploy.name = org.apache.spark.deploy
+logger.deploy.level = off
+logger.task.name = org.apache.spark.TaskContextImpl
+logger.task.level = off
+"""
 
 
 def start_session(make: Callable[[], SparkSession]) -> SparkSession:
@@ -160,3 +188,42 @@ def _forget() -> None:
     SparkContext._jvm = None
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
+
+
+# Where Spark starts: what it logs, and its environment.
+
+
+def launch_environment() -> Mapping[str, str | None]:
+    """What Spark's start scripts and workers read from the environment; None takes a variable away."""
+    return {
+        "JAVA_HOME": str(java_home(find_java())),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        # Slots can import whatever this process can, such as a file beside a flow.
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        # Variables that choose another Spark, its settings or its server were meant for other programs.
+        "SPARK_HOME": None,
+        "SPARK_CONF_DIR": None,
+        "SPARK_REMOTE": None,
+        "PYSPARK_SUBMIT_ARGS": None,
+    }
+
+
+@contextmanager
+def environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """The environment with these changes, and afterwards as it was."""
+    before = {name: os.environ.get(name) for name in changes}
+    try:
+        _set_environment(changes)
+        yield
+    finally:
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

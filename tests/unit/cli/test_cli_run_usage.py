@@ -3,15 +3,18 @@
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
 from snapline.cli.app import main
+from snapline.cli.run import _with_pages
 from snapline.errors import FlowFailed, UsageError
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec, spec_of
 from snapline.rundir.stored_input import VERSION
 from snapline.runs import run as run_module
+from snapline.runs.run import PreparedRun
 from snapline.runtime.driver.restart import RestartPolicy
 
 NONE = ("--protocol", "none")
@@ -261,3 +264,10 @@ def test_how_often_is_too_often_is_passed_on(snapline, monkeypatch):
     snapline("run", "q12")
     snapline("run", "q12", "--restart-failures", "3", "--restart-window", "5s")
     assert asked == [RestartPolicy(10, 60.0), RestartPolicy(3, 5.0)]
+
+
+def test_pages_of_a_spark_that_is_not_ours_are_not_ours_to_keep():
+    prepared = PreparedRun(Spec("q12"), None, (), None, spark=object(), runs=Path("runs"))
+    with pytest.raises(UsageError, match=r"^--ui is for a Spark that Snapline starts itself"):
+        _with_pages(prepared, True)
+    assert _with_pages(prepared, False) is prepared

@@ -3,6 +3,7 @@
 import pytest
 
 from snapline.errors import UsageError
+from snapline.spark.pool import MODE
 from snapline.spark.session_settings import SettingsHurt, check_settings
 
 IDLE = "spark.sql.execution.pyspark.udf"
@@ -12,7 +13,7 @@ class Session:
     """What is asked of a session: its settings."""
 
     def __init__(self, settings):
-        self.settings = settings
+        self.settings = {MODE: "FAIR", **settings}
 
     @property
     def conf(self):
@@ -25,7 +26,7 @@ class Session:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({f"{IDLE}.idleTimeoutSeconds": "60", f"{IDLE}.killOnIdleTimeout": "true"}, f"{IDLE}.kill"),
+        ({f"{IDLE}.idleTimeoutSeconds": "9", f"{IDLE}.killOnIdleTimeout": "true"}, f"{IDLE}.kill"),
         (
             {
                 "spark.python.worker.idleTimeoutSeconds": "5s",
@@ -43,7 +44,10 @@ def test_a_setting_that_kills_healthy_slots_is_refused(settings, named):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        (MODE, "FIFO"),
+        (MODE, ""),  # which is Spark's own
         ("spark.excludeOnFailure.enabled", "true"),
+        ("spark.excludeOnFailure.application.enabled", "true"),
         ("spark.executor.maxNumFailures", "3"),
         ("spark.dynamicAllocation.enabled", "true"),
         ("spark.executor.pyspark.memory", "300m"),
@@ -52,7 +56,7 @@ def test_a_setting_that_kills_healthy_slots_is_refused(settings, named):
     ],
 )
 def test_a_setting_that_hurts_is_told_in_one_sentence(name, value):
-    with pytest.warns(SettingsHurt, match=name) as told:
+    with pytest.warns(SettingsHurt, match=name.removesuffix(".application.enabled")) as told:
         check_settings(Session({name: value}))
     assert len(told) == 1
 
@@ -70,7 +74,9 @@ def test_copies_of_slots_are_told_where_spark_makes_them():
         {},
         {f"{IDLE}.killOnIdleTimeout": "true"},  # without a time it does nothing
         {f"{IDLE}.killOnIdleTimeout": "true", f"{IDLE}.idleTimeoutSeconds": "0"},
-        {f"{IDLE}.idleTimeoutSeconds": "60"},  # it only logs
+        {f"{IDLE}.idleTimeoutSeconds": "6"},  # it only logs
+        # Slots return a row each second.
+        {f"{IDLE}.killOnIdleTimeout": "true", f"{IDLE}.idleTimeoutSeconds": "10"},
         {"spark.speculation": "true"},  # of a stage with one task there is never a copy ...
         {
             "spark.master": "local[4]",  # ... and on a local master of none

@@ -225,6 +225,15 @@ OversubscribeOption = Annotated[
         help="Allow more than 16 slots for each core of this machine, slow as they are.",
     ),
 ]
+UiOption = Annotated[
+    bool,
+    typer.Option(
+        "--ui",
+        metavar=" ",
+        help="Keep the pages of the Spark that is started for this run, for this machine only, and say "
+        "where they are.",
+    ),
+]
 RestartFailuresOption = Annotated[
     int,
     typer.Option(

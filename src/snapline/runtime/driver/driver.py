@@ -133,7 +133,6 @@ class Driver:
             self.note(COORDINATOR, self.engine.epoch, faults.CoordinatorResumed())
         try:
             self.engine.start()
-            self.launches.fill()  # spares; slots are launched once the first epoch is decided
             self._beat(0, time.monotonic())
             while not self.finished:
                 self.loop.poll(None)
@@ -198,6 +197,11 @@ class Driver:
         self.tenure.beat()
         beat_s = self.timeouts.heartbeat_s
         self.loop.after(beat_s, lambda: self._beat(seq + 1, now_s + beat_s))
+
+    @property
+    def next_epoch(self) -> Epoch:
+        """The epoch in which a process that is launched now will take part."""
+        return self.engine.epoch_asked
 
     # The shell.
 
@@ -264,6 +268,7 @@ class Driver:
             if not self.resumed:
                 self.origin_s = self.directory.agreed_origin(time.time())
             self.on_begin(self.origin_s)
+            self.loop.post(self.launches.fill)  # spares; slots were launched with the first epoch
         return self._origin()
 
     def _origin(self) -> control_messages.Begin:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
+from snapline.ids import Epoch, SlotId
 from snapline.runtime.driver.restart import GivenUp, ProcessFailure, RestartStrategy
 from snapline.runtime.driver.roster import Roster, Timeouts
 from snapline.runtime.launch.launcher import Launcher, LauncherGone
@@ -31,6 +32,11 @@ class Staff(Protocol):
     strategy: RestartStrategy
     begun: bool  #: whether all slots have run
     finished: bool  #: whether no process is needed any more
+
+    @property
+    def next_epoch(self) -> Epoch:
+        """The epoch in which a process that is launched now will take part."""
+        ...
 
     def give_up(self, end: GivenUp) -> None:
         """End the run."""
@@ -60,7 +66,7 @@ class Launches:
         self.after = after  #: calls a function after a number of seconds ...
         self.now_s = now_s  #: ... of this clock
         self.awaited: dict[str, float] = {}  #: unregistered processes: when each was launched
-        self._known: set[str] = set()  #: the tags of all processes that were launched
+        self._known: dict[str, SlotId | None] = {}  #: all tags, and the slot that each is meant for
         self._next_s = 0.0  #: the time before which nothing is launched
         self._spare_s = 0.0  #: the time before which no spare is launched
 
@@ -70,10 +76,14 @@ class Launches:
         if self.staff.finished or now_s < self._next_s - SOON_S:
             return  # an alarm is set for that time
         lives, spares = self.roster.vacant()
-        needed = lives + (spares if now_s >= self._spare_s - SOON_S else 0)
+        # Spares come after the slots, which would wait for them, and whose places they would take.
+        spares_due = self.staff.begun and now_s >= self._spare_s - SOON_S
+        needed = lives + (spares if spares_due else 0)
         for _ in range(needed - len(self.awaited)):
+            slot = self._unattended()
+            role = "spare" if slot is None else f"slot {slot}"
             try:
-                tag = self.launcher.launch()
+                tag = self.launcher.launch(f"{role}/epoch {self.staff.next_epoch}")
             except LauncherGone as gone:
                 self.staff.give_up(GivenUp(str(gone)))
                 return
@@ -81,9 +91,19 @@ class Launches:
                 reason = f"a process could not be launched: {type(error).__name__}: {error}"
                 self._absent(ProcessFailure("", reason, now_s))
                 continue
-            self._known.add(tag)
+            self._known[tag] = slot
             self.awaited[tag] = now_s
             self.after(self.timeouts.register_s, partial(self._overdue, tag))
+
+    def _unattended(self) -> SlotId | None:
+        """A slot for which nobody is here and nobody was launched; None: only a spare is missing."""
+        coming = {self._known[tag] for tag in self.awaited}
+        slots = self.roster.without_process()
+        return next((slot for slot in slots if slot not in coming), None)
+
+    def meant(self, tag: str) -> SlotId | None:
+        """The slot for which a process was launched, and after which its Spark job is called."""
+        return self._known.get(tag)
 
     # Processes that were launched and have not registered.
 

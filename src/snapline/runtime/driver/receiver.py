@@ -111,7 +111,7 @@ class SlotReceiver:
             self._assign(member)
 
     def _assign(self, member: Member) -> None:
-        member.life = self._roster.wanted.popleft()
+        member.life = self._roster.take(self._launches.meant(member.tag))
         _LOG.info("%s is slot %d from now on, incarnation %d", member, *member.life)
         self._send(member, control_messages.Assign(*member.life))
         self._run.engine.registered_slot(*member.life)

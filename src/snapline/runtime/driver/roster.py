@@ -93,6 +93,16 @@ class Roster:
         idle, lives = len(self.idle()), len(self.wanted)
         return max(0, lives - idle), max(0, self.spares - max(0, idle - lives))
 
+    def without_process(self) -> list[SlotId]:
+        """The slots for which nobody is here; spares take those that have waited longest."""
+        return [slot for slot, _ in self.wanted][len(self.idle()) :]
+
+    def take(self, meant: SlotId | None) -> tuple[SlotId, Incarnation]:
+        """Give away a life without a process: that of this slot, or the one that has waited longest."""
+        life = next((life for life in self.wanted if life[0] == meant), self.wanted[0])
+        self.wanted.remove(life)
+        return life
+
     def superfluous(self, member: Member) -> bool:
         """Whether a process that has come can be sent away.
 

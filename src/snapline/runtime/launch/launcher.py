@@ -24,10 +24,10 @@ class Launcher(Protocol):
         """
         ...
 
-    def launch(self) -> str:
+    def launch(self, role: str) -> str:
         """Start one more process; return the tag with which it will introduce itself.
 
-        Raises LauncherGone if it is no use to try again.
+        `role` is what it is meant to become, for people. Raises LauncherGone if it is no use to try again.
         """
         ...
 

@@ -43,7 +43,7 @@ class ProcessSlots:
         self._told = pickler.dumps((spec, secret))
         self._on_exit = on_exit
 
-    def launch(self) -> str:
+    def launch(self, role: str) -> str:
         """Start one more process; return its tag."""
         tag = f"process-{len(self.processes)}"
         process = subprocess.Popen(
@@ -52,7 +52,7 @@ class ProcessSlots:
             stderr=subprocess.PIPE,
         )
         self.processes[tag] = process
-        _LOG.info("launched %s as process %s", tag, process.pid)
+        _LOG.info("launched %s for %s as process %s", tag, role, process.pid)
         assert process.stdin is not None
         # If the process is gone already, `_wait` reports why.
         with suppress(BrokenPipeError), process.stdin as told:

@@ -15,8 +15,9 @@ _TAGS = "spark.job.tags"
 class SparkSlots:
     """Starts one Spark job per process, from the user's session."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, flow: str = "snapline") -> None:
         self._spark = spark
+        self._flow = flow  #: whose slots they are: so its jobs are called in Spark's pages
         self._jobs: SlotJobs | None = None
         self._on_exit: OnExit = lambda tag, why: None
         self._by_tag: dict[str, SlotJob] = {}
@@ -33,7 +34,7 @@ class SparkSlots:
         self._on_exit = on_exit
         self._jobs = SlotJobs(self._spark, body, self._ended, secret)
 
-    def launch(self) -> str:
+    def launch(self, role: str) -> str:
         """Start one more process; return its tag, one of those with which it introduces itself."""
         assert self._jobs is not None
         if is_stopped(self._spark):
@@ -41,7 +42,7 @@ class SparkSlots:
                 "the Spark session was stopped while the run went on: resume it with another session"
             )
         with self._lock:  # a job that ends at once is entered BEFORE it is removed
-            job = self._jobs.launch("slot")
+            job = self._jobs.launch(f"{self._flow}/{role}")
             self._by_tag[job.tag] = job
         return job.tag
 

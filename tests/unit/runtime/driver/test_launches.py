@@ -31,13 +31,15 @@ class Launcher:
 
     def __init__(self):
         self.launched = []
+        self.roles = []
         self.cancelled = []
         self.refusals = 0
 
-    def launch(self):
+    def launch(self, role):
         if self.refusals:
             self.refusals -= 1
             raise OSError("no more processes")
+        self.roles.append(role)
         self.launched.append(f"job-{len(self.launched)}")
         return self.launched[-1]
 
@@ -53,6 +55,7 @@ class Staff:
         self.roster.wanted.extend([(0, 1), (1, 1)])
         self.strategy = RestartStrategy(RestartPolicy(failures), lines=True)
         self.begun = self.finished = False
+        self.next_epoch = 1
         self.told = []
         self.ended = None
         self.clock, self.launcher = Clock(), Launcher()
@@ -72,7 +75,7 @@ class Staff:
         """A process comes, and is made a life or a spare."""
         tag, started_s = self.launches.registered(role)
         if self.roster.wanted:
-            life = self.roster.wanted.popleft()
+            life = self.roster.take(self.launches.meant(tag))
         member = SimpleNamespace(life=life, tag=tag, started_s=started_s)
         self.roster.members[id(member)] = member
         return member
@@ -88,11 +91,29 @@ def test_as_many_are_launched_as_are_missing_and_never_more():
     staff = Staff(spares=1)
     for _ in range(3):
         staff.launches.fill()
-    assert staff.launcher.launched == ["job-0", "job-1", "job-2"]
+    assert staff.launcher.launched == ["job-0", "job-1"], "the spare comes when slots run"
     staff.run()
-    staff.clock.pass_until(1_000)
+    for _ in range(3):
+        staff.launches.fill()
+    staff.clock.pass_until(59)
     assert staff.launcher.launched == ["job-0", "job-1", "job-2"]
+    assert staff.launcher.roles == ["slot 0/epoch 1", "slot 1/epoch 1", "spare/epoch 1"]
     assert (staff.told, staff.ended) == ([], None)
+
+
+def test_a_process_becomes_the_slot_after_which_its_job_is_called_in_whatever_order_they_come():
+    staff = Staff()
+    assert staff.register("job-1").life == (1, 1)
+    staff.launches.ended("job-0", "killed by signal 9")
+    staff.clock.pass_until(0.01)
+    assert staff.launcher.roles[2:] == ["slot 0/epoch 1"]
+    assert staff.register("job-2").life == (0, 1)
+    staff.begun, staff.next_epoch = True, 2
+    staff.roster.wanted.extend([(0, 2), (1, 2)])
+    staff.launches.fill()
+    assert staff.launcher.roles[3:] == ["slot 0/epoch 2", "slot 1/epoch 2"]
+    assert staff.register("job-1").life == (1, 2), "Spark has tried its task again"
+    assert staff.register("job-4").life == (0, 2), "somebody else took its place"
 
 
 def test_who_ends_before_it_registers_is_replaced_at_once_and_then_ever_later():
@@ -166,9 +187,8 @@ def test_at_the_first_start_too_few_cores_are_said_when_a_process_has_waited_lon
 
 def test_a_spare_that_never_comes_ends_nothing_and_is_tried_again():
     staff = Staff(spares=1, failures=2)
-    staff.register("job-0")
-    staff.register("job-1")
-    staff.begun = True
+    staff.run()
+    staff.launches.fill()
     for second in range(20):
         staff.clock.pass_until(15.0 * second)
         for tag in tuple(staff.launches.awaited):
