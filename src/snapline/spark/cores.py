@@ -1,10 +1,10 @@
 """Counts the cores that a run needs against those that Spark can ever give it, before anything starts.
 
 A slot or a spare holds a core until the run is over, and nobody shares it: a run with too few of them would
-wait for ever. What comes before the slots or after them takes none besides: a DataFrame is staged, and the
-workers are asked what they have, before the first slot starts; the judge works in the driver when the last
-one has left. A stream is read by a query of its own beside the slots. A query that reads the output of a run while it goes on needs a core of its own, and nobody
-knows of it here.
+wait for ever. A stream is read by a query of its own beside the slots, which needs one, too. What comes
+before the slots or after them takes none besides: a DataFrame is staged, and the workers are asked what
+they have, before the first slot starts; the judge works in the driver when the last one has left. A query
+that reads the output of a run while it goes on needs a core of its own, and nobody knows of it here.
 """
 
 import os
