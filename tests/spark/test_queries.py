@@ -94,7 +94,11 @@ def test_two_queries_share_a_session_and_one_is_killed_stopped_and_resumed(spark
 def test_a_flow_that_fails_is_the_exception_of_its_query(spark, tmp_path):
     flow = sl.Dataflow("fails")
     made = flow.source(sl.generated(lambda n: {"n": n}, rate=100))
-    made.map(lambda batch: 1 / 0).sink("out")
+
+    def fails(batch: sl.Batch) -> sl.Batch:
+        raise ZeroDivisionError("on purpose")
+
+    made.map(fails).sink("out")
     query = sl.start(flow, spark, runs=tmp_path, **PATIENT)
     with pytest.raises(FlowFailed, match="ZeroDivisionError"):
         query.await_termination(240)
