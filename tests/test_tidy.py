@@ -63,6 +63,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "engine": ("", "slot", "coordinator", "reference"),
     "report": ("", "spacetime"),
     "rundir": ("", "lines"),
+    "runs": ("sources", ""),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
     "storage": ("", "files", "parquet", "streams"),

@@ -29,6 +29,7 @@ from snapline.runs import finished
 from snapline.runs import run as runtime
 from snapline.runs.finished import Run
 from snapline.runs.listener import METHODS, Listening
+from snapline.runs.patience import FAILURES_MAX, timeouts
 from snapline.runs.run import PreparedRun
 from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.driver.roster import Timeouts
@@ -81,7 +82,7 @@ _OWN_RULES: Mapping[str, Rule] = {
     "options": optional(arguments.named),
     "heartbeat": span(1),
     "silence": span(1),
-    "restart_failures": arguments.whole(1, runtime.FAILURES_MAX),
+    "restart_failures": arguments.whole(1, FAILURES_MAX),
     "restart_window": span(1),
     "runs": arguments.path,
     "watcher": optional(_a_watcher),
@@ -203,7 +204,7 @@ def prepared_from(given: dict[str, Any]) -> tuple[PreparedRun, Timeouts]:
         # The queries of streams need a core.
         streams = isinstance(flow, Dataflow) and bool(streams_of(flow))
         given["slots"] = max(1, available_slots(spark) - streams)
-    patience = runtime.timeouts(*(given[name] for name in PATIENCE))
+    patience = timeouts(*(given[name] for name in PATIENCE))
     said = {name: given[name] for name in RULES if given.get(name) is not None}
     spec = spec_from({**said, "flow": flow if isinstance(flow, str) else flow.name}, str)
     own = flow if isinstance(flow, Dataflow) else None
@@ -256,7 +257,7 @@ def resume(
         spark,
         flow=load_flow(flow) if isinstance(flow, str) else flow,
         runs=Path(runs),
-        timeouts=runtime.timeouts(heartbeat, silence, restart_failures, restart_window),
+        timeouts=timeouts(heartbeat, silence, restart_failures, restart_window),
         watcher=_listening(watcher, listener),
     )
 
@@ -307,7 +308,7 @@ def fork(
         spark,
         flow=load_flow(flow) if isinstance(flow, str) else flow,
         runs=Path(runs),
-        timeouts=runtime.timeouts(heartbeat, silence, restart_failures, restart_window),
+        timeouts=timeouts(heartbeat, silence, restart_failures, restart_window),
         watcher=_listening(watcher, listener),
     )
 

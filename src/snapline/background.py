@@ -15,6 +15,7 @@ from snapline.errors import UsageError
 from snapline.rundir.program import load_flow
 from snapline.rundir.spec import FOREVER, RULES, refuse_idle
 from snapline.runs import run as runtime
+from snapline.runs.patience import timeouts
 from snapline.runs.query import Query
 
 _RULES = {
@@ -78,7 +79,7 @@ def start(
             flow=load_flow(flow) if isinstance(flow, str) else flow,
             runs=Path(whole["runs"]),
         )
-        patience = runtime.timeouts(*(whole[name] for name in PATIENCE))
+        patience = timeouts(*(whole[name] for name in PATIENCE))
     else:
         prepared, patience = prepared_from(whole)
     query = Query(prepared, patience, whole["watcher"], whole["listener"])

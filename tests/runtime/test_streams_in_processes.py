@@ -21,7 +21,7 @@ from snapline.rundir.lines.kept import kept_lines
 from snapline.rundir.lines.verify import verify
 from snapline.rundir.stored_input import staged_place
 from snapline.runs.run import create_run, fork, prepare, prepare_fork, resume
-from snapline.runs.streams import make_stream
+from snapline.runs.sources.streams import make_stream
 from snapline.runtime.launch.processes import ProcessSlots
 from snapline.storage.streams.chain import StreamChain, read_manifests
 from snapline.storage.streams.ingress import StreamIngress
@@ -132,7 +132,7 @@ def run(tmp_path_factory):
     asked = {"flow": "streamed", "slots": 2, "interval_ms": 150, "reference": True}
     with pytest.MonkeyPatch.context() as monkeypatch:
         use_processes(monkeypatch)
-        monkeypatch.setattr("snapline.runs.staging.check_streams", lambda *_: None)
+        monkeypatch.setattr("snapline.runs.sources.staging.check_streams", lambda *_: None)
         directory = create_run(prepare(replace(SPEC, **asked), flow=flow, runs=runs))
         place = staged_place(directory, "rows")
         (feed,) = (node.ingress for node in flow.graph.nodes.values() if node.ingress is not None)
@@ -178,7 +178,7 @@ def test_a_fork_has_the_stream_to_its_end_and_a_stream_that_goes_on_is_not_forke
     assert numbers(again) == numbers(run)
     (seal,) = (m for m in read_manifests(staged_place(run.directory, "rows")) if m.sealed)
     path = staged_place(run.directory, "rows") / "manifests" / f"{seal.number}.obj"
-    monkeypatch.setattr("snapline.runs.staging.check_streams", lambda *_: None)
+    monkeypatch.setattr("snapline.runs.sources.staging.check_streams", lambda *_: None)
     refused = partial(prepare_fork, name, line, flow=a_flow(), runs=runs)
     content = path.read_bytes()
     path.unlink()

@@ -94,7 +94,8 @@ def run_flow(
     given: Mapping[str, Any], runs: Path, patience: Patience, as_json: bool, ui: bool = False
 ) -> int:
     """Run what the options describe, print how it went, and return the exit code."""
-    from snapline.runs.run import prepare, timeouts
+    from snapline.runs.patience import timeouts
+    from snapline.runs.run import prepare
     from snapline.runs.supervise import kills_driver
     from snapline.spark.slot_jobs import submitted_session
 
@@ -112,7 +113,8 @@ def run_flow(
 
 def resume_run(name: str, runs: Path, patience: Patience, as_json: bool, ui: bool = False) -> int:
     """Go on with a run, print how it went, and return the exit code."""
-    from snapline.runs.run import prepare_resume, timeouts
+    from snapline.runs.patience import timeouts
+    from snapline.runs.run import prepare_resume
     from snapline.spark.slot_jobs import submitted_session
 
     quick = timeouts(*patience, option)
@@ -124,7 +126,8 @@ def fork_run(
     name: str, line: int | None, runs: Path, patience: Patience, as_json: bool, ui: bool = False
 ) -> int:
     """Begin a new run at a kept line of another, print how it went, and return the exit code."""
-    from snapline.runs.run import prepare_fork, timeouts
+    from snapline.runs.patience import timeouts
+    from snapline.runs.run import prepare_fork
     from snapline.spark.slot_jobs import submitted_session
 
     quick = timeouts(*patience, option)

@@ -3,7 +3,7 @@
 The columns are known at once, so that what cannot be used is refused in the user's line. The rows are not
 touched before a run begins: then a Spark job stores them once in the run's directory (*stages* them), and
 slots read what was staged, as often as they have to. Nothing here knows Spark: a DataFrame is asked for its
-schema, and who stages it (`runs/staging.py`) is given what returns it.
+schema, and who stages it (`runs/sources/staging.py`) is given what returns it.
 """
 
 from collections.abc import Callable, Mapping

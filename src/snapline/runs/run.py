@@ -17,10 +17,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from snapline.arguments import whole
 from snapline.chaos.faults import Fault, check, describe, parse
 from snapline.dataflow.graph import Dataflow
-from snapline.durations import millis
 from snapline.engine.coordinator.holding import STOPPED
 from snapline.engine.job import Job
 from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageError
@@ -47,12 +45,11 @@ from snapline.runs.sink_folders import (
     release,
     tidy,
 )
-from snapline.runs.staging import check_frames, said_of_frames, stage_sources
-from snapline.runs.streams import StreamQueries, start_streams
+from snapline.runs.sources.staging import check_frames, said_of_frames, stage_sources
+from snapline.runs.sources.streams import StreamQueries, start_streams
 from snapline.runs.supervise import later_faults
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import check_executors, check_possible
-from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.driver.timeline import Timeline, Watcher, published_times
 from snapline.runtime.launch.spark import SparkSlots
 from snapline.spark.cores import holding
@@ -60,7 +57,6 @@ from snapline.spark.ready import check_ready, check_sendable, check_workers
 from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
 
-FAILURES_MAX = 1_000_000
 ENDLESS_JOURNAL_BYTES = 64 << 20
 """How much the journals of a run without an end may take; others keep all."""
 
@@ -394,26 +390,3 @@ def flow_failed(raised: OperatorFailed, directory: RunDirectory) -> FlowFailed:
     )
     where = ", ".join(filter(None, (raised.code, raised.where)))
     return FlowFailed(story, raised.operator, where, raised.cause)
-
-
-def timeouts(
-    heartbeat: str | Millis,
-    silence: str | Millis,
-    restart_failures: int = RestartPolicy().failures,
-    restart_window: str | Millis = "60s",
-    written: Callable[[str], str] = str,
-) -> Timeouts:
-    """The time-outs of a run, from what the user gave; UsageError if they make no sense together."""
-    beat_s = millis(heartbeat, written("heartbeat"), least_ms=1) / 1000
-    silence_s = millis(silence, written("silence"), least_ms=1) / 1000
-    if not 0 < 2 * beat_s <= silence_s:
-        raise UsageError(
-            f"{written('silence')} ({silence_s} s) must be at least two heartbeats "
-            f"({written('heartbeat')}, {beat_s} s): a slot that misses one would be given up"
-        )
-    window_s = millis(restart_window, written("restart_window"), least_ms=1) / 1000
-    failures = whole(1, FAILURES_MAX)(restart_failures, written("restart_failures"))
-    # The lease exceeds the silence: a slot outlives a driver that only pauses for that long.
-    lease_s = max(Timeouts().lease_s, 2.5 * silence_s)
-    restarts = RestartPolicy(failures, window_s)
-    return Timeouts(beat_s, silence_s, lease_s, restarts=restarts)

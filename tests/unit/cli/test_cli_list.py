@@ -13,7 +13,7 @@ from snapline.chaos.catalogue import GRAMMAR
 from snapline.cli.app import app
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.spec import spec_from
-from snapline.runs.run import timeouts
+from snapline.runs.patience import timeouts
 from snapline.runtime.driver.roster import Timeouts
 from snapline.systems.registry import SYSTEMS
 from snapline.workload import WORKLOADS

@@ -14,7 +14,7 @@ from snapline.rundir.program import build_job, find_program
 from snapline.rundir.spec import Spec, spec_from, spec_of
 from snapline.rundir.stored_input import staged_place, unstaged
 from snapline.runs.run import PreparedRun, create_run
-from snapline.runs.staging import check_frames
+from snapline.runs.sources.staging import check_frames
 from snapline.storage.files.ingress import describe_ingress, write_segment
 from snapline.storage.files.places import make_directory
 

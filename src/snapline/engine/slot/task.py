@@ -26,14 +26,7 @@ from snapline.core.effects import (
     Unblock,
 )
 from snapline.core.events import MessageArrived, Paused, TaskEvent
-from snapline.core.messages import (
-    BEFORE_TIME,
-    END_OF_TIME,
-    IDLE,
-    CheckpointMeta,
-    Marker,
-    Message,
-)
+from snapline.core.messages import BEFORE_TIME, END_OF_TIME, IDLE, CheckpointMeta, Marker, Message
 from snapline.core.protocol import TaskProtocol
 from snapline.core.topology import Channel
 from snapline.dataflow.chain import Chain
@@ -167,8 +160,7 @@ class Task:
 
     def _ask(self, event: TaskEvent) -> Sequence[TaskEffect]:
         effects = self.protocol.handle(event)
-        shell = self.host.shell
-        life = self.life
+        shell, life = self.host.shell, self.life
         if shell.journals_messages or not isinstance(event, MessageArrived):
             shell.journal(
                 Handled(shell.now_us(), life.task, life.epoch, life.incarnation, event, effects)

@@ -17,7 +17,7 @@ from snapline.errors import UsageError
 from snapline.rundir.directory import MEANINGS, STAGED, RunDirectory
 from snapline.rundir.spec import Spec
 from snapline.rundir.stored_input import staged_place, unstaged
-from snapline.runs.streams import check_streams, make_stream
+from snapline.runs.sources.streams import check_streams, make_stream
 from snapline.spark.staging import Staging, stage
 
 
