@@ -16,7 +16,7 @@ import snapline as sl
 from snapline.journal.happenings import JobRunning, OutputPublished
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.stored_input import staged_place
-from snapline.runs import streams
+from snapline.runs.sources import streams
 from snapline.storage.streams.chain import StreamChain, read_manifests
 
 pytestmark = pytest.mark.spark
