@@ -14,6 +14,9 @@ from process_slots import a_directory, public
 
 from held_input import Hold
 from snapline.engine.coordinator.ledger import newest_decision
+from snapline.journal.entry import Happened
+from snapline.journal.happenings import LineDecided
+from snapline.judge.history import driver_entries
 from snapline.workload import WORKLOADS
 
 SCRIPT = Path(__file__).with_name("collected_run.py")
@@ -50,6 +53,12 @@ class Scene:
     def has(self, number):
         return (self.directory.path / "store" / "decision" / f"{number:08d}.obj").exists()
 
+    def acted_on(self, number):
+        """How many drivers took a decision for theirs, and acted on it."""
+        entries, _ = driver_entries(self.directory)
+        found = [e.what for e in entries if isinstance(e, Happened)]
+        return sum(isinstance(what, LineDecided) and what.number == number for what in found)
+
     def check(self):
         """The output is right, and of the ledger little is left."""
         last = newest_decision(self.directory.files, self.directory.identity)
@@ -74,7 +83,10 @@ def test_drivers_killed_while_they_collect_leave_a_run_that_goes_on(tmp_path, pr
 
 
 def test_a_driver_that_stood_still_beyond_all_that_is_kept_changes_nothing(tmp_path):
-    """It wins number 7, which its successor has used and deleted, and is deposed by its second look."""
+    """It wins number 7, which its successor has used and deleted, and is deposed before it acts on it.
+
+    Two things see to that: its second look at the ledger, and the manifests that its successor has published.
+    """
     scene = Scene(tmp_path, "uncoordinated")
     with scene.begin("stop 7") as still:
         try:
@@ -91,6 +103,7 @@ def test_a_driver_that_stood_still_beyond_all_that_is_kept_changes_nothing(tmp_p
             assert "another driver has taken" in said
             assert scene.has(7)  # it had won the number, and found out what that is worth
             assert newest_decision(scene.directory.files, scene.directory.identity) == before
+            assert scene.acted_on(7) == 1  # that was its successor
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(still.pid, signal.SIGKILL)

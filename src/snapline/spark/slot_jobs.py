@@ -341,9 +341,8 @@ def _map_function(body: Body) -> Callable[[Iterator[Any]], Iterator[Any]]:
         raise UsageError(f"the slots' code cannot be sent to Spark's workers: {error}") from error
 
     def slot_main(batches: Iterator[Any]) -> Iterator[Any]:
-        secret = (
-            next(batches).column(0)[0].as_py()
-        )  # what follows is left: see the top of this file
+        # What follows the first record is left: see the top of this file.
+        secret = next(batches).column(0)[0].as_py()
         call = Aside(lambda: body(secret))
         second = 0
         while not call.wait(PROGRESS_SECONDS):
