@@ -85,7 +85,7 @@ def test_drivers_killed_while_they_collect_leave_a_run_that_goes_on(tmp_path, pr
 def test_a_driver_that_stood_still_beyond_all_that_is_kept_changes_nothing(tmp_path):
     """It wins number 7, which its successor has used and deleted, and is deposed before it acts on it.
 
-    Two things see to that: its second look at the ledger, and the manifests that its successor has published.
+    Two things see to that: its second look at the ledger, and the manifests of its successor.
     """
     scene = Scene(tmp_path, "uncoordinated")
     with scene.begin("stop 7") as still:
