@@ -26,6 +26,7 @@ from snapline.ids import Millis
 from snapline.judge.evidence import RunEnding
 from snapline.judge.run_directory import judge
 from snapline.rundir.directory import FOLDERS, RUNS, RunDirectory, remove_run
+from snapline.rundir.journal_file import BOUNDED_BYTES
 from snapline.rundir.lines.fork import Fork, fill_fork, plan_fork
 from snapline.rundir.past import read_past
 from snapline.rundir.presence import refuse_if_driven
@@ -56,9 +57,6 @@ from snapline.spark.cores import holding
 from snapline.spark.ready import check_ready, check_sendable, check_workers
 from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
-
-ENDLESS_JOURNAL_BYTES = 64 << 20
-"""How much the journals of a run without an end may take; others keep all."""
 
 KEPT = {"yes": "kept", "no": "broken", "unknown": "kept or not, nobody knows"}
 
@@ -255,7 +253,7 @@ def drive_prepared(
                     timeouts=timeouts,
                     listen=spec.listen,
                     journal=spec.journal,
-                    journal_bytes=ENDLESS_JOURNAL_BYTES if spec.endless else None,
+                    journal_bytes=BOUNDED_BYTES if spec.endless else None,
                     timeline=Timeline(watcher),
                     prepare=prepare,
                 )
