@@ -2,6 +2,11 @@
 
 A task all of whose inputs are idle is idle itself, and says so: it holds nobody back until it has something
 to say. What was decided meanwhile stays: records that come behind the watermark of others are late.
+
+The tasks of one operator are idle together, or not at all. They learn one after the other that a stream
+goes on; if the first of them were believed alone, what the others still have to read would be late. So as
+long as one of them speaks, those that are idle count with what they said last. An input at its end speaks
+no more: time does not end for a task as long as an idle input may go on.
 """
 
 from collections.abc import Sequence
@@ -18,9 +23,10 @@ class Watermarks:
     """Keeps the last watermark seen on each input; they are part of every snapshot."""
 
     def __init__(self, inputs: Sequence[Channel], timed: frozenset[ChannelId]) -> None:
-        self.by_channel: dict[ChannelId, Millis] = {
-            channel.id: BEFORE_TIME for channel in inputs if channel.id in timed
-        }
+        known = [channel for channel in inputs if channel.id in timed]
+        self.by_channel: dict[ChannelId, Millis] = dict.fromkeys((c.id for c in known), BEFORE_TIME)
+        self.idle_inputs: set[ChannelId] = set()
+        self._senders = {c.id: c.source.rpartition("/")[0] or c.source for c in known}  #: operators
         self.low: Millis = BEFORE_TIME  #: the task's own watermark; never falls
         self.idle = False  #: whether it says nothing about time; a source sets it itself
 
@@ -34,16 +40,31 @@ class Watermarks:
         known = self.by_channel.get(channel)
         if watermark is None or known is None:
             return False
-        if watermark <= known and IDLE not in (watermark, known):
+        if watermark == IDLE:
+            self.idle_inputs.add(channel)
+        elif channel in self.idle_inputs:
+            self.idle_inputs.remove(channel)
+            self.by_channel[channel] = max(known, watermark)
+        elif watermark <= known:
             return False
-        self.by_channel[channel] = watermark
-        spoken = [mark for mark in self.by_channel.values() if mark != IDLE]
-        self.idle = not spoken
-        low = min(spoken, default=self.low)
+        else:
+            self.by_channel[channel] = watermark
+        low = self._least()
         if low <= self.low:
             return False
         self.low = low
         return True
+
+    def _least(self) -> Millis:
+        if not self.idle_inputs:
+            self.idle = False
+            return min(self.by_channel.values())
+        marks = self.by_channel.items()
+        speaking = [c for c, mark in marks if c not in self.idle_inputs and mark != END_OF_TIME]
+        awake = {self._senders[channel] for channel in speaking}
+        self.idle = not awake
+        heard = (mark for channel, mark in marks if self._senders[channel] in awake)
+        return min(heard, default=self.low)
 
     def look(self, marks: Sequence[Millis]) -> bool:
         """Take the watermarks of the partitions of a source; True if its own watermark rose."""
@@ -55,14 +76,16 @@ class Watermarks:
         return rose
 
     def capture(self) -> Batch:
-        """The state for a snapshot; a source that is idle has one mark more."""
-        idle = [IDLE] if self.idle and not self.by_channel else []
-        marks = [self.low, *self.by_channel.values(), *idle]
-        return Batch({"watermark": np.array(marks, np.int64)}, len(marks))
+        """The state for a snapshot: that of the task, and behind it that of each input."""
+        marks = [self.low, *self.by_channel.values()]
+        idle = [self.idle, *(channel in self.idle_inputs for channel in self.by_channel)]
+        columns = {"watermark": np.array(marks, np.int64), "idle": np.array(idle, np.int64)}
+        return Batch(columns, len(marks))
 
     def restore(self, batch: Batch) -> None:
         """Take back a captured state; the inputs are the same, in the same order."""
         self.low, *marks = batch["watermark"].tolist()
-        self.idle = set(marks) == {IDLE}
-        if self.by_channel:
-            self.by_channel = dict(zip(self.by_channel, marks, strict=True))
+        idle, *idle_inputs = map(bool, batch["idle"].tolist())
+        self.idle = idle
+        self.idle_inputs = {c for c, it in zip(self.by_channel, idle_inputs, strict=True) if it}
+        self.by_channel = dict(zip(self.by_channel, marks, strict=True))

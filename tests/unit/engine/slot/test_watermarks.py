@@ -123,7 +123,38 @@ def test_whether_a_task_is_idle_is_part_of_its_snapshot(marks, idle):
     source.look([100])
     source.look([IDLE if idle else 100])
     for each in (marks, source):
-        captured, was = each.capture(), (each.idle, each.low, dict(each.by_channel))
+        was = (each.idle, each.low, dict(each.by_channel), set(each.idle_inputs))
+        captured = each.capture()
         each.look([5]) if each is source else each.advance(X, 500)
         each.restore(captured)
-        assert (each.idle, each.low, each.by_channel) == was
+        assert (each.idle, each.low, each.by_channel, each.idle_inputs) == was
+
+
+def test_time_does_not_end_before_an_idle_input_has_come_to_its_end(marks):
+    marks.advance(X, 100)
+    marks.advance(Y, IDLE)
+    assert not marks.advance(X, END_OF_TIME)
+    assert (marks.low, marks.idle) == (100, True)
+    assert marks.advance(Y, 120), "what the idle one still had is not late"
+    assert (marks.low, marks.idle) == (120, False)
+    assert marks.advance(Y, END_OF_TIME)
+    assert marks.low == END_OF_TIME
+
+
+def test_tasks_of_one_operator_are_idle_together():
+    """The first that learns that a stream goes on must not make late what the second still has to read."""
+    target, others = TaskId("t/0"), ("s/0", "s/1", "other/0")
+    inputs = [Channel(ChannelId(f"{o}>t"), TaskId(o), target) for o in others]
+    one, two, other = (channel.id for channel in inputs)
+    marks = Watermarks(inputs, frozenset({one, two, other}))
+    for channel in (one, two):
+        marks.advance(channel, 100)
+        marks.advance(channel, IDLE)
+    assert marks.advance(other, 50)
+    assert marks.low == 50
+    assert not marks.advance(other, IDLE)
+    assert marks.advance(one, 300)
+    assert marks.low == 100, "the second may have records from 100 on"
+    assert not marks.advance(other, END_OF_TIME)
+    assert marks.advance(two, 200)
+    assert marks.low == 200
