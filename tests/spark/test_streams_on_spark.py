@@ -166,7 +166,7 @@ def test_a_stream_that_cannot_be_read_is_refused_and_nothing_is_left(spark, tmp_
     with pytest.raises(sl.UsageError, match=r"'bids' is a stream, .* say sl\.run\(flow, spark\)"):
         sl.run(flow_of(frame), slots=2, runs=runs)
     cores = spark.sparkContext.defaultParallelism
-    with pytest.raises(sl.UsageError, match=rf"query of the stream .* local\[{cores + 1}\]"):
+    with pytest.raises(sl.UsageError, match=rf"query of the stream .* local\[{cores + 2}\]"):
         sl.run(flow_of(frame), spark, slots=cores, runs=runs)
     counted = frame.groupBy("bidder").count()
     with pytest.raises(sl.UsageError, match=r"'bids' cannot be read as a stream: .*watermark"):

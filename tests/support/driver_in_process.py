@@ -28,7 +28,7 @@ PATIENT = Timeouts(silence_s=60, lease_s=150)
 def use_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let runs have plain processes as slots, and no Spark."""
     no_spark = SimpleNamespace(stop=lambda: None)
-    monkeypatch.setattr(runtime, "SparkSlots", lambda session: ProcessSlots())
+    monkeypatch.setattr(runtime, "SparkSlots", lambda *given: ProcessSlots())
     monkeypatch.setattr(runtime, "own_session", lambda *given, **named: no_spark)
 
 

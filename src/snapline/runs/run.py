@@ -242,7 +242,7 @@ def drive_prepared(
             directory = prepared.directory or create_run(prepared)
             prepared, streams = _staged(prepared, directory, session)
             interruption.run = directory.name
-            with streams, holding(session, spec, streams.names):
+            with streams, holding(spark, spec, streams.names):
                 driver = drive(
                     prepared.job,
                     directory,

@@ -84,8 +84,14 @@ def check_own_cores(spec: Spec) -> None:
 
 
 @contextmanager
-def holding(spark: SparkSession, spec: Spec, streams: Sequence[str] = ()) -> Iterator[None]:
-    """Count the cores of a run that goes on: another one in the same session cannot have them."""
+def holding(spark: SparkSession | None, spec: Spec, streams: Sequence[str] = ()) -> Iterator[None]:
+    """Count the cores of a run that goes on: another one in the same session cannot have them.
+
+    A session of our own (None) serves one run alone.
+    """
+    if spark is None:
+        yield
+        return
     application = str(spark.sparkContext.applicationId)
     held = sum(need.tasks for need in needs_of(spec, streams))
     _held[application] += held

@@ -43,6 +43,7 @@ class NoContext:
     """The context of a session that lives, and only says that it was reached."""
 
     _jsc = "there"
+    applicationId = "one"
 
     def __getattr__(self, name):
         raise Touched(name)

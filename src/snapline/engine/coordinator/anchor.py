@@ -22,7 +22,8 @@ S3  The end n is found by probing: the powers of two, and then the next bit afte
 S4  Let k < n, and j the highest bit in which they differ. Then k cut at bit j and counted up there is a
     signpost of n: one of the numbers of `later_numbers(k)`. While n grows, j never falls. So whoever
     looks at them in their order finds one, whatever is decided and deleted meanwhile: each that is gone
-    when it is looked at was replaced by one that is still to come.
+    when it is looked at was replaced by one that is still to come. Of those with more bits than k the
+    lowest is enough: it is a power of two, so if n has more bits it is there, for ever.
 
 The rule. A driver that has won number k THEN looks at `later_numbers(k)`, and is deposed if one is there.
 If k had been collected, a decision behind it was durable before k was free, so by S4 it finds one. If it

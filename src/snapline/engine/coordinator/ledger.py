@@ -21,13 +21,15 @@ before that was collected.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from snapline.core.forms import Forms, Json
 from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.engine.coordinator.anchor import FIRST, NUMBER_BITS, Anchor, later_numbers, signposts
-from snapline.errors import ObjectDamaged, ObjectMissing, UsageError
+from snapline.errors import ObjectDamaged, ObjectMissing, StoreUnavailable, UsageError
 from snapline.ids import Epoch, Incarnation, SlotId, TaskId
 from snapline.storage.api import Extent, Store
 from snapline.storage.codec import digest_of
@@ -36,6 +38,7 @@ WINDOW = 64
 """How many numbers behind the apparent end are probed: a shorter gap is never taken for the end."""
 
 _NUMBER_MAX = 1 << NUMBER_BITS
+_TRIES = 8
 _VERSION = 3
 
 _T = TypeVar("_T")
@@ -306,7 +309,17 @@ def win(store: Store, number: int, data: bytes) -> bytes:
 
 def is_superseded(store: Store, number: int) -> bool:
     """Whether a decision later than this number was made, even if many after it were collected."""
-    return any(_exists(store, later) for later in later_numbers(number))
+    most = 1 << number.bit_length()
+    asked = takewhile(lambda later: later <= most, later_numbers(number))
+    return any(_exists_surely(store, later) for later in asked)
+
+
+def _exists_surely(store: Store, number: int) -> bool:
+    """As `_exists`, for one question of many: where each may fail, they would hardly ever all succeed."""
+    for _ in range(_TRIES - 1):
+        with suppress(StoreUnavailable):
+            return _exists(store, number)
+    return _exists(store, number)
 
 
 def last_number(store: Store) -> int:
