@@ -31,8 +31,8 @@ SHARE = 0.2  # of a run that is too short for `SKIP_S`
 HOW = (
     "Taken by `census.py` in the driver's process; files count with directories, descriptors and memory of",
     "slots are summed. *Time to resume*: how long a new driver reads before it can decide. A figure is",
-    "flat if zero lies within the 95 % interval of its slope. Decisions, manifests and published output",
-    "grow with the run unless it is told to keep less.",
+    "flat if zero lies within the 95 % interval of its slope. Published output, with its manifests, grows",
+    "with the run.",
 )
 
 
