@@ -54,11 +54,12 @@ LAYERS["systems"] = {*LAYERS} - {"report", "sim", "runtime"}
 LAYERS["api"] = {*LAYERS} - {"report", "sim"}
 LAYERS["background"] = {*LAYERS} - {"report", "sim"}
 LAYERS["pytest_plugin"] = {"systems"}
+LAYERS["experiments"] = {*LAYERS} - {"report", "sim"}
 LAYERS["cli"] = {*LAYERS}
 LAYERS["__main__"] = {"cli", "runs"}
 
 ROOMS: dict[str, tuple[str, ...]] = {
-    "cli": ("terminal", ""),
+    "cli": ("terminal", "experiments", ""),
     "dataflow": ("state", "operators", ""),
     "engine": ("", "slot", "coordinator", "reference"),
     "report": ("", "spacetime"),

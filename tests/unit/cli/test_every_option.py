@@ -111,6 +111,11 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--runs": ["file"],
     },
     "checkpoints last": {"--runs": ["file"]},
+    "compare a b": {
+        "--margin": ["x", "", "0", "-5%", "nan", "1e9"],
+        "--threshold": ["x", "", "0", "-5%", "nan", "1e9"],
+        "--runs": ["file"],
+    },
     "doctor": {"--runs": []},
     "list": {},
 }

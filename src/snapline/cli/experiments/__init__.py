@@ -1,0 +1,1 @@
+"""The commands for experiments: what many runs say together."""
