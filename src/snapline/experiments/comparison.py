@@ -7,6 +7,7 @@ failed or nothing was measured, is left out with its pair.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 from snapline.experiments.statistics import ALPHA, Answer, Difference, Ratio, answer
@@ -83,20 +84,24 @@ def compare(
     first: Sequence[Mapping[str, Any]],
     second: Sequence[Mapping[str, Any]],
     margin: float | None = None,
+    floors: Mapping[str, float] = MappingProxyType({}),
 ) -> Iterator[Compared]:
-    """Compare the metrics of two columns of runs, figure by figure, where both have it."""
+    """Compare the metrics of two columns of runs, figure by figure, where both have it.
+
+    `floors` are the noise floors that are known, by the names of figures.
+    """
     for figure in FIGURES:
         values = [
-            (_value(a, figure), _value(b, figure)) for a, b in zip(first, second, strict=True)
+            (value_of(a, figure), value_of(b, figure)) for a, b in zip(first, second, strict=True)
         ]
         pairs = [(a, b) for a, b in values if a and b]  # nothing has no ratio, and nor has 0
         if pairs:
             left, right = [a for a, _ in pairs], [b for _, b in pairs]
-            found = answer(left, right, margin)
+            found = answer(left, right, margin, floors.get(figure.name, 1.0))
             yield Compared(figure, median(left), median(right), *found)
 
 
-def _value(metrics: Mapping[str, Any], figure: Figure) -> float | None:
+def value_of(metrics: Mapping[str, Any], figure: Figure) -> float | None:
     """The figure of one run; the median where there are several of it, as after several failures."""
     found: Any = metrics
     for name in figure.path:

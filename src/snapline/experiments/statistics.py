@@ -53,6 +53,11 @@ class Ratio:
         return self.level >= 1 - ALPHA
 
     @property
+    def spread(self) -> float:
+        """How far from 1 the true ratio may be: the farther end of the interval, as a ratio above 1."""
+        return max(self.high, 1 / self.low)
+
+    @property
     def excludes_one(self) -> bool:
         """Whether 1, no difference, lies outside of the interval."""
         return not self.low <= 1 <= self.high
@@ -119,15 +124,19 @@ class Answer:
 
 
 def answer(
-    first: Sequence[float], second: Sequence[float], margin: float | None = None
+    first: Sequence[float],
+    second: Sequence[float],
+    margin: float | None = None,
+    floor: float = 1.0,
 ) -> tuple[Ratio, Answer]:
     """Compare two columns of pairs, and say what may be claimed.
 
     `margin` is the ratio up to which two columns count as alike, as 1.05 does for 5 %. They are alike only
-    if two one-sided tests say so: then the interval at 1 - 2 ALPHA lies within the margin.
+    if two one-sided tests say so: then the interval at 1 - 2 ALPHA lies within the margin. `floor` is the
+    ratio that identical settings reach by chance: a difference within it is none.
     """
     ratio = paired(first, second)
-    if ratio.excludes_one:
+    if ratio.excludes_one and not 1 / floor <= ratio.estimate <= floor:
         more = Difference.MORE if ratio.estimate > 1 else Difference.LESS
         return ratio, Answer(more, ratio.is_sure)
     if margin is None:

@@ -111,6 +111,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--runs": ["file"],
     },
     "checkpoints last": {"--runs": ["file"]},
+    "sweep price.toml": {"--to": ["s3://x/y"]},
     "compare a b": {
         "--margin": ["x", "", "0", "-5%", "nan", "1e9"],
         "--threshold": ["x", "", "0", "-5%", "nan", "1e9"],

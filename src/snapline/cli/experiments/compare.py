@@ -1,6 +1,7 @@
 """`snapline compare`: two runs, or two columns of runs in pairs, figure by figure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,7 +23,6 @@ from snapline.wording import plural
 
 if TYPE_CHECKING:
     from snapline.experiments.comparison import Compared
-    from snapline.rundir.directory import RunDirectory
 
 HELP = """Compare the figures of two runs, or of two columns of runs in pairs.
 
@@ -40,6 +40,9 @@ Compare two runs:
 Compare two settings by pairs of runs: the first of each, the second of each, and so on:
 [cyan]snapline compare a1,a2,a3,a4,a5,a6 b1,b2,b3,b4,b5,b6[/cyan]
 
+Compare two columns of a sweep:
+[cyan]snapline compare "sweeps/price:protocol=none hot=20" "sweeps/price:protocol=aligned hot=20"[/cyan]
+
 Fail, with exit code 1, if anything became worse by more than 10 %:
 [cyan]snapline compare a1,a2,a3,a4,a5,a6 b1,b2,b3,b4,b5,b6 --threshold 10%[/cyan]"""
 
@@ -47,10 +50,14 @@ OURS: Final = ("id", "version", "origin_s", "forked_from")
 """What differs between any two runs, and is no setting."""
 
 FirstArgument = Annotated[
-    str, typer.Argument(metavar="RUN[,RUN...]", help="The runs that are compared with, by name.")
+    str,
+    typer.Argument(
+        metavar="RUN[,RUN...]|SWEEP[:COLUMN]",
+        help="What is compared with: runs by name, or the directory of a sweep, and a column of it.",
+    ),
 ]
 SecondArgument = Annotated[
-    str, typer.Argument(metavar="RUN[,RUN...]", help="The runs that are compared with them.")
+    str, typer.Argument(metavar="RUN[,RUN...]|SWEEP[:COLUMN]", help="What is compared with it.")
 ]
 MarginOption = Annotated[
     str | None,
@@ -95,19 +102,14 @@ def _compare(
 ) -> int:
     from snapline.experiments.comparison import SURE_PAIRS, compare
 
-    left, right = _opened(runs, first), _opened(runs, second)
-    if len(left) != len(right):
-        raise UsageError(
-            f"{plural(len(left), 'run')} and {plural(len(right), 'run')} are no pairs: name as many of one "
-            "setting as of the other, in the order in which they were made"
-        )
+    left, right, noise = _columns(runs, first, second)
     if threshold is not None and len(left) < SURE_PAIRS:
         raise UsageError(
             f"--threshold needs {SURE_PAIRS} pairs of runs, and there {_is(len(left))}: fewer cannot be "
             "sure of anything"
         )
-    measured = [_metrics(each) for each in left], [_metrics(each) for each in right]
-    found = list(compare(*measured, margin=margin))
+    measured = [each.metrics for each in left], [each.metrics for each in right]
+    found = list(compare(*measured, margin=margin, floors=noise))
     if not found:
         raise UsageError("these runs have no figure in common that could be compared")
     worse = [each for each in found if threshold is not None and each.is_worse_by(threshold)]
@@ -117,6 +119,76 @@ def _compare(
     else:
         _print(left, right, found, worse)
     return 1 if worse else 0
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """What is compared of a run, wherever it was read."""
+
+    name: str
+    kept: str
+    settings: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+
+
+def _columns(
+    runs: Path, first: str, second: str
+) -> tuple[list[MeasuredRun], list[MeasuredRun], dict[str, float]]:
+    """The runs that are compared, in pairs, and the noise floors that are known. Raises UsageError."""
+    sweeps = [_sweep_of(text) for text in (first, second)]
+    if sweeps[0] is not None and sweeps[1] is not None:
+        return _of_sweeps(*sweeps[0], *sweeps[1])
+    if sweeps[0] is not None or sweeps[1] is not None:
+        raise UsageError(
+            "a sweep is compared with a sweep, and a run with a run: name two of a kind"
+        )
+    left, right = _of_runs(runs, first), _of_runs(runs, second)
+    if len(left) != len(right):
+        raise UsageError(
+            f"{plural(len(left), 'run')} and {plural(len(right), 'run')} are no pairs: name as many of one "
+            "setting as of the other, in the order in which they were made"
+        )
+    return left, right, {}
+
+
+def _sweep_of(text: str) -> tuple[Path, str] | None:
+    """The directory of a sweep and the columns of it that are meant; None if this names no sweep."""
+    from snapline.experiments.sweep_directory import is_sweep
+
+    path, _, columns = text.partition(":")
+    return (Path(path), columns) if is_sweep(Path(path)) else None
+
+
+def _of_sweeps(
+    first: Path, left: str, second: Path, right: str
+) -> tuple[list[MeasuredRun], list[MeasuredRun], dict[str, float]]:
+    from snapline.experiments.sweep_directory import SweepDirectory
+    from snapline.experiments.sweep_table import floors, pairs, select
+
+    mine, others = (SweepDirectory(path).results() for path in (first, second))
+    found = pairs(select(mine, left), select(others, right))
+    columns = [
+        [MeasuredRun(r["run"], r["kept"], r["spec"], r["metrics"]) for r in column]
+        for column in found
+    ]
+    return columns[0], columns[1], floors(mine)
+
+
+def _of_runs(runs: Path, names: str) -> list[MeasuredRun]:
+    from snapline.rundir.directory import RunDirectory
+
+    found = []
+    for name in names.split(","):
+        directory = RunDirectory.open(runs, name.strip())
+        result = directory.result()
+        if result is None:
+            why = directory.why_not_over() or "it is not over"
+            raise UsageError(f"{directory.name} has no figures: {why}")
+        metrics = result.get("metrics")
+        known = metrics if isinstance(metrics, Mapping) else {}
+        kept = str(result.get("kept"))
+        found.append(MeasuredRun(directory.name, kept, directory.spec(), known))
+    return found
 
 
 def _is(number: int) -> str:
@@ -136,28 +208,12 @@ def _ratio(text: str | None, option: str) -> float | None:
     return 1 + percent / 100
 
 
-def _opened(runs: Path, names: str) -> "list[RunDirectory]":
-    from snapline.rundir.directory import RunDirectory
-
-    return [RunDirectory.open(runs, name.strip()) for name in names.split(",")]
-
-
-def _metrics(directory: "RunDirectory") -> Mapping[str, Any]:
-    result = directory.result()
-    if result is None:
-        why = directory.why_not_over() or "it is not over"
-        raise UsageError(f"{directory.name} has no figures: {why}")
-    metrics = result.get("metrics")
-    return metrics if isinstance(metrics, Mapping) else {}
-
-
-def _doubt(directories: "Sequence[RunDirectory]") -> None:
+def _doubt(compared: Sequence[MeasuredRun]) -> None:
     """Warn of runs whose output is not proved right: their figures are those of something else."""
-    for directory in directories:
-        result = directory.result()
-        if result is not None and result.get("kept") != "yes":
+    for each in compared:
+        if each.kept != "yes":
             messages().print(
-                f"[yellow]note:[/] {escape(directory.name)} has not kept its promise, or nobody knows: its "
+                f"[yellow]note:[/] {escape(each.name)} has not kept its promise, or nobody knows: its "
                 "figures may be those of a job that did less",
                 soft_wrap=True,
             )
@@ -167,8 +223,8 @@ def _doubt(directories: "Sequence[RunDirectory]") -> None:
 
 
 def _print(
-    left: "Sequence[RunDirectory]",
-    right: "Sequence[RunDirectory]",
+    left: Sequence[MeasuredRun],
+    right: Sequence[MeasuredRun],
     found: "Sequence[Compared]",
     worse: "Sequence[Compared]",
 ) -> None:
@@ -205,35 +261,39 @@ def _certainty(found: "Sequence[Compared]") -> str:
 
 
 def _row(compared: "Compared") -> tuple[str, ...]:
+    return compared.figure.name, *ratio_columns(compared)
+
+
+def ratio_columns(compared: "Compared") -> tuple[str, ...]:
+    """A comparison as columns of a table: both values, their ratio, its interval, and the words."""
     ratio, unit = compared.ratio, compared.figure.unit
-    interval = f"{ratio.low:.3f} to {ratio.high:.3f}" if ratio.level > 0 else ""
+    is_chance = ratio.level <= 0
     return (
-        compared.figure.name,
-        f"{compared.first:,.4g} {unit}"
-        if compared.first < 1e4
-        else f"{compared.first:,.0f} {unit}",
-        f"{compared.second:,.4g} {unit}"
-        if compared.second < 1e4
-        else f"{compared.second:,.0f} {unit}",
+        f"{_number(compared.first)} {unit}",
+        f"{_number(compared.second)} {unit}",
         f"{ratio.estimate:.3f}",
-        interval,
-        compared.words if ratio.level > 0 else "",
+        "" if is_chance else f"{ratio.low:.3f} to {ratio.high:.3f}",
+        "" if is_chance else compared.words,
     )
 
 
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
 def _settings(
-    left: "Sequence[RunDirectory]", right: "Sequence[RunDirectory]"
+    left: Sequence[MeasuredRun], right: Sequence[MeasuredRun]
 ) -> dict[str, tuple[Any, Any]]:
     """The settings in which the first runs of both columns differ."""
     from snapline.experiments.comparison import differing
 
-    found = differing(left[0].spec(), right[0].spec())
+    found = differing(left[0].settings, right[0].settings)
     return {name: values for name, values in found.items() if name not in OURS}
 
 
 def _to_json(
-    left: "Sequence[RunDirectory]",
-    right: "Sequence[RunDirectory]",
+    left: Sequence[MeasuredRun],
+    right: Sequence[MeasuredRun],
     found: "Sequence[Compared]",
     worse: "Sequence[Compared]",
 ) -> dict[str, Any]:

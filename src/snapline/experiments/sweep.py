@@ -1,0 +1,147 @@
+"""Carries out a sweep: run after run, in one Spark session, until every cell has a result.
+
+A cell is measured again, twice at most, if others used more than a twentieth of the machine meanwhile; the
+quietest try counts, and its result says how quiet it was.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.sql import SparkSession
+
+from snapline.errors import SnaplineError, UsageError
+from snapline.experiments.foreign_load import read_load
+from snapline.experiments.sweep_directory import SweepDirectory, code_digest, environment
+from snapline.experiments.sweep_file import Sweep, SweepCell
+from snapline.rundir.directory import remove_run
+from snapline.runs.finished import Run
+from snapline.runs.run import prepare, run
+from snapline.runs.supervise import kills_driver
+from snapline.runtime.driver.timeline import Watcher
+from snapline.spark.slot_jobs import own_session
+
+FOREIGN_MAX = 0.05
+"""The share of the machine that others may use before a cell is measured again."""
+
+TRIES_MAX = 3
+
+
+class SweepTeller(Protocol):
+    """Is told how a sweep goes on."""
+
+    def begins(self, cell: SweepCell, attempt: int) -> Watcher:
+        """A cell is about to run; returns who watches that run."""
+        ...
+
+    def measured(self, cell: SweepCell, result: dict[str, Any]) -> None:
+        """A cell has its result."""
+        ...
+
+    def failed(self, cell: SweepCell, error: SnaplineError) -> None:
+        """A run has failed without a result; the sweep goes on with the next cell."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a sweep has to do: its cells with their keys, and those that have a result already."""
+
+    sweep: Sweep
+    directory: SweepDirectory
+
+    @property
+    def keys(self) -> dict[str, SweepCell]:
+        """The key of every cell, in the order in which they run."""
+        return {cell.key(code_digest()): cell for cell in self.sweep.cells}
+
+    @property
+    def done(self) -> dict[str, dict[str, Any]]:
+        """The results that are there, by key."""
+        found = {key: self.directory.read(key) for key in self.keys}
+        return {key: result for key, result in found.items() if result is not None}
+
+
+def check_sweep(sweep: Sweep, runs: Path) -> None:
+    """Raise UsageError if any run of a sweep could not be made; nothing is started or written."""
+    for column in sweep.columns:
+        try:
+            if kills_driver(column.spec.faults):
+                raise UsageError("a fault that kills the driver would end the sweep: leave it out")
+            prepare(column.spec, runs=runs)
+        except UsageError as error:
+            raise UsageError(f"{column.label}: {error}") from error
+
+
+def carry_out(plan: Plan, teller: SweepTeller) -> bool:
+    """Run every cell that has no result yet, and return whether all have one now.
+
+    The directory of the plan must be claimed.
+    """
+    done = plan.done
+    missing = {key: cell for key, cell in plan.keys.items() if key not in done}
+    if not missing:
+        return True
+    specs = [cell.column.spec for cell in missing.values()]
+    session = own_session(max(spec.slots + spec.spares for spec in specs))
+    whole = True
+    try:
+        for key, cell in missing.items():
+            try:
+                result = _quietest(cell, plan.directory, session, teller)
+            except UsageError:
+                raise
+            except SnaplineError as error:
+                teller.failed(cell, error)
+                whole = False
+            else:
+                plan.directory.write(key, result)
+                teller.measured(cell, result)
+    finally:
+        session.stop()
+    return whole
+
+
+def _quietest(
+    cell: SweepCell, directory: SweepDirectory, session: SparkSession, teller: SweepTeller
+) -> dict[str, Any]:
+    """Measure a cell until nobody disturbs it, or often enough; the runs of other tries are removed."""
+    tries: list[dict[str, Any]] = []
+    for attempt in range(1, TRIES_MAX + 1):
+        tries.append(_measured(cell, attempt, directory.runs, session, teller.begins))
+        if tries[-1]["foreign"] <= FOREIGN_MAX:
+            break
+    tries.sort(key=lambda each: float(each["foreign"]))
+    for other in tries[1:]:
+        with suppress(SnaplineError):
+            remove_run(directory.runs, other["run"])
+    return tries[0]
+
+
+def _measured(
+    cell: SweepCell,
+    attempt: int,
+    runs: Path,
+    session: SparkSession,
+    begins: Callable[[SweepCell, int], Watcher],
+) -> dict[str, Any]:
+    before, begun_s = read_load(), time.time()
+    finished: Run = run(cell.column.spec, session, runs=runs, watcher=begins(cell, attempt))
+    return {
+        "turn": cell.turn,
+        "again": cell.column.again,
+        "varied": dict(cell.column.varied),
+        "spec": cell.column.spec.said(),
+        "run": finished.name,
+        "kept": finished.verdict.kept,
+        "because": finished.verdict.because,
+        "metrics": finished.metrics,
+        "foreign": round(before.foreign_share(read_load()), 4),
+        "attempt": attempt,
+        "begun_s": round(begun_s, 3),
+        "elapsed_s": round(time.time() - begun_s, 3),
+        "environment": environment(),
+    }

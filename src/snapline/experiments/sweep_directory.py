@@ -1,0 +1,125 @@
+"""The directory of a sweep: one small file for each run that was made, and the runs themselves.
+
+sweep.toml         the file that was given, as it was when the sweep was last started
+cells/KEY.json     the result of one cell; the key is a digest of all that decides what it measures
+runs/              the run directories
+results.parquet    all results in one table
+
+A cell's file is written whole or not at all, so a sweep that was killed goes on with the cells that have
+none. Other settings, another turn or other code give other keys: such results are never taken for these.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import snapline
+from snapline.errors import UsageError
+from snapline.storage.files.places import write_whole
+
+VERSION = 1
+CELLS, RUNS, FILE, TABLE = "cells", "runs", "sweep.toml", "results.parquet"
+_LOCK = ".lock"
+_DEPENDENCIES = ("numpy", "numba", "pyarrow", "pyspark")
+
+
+class SweepDirectory:
+    """Where a sweep keeps what it has measured."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.runs = path / RUNS
+
+    @contextmanager
+    def claimed(self, text: str) -> Iterator[None]:
+        """Make the directory, and keep it for this process. Raises UsageError if another one has it."""
+        try:
+            for folder in (self.path, self.path / CELLS, self.runs):
+                folder.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be written: {error.strerror}") from error
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(
+                    f"another sweep writes to {self.path}: wait for it, or say --to DIR"
+                ) from None
+            write_whole(self.path / FILE, text)
+            yield
+        finally:
+            os.close(lock)
+
+    def read(self, key: str) -> dict[str, Any] | None:
+        """The result of a cell; None if it has none, or none that can be read."""
+        try:
+            content = json.loads((self.path / CELLS / f"{key}.json").read_text())
+        except (OSError, ValueError):
+            return None
+        sound = isinstance(content, dict) and content.get("version") == VERSION
+        return content if sound and content.get("key") == key else None
+
+    def write(self, key: str, content: Mapping[str, Any]) -> None:
+        """Keep the result of a cell."""
+        said = {"version": VERSION, "key": key, **content}
+        write_whole(self.path / CELLS / f"{key}.json", json.dumps(said, indent=1), durable=True)
+
+    def results(self) -> list[dict[str, Any]]:
+        """All results that are kept. Raises UsageError if this is no sweep."""
+        if not (self.path / FILE).is_file():
+            raise UsageError(f"{self.path} is no sweep: there is no {FILE} in it")
+        keys = sorted(file.stem for file in (self.path / CELLS).glob("*.json"))
+        return [found for key in keys if (found := self.read(key)) is not None]
+
+
+def is_sweep(path: Path) -> bool:
+    """Whether a directory is that of a sweep."""
+    return (path / FILE).is_file() and (path / CELLS).is_dir()
+
+
+@cache
+def code_digest() -> str:
+    """A digest of the code that runs: Snapline's own, and the versions of what it builds on."""
+    root = Path(snapline.__file__).parent
+    digest = hashlib.sha256(platform.python_version().encode())
+    for file in sorted(root.rglob("*.py")):
+        digest.update(f"\n{file.relative_to(root)}\n".encode() + file.read_bytes())
+    for name in _DEPENDENCIES:
+        digest.update(f"\n{name} {_version(name)}".encode())
+    return digest.hexdigest()[:20]
+
+
+def environment() -> dict[str, Any]:
+    """The machine and the versions with which cells are measured."""
+    return {
+        "snapline": _version("snapline"),
+        "code": code_digest(),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_mb": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
+        **{name: _version(name) for name in _DEPENDENCIES},
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())
