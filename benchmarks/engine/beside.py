@@ -19,7 +19,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import snapline as sl
-from benchmarks.common.pages import Session, call, parser_of, spread, table, with_spread
+from benchmarks.common.pages import Session, call, names, parser_of, spread, table, with_spread
 from snapline.journal.entry import Happened
 from snapline.journal.happenings import JobRunning, SlotLost
 from snapline.metrics.second import Second
@@ -109,6 +109,8 @@ def measure(tasks: int, mode: str) -> Found:
         raise SystemExit(f"the output is not right: {run.verdict.because}")
     if neighbour.at_loss >= tasks > 0:
         raise SystemExit("the job was over before the slot was killed: ask for more --tasks")
+    if run.metrics["lost"] != 1:
+        raise SystemExit(f"{run.metrics['lost']} slots were lost instead of one: ask again")
     [detection_s], [restart_s] = run.metrics["detection_s"], run.metrics["restart_s"]
     return Found(detection_s, restart_s, neighbour.at_loss, neighbour.when_back)
 
@@ -127,6 +129,9 @@ def options() -> argparse.Namespace:
     parser = parser_of(__doc__, "beside.md")
     parser.add_argument("--tasks", type=int, default=1_000)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument(
+        "--modes", type=names, default=["FAIR", "FIFO"], help="of Spark's scheduler"
+    )
     return parser.parse_args()
 
 
@@ -135,7 +140,7 @@ def main() -> None:
     session = Session()
     warnings.simplefilter("ignore", SettingsHurt)
     beside = f"{asked.tasks:,} tasks of {TASK_S} s"
-    kinds = {("nothing", "FAIR"): 0, (beside, "FAIR"): asked.tasks, (beside, "FIFO"): asked.tasks}
+    kinds = {("nothing", "FAIR"): 0, **{(beside, mode): asked.tasks for mode in asked.modes}}
     found: dict[tuple[str, str], list[Found]] = {kind: [] for kind in kinds}
     for turn in range(asked.turns):
         for kind, tasks in kinds.items():

@@ -72,7 +72,7 @@ def measure(asked: argparse.Namespace, protocol: str, spares: int, kernels: str)
     spark.stop()
     told = run.metrics
     if told["lost"] != 1:
-        raise SystemExit(f"{told['lost']} slots were lost instead of one: the machine is too busy")
+        raise SystemExit(f"{told['lost']} slots were lost instead of one: ask again")
     [detection_s], [restart_s], [recovery_s] = (
         told[name] for name in ("detection_s", "restart_s", "recovery_s")
     )
