@@ -13,11 +13,13 @@ from snapline.runs.finished import read_output
 
 pytestmark = pytest.mark.spark
 
-#: Its arguments are the folder of its runs, and for how many seconds it waits at its exit.
+#: Its arguments are the folder of its runs, and for how many seconds it waits for a slot, and at its exit.
 PROGRAM = """
 import sys, time
 import snapline as sl
+from snapline import api
 from snapline.runs import query
+from snapline.runtime.driver.driver import Timeouts
 from snapline.spark.slot_jobs import own_session
 
 def numbers():
@@ -25,8 +27,10 @@ def numbers():
     flow.source(sl.generated(lambda n: {"n": n}, rate=500)).sink("out")
     return flow
 
-how = {"runs": sys.argv[1], "slots": 1, "interval": "300ms", "silence": "60s"}
-query.EXIT_S = float(sys.argv[2])
+how = {"runs": sys.argv[1], "slots": 1, "interval": "300ms"}
+query.EXIT_S = patience_s = float(sys.argv[2])
+slow = dict.fromkeys(("silence_s", "lease_s", "restore_s", "register_s", "stop_s"), patience_s)
+api.timeouts = lambda *_: Timeouts(**slow)
 spark = own_session(2)
 runs = sl.start(numbers(), spark, **how)
 while not (runs.last_progress or {"lines": 0})["lines"]:
