@@ -39,9 +39,9 @@ from snapline.storage.api import View, rows_of
 
 SETTINGS = Settings()  # as any run has them
 #: a heartbeat says what was read: so the end of a run is known to 50 ms
-TIMEOUTS = Timeouts(heartbeat_s=0.05, silence_s=30, lease_s=30)
+TIMEOUTS = Timeouts(heartbeat_s=0.05, silence_s=30, lease_s=30, register_s=300, restore_s=60)
 #: for runs at a rate, whose end is known, and whose CPU time counts: heartbeats as any run has them
-PACED_TIMEOUTS = Timeouts(silence_s=30, lease_s=30)
+PACED_TIMEOUTS = Timeouts(silence_s=30, lease_s=30, register_s=300, restore_s=60)
 #: a slot that has its compiled kernels before input is due, as one that Spark forks
 PROGRAM = f"from snapline.kernels import cache\ncache.load()\n{processes.PROGRAM}"
 PATIENCE_S = 20.0  # for a process to end by itself

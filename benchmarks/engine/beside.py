@@ -2,71 +2,93 @@
 
     python -m benchmarks.engine.beside
 
-q12 on 2 slots of a session with 4 cores; slot 1 is killed six seconds after the start: once alone, once
-beside a job of 1,000 tasks of 0.1 s each under Spark's fair scheduler, with the pool of slots, and once
-beside it under FIFO, which is Spark's own default. Prints the times of one run each: kill -> noticed
-(detection), noticed -> all tasks ready (restart), and whether the output was right.
+q12 on 2 slots of a session with 4 cores; slot 1 is killed six seconds after the start: alone, beside a job
+of 1,000 tasks of 0.1 s each under Spark's fair scheduler, with the pool of slots, and beside it under FIFO,
+which is Spark's own default; in turns. The page has kill -> noticed (detection) and noticed -> all tasks
+ready (restart): median, lowest and highest; and how many tasks of the job were done when the slot was lost,
+and when it was back.
 """
 
 import argparse
-import os
 import tempfile
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 import snapline as sl
+from benchmarks.common.pages import Session, call, names, parser_of, spread, table, with_spread
 from snapline.journal.entry import Happened
-from snapline.journal.happenings import JobRunning
+from snapline.journal.happenings import JobRunning, SlotLost
 from snapline.metrics.second import Second
 from snapline.spark.session_settings import SettingsHurt
 from snapline.spark.slot_jobs import own_session
 from snapline.spark.starting import Aside
 
 TAG = "beside"
+TASK_S = 0.1
+HOW = (
+    "q12 on 2 slots of a Spark session with 4 cores; slot 1 is killed in second 6 of 12. Beside it: a job",
+    "of short tasks, begun when the slots ran. *Detection*: kill to noticed; *restart*: noticed to all",
+    "tasks ready; median (lowest to highest) in seconds. *Tasks done*: of that job, when the slot was lost",
+    "and when it was back, lowest to highest. All outputs were right.",
+)
 
 
 class Neighbour:
-    """A watcher that starts a job of many short tasks when the slots run."""
+    """A watcher that starts a job of many short tasks when the slots run, and counts them."""
 
     def __init__(self, spark: SparkSession, tasks: int) -> None:
         self.spark = spark
         self.tasks = tasks
-        self.jobs: list[Aside[None]] = []
+        self.done = spark.sparkContext.accumulator(0)
+        self.job: Aside[None] | None = None
+        self.at_loss = 0  #: tasks that were done when a slot was lost ...
+        self.when_back = 0  #: ... and when it was back
 
     def event(self, happened: Happened) -> None:
-        if self.tasks and not self.jobs and isinstance(happened.what, JobRunning):
-            self.jobs.append(Aside(self._work))
+        match happened.what:
+            case JobRunning() if self.tasks and self.job is None:
+                self.job = Aside(self._work)
+            case JobRunning():
+                self.when_back = self.done.value
+            case SlotLost():
+                self.at_loss = self.done.value
 
     def second(self, second: Second) -> None:
         """Do nothing: only events matter."""
 
     def _work(self) -> None:
-        context = self.spark.sparkContext
+        context, done = self.spark.sparkContext, self.done
+
+        def task(_: int) -> None:
+            time.sleep(TASK_S)
+            done.add(1)
+
         context.addJobTag(TAG)
-        context.parallelize(range(self.tasks), self.tasks).foreach(lambda _: time.sleep(0.1))
+        context.parallelize(range(self.tasks), self.tasks).foreach(task)
 
     def leave(self) -> None:
+        """End the job."""
         self.spark.sparkContext.cancelJobsWithTag(TAG)
-        for job in self.jobs:
-            job.wait(60)
+        if self.job is not None:
+            self.job.wait(60)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, default=1_000)
-    asked = parser.parse_args()
-    warnings.simplefilter("ignore", SettingsHurt)
-    print("beside          scheduler  detection  restart  verdict")
-    measure("nothing", 0, "FAIR")
-    for mode in ("FAIR", "FIFO"):
-        measure(f"{asked.tasks} tasks", asked.tasks, mode)
-    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The figures of one run."""
+
+    detection_s: float
+    restart_s: float
+    at_loss: int
+    when_back: int
 
 
-def measure(what: str, tasks: int, mode: str) -> None:
+def measure(tasks: int, mode: str) -> Found:
+    """One run, judged."""
     spark = own_session(3, settings={"spark.scheduler.mode": mode})
     neighbour = Neighbour(spark, tasks)
     with tempfile.TemporaryDirectory() as runs:
@@ -83,10 +105,59 @@ def measure(what: str, tasks: int, mode: str) -> None:
         )
     neighbour.leave()
     spark.stop()
-    times = [run.metrics[name] for name in ("detection_s", "restart_s")]
-    detection, restart = (f"{each[0]} s" if each and each[0] else "-" for each in times)
-    print(f"{what:15} {mode:9}  {detection:9}  {restart:7}  {run.verdict.kept}", flush=True)
+    if run.verdict.kept != "yes":
+        raise SystemExit(f"the output is not right: {run.verdict.because}")
+    if neighbour.at_loss >= tasks > 0:
+        raise SystemExit("the job was over before the slot was killed: ask for more --tasks")
+    if run.metrics["lost"] != 1:
+        raise SystemExit(f"{run.metrics['lost']} slots were lost instead of one: ask again")
+    [detection_s], [restart_s] = run.metrics["detection_s"], run.metrics["restart_s"]
+    return Found(detection_s, restart_s, neighbour.at_loss, neighbour.when_back)
+
+
+def row(beside: str, mode: str, found: list[Found]) -> list[str]:
+    """What several runs of one kind come to."""
+    done = (spread([getattr(each, name) for each in found], 0) for name in ("at_loss", "when_back"))
+    times = (
+        with_spread([getattr(each, name) for each in found])
+        for name in ("detection_s", "restart_s")
+    )
+    return [beside, mode, *times, *(("-", "-") if beside == "nothing" else done)]
+
+
+def options() -> argparse.Namespace:
+    parser = parser_of(__doc__, "beside.md")
+    parser.add_argument("--tasks", type=int, default=1_000)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument(
+        "--modes", type=names, default=["FAIR", "FIFO"], help="of Spark's scheduler"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = options()
+    session = Session()
+    warnings.simplefilter("ignore", SettingsHurt)
+    beside = f"{asked.tasks:,} tasks of {TASK_S} s"
+    kinds = {("nothing", "FAIR"): 0, **{(beside, mode): asked.tasks for mode in asked.modes}}
+    found: dict[tuple[str, str], list[Found]] = {kind: [] for kind in kinds}
+    for turn in range(asked.turns):
+        for kind, tasks in kinds.items():
+            found[kind].append(measure(tasks, kind[1]))
+            session.say(f"turn {turn + 1}: beside {kind[0]}, {kind[1]}: {found[kind][-1]}")
+    head = [
+        "beside",
+        "scheduler",
+        "detection s",
+        "restart s",
+        "tasks done at the loss",
+        "when back",
+    ]
+    rows = [row(*kind, runs) for kind, runs in found.items()]
+    how = [f"Commit {session.commit()}, {asked.turns} turns.", *HOW]
+    session.write(asked.to, "A killed slot beside another job", how, [table(head, rows)])
 
 
 if __name__ == "__main__":
-    main()
+    call(main)

@@ -5,6 +5,8 @@
 anchor before, anchor after    it is killed when it writes the second decision that raises the anchor
 delete before, delete after    it is killed when it deletes the third old decision
 stop 7                         it stops just before it writes decision 7
+stop epoch                     it kills slot 0 after each line, and stops just before it writes a decision
+                               that begins an epoch, publishes nothing and will be collected
 gone 7                         it is killed when decision 7 was deleted
 never                          it lets the input come to its end, and the run with it
 """
@@ -17,14 +19,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from process_slots import PATIENT, a_job
+from process_slots import PATIENT, a_job, committed, strike
 
 from held_input import Hold
-from snapline.engine.coordinator.ledger import decision_key, decode
+from snapline.engine.coordinator.ledger import Decision, decision_key, decode
 from snapline.engine.job import Job
+from snapline.journal.entry import Happened
 from snapline.rundir.directory import RunDirectory
 from snapline.runs.drive import drive
 from snapline.runtime.driver import decisions
+from snapline.runtime.driver.driver import Driver
 from snapline.storage.files.store import FileStore
 from snapline.workload.common.base import Params
 
@@ -80,13 +84,31 @@ def die_at_delete(when: str) -> None:
     around(FileStore, "delete", *((look, nothing) if when == "before" else (nothing, look)))
 
 
-def stop_at(number: int, place: Path) -> None:
-    def look(store: Any, at: int, data: bytes) -> None:
-        if at == number:
-            (place / STOPPED).touch()
+def stop_when(due: Callable[[Decision], bool], place: Path) -> None:
+    """Stop before the first decision that is due is written, and leave its number in a file."""
+
+    def look(store: Any, number: int, data: bytes) -> None:
+        if due(decode(data)):
+            (place / STOPPED).write_text(str(number))
             os.kill(os.getpid(), signal.SIGSTOP)
 
     around(decisions, "win", look, nothing)
+
+
+def begins_an_epoch() -> Callable[[Decision], bool]:
+    """Of the decisions in their order: those that begin an epoch, publish nothing and will be collected."""
+    last = [0]
+
+    def due(decision: Decision) -> bool:
+        begins, last[0] = decision.epoch > last[0], decision.epoch
+        return begins and not decision.manifests and decision.number & (decision.number - 1) > 0
+
+    return due
+
+
+def kill_after_each_line(driver: Driver, happened: Happened) -> None:
+    if committed(driver, happened):
+        strike(driver, "kill slot=0 at=0ms")
 
 
 def die_when_gone(number: int) -> None:
@@ -107,12 +129,15 @@ def main(run: Path, place: Path, protocol: str, moment: str) -> None:
         case "delete":
             die_at_delete(when)
         case "stop":
-            stop_at(int(when), place)
+            due = begins_an_epoch() if when == "epoch" else (lambda it: it.number == int(when))
+            stop_when(due, place)
         case "gone":
             die_when_gone(int(when))
         case _:
             hold.let_go()
-    driver = drive(the_job(protocol, hold), RunDirectory(run), timeouts=replace(PATIENT))
+    observers = [kill_after_each_line] if moment == "stop epoch" else []
+    job, directory = the_job(protocol, hold), RunDirectory(run)
+    driver = drive(job, directory, observers=observers, timeouts=replace(PATIENT))
     assert driver.problem is None, driver.problem
 
 

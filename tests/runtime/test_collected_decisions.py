@@ -82,28 +82,41 @@ def test_drivers_killed_while_they_collect_leave_a_run_that_goes_on(tmp_path, pr
     scene.check()
 
 
-def test_a_driver_that_stood_still_beyond_all_that_is_kept_changes_nothing(tmp_path):
-    """It wins number 7, which its successor has used and deleted, and is deposed before it acts on it.
+def stopped_at(place, driver):
+    """The number of the decision at which a driver stands still, once it does."""
+    until_s = time.monotonic() + PATIENCE_S
+    file = place / STOPPED
+    while not (file.exists() and file.read_text()):
+        assert time.monotonic() < until_s
+        assert driver.poll() is None, driver.communicate()
+        time.sleep(0.05)
+    return int(file.read_text())
 
-    Two things see to that: its second look at the ledger, and the manifests of its successor.
+
+@pytest.mark.parametrize(
+    ("protocol", "moment"), [("uncoordinated", "stop 7"), ("aligned", "stop epoch")]
+)
+def test_a_driver_that_stood_still_beyond_all_that_is_kept_changes_nothing(
+    tmp_path, protocol, moment
+):
+    """It wins a number that its successor has used and deleted, and is deposed before it acts on it.
+
+    Decision 7 publishes rows, so the manifests of its successor would stop it, too. A decision that
+    begins an epoch publishes nothing: there its second look at the ledger is all that stops it.
     """
-    scene = Scene(tmp_path, "uncoordinated")
-    with scene.begin("stop 7") as still:
+    scene = Scene(tmp_path, protocol)
+    with scene.begin(moment) as still:
         try:
-            until_s = time.monotonic() + PATIENCE_S
-            while not (tmp_path / STOPPED).exists():
-                assert time.monotonic() < until_s
-                assert still.poll() is None
-                time.sleep(0.05)
-            scene.go_on("gone 7")
+            number = stopped_at(tmp_path, still)
+            scene.go_on(f"gone {number}")
             before = newest_decision(scene.directory.files, scene.directory.identity)
-            assert not scene.has(7)
+            assert not scene.has(number)
             os.kill(still.pid, signal.SIGCONT)
             _, said = still.communicate(timeout=PATIENCE_S)
             assert "another driver has taken" in said
-            assert scene.has(7)  # it had won the number, and found out what that is worth
+            assert scene.has(number)  # it had won the number, and found out what that is worth
             assert newest_decision(scene.directory.files, scene.directory.identity) == before
-            assert scene.acted_on(7) == 1  # that was its successor
+            assert scene.acted_on(number) == 1  # that was its successor
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(still.pid, signal.SIGKILL)

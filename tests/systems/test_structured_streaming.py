@@ -19,7 +19,8 @@ TWICE = {"at-most-once": "no", "at-least-once": "yes", "exactly-once": "no"}
 
 def ran(tmp_path, flow, faults, system="structured-streaming", **options):
     """Run it by the command line: (exit code, what it printed as JSON)."""
-    given = {"rate": "max", "records": "600", "duration": "2s", "size": "small", **options}
+    at_once = {} if "rate" in options else {"rate": "max", "records": "600"}
+    given = {"duration": "2s", "size": "small", **at_once, **options}
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     command = ["run", flow, "--system", system, "--faults", faults, "--json", *words]
     result = CliRunner().invoke(app, [*command, "--runs", str(tmp_path)], catch_exceptions=False)

@@ -215,16 +215,17 @@ class _Both:
 
 def _stop_all() -> None:
     """Stop all queries before the program exits: with a last line if that comes in time, else at once."""
-    until_s = time.monotonic() + EXIT_S
-    for what in (Driver.stop, Driver.interrupt):
+    for what, limit_s in ((Driver.stop, EXIT_S), (Driver.interrupt, EXIT_S / 3)):
+        until_s = time.monotonic() + limit_s
         with _known:
-            queries = tuple(_running)
+            # Those that still start come last: they can be asked once they have a driver.
+            queries = sorted(_running, key=lambda query: not query._ready.is_set())
         for query in queries:
+            query._ready.wait(max(0.0, until_s - time.monotonic()))
             if (driver := query._driver) is not None and query.is_active:
                 driver.loop.post(partial(what, driver))
         for query in queries:
             query._over.wait(max(0.0, until_s - time.monotonic()))
-        until_s = time.monotonic() + EXIT_S / 3
 
 
 # It is called before the executors of `concurrent.futures` are closed, without which nothing is decided any

@@ -21,12 +21,17 @@ class ManifestChain:
         self._forgotten = 0  #: how many of the first are not in memory any more
         self._last = 0  #: the highest number; numbers rise, but need not be consecutive
         self._published: dict[TaskId, int] = {}  #: rows of each sink that are public
+        #: the files of which rows are public, those of forgotten manifests included: a name for each life
+        self._files: set[str] = set()
 
     def __len__(self) -> int:
         return self._forgotten + len(self._manifests)
 
     def forget(self, through: int) -> None:
-        """Drop the manifests up to a number from memory; whoever publishes needs only the last ones."""
+        """Drop the manifests up to a number from memory; whoever publishes needs only the last ones.
+
+        The names of their files stay: whoever sweeps must know of every file of which rows are public.
+        """
         old = [number for number in self._manifests if number <= through]
         for number in old:
             del self._manifests[number]
@@ -92,10 +97,11 @@ class ManifestChain:
         self._manifests[number] = dict(extents)
         self._last = number
         self._published.update({task: extent.stop for task, extent in extents.items()})
+        self._files.update(extent.file for extent in extents.values())
 
     def files(self) -> set[str]:
-        """The files of which rows are public."""
-        return {extent.file for extents in self._manifests.values() for extent in extents.values()}
+        """The files of which rows are public, however long ago they were published."""
+        return set(self._files)
 
     def pieces(self, task: TaskId) -> list[OutputPiece]:
         """The public rows of a sink, in order; those that follow each other in a file are one piece."""
