@@ -22,14 +22,15 @@ PAIRS = [(p, "reachability" if can_run(p, "reachability") else "q12") for p in P
 
 
 def left(protocol: str, workload: str, seed: int, **given: str) -> tuple[Outcome, str]:
-    """A run in which two slots are to leave, and a text that repeats it; slots die while they do."""
+    """A run in which three slots are to leave, and a text that repeats it; slots die while two do."""
     rng = Random(f"{seed}:{protocol}:{workload}")
-    leaves = [(rng.randrange(3), rng.randrange(100, DURATION_MS)) for _ in range(2)]
+    leaves = [(rng.randrange(3), rng.randrange(100, DURATION_MS // 2)) for _ in range(2)]
     if seed % 2:
         leaves[1] = (leaves[1][0], leaves[0][1] + rng.randrange(40))  # the same, or beside it
     kills = [f"kill slot={rng.randrange(3)} at={at + rng.randrange(1, 60)}ms" for _, at in leaves]
     driver = f"kill coordinator at={leaves[0][1] + rng.randrange(1, 60)}ms for=100ms"
     faults = ("", "; ".join(kills), driver, None)[seed % 4]  # None: whatever the seed draws
+    leaves.append((rng.randrange(3), DURATION_MS * 2 // 3))  # where no kill of these is near
     case = Case(protocol, workload, seed, faults=faults, **given)
     outcome = simulate(case, leaves=leaves)
     broken = outcome.violation
