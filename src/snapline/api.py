@@ -183,7 +183,7 @@ def run(
             in between.
         runs: where the run's directory is made.
         watcher: an object that is told of every event, and once a second the figures, during the run.
-        listener: an object with any of `on_progress`, `on_loss`, `on_recovered` and `on_end`.
+        listener: an object with any of `on_progress`, `on_loss`, `on_leaving`, `on_recovered`, `on_end`.
 
     Raises:
         UsageError: an argument, the dataflow or a fault is wrong; nothing has run.
@@ -245,7 +245,7 @@ def resume(
         restart_window: which failures count as being in a row; see `run`.
         runs: where the run's directory is.
         watcher: an object that is told of every event, and once a second the figures, during the run.
-        listener: an object with any of `on_progress`, `on_loss`, `on_recovered` and `on_end`.
+        listener: an object with any of `on_progress`, `on_loss`, `on_leaving`, `on_recovered`, `on_end`.
 
     Raises:
         UsageError: there is no such run, it is over, somebody else runs it, or the flow is another one.
@@ -295,7 +295,7 @@ def fork(
         restart_window: which failures count as being in a row; see `run`.
         runs: where the directories of both runs are.
         watcher: an object that is told of every event, and once a second the figures, during the run.
-        listener: an object with any of `on_progress`, `on_loss`, `on_recovered` and `on_end`.
+        listener: an object with any of `on_progress`, `on_loss`, `on_leaving`, `on_recovered`, `on_end`.
 
     Raises:
         UsageError: there is no such run, it goes on, it does not keep the line, or the flow is another one.

@@ -5,26 +5,22 @@ The notebook and the script are the same text, which a test compares.
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-import pyspark
 import pytest
 from spark_slots import eventually, lives, parent_of
+from standalone import HOME, cluster, environment
 
 from snapline.runtime.driver.inject import executor_of
-from snapline.spark.java import find_java, java_home
 
 pytestmark = pytest.mark.spark
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 SCRIPT, NOTEBOOK = EXAMPLES / "exactly_once.py", EXAMPLES / "exactly_once.ipynb"
-HOME = Path(pyspark.__file__).parent
 COUNTED = "40000 pairs, 40000 in the files, 0 lost, 0 too many"
 
 
@@ -54,12 +50,6 @@ def notebook_of(cells: list[str]) -> dict[str, object]:
     return {"cells": [first, *others], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
-def environment(**more: str) -> dict[str, str]:
-    """As a user has it whose virtual environment is active."""
-    java = {"JAVA_HOME": str(java_home(find_java())), "SPARK_LOCAL_IP": "127.0.0.1"}
-    return {**os.environ, **java, "PYSPARK_PYTHON": sys.executable, **more}
-
-
 def test_the_notebook_is_the_script():
     """To write it again: `NOTEBOOK.write_text(json.dumps(notebook_of(cells_of(SCRIPT)), indent=1))`."""
     assert json.loads(NOTEBOOK.read_text()) == notebook_of(cells_of(SCRIPT))
@@ -87,38 +77,6 @@ def test_the_cells_of_the_notebook_run_and_every_pair_is_in_the_files_exactly_on
     assert verdict.startswith("Verdict(kept='yes'"), verdict
     assert counted == COUNTED
     assert "SettingsHurt" not in ran.stderr
-
-
-@contextmanager
-def daemon(place: Path, kind: str, *arguments: str) -> Iterator[tuple[int, Path]]:
-    """A master or a worker of a standalone cluster: its process, and what it logs."""
-    log = place / f"{kind}-{len(list(place.iterdir()))}.log"
-    command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments]
-    places = {"SPARK_WORKER_DIR": str(place / "work"), "SPARK_LOG_DIR": str(place)}
-    with log.open("w") as told:
-        process = subprocess.Popen(command, env=environment(**places), stderr=told, stdout=told)
-    try:
-        yield process.pid, log
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-@contextmanager
-def cluster(place: Path) -> Iterator[tuple[str, list[int]]]:
-    """A master and two workers of two cores each, on loopback: its address, and their processes."""
-    here = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    with daemon(place, "master.Master", *here) as (_, log):
-        found = re.compile(r"Starting Spark master at (spark://\S+)")
-        eventually(lambda: found.search(log.read_text()), "the master")
-        master = found.search(log.read_text())[1]
-        room = ("--cores", "2", "--memory", "1g")
-        with (
-            daemon(place, "worker.Worker", *here, *room, master) as (one, _),
-            daemon(place, "worker.Worker", *here, *room, master) as (two, _),
-        ):
-            eventually(lambda: log.read_text().count("Registering worker") == 2, "two workers")
-            yield master, [one, two]
 
 
 def slots_of(runs: Path) -> list[int]:

@@ -86,7 +86,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class HoldSources:
-    """Read no more input for now (or go on): a cycle is full, or the run is to stop."""
+    """Read no more input for now (or go on): a cycle is full, a slot is to leave, or the run to stop."""
 
     epoch: Epoch
     hold: bool

@@ -1,6 +1,6 @@
 """One job: what runs, under which protocol, at which level, with which settings."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,7 +10,7 @@ from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
 from snapline.dataflow.deploy import Deployment
 from snapline.errors import ProtocolViolation
-from snapline.ids import ChannelId, Millis, SlotId, TaskId
+from snapline.ids import ChannelId, Millis, Seq, SlotId, TaskId
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,14 @@ class Job:
         for task in tasks:
             hosted.setdefault(self.slot_by_task[task], []).append(task)
         return {slot: tuple(those) for slot, those in hosted.items()}
+
+    def by_sender(self, logs: Mapping[ChannelId, Seq]) -> dict[SlotId, dict[ChannelId, Seq]]:
+        """Numbers of logged messages, by the slot that sends on their channel."""
+        found: dict[SlotId, dict[ChannelId, Seq]] = {}
+        for channel, seq in logs.items():
+            slot = self.slot_by_task[self.topology.by_id[channel].source]
+            found.setdefault(slot, {})[channel] = seq
+        return found
 
     @cached_property
     def slot_by_task(self) -> dict[TaskId, SlotId]:

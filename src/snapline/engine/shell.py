@@ -194,6 +194,10 @@ class CoordinatorShell(Shell, Protocol):
         """Start a slot anew; answered by `registered` when it is there."""
         ...
 
+    def dismiss(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Let a life of a slot end: a line holds its work, and the next life is launched."""
+        ...
+
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
         """Store an object unless the name is taken, in the background."""
         ...

@@ -83,6 +83,22 @@ class SlotLost:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotLeaving:
+    """The coordinator, which is the actor, hears that a life of a slot is to end where it runs."""
+
+    slot: SlotId
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLeft:
+    """The coordinator, which is the actor, lets a life of a slot go: a line holds all that it did."""
+
+    slot: SlotId
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
 class SlotRestored:
     """A slot has restored its tasks as they were at the line."""
 
@@ -271,6 +287,8 @@ ProcessHappening: TypeAlias = (
     | OperatorRaised
     | SlotCutOff
     | SlotLost
+    | SlotLeaving
+    | SlotLeft
     | SlotRestored
     | SlotRunning
 )

@@ -93,6 +93,10 @@ def _of_process(what: h.ProcessHappening, who: str) -> str:
             return f"{who} is given up: it has lost its connection with another slot"
         case h.SlotLost(slot):
             return f"{who} gives up slot/{slot} as lost"
+        case h.SlotLeaving(slot):
+            return f"slot/{slot} is to leave: the executor on which it runs is being decommissioned"
+        case h.SlotLeft(slot):
+            return f"{who} lets slot/{slot} go: the line holds all that it did"
         case h.SlotRestored():
             return f"{who} is restored"
         case h.SlotRunning():

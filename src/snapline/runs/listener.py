@@ -1,15 +1,15 @@
-"""Callbacks of a user, told how a run goes: every second, at a loss, after a recovery, and at the end.
+"""Callbacks of a user, told how a run goes: every second, when slots are lost or leave, and at the end.
 
-A listener is any object that has some of the four methods of `RunListener`. They are called by the thread
+A listener is any object that has some of the five methods of `RunListener`. They are called by the thread
 that drives the run, so they should return soon. One that raises ends the run in good order, as a watcher
 does: `sl.run` raises what it raised, `Query.exception()` returns it, and the run can be resumed.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from snapline.journal.entry import Happened
-from snapline.journal.happenings import JobRecovered, SlotLost
+from snapline.journal.happenings import JobRecovered, SlotLeaving, SlotLost
 from snapline.metrics.second import SECOND_US, Second
 from snapline.runtime.driver.driver import Driver
 from snapline.runtime.driver.timeline import Unwatched, Watcher
@@ -34,6 +34,15 @@ class RunProgress:
 @dataclass(frozen=True, slots=True)
 class SlotLoss:
     """A slot was lost, and is replaced."""
+
+    run: str
+    at_s: float
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotDeparture:
+    """A slot is to leave, because its executor is decommissioned; it is replaced with nothing lost."""
 
     run: str
     at_s: float
@@ -69,6 +78,10 @@ class RunListener(Protocol):
         """A slot was lost."""
         ...
 
+    def on_leaving(self, departure: SlotDeparture) -> None:
+        """A slot is to leave. If it does not come to that in time, it is lost, and `on_loss` says so."""
+        ...
+
     def on_recovered(self, recovered: RunRecovered) -> None:
         """The run has recovered from a loss."""
         ...
@@ -78,7 +91,9 @@ class RunListener(Protocol):
         ...
 
 
-METHODS = ("on_progress", "on_loss", "on_recovered", "on_end")
+METHODS = ("on_progress", "on_loss", "on_leaving", "on_recovered", "on_end")
+
+_Told: TypeAlias = RunProgress | SlotLoss | SlotDeparture | RunRecovered | RunEnd
 
 
 def progress_of(run: str, second: Second) -> RunProgress:
@@ -106,11 +121,13 @@ class Listening:
         self._watcher = watcher or Unwatched()
 
     def event(self, happened: Happened) -> None:
-        """Tell of losses and recoveries."""
+        """Tell of losses, departures and recoveries."""
         self._watcher.event(happened)
         what, at_s = happened.what, happened.at_us / SECOND_US
         if isinstance(what, SlotLost):
             self._call("on_loss", SlotLoss(self.run, at_s, what.slot))
+        elif isinstance(what, SlotLeaving):
+            self._call("on_leaving", SlotDeparture(self.run, at_s, what.slot))
         elif isinstance(what, JobRecovered):
             self._call("on_recovered", RunRecovered(self.run, at_s, what.recovery_s))
 
@@ -128,7 +145,7 @@ class Listening:
         if self.run:
             self._call("on_end", RunEnd(self.run, problem, kept))
 
-    def _call(self, method: str, told: RunProgress | SlotLoss | RunRecovered | RunEnd) -> None:
+    def _call(self, method: str, told: _Told) -> None:
         call = getattr(self._listener, method, None)
         if call is not None:
             call(told)

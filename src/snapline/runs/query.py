@@ -18,7 +18,13 @@ from typing import Any, Final
 from snapline.engine.coordinator.holding import STOPPED
 from snapline.errors import RunEnded, UsageError
 from snapline.journal.entry import Happened
-from snapline.journal.happenings import JobRunning, JobStopping, LineDecided, SlotLost
+from snapline.journal.happenings import (
+    JobRunning,
+    JobStopping,
+    LineDecided,
+    SlotLeft,
+    SlotLost,
+)
 from snapline.metrics.second import Second
 from snapline.rundir.directory import RunDirectory
 from snapline.runs.finished import Run
@@ -185,6 +191,8 @@ class Query:
             self._message = "running"
         elif isinstance(what, SlotLost):
             self._message = "recovering from a loss"
+        elif isinstance(what, SlotLeft):
+            self._message = "a slot moves to another executor"
         elif isinstance(what, JobStopping):
             self._message = "stopping: it waits for a last line"
         elif isinstance(what, LineDecided) and self._message == "starting":

@@ -10,6 +10,7 @@ import random
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 from snapline.batch import Batch, concat
 from snapline.chaos.faults import Fault, check, parse
@@ -36,7 +37,7 @@ from snapline.errors import (
     StorageError,
     UsageError,
 )
-from snapline.ids import Millis
+from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry
 from snapline.kernels import cache
 from snapline.protocols import PROTOCOLS, refusal
@@ -207,8 +208,12 @@ def simulate(
     journal: bool = False,
     protocol: CheckpointProtocol | None = None,
     stops_ms: Sequence[Millis] = (),
+    leaves: Sequence[tuple[SlotId, Millis]] = (),
 ) -> Outcome:
-    """Run a case to its end and judge it; at the times `stops_ms` it stops, and is resumed."""
+    """Run a case to its end and judge it; at the times `stops_ms` it stops, and is resumed.
+
+    Each of the slots in `leaves` is asked to leave at its time.
+    """
     cache.load_if_asked()
     chosen = protocol or PROTOCOLS[case.protocol]
     rng = random.Random(f"{case.seed}:world")
@@ -222,6 +227,8 @@ def simulate(
     injector.plan()
     for at_ms in stops_ms:
         world.at(at_ms * 1000, world.stop_run)
+    for slot, at_ms in leaves:
+        world.at(at_ms * 1000, partial(world.let_leave, slot))
     violation: Violation | None = None
     problems: tuple[str, ...] = ()
     empty: str | None = None

@@ -39,7 +39,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyspark
-from pyspark import SparkContext, cloudpickle
+from pyspark import SparkContext, SparkStageInfo, cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
@@ -65,6 +65,9 @@ _LOG = getLogger(__name__)
 CANCEL_AGAIN_SECONDS = 0.2
 RELEASE_POLL_SECONDS = 0.1
 RELEASE_SECONDS_MAX = 60.0
+
+TASKS_MAX = 100
+"""How many tries of a slot's task are looked at."""
 
 PROGRESS_SECONDS = 1.0
 PROGRESS = "second long, padding binary"
@@ -293,12 +296,24 @@ class SlotJobs:
                 time.sleep(RELEASE_POLL_SECONDS)
 
     def _active_tasks(self, job: SlotJob) -> int:
+        return sum(stage.numActiveTasks for stage in self._stages(job))
+
+    def _stages(self, job: SlotJob) -> list[SparkStageInfo]:
         tracker = self._context.statusTracker()
         infos = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(job.tag)]
         stages = [
             tracker.getStageInfo(number) for info in infos if info for number in info.stageIds
         ]
-        return sum(stage.numActiveTasks for stage in stages if stage)
+        return [stage for stage in stages if stage]
+
+    def executors(self, job: SlotJob) -> set[str]:
+        """Where the tasks of a job run, by Spark's ids of executors; none while it waits for a core."""
+        found, store = set(), self._context._jsc.sc().statusStore()
+        for stage in self._stages(job):
+            tasks = store.taskList(stage.stageId, stage.currentAttemptId, TASKS_MAX)
+            every = [tasks.apply(number) for number in range(tasks.size())]
+            found |= {str(task.executorId()) for task in every if task.status() == "RUNNING"}
+        return found
 
 
 def slot_failure(error: Exception) -> SlotFailure:

@@ -3,15 +3,23 @@
 import pytest
 
 from snapline.journal.entry import COORDINATOR, Happened
-from snapline.journal.happenings import JobRecovered, JobRunning, SlotLost
+from snapline.journal.happenings import JobRecovered, JobRunning, SlotLeaving, SlotLost
 from snapline.metrics.second import Second
-from snapline.runs.listener import Listening, RunEnd, RunProgress, RunRecovered, SlotLoss
+from snapline.runs.listener import (
+    Listening,
+    RunEnd,
+    RunProgress,
+    RunRecovered,
+    SlotDeparture,
+    SlotLoss,
+)
 
 
 class All:
     def __init__(self):
         self.told = []
         self.on_progress = self.on_loss = self.on_recovered = self.on_end = self.told.append
+        self.on_leaving = self.told.append
 
 
 class OnlyLosses:
@@ -33,6 +41,7 @@ def tell_all(listening: Listening) -> None:
     for at_us, what in (
         (500_000, JobRunning()),
         (1_500_000, SlotLost(1, 3)),
+        (2_000_000, SlotLeaving(0, 3)),
         (4_000_000, JobRecovered(2.5, 1_500_000)),
     ):
         listening.event(Happened(at_us, COORDINATOR, 1, what))
@@ -45,11 +54,12 @@ def test_a_listener_hears_of_losses_recoveries_seconds_and_the_end():
     tell_all(Listening(listener, watcher))
     assert listener.told == [
         SlotLoss("a-run", 1.5, 1),
+        SlotDeparture("a-run", 2.0, 0),
         RunRecovered("a-run", 4.0, 2.5),
         RunProgress("a-run", 4, 2, 70, 60, 0, 3, 9, None, None),
         RunEnd("a-run", "stopped with a last line", None),
     ]
-    assert len(watcher.seen) == 4
+    assert len(watcher.seen) == 5
 
 
 def test_methods_that_a_listener_lacks_are_not_called():

@@ -5,20 +5,19 @@ slots, the two phases of a rollback, deciding durably, publishing, deleting garb
 A failure may come at any moment, during a rollback too: each begins another epoch.
 """
 
-from collections.abc import Mapping
 from typing import assert_never
 
 from snapline.core import effects, events
-from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
+from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.core.protocol import JobContext
 from snapline.engine import control
 from snapline.engine.coordinator.decider import Chains, Decider, Intent, line_of
 from snapline.engine.coordinator.holding import STOPPED, SourceHold, how_it_ended
 from snapline.engine.coordinator.ledger import Decision
-from snapline.engine.coordinator.levels import initially_received, replay_by_slot, settle
 from snapline.engine.coordinator.members import Members
 from snapline.engine.coordinator.quiet import Final, QuietDetector, covers
 from snapline.engine.coordinator.registry import Registry
+from snapline.engine.coordinator.restoring import RestorePlan
 from snapline.engine.job import Job
 from snapline.engine.shell import (
     Alarm,
@@ -31,19 +30,9 @@ from snapline.engine.shell import (
 from snapline.engine.slot.checkpoints import key_of
 from snapline.engine.timers import Timers
 from snapline.errors import ProtocolViolation
-from snapline.ids import (
-    ChannelId,
-    CheckpointNo,
-    Epoch,
-    Incarnation,
-    Seq,
-    SlotId,
-    TaskId,
-    first_checkpoint,
-)
+from snapline.ids import CheckpointNo, Epoch, Incarnation, SlotId, TaskId, first_checkpoint
 from snapline.journal import happenings
 from snapline.journal.entry import COORDINATOR, Built, Handled
-from snapline.recovery.replay import ReplayPart
 
 _RESUME_STRIDE = 1 << 16
 """A resumed coordinator numbers incarnations from its next multiple: no decision tells of all slots."""
@@ -73,8 +62,7 @@ class Coordinator:
         self.quiet = QuietDetector(job.slots)
         self.final: Final | None = None  #: what the last line must hold, once the job is quiet
         self.hold = SourceHold(lambda hold: self._send_all(control.HoldSources(self.epoch, hold)))
-        self.settled: Mapping[TaskId, CheckpointMeta] = {}  #: the line of the epoch asked for
-        self.replay: dict[SlotId, list[ReplayPart]] = {}  #: what is in flight across that line
+        self.plan = RestorePlan(job)  #: what slots restore in the epoch that was asked for
 
     # The beginning of a run.
 
@@ -102,18 +90,8 @@ class Coordinator:
         self.timers.clear()
         self.final = None
         incarnations = dict(self.members.incarnations)
-        line = self._settle(line)
+        line = self.plan.settle(line, self.registry)
         self.decider.ask(Intent(line, self.epoch_asked, incarnations, self.memo, True))
-
-    def _settle(self, line: Chains) -> Chains:
-        metas = {task: chain[-1] if chain else initial_meta(task) for task, chain in line.items()}
-        self.settled = settle(self.job.topology, metas, self.job.guarantee)
-        for task, meta in self.settled.items():
-            if meta is not metas[task] and line[task]:
-                self.registry.add(meta)
-                line[task] = (*line[task][:-1], meta)
-        self.replay = replay_by_slot(self.job, self.settled)
-        return line
 
     # Events for the protocol, and the effects with which it answers.
 
@@ -179,10 +157,21 @@ class Coordinator:
 
     def lost(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Give up a life of a slot that is gone or silent, and have another one launched."""
-        if self.ended or not self.members.lose(slot, incarnation):
+        self._replace(happenings.SlotLost(slot, incarnation))
+
+    def leave(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Let a life of a slot go when a line holds all that was taken in: see `holding`."""
+        present = incarnation == self.members.incarnations.get(slot)
+        if present and not self.ended and slot not in self.hold.leaving:
+            self.hold.leaving[slot] = None
+            self._drain()
+
+    def _replace(self, gone: happenings.SlotLost | happenings.SlotLeft) -> None:
+        slot = gone.slot
+        if self.ended or not self.members.lose(slot, gone.incarnation):
             return
-        self.shell.note(COORDINATOR, self.epoch, happenings.SlotLost(slot, incarnation))
-        self.hold.press(slot, False)
+        self.shell.note(COORDINATOR, self.epoch, gone)
+        self.hold.forget(slot)
         epoch_asked = self.epoch_asked
         self.handle(events.TasksLost(self.job.hosted[slot]))
         if self.ended:
@@ -190,6 +179,7 @@ class Coordinator:
         if self.epoch_asked == epoch_asked:  # the others keep running
             self.members.rejoining[slot] = False
             self.quiet.lost(slot)
+            self.hold.tell(self.hold.held)
         self.shell.launch(slot, self.members.incarnations[slot])
 
     # The two phases of a rollback.
@@ -223,12 +213,10 @@ class Coordinator:
             self._order_restore(slot)
 
     def _order_restore(self, slot: SlotId) -> None:
-        chains = {task: self.decider.chains[task] for task in self.job.hosted[slot]}
-        received = initially_received(chains, self.settled)
-        lives, replay = dict(self.members.incarnations), tuple(self.replay.get(slot, ()))
         # A resumed job that never saved anything goes on at the present, as a lost slot of it would.
         alone = self.past is not None and not self.job.protocol.checkpoints
-        self._send(slot, control.Restore(self.epoch, lives, chains, received, replay, alone))
+        lives, line = self.members.incarnations, self.decider.chains
+        self._send(slot, self.plan.order(slot, self.epoch, lives, line, alone=alone))
 
     def _acknowledged(self, slot: SlotId, *, restored: bool) -> None:
         if not self.members.acknowledge(slot, self.epoch, restored=restored):
@@ -236,7 +224,7 @@ class Coordinator:
         back = self.members.settle()
         if self.restoring:
             self.restoring = False
-            if self.hold.stopping:
+            if self.hold.draining:
                 self.hold.tell(True)  # BEFORE they go: nothing new is read in this epoch
             self._send_all(control.Go(self.epoch))
             self.shell.note(COORDINATOR, self.epoch, happenings.JobRunning())
@@ -246,7 +234,7 @@ class Coordinator:
                 self._send(alone, control.Go(self.epoch))
                 if self.hold.held:
                     self._send(alone, control.HoldSources(self.epoch, True))
-        if self.hold.stopping:
+        if self.hold.draining:
             self._probe()
 
     # Reports.
@@ -301,7 +289,11 @@ class Coordinator:
         self.hold.stopping = True
         if not self.job.protocol.checkpoints:
             self._end(STOPPED)  # there are no lines, so there is nothing to wait for
-        elif not self.restoring:
+        else:
+            self._drain()
+
+    def _drain(self) -> None:
+        if not self.restoring:
             self.hold.tell(True)
             self._probe()
 
@@ -309,12 +301,8 @@ class Coordinator:
         garbage = self.registry.collect(self.decider.kept.older, line_of(self.decider.chains))
         for meta in garbage.metas:
             self.shell.delete(key_of(meta))
-        by_slot: dict[SlotId, dict[ChannelId, Seq]] = {}
-        for channel, through in garbage.logs.items():
-            source = self.job.topology.by_id[channel].source
-            by_slot.setdefault(self.job.slot_by_task[source], {})[channel] = through
         if not self.restoring:
-            for slot, logs in by_slot.items():
+            for slot, logs in self.job.by_sender(garbage.logs).items():
                 self._send(slot, control.Prune(self.epoch, logs))
         self.shell.note(COORDINATOR, self.epoch, happenings.GarbageCollected(len(garbage.metas)))
 
@@ -324,11 +312,11 @@ class Coordinator:
     def _count(self, slot: SlotId, counters: control.Counters) -> None:
         if not self.quiet.answer(slot, counters):
             return
-        if self.quiet.is_quiet(held=self.hold.stopping):
+        if self.quiet.is_quiet(held=self.hold.draining):
             self.final = self.quiet.final()
             self.handle(events.Quiet())
             if not self.job.protocol.checkpoints:
-                self._end(None)
+                self._complete()
         else:
             alarm = ProbeAlarm(self.epoch, self.quiet.wave)
             self.shell.set_alarm(alarm, self.job.settings.probe_ms)
@@ -336,9 +324,18 @@ class Coordinator:
     def _finish_if_covered(self) -> None:
         if self.final is None or self.ended or self.decider.writing or self.decider.waiting:
             return
-        if not covers(self.job.topology, self.decider.line_metas(), self.final):
-            return
-        if self.decider.held:
+        if covers(self.job.topology, self.decider.line_metas(), self.final):
+            self._complete()
+
+    def _complete(self) -> None:
+        """End the job, or let slots leave: it is quiet, and its line, if it has lines, holds everything."""
+        if self.hold.leaving and not self.hold.stopping and not self.quiet.all_read:
+            self.final = None
+            for slot in tuple(self.hold.leaving):
+                left = happenings.SlotLeft(slot, self.members.incarnations[slot])
+                self.shell.dismiss(slot, left.incarnation)
+                self._replace(left)
+        elif self.decider.held:
             self._ask_line(self.decider.chains, flush=True)
         else:
             self._end(None if self.quiet.all_read else STOPPED)
@@ -374,7 +371,8 @@ class Coordinator:
                     self.handle(events.TimerFired(timer))
             case ProbeAlarm(epoch, wave):
                 current = epoch == self.epoch == self.epoch_asked and wave == self.quiet.wave
-                if current and not self.restoring:
+                wanted = self.hold.draining or self.quiet.all_read
+                if current and wanted and not self.restoring:
                     self._probe()
             case RetryAlarm(ticket):
                 self.decider.retry(ticket)

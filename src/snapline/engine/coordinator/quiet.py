@@ -1,9 +1,9 @@
 """Finds out whether the job is done, by two equal waves of counters.
 
-A job is quiet when all sources are at their end, or held because the run is to stop, no slot has unread
-input or replay, and in two successive waves of one epoch the counters are equal, with as many messages
-received as sent on every channel. One wave would not do: a message can be counted as not yet sent at its
-sender, and as received by a receiver that was asked later.
+A job is quiet when all sources are at their end, or held because a line is to hold everything, no slot has
+unread input or replay, and in two successive waves of one epoch the counters are equal, with as many
+messages received as sent on every channel. One wave would not do: a message can be counted as not yet sent
+at its sender, and as received by a receiver that was asked later.
 """
 
 from collections.abc import Mapping

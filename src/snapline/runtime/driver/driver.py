@@ -126,8 +126,13 @@ class Driver:
         shared = 4 * len(self.job.slots)  # a quarter is for slots that run, and one for the dead
         most = None if self.journal_bytes is None else self.journal_bytes // shared
         spec = SlotSpec(here, path, self.job, beat_s, lease_s, self.detail, most)
-        ended = self.launches.ended
-        self.launcher.start(spec, self.secret, lambda *end: self.loop.post(lambda: ended(*end)))
+        ended, leaving, post = self.launches.ended, self.receiver.leaving, self.loop.post
+        self.launcher.start(
+            spec,
+            self.secret,
+            lambda *end: post(lambda: ended(*end)),
+            lambda tags: post(lambda: leaving(tags)),
+        )
         self.tenure.begin()
         if self.resumed:
             self.note(COORDINATOR, self.engine.epoch, faults.CoordinatorResumed())
@@ -283,6 +288,11 @@ class Driver:
             self.loop.post(lambda: self.receiver.assign_spare(spare))
             self.launches.spare_used()
         self.launches.fill()
+
+    def dismiss(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Let the process of a life end, if it is there."""
+        if member := self.roster.of((slot, incarnation)):
+            self.receiver.dismiss(member)
 
     def tell(self, reason: str) -> None:
         """Write down that a process did not start, and why."""

@@ -6,12 +6,14 @@ that lives, but has lost its connection with another: what was on its way betwee
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from logging import getLogger
 
 from snapline.engine import control
 from snapline.ids import Incarnation, SlotId
-from snapline.journal.happenings import OperatorRaised, SlotCutOff
+from snapline.journal.entry import COORDINATOR
+from snapline.journal.happenings import OperatorRaised, SlotCutOff, SlotLeaving
 from snapline.net.connection import Connection
 from snapline.net.framing import Body, WireError
 from snapline.runtime.driver.control import RunControl
@@ -103,6 +105,7 @@ class SlotReceiver:
         else:
             _LOG.info("%s has registered as a spare", member)
             self._send(member, control_messages.BecomeSpare())
+            self._let_leave()
 
     def assign_spare(self, member: Member) -> None:
         """Make a spare a life of a slot, if it is still there and a life still has no process."""
@@ -122,6 +125,45 @@ class SlotReceiver:
         """Tell a process that nobody needs it."""
         self._send(member, control_messages.Leave("nobody needs you"))
 
+    def leaving(self, tags: Collection[str]) -> None:
+        """Let the processes of these launches go: where they run, nothing may run for much longer.
+
+        A spare goes at once. Of a slot a successor is launched, as one more spare. Once that has
+        registered, or after a while without it, a line is taken, and then the slot goes: see
+        `engine.coordinator.holding`.
+        """
+        if self._run.finished:
+            return
+        there = [member for member in self._roster.members.values() if member.tag in tags]
+        for spare in (member for member in there if member.life is None):
+            self.dismiss(spare)
+            self._launches.spare_used(0)
+        new = {member.life: None for member in there if member.life} - self._roster.leaving.keys()
+        for slot, incarnation in sorted(new):
+            self._roster.leaving[slot, incarnation] = None
+            self._run.note(COORDINATOR, self._run.engine.epoch, SlotLeaving(slot, incarnation))
+            leave = partial(self._run.engine.leave, slot, incarnation)
+            self._after(self._timeouts.successor_s, leave)
+        self._launches.fill()
+        self._let_leave()
+
+    def _let_leave(self) -> None:
+        """Let slots leave that are to, as many of them as have a successor."""
+        for life in tuple(self._roster.leaving)[: len(self._roster.idle())]:
+            self._run.engine.leave(*life)
+
+    def dismiss(self, member: Member) -> None:
+        """Let a process end that is not needed any more, while the run goes on: that is no failure."""
+        self.send_away(member)
+        member.connection.finish(self._timeouts.silence_s)
+        self._after(self._timeouts.silence_s, lambda: self._killer.cancel(member))
+        self._forget(member)
+
+    def _forget(self, member: Member) -> None:
+        self._roster.members.pop(member.connection, None)
+        if member.life is not None:
+            self._roster.leaving.pop(member.life, None)
+
     def beat(self, seq: int, now_s: float, *, stalled: bool) -> None:
         """Renew all leases, and give up whoever was silent for too long.
 
@@ -136,7 +178,7 @@ class SlotReceiver:
                 self._gone(member, "a slot was silent for too long")
 
     def _gone(self, member: Member, reason: str) -> None:
-        self._roster.members.pop(member.connection, None)
+        self._forget(member)
         member.connection.close()
         if self._run.finished:
             return

@@ -25,6 +25,9 @@ class Timeouts:
     register_s: float = 60.0
     link_s: float = 0.5  # until a slot that another has lost is given up, if it lives
     restore_s: float = 15.0  # while a slot loads its state it may be silent for longer
+    successor_s: float = (
+        10.0  # for how long a slot that is to leave works on until one has registered
+    )
     stop_s: float = 60.0  # until a run that waits for its last line is ended without it
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
@@ -78,6 +81,8 @@ class Roster:
         self.members: dict[Connection, Member] = {}
         self.unknown: dict[Connection, None] = {}  #: open, but nobody has introduced himself yet
         self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
+        #: lives that are to end where they run: for each there is one more spare
+        self.leaving: dict[tuple[SlotId, Incarnation], None] = {}
 
     def close(self) -> None:
         """Close all connections, also those of processes that have not come to say who they are."""
@@ -90,8 +95,8 @@ class Roster:
 
     def vacant(self) -> tuple[int, int]:
         """How many lives have no process, and how many spares are missing."""
-        idle, lives = len(self.idle()), len(self.wanted)
-        return max(0, lives - idle), max(0, self.spares - max(0, idle - lives))
+        idle, lives, spares = len(self.idle()), len(self.wanted), self.spares + len(self.leaving)
+        return max(0, lives - idle), max(0, spares - max(0, idle - lives))
 
     def without_process(self) -> list[SlotId]:
         """The slots for which nobody is here; spares take those that have waited longest."""
@@ -110,7 +115,7 @@ class Roster:
         returns, Spark ends the other.
         """
         same = sum(other.tag == member.tag for other in self.members.values())
-        return len(self.members) > self.slots + self.spares and same == 1
+        return len(self.members) > self.slots + self.spares + len(self.leaving) and same == 1
 
     @property
     def running(self) -> bool:

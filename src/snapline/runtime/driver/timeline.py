@@ -21,6 +21,7 @@ from snapline.journal.happenings import (
     LineDecided,
     OutputPublished,
     SecondMeasured,
+    SlotLeft,
     SlotLost,
     SlotRunning,
 )
@@ -131,9 +132,10 @@ class Timeline:
         self._lines += is_line(happened)
         if isinstance(what, SlotLost):
             self._trouble.append(happened)
+        if isinstance(what, SlotLost | SlotLeft):
             self._lost[what.slot] = None
             self._pulses.pop(what.slot, None)
-        elif isinstance(what, JobRunning | SlotRunning):
+        if isinstance(what, JobRunning | SlotRunning):
             self._trouble.append(happened)
             self._running(happened)
         self.watcher.event(happened)

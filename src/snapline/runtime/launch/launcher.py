@@ -1,6 +1,6 @@
 """The port through which the driver starts the processes that become slots."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol, TypeAlias
 
 from snapline.errors import SnaplineError
@@ -10,6 +10,11 @@ OnExit: TypeAlias = Callable[[str, str | None], None]
 """(tag, why): a process is gone, and why in one line; None: it returned. Any thread may call it."""
 
 
+OnLeaving: TypeAlias = Callable[[Collection[str]], None]
+"""(tags): these processes run where nothing may run for much longer. It is said again and again, until they
+are gone, and any thread may say it."""
+
+
 class LauncherGone(SnaplineError):
     """No process can be started any more, however often it is tried; the message says why."""
 
@@ -17,8 +22,8 @@ class LauncherGone(SnaplineError):
 class Launcher(Protocol):
     """Starts processes that run a slot's body."""
 
-    def start(self, spec: SlotSpec, secret: bytes, on_exit: OnExit) -> None:
-        """Remember what the processes are to run, and who is told when one has ended.
+    def start(self, spec: SlotSpec, secret: bytes, on_exit: OnExit, on_leaving: OnLeaving) -> None:
+        """Remember what the processes are to run, and who is told when one has ended, or is to leave.
 
         The secret of the run may be in no file.
         """

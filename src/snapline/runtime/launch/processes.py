@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from snapline.runtime.launch.launcher import OnExit
+from snapline.runtime.launch.launcher import OnExit, OnLeaving
 from snapline.runtime.slot.process import SlotSpec
 
 _LOG = getLogger(__name__)
@@ -37,8 +37,8 @@ class ProcessSlots:
         self._complaints: dict[str, str] = {}  #: what each said last on its standard error
         self.processes: dict[str, subprocess.Popen[bytes]] = {}  #: by tag
 
-    def start(self, spec: SlotSpec, secret: bytes, on_exit: OnExit) -> None:
-        """Remember what the processes are to run, and who is told when one has ended."""
+    def start(self, spec: SlotSpec, secret: bytes, on_exit: OnExit, on_leaving: OnLeaving) -> None:
+        """Remember what the processes are to run, and who is told when one has ended; none has to leave."""
         pickler: Any = cloudpickle  # it has no types
         self._told = pickler.dumps((spec, secret))
         self._on_exit = on_exit

@@ -5,7 +5,8 @@ import threading
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from snapline.runtime.launch.launcher import LauncherGone, OnExit
+from snapline.runtime.launch.decommissioning import DecommissionWatch, is_watched
+from snapline.runtime.launch.launcher import LauncherGone, OnExit, OnLeaving
 from snapline.runtime.slot.process import SlotProcess, SlotSpec
 from snapline.spark.slot_jobs import JobEnding, SlotFailure, SlotJob, SlotJobs, is_stopped
 
@@ -22,9 +23,10 @@ class SparkSlots:
         self._on_exit: OnExit = lambda tag, why: None
         self._by_tag: dict[str, SlotJob] = {}
         self._lock = threading.Lock()
+        self._watch: DecommissionWatch | None = None
 
-    def start(self, spec: SlotSpec, secret: bytes, on_exit: OnExit) -> None:
-        """Remember what the processes are to run, and who is told when one has ended."""
+    def start(self, spec: SlotSpec, secret: bytes, on_exit: OnExit, on_leaving: OnLeaving) -> None:
+        """Remember what the processes are to run, and who is told when one has ended, or is to leave."""
 
         def body(secret: bytes) -> None:
             context = TaskContext.get()
@@ -33,6 +35,9 @@ class SparkSlots:
 
         self._on_exit = on_exit
         self._jobs = SlotJobs(self._spark, body, self._ended, secret)
+        if is_watched(self._spark.sparkContext):
+            self._watch = DecommissionWatch(self._spark.sparkContext, self._executors, on_leaving)
+            self._watch.start()
 
     def launch(self, role: str) -> str:
         """Start one more process; return its tag, one of those with which it introduces itself."""
@@ -45,6 +50,12 @@ class SparkSlots:
             job = self._jobs.launch(f"{self._flow}/{role}")
             self._by_tag[job.tag] = job
         return job.tag
+
+    def _executors(self) -> dict[str, set[str]]:
+        """By tag, the executors on which the processes of a job run."""
+        with self._lock:
+            known = dict(self._by_tag)
+        return {} if self._jobs is None else {t: self._jobs.executors(j) for t, j in known.items()}
 
     def _ended(self, job: SlotJob, failure: SlotFailure | None) -> None:
         with self._lock:
@@ -60,6 +71,8 @@ class SparkSlots:
 
     def stop(self) -> None:
         """End all that still run."""
+        if self._watch is not None:
+            self._watch.stop()
         if self._jobs is not None:
             self._jobs.stop()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from snapline.core.messages import Message
-from snapline.engine.control import Counters, Frame, Order, Report
+from snapline.engine.control import Counters, Frame, Order, Report, Stop
 from snapline.engine.coordinator.sweep import sweep_snapshots
 from snapline.engine.shell import Alarm, NextRead, SourceAlarm, Ticket, TimerAlarm
 from snapline.errors import ObjectDamaged, ObjectMissing
@@ -219,6 +219,10 @@ class SteppedCoordinator(CoordinatorProcess):
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Start a process; its registration is a step of its own."""
         self.world.launch(self, slot, incarnation)
+
+    def dismiss(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Tell a process to stop for good; no search lets a slot leave."""
+        self.send(slot, incarnation, Stop())
 
     def publish(self, ticket: Ticket, number: int, extents: Mapping[TaskId, Extent]) -> None:
         """Publish a manifest when its step is taken."""

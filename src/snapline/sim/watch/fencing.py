@@ -4,13 +4,13 @@ Like those in `invariants.py` they are named functions that raise `InvariantBrok
 is what the simulated storage was given (`SimStorage.ledger`), not what can still be read of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from snapline.engine.coordinator.anchor import signposts
 from snapline.engine.coordinator.ledger import Decision, decision_number
 from snapline.engine.slot.task import Task
 from snapline.errors import StorageError
-from snapline.ids import INITIAL, ChannelId, CheckpointNo, Seq, SlotId
+from snapline.ids import INITIAL, ChannelId, CheckpointNo, Seq
 from snapline.sim.watch.account import RunAccount
 from snapline.sim.watch.invariants import broken
 from snapline.sim.world.world import World
@@ -37,11 +37,10 @@ def deposed_coordinator_ends_nothing(run: RunAccount, author: str) -> None:
         )
 
 
-def last_line_holds_everything(run: RunAccount) -> None:
-    """A run stops with a line that holds all that its tasks sent, received and wrote, and it is public."""
-    world = run.world
+def line_holds_everything(run: RunAccount) -> None:
+    """A run stops, and a slot leaves, with a line that holds all that tasks sent, received and wrote."""
     line = run.lines[-1].checkpoints if run.lines else {}
-    for task in (task for slot in world.job.slots for task in _tasks_of(world, slot)):
+    for task in _tasks(run.world):
         meta = run.metas.get((task.life.task, line.get(task.life.task, INITIAL)))
         held = ({}, {}, 0) if meta is None else (meta.sent, meta.received, meta.position)
         done = (_counted(task.sent), _counted(task.received), task.rows)
@@ -49,14 +48,20 @@ def last_line_holds_everything(run: RunAccount) -> None:
             story = (
                 f"{task.life.task} has sent, received and written {done}, and its line has {held}"
             )
-            broken("last_line_holds_everything", story)
+            broken("line_holds_everything", story)
+
+
+def all_output_is_public(run: RunAccount) -> None:
+    """All that was written is public when a run has stopped."""
+    for task in _tasks(run.world):
         if run.public.get(task.life.task, 0) != task.rows:
-            broken("last_line_holds_everything", f"not all rows of {task.life.task} are public")
+            broken("all_output_is_public", f"not all rows of {task.life.task} are public")
 
 
-def _tasks_of(world: World, slot: SlotId) -> tuple[Task, ...]:
-    process = world.current(slot)
-    return tuple(process.engine.tasks.values()) if process is not None else ()
+def _tasks(world: World) -> Iterator[Task]:
+    """The tasks of the newest life of every slot."""
+    for process in filter(None, map(world.current, world.job.slots)):
+        yield from process.engine.tasks.values()
 
 
 def _counted(numbers: Mapping[ChannelId, Seq]) -> dict[ChannelId, Seq]:

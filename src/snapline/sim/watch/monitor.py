@@ -46,6 +46,7 @@ from snapline.journal.happenings import (
     RegisteredLate,
     ReportFenced,
     SentAway,
+    SlotLeft,
     SlotLost,
 )
 from snapline.recovery.kept_lines import KeptLines, is_behind
@@ -199,6 +200,10 @@ class Monitor(RunAccount):
                 self.recovering = False
                 if self.thorough:
                     invariants.tasks_stand_at_the_line(self)
+            case SlotLeft() if entry.epoch == self.epoch:  # else: a zombie
+                self.stats["left"] += 1
+                if self.world.job.protocol.checkpoints:
+                    fencing.line_holds_everything(self)
             case ProcessKilled():
                 self._killed()
             case _ if type(what) in COUNTED:
@@ -316,7 +321,8 @@ class Monitor(RunAccount):
         """Check the invariants of a run that stops with a last line."""
         self.stats["stopped"] += 1
         if self.world.job.protocol.checkpoints:
-            fencing.last_line_holds_everything(self)
+            fencing.line_holds_everything(self)
+            fencing.all_output_is_public(self)
 
     def deleting(self, key: str) -> None:
         """Check the invariants of a coordinator that deletes an object."""

@@ -29,6 +29,10 @@ class CoordinatorPlace(LaunchPlace, Protocol):
         """Let another coordinator take over from the durable decisions."""
         ...
 
+    def exit(self, process: SimSlotProcess) -> None:
+        """End a process; what it had not made durable is lost."""
+        ...
+
     def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
         """Write a manifest; False if its number is taken by another."""
         ...
@@ -59,6 +63,13 @@ class CoordinatorProcess(Process):
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Start processes until one registers."""
         self.launches.start(slot, incarnation)
+
+    def dismiss(self, slot: SlotId, incarnation: Incarnation) -> None:
+        """Let the process of a life end as soon as it hears of it."""
+        process = self.world.processes.get((slot, incarnation))
+        if process is not None:
+            end = lambda: process.call(lambda: self.world.exit(process))  # noqa: E731
+            self.world.control(process).down.send(end, 1)
 
     def did_not_start(self, process: SimSlotProcess, why: str) -> None:
         """Start another process for a life whose process will not register."""

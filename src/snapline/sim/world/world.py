@@ -123,6 +123,12 @@ class World:
         boss = self.coordinator
         boss.call(boss.engine.stop)
 
+    def let_leave(self, slot: SlotId) -> None:
+        """Ask for a slot to leave as soon as a line holds all that was taken in."""
+        boss = self.coordinator
+        lives = boss.engine.members.incarnations
+        boss.call(lambda: boss.engine.leave(slot, lives.get(slot, 0)))
+
     def _stopped(self) -> None:
         """End all processes of a run that has stopped, and resume it after a while."""
         if not self.coordinator.engine.ended:

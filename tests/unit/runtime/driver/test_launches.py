@@ -221,3 +221,19 @@ def test_why_a_registered_process_died_is_learned_from_who_launched_it():
     staff.clock.pass_until(1)
     staff.launches.ended("job-2", "another reason")
     assert staff.ended.startswith("killed by signal 9; in 1 s 2 processes failed")
+
+
+def test_a_slot_that_is_to_leave_has_one_more_spare_until_it_has_left():
+    staff = Staff()
+    staff.run()
+    staff.roster.leaving[1, 1] = None
+    for _ in range(2):
+        staff.launches.fill()
+    assert staff.launcher.roles[2:] == ["spare/epoch 1"]
+    successor = staff.register("job-2")
+    staff.launches.fill()
+    assert staff.roster.idle() == [successor]
+    assert not staff.roster.superfluous(successor)
+    staff.roster.leaving.clear()
+    staff.launches.fill()
+    assert len(staff.launcher.launched) == 3

@@ -1,0 +1,48 @@
+"""What every slot restores when an epoch begins: the line, as the promised guarantee settles it."""
+
+from collections.abc import Mapping
+
+from snapline.core.messages import CheckpointMeta, initial_meta
+from snapline.engine.control import Restore
+from snapline.engine.coordinator.decider import Chains
+from snapline.engine.coordinator.levels import initially_received, replay_by_slot, settle
+from snapline.engine.coordinator.registry import Registry
+from snapline.engine.job import Job
+from snapline.ids import Epoch, Incarnation, SlotId, TaskId
+from snapline.recovery.replay import ReplayPart
+
+
+class RestorePlan:
+    """The line of the epoch that was last asked for, and what is in flight across it."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.settled: Mapping[TaskId, CheckpointMeta] = {}  #: the checkpoints of that line
+        self.replay: dict[SlotId, list[ReplayPart]] = {}  #: what is in flight, by who has it
+
+    def settle(self, line: Chains, registry: Registry) -> Chains:
+        """Plan to go back to a line; return it with the counters from which its tasks go on."""
+        metas = {task: chain[-1] if chain else initial_meta(task) for task, chain in line.items()}
+        self.settled = settle(self.job.topology, metas, self.job.guarantee)
+        for task, meta in self.settled.items():
+            if meta is not metas[task] and line[task]:
+                registry.add(meta)
+                line[task] = (*line[task][:-1], meta)
+        self.replay = replay_by_slot(self.job, self.settled)
+        return line
+
+    def order(
+        self,
+        slot: SlotId,
+        epoch: Epoch,
+        lives: Mapping[SlotId, Incarnation],
+        line: Chains,
+        *,
+        alone: bool,
+    ) -> Restore:
+        """What a slot is told, once the line is decided."""
+        chains = {task: line[task] for task in self.job.hosted[slot]}
+        received = initially_received(chains, self.settled)
+        return Restore(
+            epoch, dict(lives), chains, received, tuple(self.replay.get(slot, ())), alone
+        )
