@@ -206,3 +206,13 @@ def test_arrays_keep_their_names_in_any_order_of_columns():
     again = decode(encode(batch))
     assert again.to_pydict() == {"b": [1, 2], "a": [0.5, 1.5], "c": [True, False]}
     assert again.schema == batch.schema
+
+
+def test_a_frozen_batch_cannot_be_written_to():
+    words = Words(np.array([0, 1], np.int32), ("a", "b"))
+    batch = Batch({"n": np.array([1, 2]), "word": words, "text": Varlen.of("str", ["x", "yz"])})
+    batch.freeze()
+    arrays = (batch["n"], words.codes, batch["text"].offsets, batch["text"].values)
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1

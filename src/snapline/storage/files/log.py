@@ -5,6 +5,9 @@ opened, their indexes are read (`log_index`), and what these do not cover is sca
 in memory knows where each message stands. Pruning takes away whole segments in which no message is needed;
 in the other segments it only hides messages.
 
+Messages are written down some at a time. Whoever appends has much else to do between two messages, and what
+a processor has not done for a while is slow: a message that is encoded among others takes less time.
+
 A segment that is full is not synced at once, which would hold up whoever appends: it waits for the next
 sync, which takes all that is not durable yet.
 
@@ -16,6 +19,7 @@ depend on its name, and a life gives no name twice. There is no other sign, so n
 import os
 import re
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +28,7 @@ from typing import NamedTuple
 from xxhash import xxh3_64_intdigest
 
 from snapline.core.messages import Message
-from snapline.errors import ObjectDamaged, ObjectMissing
+from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import ChannelId, Epoch, Incarnation, Seq
 from snapline.storage.api import Life, PendingSync
 from snapline.storage.codec import (
@@ -46,6 +50,8 @@ from snapline.storage.files.places import Descriptor, Spares, open_shared
 
 _Rank = tuple[Epoch, Incarnation]  # where several lives logged a seq, the highest rank counts
 _NAME = re.compile(r"(?P<task>.+)\.e(?P<epoch>\d+)\.i(?P<incarnation>\d+)\.(?P<number>\d+)\.[a-z]+")
+_TOGETHER = 32  # messages that are written down at once ...
+_TOGETHER_SHARE = 64  # ... or fewer, if they fill this part of a segment: a megabyte
 _SPARES_MAX = 4  # of a log; with checkpoints every second enough for 250 MB/s
 
 
@@ -127,6 +133,10 @@ class FileLog:
         self._floor: dict[ChannelId, Seq] = {}  #: everything up to here was pruned
         #: those to which we do not append
         self._closed = [_Segment(*found) for found in _find(directory, life, "log")]
+        self._waiting: deque[Message] = deque()  #: appended, and not written down yet
+        self._waiting_bytes = 0
+        self._waiting_max = segment_bytes // _TOGETHER_SHARE
+        self._over = False  #: whether it was closed
         self._active: tuple[Appender, _Segment] | None = None
         self._full: list[tuple[Appender, _Segment]] = []  #: not active any more, not yet durable
         mine = [s.number for s in self._closed if s.life == self._rank]
@@ -165,6 +175,23 @@ class FileLog:
 
     def append(self, message: Message) -> None:
         """Add a message; durable only after the next `sync`."""
+        batch = message.batch
+        batch.freeze()
+        self._waiting.append(message)
+        self._waiting_bytes += batch.nbytes
+        if len(self._waiting) >= _TOGETHER or self._waiting_bytes >= self._waiting_max:
+            self._write_down()
+
+    def _write_down(self) -> None:
+        """Add what waits to segments."""
+        if self._waiting and self._over:
+            raise StorageError(f"the log of {self._life.name} is closed")
+        while self._waiting:
+            self._add(self._waiting[0])
+            self._waiting.popleft()  # AFTER: what could not be added is not durable with the next sync
+        self._waiting_bytes = 0
+
+    def _add(self, message: Message) -> None:
         appender, segment = self._active or self._roll()
         channel, seq, epoch = message.channel, message.seq, message.epoch
         at = appender.append(*message_pieces(message))
@@ -197,6 +224,7 @@ class FileLog:
 
     def start_sync(self) -> PendingSync:
         """Begin to make everything appended so far durable, in the background."""
+        self._write_down()
         full = tuple(self._full)
         unsynced = [*full, self._active] if self._active else full
         files = [(segment, appender.start_sync()) for appender, segment in unsynced]
@@ -213,6 +241,7 @@ class FileLog:
 
     def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Iterator[Message]:
         """The messages after < seq <= through, in order, each read when it is asked for."""
+        self._write_down()
         if self._active is not None:
             self._active[0].flush()
         index = self._index.get(channel, {})
@@ -266,6 +295,7 @@ class FileLog:
 
     def close(self) -> None:
         """Let go of all files, and delete the spares. What was not flushed is gone."""
+        self._over = True
         for appender, segment in [*self._full, self._active] if self._active else self._full:
             appender.close()
             segment.close()

@@ -11,6 +11,8 @@ from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUna
 from snapline.storage.files.log import FileLogs
 from storage_harness import CHANNEL, OTHER, life, message, seqs, spy_on_fsync
 
+TOGETHER = 32  # messages that are written down at once
+
 
 def write(directory, lives, segment_bytes=64 << 20):
     """Write logs: for each life (epoch) the groups of messages between its syncs."""
@@ -238,6 +240,47 @@ def test_large_messages_leave_the_process_before_the_sync(tmp_path):
     assert only_segment(tmp_path, 1).stat().st_size > 1_600_000
     assert list(log.read(CHANNEL, after=0, through=1)) == [big]
     log.close()
+
+
+def test_messages_are_written_down_together_and_whoever_reads_finds_all_of_them(tmp_path):
+    log = FileLogs(tmp_path).open(life(1))
+    for seq in range(1, TOGETHER):
+        log.append(message(seq))
+    assert list(tmp_path.iterdir()) == []
+    log.append(message(TOGETHER))
+    assert only_segment(tmp_path, 1).exists()
+    log.append(message(TOGETHER + 1))
+    expected = [(seq, 1) for seq in range(1, TOGETHER + 2)]
+    assert seqs(log.read(CHANNEL, after=0, through=TOGETHER + 1)) == expected
+    assert read(tmp_path, 0, TOGETHER + 1) == expected  # by another process, too
+    log.close()
+
+
+def test_what_waits_to_be_written_down_cannot_be_changed(tmp_path):
+    log = FileLogs(tmp_path).open(life(1))
+    batch = Batch.of(n=[1, 2], name=["a", "b"])
+    log.append(Message(CHANNEL, 1, 1, batch))
+    for array in (batch["n"], batch["name"].offsets, batch["name"].values):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
+    log.close()
+
+
+def test_a_message_that_could_not_be_written_down_is_not_left_out_of_a_sync(tmp_path, monkeypatch):
+    log = FileLogs(tmp_path).open(life(1))
+    log.append(message(1))
+    log.append(message(2))
+    with monkeypatch.context() as broken:
+        broken.setattr("snapline.storage.files.frames.make_file", _no_file)
+        with pytest.raises(StoreUnavailable, match="No space"):
+            log.sync()
+    log.sync()
+    log.close()
+    assert read(tmp_path, 0, 2) == [(1, 1), (2, 1)]
+
+
+def _no_file(path, flags):
+    raise OSError(28, "No space left on device")
 
 
 def test_a_closed_log_takes_nothing_more(tmp_path):
