@@ -61,6 +61,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", ""),
     "dataflow": ("state", "operators", ""),
     "engine": ("", "slot", "coordinator", "reference"),
+    "judge": ("prefix", ""),
     "report": ("", "spacetime"),
     "rundir": ("", "lines"),
     "runs": ("sources", ""),

@@ -47,6 +47,9 @@ class Params:
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # the settings of this workload that were given
     endless: bool = False  # after `duration_ms` input goes on as before, at the same rate
+    #: for an oracle: of each source by name, how many records of each partition had been read; all else is
+    #: still to come. Empty: everything was read. It is no part of what an input is, so it is not shown.
+    cut: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))
@@ -131,3 +134,6 @@ class Workload:
     settings: Mapping[str, Setting] = field(default_factory=dict, hash=False)
     #: where outputs name the events behind them
     lineage: Callable[[Params], Lineage] | None = None
+    #: whether the beginning of the input can be judged (`Params.cut`): output that comes only when a window
+    #: closes has to have lineage, because an oracle does not know which windows have closed
+    judges_prefix: bool = False
