@@ -53,6 +53,8 @@ class Params:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))
+        # Read from JSON, these are lists.
+        object.__setattr__(self, "cut", tuple((name, tuple(each)) for name, each in self.cut))
         if not 0 <= self.hot <= 100:
             raise UsageError(f"a share of hot records is 0 to 100 percent, not {self.hot}")
         if self.hot_ms < 0 or (self.hot_ms and not self.hot):
