@@ -5,7 +5,7 @@ from run_helpers import happenings, only
 from spark_slots import eventually
 
 import snapline as sl
-from snapline.errors import FlowFailed
+from snapline.errors import FlowFailed, UsageError
 from snapline.ids import task_id
 from snapline.journal.happenings import JobSuspended, SlotLost
 from snapline.runs.finished import read_output
@@ -86,8 +86,15 @@ def test_two_queries_share_a_session_and_one_is_killed_stopped_and_resumed(spark
     assert whole(after)
     lines = other.last_progress["lines"]
     wait_for_rows(other, lines + 1)
+    with pytest.raises(UsageError, match="goes on"):
+        other.judge()
     other.stop()
     assert other.exception() is None
+    assert other.judge().kept == "yes"
+    assert one.judge().kept == "unknown"  # it has no oracle ...
+    assert (
+        one.judge(reference=True).kept == "yes"
+    )  # ... but can be held against runs without failures
     assert not only(happenings(other.directory.path / "journal", "driver-*"), SlotLost)
 
 

@@ -194,6 +194,9 @@ def _tell_interrupted(interrupted: Interrupted, runs: Path) -> int:
         again = escape(f"snapline run --resume {interrupted.run}{where}")
         how = "stopped with a last line" if interrupted.whole else "interrupted"
         messages().print(f"{how}; go on with: {again}", soft_wrap=True)
+        if interrupted.whole:
+            judged = escape(f"snapline validate {interrupted.run}{where}")
+            messages().print(f"judge what it has put out with: {judged}", soft_wrap=True)
     return 128 + interrupted.number
 
 

@@ -168,7 +168,7 @@ def time_of(text: str | None) -> int | None:
 
 
 def _report(name: str, found: "Judgement") -> Report:
-    verdict = found.verdict
+    verdict, by = found.verdict, f"in process, from the {found.view} output of the run"
     return Report(
         name,
         found.promise,
@@ -179,8 +179,9 @@ def _report(name: str, found: "Judgement") -> Report:
         tuple(f"{p.kind} {p.record}: {p.because}" for p in verdict.problems),
         found.figures,
         view=found.view,
-        by=f"in process, from the {found.view} output of the run",
+        by=by if found.records is None else f"{by}, up to its last line: it is not over",
         faults=found.strikes,
+        records=found.records,
     )
 
 

@@ -13,9 +13,10 @@ from snapline.dataflow.deploy import Deployment, deploy
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.partition import ByKey
 from snapline.engine.reference.mishaps import Breaker, Mishap, mishaps_of
-from snapline.engine.reference.reference import reference_output
+from snapline.engine.reference.reference import UNBOUNDED, Watermarked, reference_output
 from snapline.engine.reference.rehearsal import Complaint, rehearse
 from snapline.errors import SnaplineError
+from snapline.judge.prefix.cut import of_chains
 from snapline.judge.verdict import Answers, Verdict, first_said, rows_as
 from snapline.storage.streams.chain import pauses, read_manifests, records_late
 from snapline.storage.streams.ingress import StreamIngress
@@ -33,12 +34,14 @@ def judge_by_reference(
     promised: Guarantee,
     *,
     checkpoints: bool,
+    watermarks: Watermarked = UNBOUNDED,
 ) -> Verdict:
     """Judge output by runs of the same dataflow without failures.
 
     `checkpoints`: whether the run ever restored anything, so that operators have to survive that.
+    `watermarks`: those that the tasks of each operator had when a run stopped that is not over.
     """
-    at = cache(_compared(flow, slots, found, checkpoints))
+    at = cache(_compared(flow, slots, found, checkpoints, watermarks))
     clean = at(Guarantee.EXACTLY_ONCE).kept == "yes"
     answers: Answers = {level.value: "yes" if clean else at(level).kept for level in PROMISES}
     nothing = promised is Guarantee.NOTHING
@@ -55,38 +58,45 @@ def judge_by_reference(
 
 
 def _compared(
-    flow: Dataflow, slots: int, found: Mapping[str, Batch], checkpoints: bool
+    flow: Dataflow,
+    slots: int,
+    found: Mapping[str, Batch],
+    checkpoints: bool,
+    watermarks: Watermarked,
 ) -> Callable[[Guarantee], Comparison]:
     """Compare the output with runs of the flow without failures, at one guarantee level."""
     try:
-        return _held_against(
-            deploy(flow, slots), deploy(flow, slots, lean=True), found, checkpoints
-        )
+        plain, lean = deploy(flow, slots), deploy(flow, slots, lean=True)
+        return _held_against(plain, lean, found, checkpoints, watermarks)
     except SnaplineError as error:
         undecided = Comparison("unknown", undecided=f"there is no reference: {error}")
         return lambda level: undecided
 
 
 def _held_against(
-    plain: Deployment, lean: Deployment, found: Mapping[str, Batch], checkpoints: bool
+    plain: Deployment,
+    lean: Deployment,
+    found: Mapping[str, Batch],
+    checkpoints: bool,
+    watermarks: Watermarked,
 ) -> Callable[[Guarantee], Comparison]:
     complaint = None
     if checkpoints:
         # Alone, an operator shows its own mistakes; in the chains of a real run, those that chains add.
-        first, complaint = rehearse(plain, 0)
-        complaint = complaint or rehearse(lean, 0)[1]
+        first, complaint = rehearse(plain, 0, watermarks)
+        complaint = complaint or rehearse(lean, 0, of_chains(lean, watermarks))[1]
     else:
-        first = reference_output(plain, 0)
+        first = reference_output(plain, 0, watermarked=watermarks)
     if complaint is not None:
         said = _said(complaint)
         return lambda level: said
-    breaker = cache(lambda: Breaker(plain, _BROKEN_ORDER))
+    breaker = cache(lambda: Breaker(plain, _BROKEN_ORDER, watermarks))
 
     @cache
     def reference(order: int) -> Mapping[str, Batch]:
         if order == _BROKEN_ORDER:
             return breaker().plain
-        return first if order == 0 else reference_output(plain, order)
+        return first if order == 0 else reference_output(plain, order, watermarked=watermarks)
 
     keys = {
         route.routing.columns: None

@@ -11,6 +11,7 @@ from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.journal.entry import Happened
 from snapline.judge.history import History
+from snapline.judge.prefix.cut import LineCut
 from snapline.judge.reader import SinkRows
 from snapline.judge.verdict import Verdict
 from snapline.rundir.program import Program
@@ -37,6 +38,8 @@ class RunEnding:
     end_ms: Millis = 0  # of another system: when it was over
     remarks: Sequence[str] = ()  # of another system: its own account of what it repeated or dropped
     promise: Guarantee = Guarantee.EXACTLY_ONCE  # of another system: what it promises
+    #: of a run that is not over: its last decision. What it had put out by that line is judged
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class RunEvidence:
     history: History
     program: Program | None = None  # None: nobody can build it again
     outputs: Mapping[str, SinkRows] = field(default_factory=dict)
+    cut: LineCut | None = None  # of a run that is not over: how far it had come
     failed: Verdict | None = None  # the verdict if there is nothing that could be compared
 
     @property

@@ -61,14 +61,21 @@ def judge_lineage(
     faults: Sequence[TimedFault],
     end_ms: Millis,
     position: Callable[[int], str] = str,
+    until_ms: Millis | None = None,
 ) -> LineageReport:
     """Judge outputs that have `position` and `written`; `faults` is what happened until `end_ms`.
 
-    `position` turns the position of a row into text.
+    `position` turns the position of a row into text. With `until_ms` only windows that end then or before
+    are judged, and there are no figures.
     """
     events = lineage.events()
     judged, reliable = judge_each(
-        events, outputs, late, lineage.window_ms, lateness_ms=lineage.lateness_ms
+        events,
+        outputs,
+        late,
+        lineage.window_ms,
+        lateness_ms=lineage.lateness_ms,
+        until_ms=until_ms,
     )
     sentences = {
         cause: sentence_of(
@@ -82,6 +89,8 @@ def judge_lineage(
         for cause in Cause
         if cause in judged.witnesses
     }
+    if until_ms is not None:
+        return LineageReport(judged, sentences, None)
     spans = [(fault.start_ms, max(fault.over_ms, fault.start_ms + 1)) for fault in faults]
     found = figures(
         Events(events["time"], events["arrival"], reliable),
@@ -90,6 +99,24 @@ def judge_lineage(
         phases(spans, end_ms),
     )
     return LineageReport(judged, sentences, found)
+
+
+def too_early(
+    outputs: Batch, late: Batch, lineage: Lineage, reached_ms: Millis
+) -> Iterator[Problem]:
+    """The first row of each sink whose window no watermark up to this one can have closed."""
+    open_from = (
+        reached_ms - lineage.lateness_ms - lineage.window_ms
+    )  # windows that start behind this
+    for sink, table in ((SINK, outputs), (LATE, late)):
+        if not len(table):
+            continue
+        times = table["window" if sink == SINK else "time"]
+        windows = times - times % lineage.window_ms
+        for row in np.flatnonzero(windows > open_from)[:1].tolist():
+            record = f"resource {table['resource'][row]} in window {windows[row]}"
+            said = f"it is in {sink}, although no watermark was beyond {reached_ms} ms"
+            yield Problem("wrong", record, said)
 
 
 def sentence_of(

@@ -10,6 +10,8 @@
   (what it may be, or null), `unjudged` (`events` and `windows` behind the time up to which was judged),
   `undecided` (why something is unknown, or null), `causes`: a list, each with `cause`, `count`, `breaks`
   (guarantees), the fields of its `Witness`, and `sentence`; of others `problems`, a list of texts;
+- of a run that is not over: `records_read`, how many records it had read by the line up to which it was
+  judged;
 - of a run with faults: `faults`, a list, each with `statement`, `struck` and `at_ms`;
 - `metrics`: of outputs with lineage the figures of `metrics.reliability`, else empty;
 - `version`: it changes when a key changes its meaning or goes.
@@ -59,6 +61,7 @@ class Report:
     view: str = "committed"
     by: str = "in process"
     faults: tuple[Strike, ...] = ()  # of a run: every fault of its plan, and whether it struck
+    records: int | None = None  # of a run that is not over: what it had read by its last line
 
     @property
     def kept(self) -> Answer:
@@ -150,6 +153,8 @@ def to_json(report: Report) -> dict[str, Any]:
         document["causes"] = [
             _cause(report, cause) for cause in Cause if cause in report.judged.causes
         ]
+    if report.records is not None:
+        document["records_read"] = report.records
     if report.faults:
         document["faults"] = [asdict(strike) for strike in report.faults]
     metrics = {} if report.metrics is None else json_form.to_json(report.metrics)

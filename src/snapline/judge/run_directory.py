@@ -8,6 +8,9 @@ First the evidence is gathered: what came out, and what should have. Then it is 
 outputs name, by the workload's oracle or by runs without failures. Last it is asked what that proves. A
 *yes* is only given for what was proved: a run whose faults never struck, or struck when there was nothing
 to lose, and a run that put out nothing are *unknown* (`chaos.strikes`), whatever their output looks like.
+
+A run that is not over, and that nobody goes on with, is judged up to its last line: what is public must be
+what the dataflow makes of the records that it had read by then, without the end of time (`judge.prefix`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +22,15 @@ from snapline.batch import Batch
 from snapline.chaos.strikes import Strike, vacuous
 from snapline.core.guarantee import Guarantee
 from snapline.dataflow.graph import Dataflow
+from snapline.engine.reference.reference import UNBOUNDED
 from snapline.errors import StorageError, UsageError
 from snapline.journal.codec import happened_of
 from snapline.judge.by_reference import judge_by_reference, stream_doubt
 from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
 from snapline.judge.history import History, history_of
-from snapline.judge.lineage import LineageReport, judge_lineage
+from snapline.judge.lineage import LineageReport, judge_lineage, too_early
+from snapline.judge.prefix.cut import LineCut, NoCut
+from snapline.judge.prefix.last_line import cut_of, line_of
 from snapline.judge.reader import BrokenChain, read_sinks
 from snapline.judge.report_files import held_to
 from snapline.judge.system_evidence import evidence_of_system, with_remarks
@@ -39,6 +45,7 @@ from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.storage.api import View
 from snapline.validate.causes import Cause
 from snapline.validate.judged import PROMISES, Answer, Judged
+from snapline.wording import plural
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Lineage, Problem
 from snapline.workload.lineage.echoes import wrong_echoes
@@ -51,7 +58,10 @@ NO_ORACLE: Final = (
     "nobody knows what this dataflow should put out: reference=True (--reference) compares it with runs "
     "without failures"
 )
-NO_END: Final = "its input has no end, and what is still to come decides what should have come out"
+NO_PREFIX: Final = (
+    "the oracle of '{flow}' judges whole inputs, and this run is not over: reference=True (--reference) "
+    "compares it with runs without failures"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,8 @@ class Judgement:
     judged: Judged | None = None  # where outputs name the inputs behind them
     sentences: Mapping[Cause, str] = field(default_factory=dict)
     figures: LineageFigures | None = None  # PGVal's, with lineage
+    #: of a run that is not over: how many records it had read by the line up to which it was judged
+    records: int | None = None
     strikes: tuple[Strike, ...] = ()  # what became of the faults
 
 
@@ -77,7 +89,7 @@ def judge(
     flow: Dataflow | None = None,
     report: LineageReport | None = None,
 ) -> Judgement:
-    """Judge a run from its files. Raises UsageError if it is not over, or cannot be judged.
+    """Judge a run from its files. Raises UsageError if it still goes on, or cannot be judged.
 
     `ending` and `program` are given by whoever has just ended the run, `flow` by whoever holds only the
     dataflow, `report` by whoever judged the output while it came (`judge.live`).
@@ -86,11 +98,13 @@ def judge(
     spec = spec_of(directory)
     ended = ending or _read_ending(directory, spec)
     if spec.system == OWN:
-        evidence = _evidence(directory, spec, asked, program or _program(directory, spec, flow))
+        found = program or _program(directory, spec, flow)
+        evidence = _evidence(directory, spec, asked, found, ended.line)
     else:
         evidence = evidence_of_system(directory, spec, asked, ended)
     reference = asked.reference or spec.reference
-    if evidence.lineage is not None and not reference and not spec.endless:
+    whole = not spec.endless or evidence.cut is not None
+    if evidence.lineage is not None and not reference and whole:
         judgement = _by_lineage(evidence, evidence.lineage, spec, ended.problem, report)
     else:
         verdict = evidence.failed or _by_output(evidence, spec, ended.problem, reference)
@@ -98,6 +112,8 @@ def judge(
     if spec.system != OWN:
         judgement = replace(judgement, verdict=with_remarks(judgement.verdict, ended))
     judgement = replace(judgement, strikes=evidence.history.strikes)
+    if evidence.cut is not None:
+        judgement = _of_prefix(judgement, evidence.cut)
     doubt = None if asked.allow_vacuous or spec.allow_vacuous else _doubt(evidence, spec)
     return judgement if doubt is None else _doubted(judgement, doubt)
 
@@ -108,6 +124,8 @@ def judge(
 def _read_ending(directory: RunDirectory, spec: Spec) -> RunEnding:
     result = directory.result()
     if result is None:
+        if spec.system == OWN and (line := line_of(directory)) is not None:
+            return RunEnding(line=line)
         again = (
             f"'snapline run --resume {directory.name}' goes on with it; --follow judges meanwhile"
         )
@@ -136,9 +154,21 @@ def _program(directory: RunDirectory, spec: Spec, flow: Dataflow | None) -> Prog
 
 
 def _evidence(
-    directory: RunDirectory, spec: Spec, asked: Question, program: Program | None
+    directory: RunDirectory,
+    spec: Spec,
+    asked: Question,
+    program: Program | None,
+    line: int | None,
 ) -> RunEvidence:
-    """Read what one of our own runs has put out, as a reader of its output would."""
+    """Read what one of our own runs has put out, as a reader of its output would.
+
+    `line` is the last decision of a run that is not over: it is judged up to there.
+    """
+    if line is not None and asked.uncommitted:
+        raise UsageError(
+            f"{directory.name} is not over, and is judged up to its last line: --uncommitted is for a run "
+            "that is over"
+        )
     promised = guarantee_of(spec)
     promise = asked.promise or promised
     view: View = "uncommitted" if asked.uncommitted else public_view(spec.protocol)
@@ -155,7 +185,14 @@ def _evidence(
     if not PROTOCOLS[spec.protocol].checkpoints:
         # Without lines, the time of the first output stands for that of the first line.
         history = replace(history, first_line_ms=first_written(outputs.values()))
-    return RunEvidence(promise, view, history, program, outputs)
+    evidence = RunEvidence(promise, view, history, program, outputs)
+    if line is None:
+        return evidence
+    try:
+        cut = cut_of(directory, spec, program, line)
+    except NoCut as why:
+        return replace(evidence, failed=Verdict("unknown", str(why)))
+    return replace(evidence, program=program.up_to(cut.offsets), cut=cut)
 
 
 def _unreadable(error: StorageError, promise: Guarantee) -> Verdict:
@@ -179,20 +216,24 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
     """Judge output that does not name its inputs: by the workload's oracle, or by runs without failures."""
     if problem is not None:  # the run was cut short, so what is missing might still have come
         return Verdict("unknown", problem)
-    if spec.endless and spec.flow in WORKLOADS:
-        return Verdict("unknown", NO_END)
-    program, promise = evidence.program, evidence.promise
+    program, promise, cut = evidence.program, evidence.promise, evidence.cut
     assert program is not None
     outputs = {sink: output.rows for sink, output in evidence.outputs.items()}
     if reference:
         checkpoints = PROTOCOLS[spec.protocol].checkpoints
         verdict = judge_by_reference(
-            program.flow, spec.slots, outputs, promise, checkpoints=checkpoints
+            program.flow,
+            spec.slots,
+            outputs,
+            promise,
+            checkpoints=checkpoints,
+            watermarks=UNBOUNDED if cut is None else cut.watermarks,
         )
         doubt = stream_doubt(program.flow) if verdict.kept == "no" else None
         return verdict if doubt is None else Verdict("unknown", doubt)
     if program.judge is None:
-        return Verdict("unknown", NO_ORACLE)
+        known = cut is not None and program.given is None
+        return Verdict("unknown", NO_PREFIX.format(flow=spec.flow) if known else NO_ORACLE)
     right = rows_as(sum(evidence.rows.values()), "the oracle expects")
     return verdict_of(partial(program.judge, outputs), promise, right)
 
@@ -225,7 +266,7 @@ def _by_lineage(
     """Judge output that names the inputs behind it; what our own rows repeat of them has to be right."""
     outputs = {sink: output.stamped for sink, output in evidence.outputs.items()}
     rows, late = outputs[SINK], outputs.get(LATE, Batch({}, 0))
-    history, own = evidence.history, spec.system == OWN
+    history, own, cut = evidence.history, spec.system == OWN, evidence.cut
     found = report or judge_lineage(
         lineage,
         rows,
@@ -233,13 +274,16 @@ def _by_lineage(
         history.faults,
         history.end_ms,
         position_label if own else str,
+        None if cut is None else cut.passed_ms - lineage.lateness_ms,
     )
     if problem is not None:  # the run was cut short, so what is missing might still have come
         found = replace(found, judged=replace(found.judged, undecided=problem))
     verdict = found.verdict(evidence.promise)
     if own and verdict.kept != "no":
-        wrong = tuple(wrong_echoes(lineage.events(), rows, late, lineage.window_ms))
-        verdict = _with_echoes(verdict, wrong)
+        wrong = [*wrong_echoes(lineage.events(), rows, late, lineage.window_ms)]
+        if cut is not None:
+            wrong += too_early(rows, late, lineage, cut.reached_ms)
+        verdict = _all_broken(verdict, tuple(wrong))
     return Judgement(
         verdict,
         evidence.promise,
@@ -251,13 +295,22 @@ def _by_lineage(
     )
 
 
-def _with_echoes(verdict: Verdict, wrong: tuple[Problem, ...]) -> Verdict:
-    """Answer no to every guarantee if rows repeat something of their events wrongly."""
+def _all_broken(verdict: Verdict, wrong: tuple[Problem, ...]) -> Verdict:
+    """Answer no to every guarantee if rows are there that no promise allows."""
     if not wrong:
         return verdict
     because = f"{wrong[0].kind} {wrong[0].record}: {wrong[0].because}"
     answers: Answers = dict.fromkeys(verdict.guarantees, "no")
     return Verdict("no", because, wrong, answers)
+
+
+def _of_prefix(judgement: Judgement, cut: LineCut) -> Judgement:
+    """Say of a judgement that it is on what a run had put out by its last line, and that it can go on."""
+    verdict = judgement.verdict
+    if verdict.kept == "yes":
+        read = f"up to its last line, by which {plural(cut.records, 'record')} had been read"
+        verdict = replace(verdict, because=f"{verdict.because}, {read}; the run can go on")
+    return replace(judgement, verdict=verdict, records=cut.records)
 
 
 # Whether it proved anything.

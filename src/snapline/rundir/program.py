@@ -9,9 +9,10 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias
 
 from pyspark import cloudpickle
@@ -21,6 +22,7 @@ from snapline.batch import Batch
 from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import Options
 from snapline.dataflow.deploy import deploy
+from snapline.dataflow.feed import Feed
 from snapline.dataflow.graph import Dataflow
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import engine_settings, idle_option, is_fused, protocol_options
@@ -32,11 +34,17 @@ from snapline.rundir.inputs import with_inputs
 from snapline.rundir.spec import Spec
 from snapline.rundir.stored_input import stored_input, with_staged
 from snapline.storage.api import Ingress
+from snapline.storage.prefix_ingress import PrefixIngress
 from snapline.workload import WORKLOADS
-from snapline.workload.common.base import Lineage, Params, Problem
+from snapline.workload.common.base import Lineage, Params, Problem, Workload
 
 Judge: TypeAlias = Callable[[Mapping[str, Batch], Guarantee], Sequence[Problem]]
 """(public output of each sink, level) -> what is wrong with it."""
+
+Offsets: TypeAlias = Mapping[str, tuple[int, ...]]
+"""How far each source was read, by name: the first offset of each partition that was not."""
+
+_WHOLE: Offsets = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,16 @@ class Program:
     judge: Judge | None  # None: there is no oracle
     lineage: Lineage | None = None  # for outputs that name the events behind them
     given: Dataflow | None = None  # the dataflow before it was bound to a size; None: a workload's
+    #: the same judges for the input up to some offsets; None: there are none
+    judges_up_to: "Callable[[Offsets], Judges] | None" = None
+
+    def up_to(self, offsets: Offsets) -> "Program":
+        """The same program on the beginning of its input, with whoever can judge what comes out of that."""
+        flow = self.flow.with_sources(lambda name, old: _beginning(old, offsets[name]))
+        if self.judges_up_to is None:
+            return replace(self, flow=flow, judge=None, lineage=None)
+        judge, lineage = self.judges_up_to(offsets)
+        return replace(self, flow=flow, judge=judge, lineage=lineage)
 
     def sinks(self, slots: int) -> dict[str, tuple[TaskId, ...]]:
         """The sinks with their tasks, as every deployment over so many slots has them."""
@@ -54,6 +72,33 @@ class Program:
         graph = self.flow.graph
         names = [name for name in graph.order() if graph.nodes[name].is_sink]
         return {name: tuple(task_id(name, index) for index in range(slots)) for name in names}
+
+
+Judges: TypeAlias = tuple[Judge, Lineage | None]
+"""An oracle; and of outputs that name the events behind them, what is known of these."""
+
+
+def _beginning(source: Ingress | Feed, stops: tuple[int, ...]) -> Ingress:
+    assert not isinstance(source, Feed), "the sources of a program are bound"
+    return PrefixIngress(source, stops)
+
+
+def program_of(
+    workload: Workload, params: Params, sources: Mapping[str, Ingress] | None = None
+) -> Program:
+    """The program of a workload; `sources` has its input if that is stored."""
+    flow = workload.build(params)
+    return Program(
+        flow if sources is None else flow.with_sources(lambda name, old: sources[name]),
+        *_judges_of(workload, params),
+        judges_up_to=partial(_judges_of, workload, params) if workload.judges_prefix else None,
+    )
+
+
+def _judges_of(workload: Workload, params: Params, offsets: Offsets = _WHOLE) -> Judges:
+    params = replace(params, cut=tuple(offsets.items()))
+    lineage = workload.lineage(params) if workload.lineage is not None else None
+    return (lambda outputs, level: workload.judge(params, outputs, {}, level)), lineage
 
 
 def find_program(
@@ -67,12 +112,7 @@ def find_program(
     if flow is None and spec.flow in WORKLOADS:
         workload = WORKLOADS[spec.flow]
         params, sources = (spec.params, None) if spec.input is None else _stored(spec)
-        built = workload.build(params)
-        return Program(
-            built if sources is None else built.with_sources(lambda name, old: sources[name]),
-            lambda outputs, level: workload.judge(params, outputs, {}, level),
-            workload.lineage(params) if workload.lineage is not None else None,
-        )
+        return program_of(workload, params, sources)
     if spec.settings:
         raise UsageError(f"--set is for workloads; {spec.flow} brings its own sources")
     if spec.input is not None or spec.hot or spec.hot_ms:

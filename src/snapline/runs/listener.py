@@ -117,6 +117,7 @@ class Listening:
 
     def __init__(self, listener: Any, watcher: Watcher | None = None) -> None:
         self.run = ""  #: the name of the run, once it has one
+        self._over = False  #: whether the end was told
         self._listener = listener
         self._watcher = watcher or Unwatched()
 
@@ -141,8 +142,9 @@ class Listening:
         self.run = driver.directory.name
 
     def ended(self, problem: str | None, kept: str | None) -> None:
-        """Tell that the run has ended, if it ever began."""
-        if self.run:
+        """Tell that the run has ended, if it ever began; once, even if the listener raises."""
+        if self.run and not self._over:
+            self._over = True
             self._call("on_end", RunEnd(self.run, problem, kept))
 
     def _call(self, method: str, told: _Told) -> None:

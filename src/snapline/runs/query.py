@@ -25,6 +25,9 @@ from snapline.journal.happenings import (
     SlotLeft,
     SlotLost,
 )
+from snapline.judge.evidence import Question
+from snapline.judge.run_directory import judge
+from snapline.judge.verdict import Verdict
 from snapline.metrics.second import Second
 from snapline.rundir.directory import RunDirectory
 from snapline.runs.finished import Run
@@ -136,6 +139,17 @@ class Query:
         self._ask(Driver.stop)
         self._over.wait()
 
+    def judge(self, *, reference: bool = False) -> Verdict:
+        """Judge what it has put out, up to its last line if it was stopped: see `snapline validate`.
+
+        It takes the longer, the longer the query ran, and nothing is stopped or written. `reference` holds
+        a flow of your own against runs of it without failures. Raises UsageError while it goes on.
+        """
+        if self.is_active:
+            raise UsageError(f"{self.name} goes on: it is judged when it was stopped, or is over")
+        flow = self._prepared.program.given
+        return judge(self.directory, Question(reference=reference), flow=flow).verdict
+
     # The thread.
 
     def begin(self) -> None:
@@ -157,12 +171,19 @@ class Query:
         except BaseException as error:
             self._error = error
             self._message = f"failed: {error}"
-            self._watcher.ended(str(error), None)
+            self._tell_failure(error)
         finally:
             self._ready.set()
             self._over.set()
             with _known:
                 _running.pop(self, None)
+
+    def _tell_failure(self, error: BaseException) -> None:
+        """Tell the listener what ended the query; if that raises, it must not hide the error."""
+        try:
+            self._watcher.ended(str(error), None)
+        except BaseException as another:
+            error.add_note(f"the listener raised, too: {another!r}")
 
     def _drive(self) -> None:
         prepared, driver = drive_prepared(

@@ -88,7 +88,7 @@ def generate(
         description = {
             "version": VERSION,
             "workload": workload,
-            "params": asdict(params),
+            "params": {k: v for k, v in asdict(params).items() if k != "cut"},
             "format": format,
             "sources": sizes,
         }

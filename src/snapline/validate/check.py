@@ -41,11 +41,12 @@ def judge_each(
     size_ms: Millis,
     *,
     lateness_ms: Millis = 0,
+    until_ms: Millis | None = None,
 ) -> tuple[Judged, Bools]:
     """Judge an output, and say of every event whether it was processed reliably."""
     tables = lineage(inputs, outputs, late, size_ms, lateness_ms=lateness_ms)
     known = facts(tables)
-    return judgements(tables, known, size_ms)[0], known.reliable
+    return judgements(tables, known, size_ms, until_ms=until_ms)[0], known.reliable
 
 
 def judge_cases(

@@ -12,7 +12,15 @@ from snapline.batch import Batch
 from snapline.dataflow.deploy import Deployment, TaskPlan
 from snapline.dataflow.operators.operator import Operator
 from snapline.dataflow.operators.stateless import Filter, Map, MapRecords
-from snapline.engine.reference.reference import Plain, Put, Stage, Step, reference_output
+from snapline.engine.reference.reference import (
+    UNBOUNDED,
+    Plain,
+    Put,
+    Stage,
+    Step,
+    Watermarked,
+    reference_output,
+)
 from snapline.errors import SnaplineError
 from snapline.ids import TaskId
 
@@ -46,11 +54,14 @@ def mishaps_of(deployment: Deployment) -> list[Mishap]:
 class Breaker:
     """A dataflow in one order of its input, as it is (`plain`) and broken."""
 
-    def __init__(self, deployment: Deployment, order: int) -> None:
+    def __init__(
+        self, deployment: Deployment, order: int, watermarked: Watermarked = UNBOUNDED
+    ) -> None:
         self._deployment = deployment
         self._order = order
+        self._watermarked = watermarked
         self._stages: dict[TaskId, _Counted] = {}
-        self.plain = reference_output(deployment, order, self._counted)
+        self.plain = reference_output(deployment, order, self._counted, watermarked)
 
     def _counted(self, plan: TaskPlan) -> Stage:
         self._stages[plan.task] = _Counted(plan)
@@ -69,7 +80,7 @@ class Breaker:
             return _Unlucky(plan, mishap.kind, self._moment(mishap, plan.task, attempt))
 
         try:
-            return reference_output(self._deployment, self._order, stage)
+            return reference_output(self._deployment, self._order, stage, self._watermarked)
         except SnaplineError:
             return None
 

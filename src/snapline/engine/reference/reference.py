@@ -6,13 +6,18 @@ the next at once. It shares the operators with the engine, and nothing else, so 
 What a dataflow computes may depend on the order in which its inputs come together. `order` picks one of
 the many that are possible: where two orders give different output, no single output is right.
 
+A run that stopped has not seen the end of time, and tasks hear of a watermark a little later than their
+sources know it. So what a run had put out by a line is that of its input up to there, where no task goes
+beyond the watermark that it had at the line (`Watermarked`).
+
 What one operator does with its input is a *stage*. Usually that is the operator itself (`Plain`). Others
 restore it now and then (`rehearsal.py`), or break it on purpose (`mishaps.py`).
 """
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias
 
 from snapline.batch import Batch, concat
@@ -36,6 +41,12 @@ SKEW = 4.0
 
 Put: TypeAlias = list[tuple[str, Batch]]
 """What an operator has put out: batches per named output, in order."""
+
+
+Watermarked: TypeAlias = Mapping[TaskId, Millis]
+"""The watermarks beyond which tasks do not go; a task that is absent goes as far as its input says."""
+
+UNBOUNDED: Watermarked = MappingProxyType({})
 
 
 class Step(NamedTuple):
@@ -76,18 +87,26 @@ def plain_stage(plan: TaskPlan) -> Stage:
 
 
 def reference_output(
-    deployment: Deployment, order: int, stage: Callable[[TaskPlan], Stage] = plain_stage
+    deployment: Deployment,
+    order: int,
+    stage: Callable[[TaskPlan], Stage] = plain_stage,
+    watermarked: Watermarked = UNBOUNDED,
 ) -> dict[str, Batch]:
     """The output of each sink, for one of the possible orders of the input.
 
     The rows of a sink's tasks follow each other, those of one task in the order in which it wrote them.
     """
-    return _Reference(deployment, random.Random(f"{order}:reference"), stage).run(order)
+    dice = random.Random(f"{order}:reference")
+    return _Reference(deployment, dice, stage, watermarked).run(order)
 
 
 class _Reference:
     def __init__(
-        self, deployment: Deployment, dice: random.Random, stage: Callable[[TaskPlan], Stage]
+        self,
+        deployment: Deployment,
+        dice: random.Random,
+        stage: Callable[[TaskPlan], Stage],
+        watermarked: Watermarked,
     ) -> None:
         self.plans = deployment.plans
         self.sinks = deployment.sinks
@@ -108,6 +127,8 @@ class _Reference:
         self.marks = {
             task: Watermarks(deployment.topology.inputs[task], timed) for task in self.plans
         }
+        self.watermarked = watermarked
+        self.told = dict.fromkeys(self.plans, BEFORE_TIME)  #: the watermark of each task so far
         self.written: dict[TaskId, list[Batch]] = {task: [] for task in self.plans}
         self.queue: deque[tuple[ChannelId, Batch | None, Millis | None]] = deque()
 
@@ -119,12 +140,12 @@ class _Reference:
         weights = _weights(order, len(sources), self.dice)
         weighed = list(zip(sources, weights, strict=True))
         for source in sources:
-            self._work(source.plan, Step(IN, (), source.rose()))
+            self._work(source.plan, Step(IN, (), self._rise(source.plan.task, source.low)))
         self._drain()
         while weighed := [(source, weight) for source, weight in weighed if not source.ended]:
             ((source, _),) = self.dice.choices(weighed, [weight for _, weight in weighed])
             read = tuple(source.read(self.dice))
-            self._work(source.plan, Step(IN, read, source.rose()))
+            self._work(source.plan, Step(IN, read, self._rise(source.plan.task, source.low)))
             self._drain()
         return {
             sink: concat([batch for task in tasks for batch in self.written[task]])
@@ -140,10 +161,18 @@ class _Reference:
     def _take(self, name: ChannelId, batch: Batch | None, watermark: Millis | None) -> None:
         channel: Channel = self.by_id[name]
         marks = self.marks[channel.target]
-        rose = marks.advance(name, watermark)
+        marks.advance(name, watermark)
         batches = () if batch is None else (batch,)
-        step = Step(channel.port, batches, marks.low if rose else None)
+        step = Step(channel.port, batches, self._rise(channel.target, marks.low))
         self._work(self.plans[channel.target], step)
+
+    def _rise(self, task: TaskId, low: Millis) -> Millis | None:
+        """The watermark of a task whose input has come so far, if it rose; else None."""
+        low = min(low, self.watermarked.get(task, END_OF_TIME))
+        if low <= self.told[task]:
+            return None
+        self.told[task] = low
+        return low
 
     def _work(self, plan: TaskPlan, step: Step) -> None:
         """Let a task do a step: what comes out is written at a sink, and goes on elsewhere."""
@@ -197,7 +226,6 @@ class _Source:
         self.ingress: Ingress = plan.ingress
         self.ends = {p: self._end(p) for p in plan.partitions}
         self.offsets = dict.fromkeys(plan.partitions, 0)
-        self.low: Millis = BEFORE_TIME  #: nothing that is still to come is older
 
     def _end(self, partition: int) -> int:
         end = self.ingress.end(partition)
@@ -210,14 +238,11 @@ class _Source:
         """Whether all input was read."""
         return self.offsets == self.ends
 
-    def rose(self) -> Millis | None:
-        """The watermark, if it rose since the last call; else None."""
+    @property
+    def low(self) -> Millis:
+        """The watermark: nothing that is still to come is older."""
         marks = (self.ingress.watermark(p, offset) for p, offset in self.offsets.items())
-        low = min(marks, default=END_OF_TIME)
-        if low <= self.low:
-            return None
-        self.low = low
-        return low
+        return min(marks, default=END_OF_TIME)
 
     def read(self, dice: random.Random) -> list[Batch]:
         """Read some more of every partition."""

@@ -18,10 +18,11 @@ nothing captures it.
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeAlias
 
 from snapline.batch import Batch
 from snapline.dataflow.chain import Chain
@@ -30,10 +31,12 @@ from snapline.dataflow.operators.guard import text_of
 from snapline.dataflow.operators.operator import Capture, Operator
 from snapline.engine.reference.difference import difference
 from snapline.engine.reference.reference import (
+    UNBOUNDED,
     Plain,
     Put,
     Stage,
     Step,
+    Watermarked,
     plain_stage,
     reference_output,
 )
@@ -76,17 +79,24 @@ class _Taken:
     steps: list[tuple[Step, Put]] = field(default_factory=list)  # those until the next capture
 
 
-def rehearse(deployment: Deployment, order: int) -> tuple[dict[str, Batch], Complaint | None]:
+_Reference: TypeAlias = Callable[[Callable[[TaskPlan], Stage]], dict[str, Batch]]
+"""A dataflow in one order of its input, whatever does the work of its tasks."""
+
+
+def rehearse(
+    deployment: Deployment, order: int, watermarked: Watermarked = UNBOUNDED
+) -> tuple[dict[str, Batch], Complaint | None]:
     """The output of each sink, as `reference_output` gives it, and the first complaint, if there is one."""
+    reference: _Reference = partial(reference_output, deployment, order, watermarked=watermarked)
     outputs: dict[str, Batch] = {}
     restores: dict[TaskId, int] = {}
     steps: dict[TaskId, int] = {}
     for number in range(ROUNDS_MAX):
         rehearsal = _Rehearsal(f"{order}:{number}", steps if number % 2 else {})
-        outputs = reference_output(deployment, order, rehearsal.stage)
+        outputs = reference(rehearsal.stage)
         for task, rehearsed in rehearsal.stages.items():
             if problem := rehearsed.end():
-                return outputs, _complaint(deployment, order, task, rehearsal, problem)
+                return outputs, _complaint(deployment.plans[task], reference, rehearsal, problem)
             restores[task] = restores.get(task, 0) + rehearsal.restored[task].restores
             steps[task] = rehearsed.steps
         enough = min(restores.values(), default=RESTORES_MIN) >= RESTORES_MIN
@@ -125,26 +135,23 @@ class _Rehearsal:
 
 
 def _complaint(
-    deployment: Deployment, order: int, task: TaskId, rehearsal: _Rehearsal, problem: str
+    plan: TaskPlan, reference: _Reference, rehearsal: _Rehearsal, problem: str
 ) -> Complaint:
     """Complain about a task, unless it does not do the same twice.
 
     Without a restore it has to do as another instance does; and what was wrong with restores at some
     moments has to be wrong again, at the same step, with restores at the same moments.
     """
-    plan = deployment.plans[task]
 
     def again(second: _Second) -> _Rehearsed:
         rehearsed = _Rehearsed(plan.operator(), second)
-        reference_output(
-            deployment, order, lambda p: rehearsed if p.task == task else plain_stage(p)
-        )
+        reference(lambda other: rehearsed if other is plan else plain_stage(other))
         rehearsed.end()
         return rehearsed
 
     name = _name(plan)
     alike = again(_Twin(plan)).wrong_at is None
-    if alike and again(rehearsal.second(plan)).wrong_at == rehearsal.stages[task].wrong_at:
+    if alike and again(rehearsal.second(plan)).wrong_at == rehearsal.stages[plan.task].wrong_at:
         return Complaint(name, problem)
     because = (
         "it does not do the same twice with the same input: it depends on a clock or on dice, or keeps "

@@ -50,5 +50,10 @@ def build(params: Params) -> Dataflow:
 
 
 ABS = Workload(
-    "abs", "ABS's evaluation job: three shuffles, a count after each", False, build, judge
+    "abs",
+    "ABS's evaluation job: three shuffles, a count after each",
+    False,
+    build,
+    judge,
+    judges_prefix=True,
 )

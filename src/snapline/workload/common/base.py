@@ -47,9 +47,14 @@ class Params:
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # the settings of this workload that were given
     endless: bool = False  # after `duration_ms` input goes on as before, at the same rate
+    #: for an oracle: of each source by name, how many records of each partition had been read; all else is
+    #: still to come. Empty: everything was read. It is no part of what an input is, so it is not shown.
+    cut: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))
+        # Read from JSON, these are lists.
+        object.__setattr__(self, "cut", tuple((name, tuple(each)) for name, each in self.cut))
         if not 0 <= self.hot <= 100:
             raise UsageError(f"a share of hot records is 0 to 100 percent, not {self.hot}")
         if self.hot_ms < 0 or (self.hot_ms and not self.hot):
@@ -131,3 +136,6 @@ class Workload:
     settings: Mapping[str, Setting] = field(default_factory=dict, hash=False)
     #: where outputs name the events behind them
     lineage: Callable[[Params], Lineage] | None = None
+    #: whether the beginning of the input can be judged (`Params.cut`): output that comes only when a window
+    #: closes has to have lineage, because an oracle does not know which windows have closed
+    judges_prefix: bool = False

@@ -224,9 +224,16 @@ class Generated:
         bound_ms = self.disorder_ms if self.bound_ms is None else self.bound_ms
         return max(self._time_ms(offset) - bound_ms, 0)
 
+    def seen(self, partition: int) -> int:
+        """How many records of the partition an oracle looks at: all of them, or those before the cut."""
+        for source, offsets in self.params.cut:
+            if source == self.name:
+                return offsets[partition]
+        return self.records
+
     def everything(self) -> Batch:
         """All records of all partitions: the input as an oracle sees it."""
-        return concat([self.make(p, 0, self.records) for p in range(self.partitions)])
+        return concat([self.make(p, 0, self.seen(p)) for p in range(self.partitions)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,4 +13,11 @@ def build(params: Params) -> Dataflow:
     return flow
 
 
-COUNTING = Workload("counting", "a running count per key: the smallest job", False, build, judge)
+COUNTING = Workload(
+    "counting",
+    "a running count per key: the smallest job",
+    False,
+    build,
+    judge,
+    judges_prefix=True,
+)

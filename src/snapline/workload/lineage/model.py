@@ -161,7 +161,8 @@ class EventRanges:
 
     def end(self, stream: int) -> int:
         """How many events a stream has."""
-        return self._source(stream)[0].records
+        source, partition = self._source(stream)
+        return source.seen(partition)
 
     def through(self, stream: int, time_ms: Millis) -> int:
         """The first offset from which on all events are later than this."""
@@ -169,12 +170,12 @@ class EventRanges:
         last_ms = time_ms + self.disorder_ms
         # Offset n stands for the time n * duration // records, from which its event may lag.
         through = -((last_ms + 1) * source.records // -source.params.duration_ms)
-        return min(max(through, 0), source.records)
+        return min(max(through, 0), self.end(stream))
 
     def make(self, stream: int, start: int, stop: int) -> Batch:
         """The events start <= n < stop of a stream: see `lineage_pieces`."""
         source, partition = self._source(stream)
-        return _placed(source, partition, start, min(stop, source.records))
+        return _placed(source, partition, start, min(stop, self.end(stream)))
 
     def places(self, ids: Ints) -> tuple[Ints, Ints]:
         """Stream and offset of each id; the stream is -1 if there is no such event."""
@@ -182,8 +183,8 @@ class EventRanges:
         partition, offset = np.divmod(rest, 1 << PARTITION_BITS)
         partitions = self.sources[0].partitions
         known = (kind >= 0) & (kind < len(self.sources)) & (partition < partitions)
-        ends = np.array([source.records for source in self.sources])
-        known[known] = offset[known] < ends[kind[known]]
+        ends = np.array([[each.seen(p) for p in range(partitions)] for each in self.sources])
+        known[known] = offset[known] < ends[kind[known], partition[known]]
         return np.where(known, kind * partitions + partition, -1), offset
 
     def _source(self, stream: int) -> tuple[Generated, int]:
@@ -206,7 +207,7 @@ def lineage_pieces(params: Params, *, with_posts: bool) -> Iterator[Batch]:
     """
     ranges = event_ranges(params, with_posts=with_posts)
     for stream in range(ranges.streams):
-        for start in range(0, ranges.end(stream), _PIECE):
+        for start in range(0, max(ranges.end(stream), 1), _PIECE):
             yield ranges.make(stream, start, start + _PIECE)
 
 

@@ -133,6 +133,7 @@ SST = Workload(
     judge_sst,
     SST_SETTINGS,
     partial(_lineage, with_posts=False),
+    judges_prefix=True,
 )
 MST = Workload(
     "mst",
@@ -142,4 +143,5 @@ MST = Workload(
     judge_mst,
     MST_SETTINGS,
     partial(_lineage, with_posts=True),
+    judges_prefix=True,
 )

@@ -80,7 +80,35 @@ def build_q12(params: Params) -> Dataflow:
     return flow
 
 
-Q1 = Workload("q1", "NexMark 1: bids in another currency; stateless", False, build_q1, judge_q1)
-Q3 = Workload("q3", "NexMark 3: an incremental join of two filters", False, build_q3, judge_q3)
-Q8 = Workload("q8", "NexMark 8: a join within tumbling windows", False, build_q8, judge_q8)
-Q12 = Workload("q12", "NexMark 12: running counts per window", False, build_q12, judge_q12)
+Q1 = Workload(
+    "q1",
+    "NexMark 1: bids in another currency; stateless",
+    False,
+    build_q1,
+    judge_q1,
+    judges_prefix=True,
+)
+Q3 = Workload(
+    "q3",
+    "NexMark 3: an incremental join of two filters",
+    False,
+    build_q3,
+    judge_q3,
+    judges_prefix=True,
+)
+Q8 = Workload(
+    "q8",
+    "NexMark 8: a join within tumbling windows",
+    False,
+    build_q8,
+    judge_q8,
+    judges_prefix=True,
+)
+Q12 = Workload(
+    "q12",
+    "NexMark 12: running counts per window",
+    False,
+    build_q12,
+    judge_q12,
+    judges_prefix=True,
+)

@@ -143,4 +143,11 @@ def build(params: Params) -> Dataflow:
     return flow
 
 
-NHOP = Workload("nhop", "walks of three edges within a time to live; cyclic", True, build, judge)
+NHOP = Workload(
+    "nhop",
+    "walks of three edges within a time to live; cyclic",
+    True,
+    build,
+    judge,
+    judges_prefix=True,
+)

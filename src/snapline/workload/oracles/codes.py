@@ -26,10 +26,14 @@ _PIECE = 1 << 20
 
 
 def pieces(source: Generated, *columns: str) -> Iterator[Batch]:
-    """These columns of a whole input, so many records at a time that memory hardly grows."""
+    """These columns of a whole input, so many records at a time that memory hardly grows.
+
+    A partition of which nothing was read is one empty piece, so that there is always one.
+    """
     for partition in range(source.partitions):
-        for start in range(0, source.records, _PIECE):
-            yield source.make(partition, start, start + _PIECE).select(*columns)
+        seen = source.seen(partition)
+        for start in range(0, max(seen, 1), _PIECE):
+            yield source.make(partition, start, min(start + _PIECE, seen)).select(*columns)
 
 
 def ranges(starts: Ints, counts: Ints) -> Ints:

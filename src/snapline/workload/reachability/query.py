@@ -169,4 +169,5 @@ REACHABILITY = Workload(
     True,
     build,
     judge,
+    judges_prefix=True,
 )
