@@ -8,16 +8,10 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ("kernel_forms", "shared_spark", "storage_forms")
 
-# The machines differ too much for a deadline per example: a slow one is not a wrong one.
-settings.register_profile("desk", deadline=None)
-settings.register_profile(
-    "ci",
-    deadline=None,
-    derandomize=True,
-    database=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+# The machines differ too much for a deadline per example, or for a pace: a slow one is not a wrong one.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("desk", PATIENT)
+settings.register_profile("ci", PATIENT, derandomize=True, database=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 # A shell that starts tests in the background has them ignore Ctrl-C, and what they start inherits that.

@@ -10,6 +10,7 @@ import numpy as np
 from snapline.batch import Array, Batch, Buffer, Column, Kind, Varlen, Words, name_of
 
 _HEAD = struct.Struct("<IH")  # rows, columns
+_FEW = 64
 _FIELD = struct.Struct("<BBQ")  # length of the name, length of the kind, extra bytes
 
 
@@ -19,13 +20,15 @@ def encode(batch: Batch) -> bytes:
 
 
 def pieces_of(batch: Batch, before: bytes = b"") -> list[Buffer]:
-    """The binary form in pieces, `before` in the first one; the others are the columns themselves."""
+    """The binary form in pieces, `before` in the first one; others are the columns themselves, if long."""
     head = before + _HEAD.pack(batch.length, len(batch.columns))
     columns: Any = batch.columns.values()
     try:
         fields = _fields(*batch.columns, *[column.dtype for column in columns])
     except AttributeError:  # texts and lists have no dtype
         return _pieces_of_any(batch, head)
+    if batch.length <= _FEW:  # to copy a few bytes takes less than to name them
+        return [b"".join([head, fields, *[column.tobytes() for column in columns]])]
     return [head + fields, *[_whole(column) for column in columns]]
 
 

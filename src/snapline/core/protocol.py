@@ -42,6 +42,8 @@ from snapline.core.vocabulary import check_vocabulary
 from snapline.errors import ProtocolViolation
 from snapline.ids import INITIAL, ChannelId, CheckpointNo, Millis, TaskId
 
+_PLAIN: Final = Stamp()
+
 TaskEffects: TypeAlias = Iterator[TaskEffect]
 CoordinatorEffects: TypeAlias = Iterator[CoordinatorEffect]
 
@@ -124,7 +126,7 @@ class TaskProtocol:
 
     def stamp(self, channel: Channel) -> Stamp:
         """What the next message on an output carries, and whether it is logged."""
-        return Stamp()
+        return _PLAIN
 
     def restore(self, memo: bytes) -> None:
         """Take back the protocol's memory from the snapshot of a restart; called before `Started`."""

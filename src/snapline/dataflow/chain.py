@@ -86,6 +86,7 @@ class Chain(Operator):
         self._members = members
         #: those that do something to records; a sink, say, is there to be written
         self._acting = [m for m in members if type(m.guard.operator) is not Operator]
+        self._others = self._acting[1:]
         self.names = tuple(member.guard.name for member in members)
         self.uses_time = any(member.guard.operator.uses_time for member in members)
         self.reads = members[0].guard.operator.reads
@@ -99,9 +100,9 @@ class Chain(Operator):
         """Give the batch to the first member, and to each other member the output of the one before it."""
         if not self._acting:
             return ((OUT, batch),)
-        first, *others = self._acting
+        first = self._acting[0]
         outputs = first.guard.process(port if first is self._members[0] else first.port, batch)
-        for member in others:
+        for member in self._others:
             outputs = _handed_on(member, outputs)
         if self._acting[-1] is not self._members[-1]:  # which passes on what comes from `out` alone
             outputs = [(name, part) for name, part in outputs if name == OUT and part.length]

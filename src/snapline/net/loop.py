@@ -13,7 +13,7 @@ import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 Action: TypeAlias = Callable[[], None]
@@ -44,8 +44,9 @@ class EventLoop:
         self._few = True  #: whether select() can look at all of them, and is the fastest way
         self._alarms: list[tuple[float, int, Action]] = []  #: a heap; equal times keep their order
         self._numbers = itertools.count()
-        self._unflushed: list[Flushable] = []
+        self.unflushed: list[Flushable] = []  #: what is flushed when the next poll begins
         self._posted: deque[Action] = deque()
+        self._now_s = time.monotonic()  #: when it last looked
         self.rested_s = 0.0  #: how long it has waited for something to happen, in all
         self._woken = False  #: whether the loop was woken and has not looked yet
         self._waker, self._bed = socket.socketpair()
@@ -79,7 +80,7 @@ class EventLoop:
 
     def flush_soon(self, output: Flushable) -> None:
         """Flush `output` when the next poll begins: all that is queued until then leaves together."""
-        self._unflushed.append(output)
+        self.unflushed.append(output)
 
     # Time.
 
@@ -106,22 +107,30 @@ class EventLoop:
 
     def poll(self, timeout_s: float | None = None) -> None:
         """Send what is queued, wait at most so long (None: for ever), and call whoever is concerned."""
-        self._flush()
-        patience_s = self._patience_s(timeout_s)
-        if patience_s == 0:
+        if self.unflushed:
+            self._flush()
+        if self._posted or timeout_s == 0:
             found = self._select(0)
+            self._now_s = time.monotonic()
         else:
             began_s = time.monotonic()
+            patience_s = timeout_s
+            if self._alarms:
+                patience_s = max(0.0, self._alarms[0][0] - began_s)
+                if timeout_s is not None and timeout_s < patience_s:
+                    patience_s = timeout_s
             found = self._select(patience_s)
-            self.rested_s += time.monotonic() - began_s
+            self._now_s = time.monotonic()
+            self.rested_s += self._now_s - began_s
         for ready, events in found:
             ready(events)
-        if self._alarms:
+        if self._alarms and self._alarms[0][0] <= self._now_s:
             self._ring()
-        for _ in range(len(self._posted)):
-            self._posted.popleft()()
+        if self._posted:
+            for _ in range(len(self._posted)):
+                self._posted.popleft()()
 
-    def _select(self, patience_s: float | None) -> list[tuple[Callable[[int], None], int]]:
+    def _select(self, patience_s: float | None) -> Sequence[tuple[Callable[[int], None], int]]:
         """Wait, and return who is to be called for which events.
 
         select() waits with microsecond precision, and takes one call of the kernel. The selector alone
@@ -133,26 +142,20 @@ class EventLoop:
                 patience_s = 0
             return [(key.data, events) for key, events in self._selector.select(patience_s)]
         reading, writing, _ = select.select(self._reading, self._writing, (), patience_s)
+        if not writing:
+            return [(self._called[fd], READ) for fd in reading] if reading else ()
         found = [(self._called[fd], READ) for fd in reading if fd not in writing]
         both = [(self._called[fd], READ | WRITE if fd in reading else WRITE) for fd in writing]
         return found + both
 
     def _flush(self) -> None:
-        unflushed, self._unflushed = self._unflushed, []
+        unflushed, self.unflushed = self.unflushed, []
         for output in unflushed:
             output.flush()
 
-    def _patience_s(self, timeout_s: float | None) -> float | None:
-        if self._posted:
-            return 0
-        if self._alarms:
-            due_s = max(0.0, self._alarms[0][0] - time.monotonic())
-            return due_s if timeout_s is None else min(due_s, timeout_s)
-        return timeout_s
-
     def _ring(self) -> None:
         """Call the actions of all alarms that are due; new alarms that these set wait for the next poll."""
-        now, last = time.monotonic(), next(self._numbers)
+        now, last = self._now_s, next(self._numbers)
         alarms = self._alarms
         while alarms and alarms[0][0] <= now and alarms[0][1] < last:
             heapq.heappop(alarms)[2]()

@@ -9,7 +9,7 @@ state: after a restore the same records are late.
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,8 +26,7 @@ WINDOW: Final = "window"
 CLOCK: Final = "clock"
 
 
-@dataclass(frozen=True, slots=True)
-class Starts:
+class Starts(NamedTuple):
     """The start of each record's window, with the lowest and the highest: most batches have one."""
 
     each: Int64s
@@ -82,6 +81,8 @@ class Windows(Generic[State]):
         self._open: dict[Millis, State] = {}
         self._starts: list[Millis] = []  # a heap of the starts of the open windows
         self._watermark: Millis = BEFORE_TIME
+        #: the bound between closed and open: windows that start here or earlier have closed
+        self._horizon: Millis = BEFORE_TIME - shape.size_ms - shape.lateness_ms
 
     def at(self, start: Millis) -> State:
         """The state of a window, which is opened if it is not open."""
@@ -95,14 +96,11 @@ class Windows(Generic[State]):
         """A mask of the windows that have closed; None if none has."""
         return None if starts.lowest > self._horizon else starts.each <= self._horizon
 
-    @property
-    def _horizon(self) -> Millis:
-        """The bound between closed and open: windows that start here or earlier have closed."""
-        return self._watermark - self.shape.size_ms - self.shape.lateness_ms
-
     def advance(self, watermark: Millis) -> list[tuple[Millis, State]]:
         """Take a watermark; return the windows that it closes, and forget them."""
-        self._watermark = max(self._watermark, watermark)
+        if watermark > self._watermark:
+            self._watermark = watermark
+            self._horizon = watermark - self.shape.size_ms - self.shape.lateness_ms
         closed = []
         while self._starts and self._starts[0] <= self._horizon:
             start = heapq.heappop(self._starts)

@@ -44,20 +44,18 @@ class WindowCount(Operator):
         return outputs
 
     def _count(self, batch: Batch, starts: Starts) -> Batch:
-        keys = batch.select(*self._keys)
-        counts: Int64s = np.empty(0, np.int64)
-        for start, rows in starts.runs():
-            part = list(take_rows(keys, rows).columns.values())
-            running = self._windows.at(start).count_up(COUNT, part)
-            if rows is None:
-                counts = running
-            else:
-                counts = counts if len(counts) else np.empty(batch.length, np.int64)
-                counts[rows] = running
-        time = batch.columns[self._windows.shape.time]
-        return Batch(
-            {**keys.columns, WINDOW: starts.each, COUNT: counts, "time": time}, batch.length
-        )
+        columns = batch.columns
+        keys = {name: columns[name] for name in self._keys}
+        counts: Int64s
+        if starts.lowest == starts.highest:
+            counts = self._windows.at(starts.lowest).count_up(COUNT, [*keys.values()])
+        else:
+            counts = np.empty(batch.length, np.int64)
+            for start, rows in starts.runs():
+                part = list(take_rows(Batch(keys, batch.length), rows).columns.values())
+                counts[rows] = self._windows.at(start).count_up(COUNT, part)
+        time = columns[self._windows.shape.time]
+        return Batch({**keys, WINDOW: starts.each, COUNT: counts, "time": time}, batch.length)
 
     def on_watermark(self, time: Millis) -> Outputs:
         """Free the windows that have closed."""

@@ -24,6 +24,7 @@ class KeyIndex:
         self._known: Final = Fixed(np.int64)
         self._state: Final = np.zeros(table.STATE_SIZE, np.int64)
         self._given_back = 0  # cells of the old table
+        self.room = 0  #: how many rows there may be before the index grows
         self._cells = self._old = np.zeros(2 * _CELLS_MIN, np.int64)
         self._state[table.PASSED] = table.ALL
         self._state[table.SHIFT] = _shift(_CELLS_MIN)
@@ -31,11 +32,6 @@ class KeyIndex:
 
     def __len__(self) -> int:
         return self._known.length
-
-    @property
-    def room(self) -> int:
-        """How many rows there may be before the index grows."""
-        return int(self._state[table.ROOM])
 
     @property
     def parts(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
@@ -87,8 +83,8 @@ class KeyIndex:
         self._reach()
 
     def _reach(self) -> None:
-        self._state[table.ROOM] = len(self._cells) // 4
-        self._known.reach(len(self._cells) // 4)
+        self.room = self._state[table.ROOM] = len(self._cells) // 4
+        self._known.reach(self.room)
 
     def tidy(self) -> None:
         """To be called behind every kernel: note how many keys there are, and give the old table back."""

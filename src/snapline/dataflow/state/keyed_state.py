@@ -19,6 +19,7 @@ from snapline.dataflow.state.key_index import KeyIndex
 from snapline.kernels import grouping, table
 
 _STEP: Final = np.uint64(0x5851F42D4C957F2D)
+_INT64: Final = np.dtype(np.int64)
 
 
 class KeyedState:
@@ -56,11 +57,12 @@ class KeyedState:
             rows = self.locate(columns)
             grouping.tally(rows, counts, self._values[value].data, self._dirty.data)
             return counts
-        index, live, done = self._index, self._values[value], 0
+        index, live, dirty, done = self._index, self._values[value], self._dirty, 0
         while True:
-            live.reach(index.room)
-            self._dirty.reach(index.room)
-            done = table.count(direct, done, counts, *index.parts, live.data, self._dirty.data)
+            if len(live.data) < index.room or len(dirty.data) < index.room:
+                live.reach(index.room)
+                dirty.reach(index.room)
+            done = table.count(direct, done, counts, *index.parts, live.data, dirty.data)
             if done == len(direct):
                 break
             index.make_room()
@@ -75,6 +77,9 @@ class KeyedState:
             self._direct = len(columns) == 1 and self._kinds[0] not in _OF_ANY_LENGTH
         if not self._direct:
             return None
+        first = columns[0]
+        if isinstance(first, np.ndarray) and first.dtype is _INT64 and first.flags.c_contiguous:
+            return first
         canonical = _canonical(columns[0])
         assert isinstance(canonical, np.ndarray), "a key column never changes its kind"
         return np.ascontiguousarray(canonical)

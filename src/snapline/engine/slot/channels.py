@@ -95,12 +95,12 @@ class Inputs:
 
     def owe(self, channel: ChannelId) -> int:
         """Note that a message was taken, and return the credit owed to its sender; 0 if injected."""
-        if injected := self._injected.get(channel):
+        if self._injected and (injected := self._injected.get(channel)):
             self._injected[channel] = injected - 1
             return 0
         self.taken[channel] = self.taken.get(channel, 0) + 1
-        self._owed[channel] = self._owed.get(channel, 0) + 1
-        return self._owed[channel]
+        owed = self._owed[channel] = self._owed.get(channel, 0) + 1
+        return owed
 
     def settle(self, channel: ChannelId) -> None:
         """Note that the sender was given all credit that it was owed."""
@@ -134,15 +134,16 @@ class Outputs:
     def spend(self, channel: ChannelId) -> None:
         """Use one credit for a message that is sent."""
         self.sent[channel] = self.sent.get(channel, 0) + 1
-        if channel in self.credit:
-            self.credit[channel] -= 1
-            if self.credit[channel] <= 0:
+        credit = self.credit.get(channel)
+        if credit is not None:
+            self.credit[channel] = credit = credit - 1
+            if credit <= 0:
                 self.dry.add(channel)
 
     def refund(self, channel: ChannelId, messages: int) -> None:
         """Get credit back for so many messages that the receiver took."""
         self.credit[channel] += messages
-        if self.credit[channel] > 0:
+        if self.dry and self.credit[channel] > 0:
             self.dry.discard(channel)
 
     def forget(self, channel: ChannelId) -> None:

@@ -6,7 +6,7 @@ a rollback only `Go` lets it send again, so no frame of the new epoch reaches a 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from snapline.core.events import (
     CommandArrived,
@@ -41,6 +41,7 @@ class Slot:
         self.job = job
         self.shell = shell
         self.name = f"slot/{slot}"
+        self.by_id, self.slot_by_task = job.topology.by_id, job.slot_by_task  #: found at once
         self.linger_ms = job.settings.linger_ms  #: its adapter may change it at any time
         self.epoch: Epoch = 0
         self.running = False
@@ -74,7 +75,7 @@ class Slot:
     def arrive(self, channel: ChannelId, payload: Message | Marker) -> None:
         """Put a message or marker into its inbox; snapshots may record it, and protocols sight markers."""
         length = self.inputs.push(channel, payload)
-        edge = self.job.topology.by_id[channel]
+        edge = self.by_id[channel]
         task = self.tasks[edge.target]
         task.writer.see(channel, payload)
         if isinstance(payload, Marker):
@@ -97,7 +98,7 @@ class Slot:
     def _dispatch(self, channel: Channel, payload: Message | Marker) -> None:
         if isinstance(payload, Message):
             self.outputs.spend(channel.id)
-        target = self.job.slot_by_task[channel.target]
+        target = self.slot_by_task[channel.target]
         if target == self.slot:
             self.arrive(channel.id, payload)
         else:
@@ -111,7 +112,7 @@ class Slot:
     def overtake(self, channel: Channel, marker: Marker) -> list[Message]:
         """Send a marker ahead of output that has not left; return what it passed, in order."""
         passed: list[Message] = []
-        target = self.job.slot_by_task[channel.target]
+        target = self.slot_by_task[channel.target]
         if target == self.slot:
             self.arrive(channel.id, marker)
         else:
@@ -148,28 +149,28 @@ class Slot:
             return False
         kind, name = ready[self.shell.choose(len(ready)) if len(ready) > 1 else 0]
         if kind == "take":
-            self._take(ChannelId(name))
+            self._take(name)
         elif kind == "read":
-            self._read(TaskId(name))
+            self._read(name)
         else:
-            self._replay(self.job.topology.by_id[ChannelId(name)])
+            self._replay(self.by_id[name])
         return True
 
-    def ready(self) -> list[tuple[str, str]]:
+    def ready(self) -> list[tuple[str, Any]]:
         """The inputs that may be taken now: ("take" or "replay", channel) and ("read", source)."""
-        by_id, tasks, dry = self.job.topology.by_id, self.tasks, self.outputs.dry
+        tasks, dry = self.tasks, self.outputs.dry
         free: dict[TaskId, bool] = {}
-        ready: list[tuple[str, str]] = []
+        ready: list[tuple[str, Any]] = []
         for channel in self.inputs.waiting:
-            target = by_id[channel].target
+            target = self.by_id[channel].target
             if target not in free:
                 free[target] = tasks[target].may_take(dry)
             if free[target] and channel not in tasks[target].blocked:
                 ready.append(("take", channel))
-        if not self.hold:
+        if self.awake and not self.hold:
             ready += [("read", task) for task in self.awake if tasks[task].may_take(dry)]
         for channel in self.replaying:
-            task = tasks[by_id[channel].source]
+            task = tasks[self.by_id[channel].source]
             may_go = task.outbox[channel].marker_is_next or self.outputs.may_send(channel)
             if may_go and not task.halted:
                 ready.append(("replay", channel))
@@ -177,14 +178,16 @@ class Slot:
 
     def _take(self, channel: ChannelId) -> None:
         payload = self.inputs.pop(channel)
-        target = self.tasks[self.job.topology.by_id[channel].target]
+        target = self.tasks[self.by_id[channel].target]
         if isinstance(payload, Marker):
             target.handle(MarkerArrived(channel, payload))
             return
         self.inputs.check_order(payload, target.received[channel])
         if self.shell.gathers and target.accept(payload):
-            room, beside = self.job.settings.batch_max_records, target.beside(channel)
-            messages = self.inputs.gather(payload, beside, target.received, room, target.accept)
+            messages = [payload]
+            if self.inputs.waiting:
+                room, beside = self.job.settings.batch_max_records, target.beside(channel)
+                messages = self.inputs.gather(payload, beside, target.received, room, target.accept)
             for message in messages:
                 self._give_credit(message.channel)
             target.deliver(*messages)
@@ -195,8 +198,8 @@ class Slot:
 
     def _give_credit(self, channel: ChannelId) -> None:
         owed = self.inputs.owe(channel)
-        edge = self.job.topology.by_id[channel]
-        source = self.job.slot_by_task[edge.source]
+        edge = self.by_id[channel]
+        source = self.slot_by_task[edge.source]
         if edge.feedback:
             self._relax()
         elif source == self.slot:
@@ -209,7 +212,7 @@ class Slot:
     def _relax(self) -> None:
         """Report that sources may go on, once no back edge here holds much any more."""
         if self.pressed:
-            back_edges = [c for c in self.inputs.inbox if self.job.topology.by_id[c].feedback]
+            back_edges = [c for c in self.inputs.inbox if self.by_id[c].feedback]
             if self.inputs.longest(back_edges) < self.job.settings.feedback_low:
                 self.pressed = False
                 self.shell.report(control.Pressure(self.epoch, False))
@@ -271,7 +274,7 @@ class Slot:
                 self.hold = hold
             case control.Prune(_, through):
                 for channel, seq in through.items():
-                    source = self.tasks[self.job.topology.by_id[channel].source]
+                    source = self.tasks[self.by_id[channel].source]
                     source.log.prune(channel, through=seq)
             case _:
                 assert_never(order)
@@ -317,7 +320,7 @@ class Slot:
 
     def _inject(self, channel: ChannelId, messages: Sequence[Message]) -> None:
         """Put channel state that the receiver recorded back into its inbox."""
-        target = self.job.topology.by_id[channel].target
+        target = self.by_id[channel].target
         self.inputs.inject(channel, again := [replace(m, epoch=self.epoch) for m in messages])
         for message in again:
             self.shell.note(target, self.epoch, h.MessageReplayed(message))
@@ -329,20 +332,19 @@ class Slot:
             if task.is_source:
                 self.awake[name] = None
         for channel, inbox in self.inputs.inbox.items():  # frames may have come before this order
-            task = self.tasks[self.job.topology.by_id[channel].target]
+            task = self.tasks[self.by_id[channel].target]
             for payload in tuple(inbox):
                 if isinstance(payload, Marker):
                     task.handle(MarkerSighted(channel, payload))
 
     def _meet(self, slot: SlotId, incarnation: Incarnation) -> None:
         self.peers[slot] = incarnation
-        slot_by_task = self.job.slot_by_task
         for task in self.tasks.values():
             for channel in task.inputs.values():
-                if slot_by_task[channel.source] == slot:
+                if self.slot_by_task[channel.source] == slot:
                     self.inputs.forget(channel.id)
             for channel in task.outputs:
-                if slot_by_task[channel.target] == slot:
+                if self.slot_by_task[channel.target] == slot:
                     self.outputs.forget(channel.id)
                     task.tell_again(channel)
         self._relax()

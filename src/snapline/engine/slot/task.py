@@ -124,7 +124,7 @@ class Task:
         """Whether it may take an input, where no message can be sent on the `dry` channels."""
         if self.halted or (self.outbox and any(self.outbox.values())):
             return False
-        return dry.isdisjoint(self.sent)  # whose keys are the outputs
+        return not dry or dry.isdisjoint(self.sent)  # whose keys are the outputs
 
     def beside(self, channel: ChannelId) -> list[ChannelId]:
         """The other inputs of the same port from which it may take something."""
@@ -204,7 +204,7 @@ class Task:
     def deliver(self, *messages: Message) -> None:
         """Run the operator on messages of one port. Its watermark rises behind the last of them."""
         outputs: list[tuple[str, Batch]] = []
-        batches = [message.batch for message in messages if message.batch.length]
+        batches = [m.batch for m in messages if m.batch.length]
         if batches:
             port = self.inputs[messages[0].channel].port
             try:
@@ -281,7 +281,7 @@ class Task:
 
     def emit(self, outputs: Sequence[tuple[str, Batch]], watermark: Millis | None) -> None:
         """Route batches to outputs. The watermark holds after the last message on each channel."""
-        parts: list[tuple[Channel, Batch]] = []
+        told, parts = self.told, list[tuple[Channel, Batch]]()
         for name, batch in outputs:
             if batch.length:
                 for route in self.plan.routes:
@@ -292,19 +292,21 @@ class Task:
                             raise unroutable(self.names[-1], error, batch) from error
         if watermark is None:
             for channel, batch in parts:
-                self.send(channel, batch, self.told.get(channel.id))
+                self.send(channel, batch, told.get(channel.id))
             return
         last = {channel.id: i for i, (channel, _) in enumerate(parts)}
         for i, (channel, batch) in enumerate(parts):
             # What closes a window is older than the watermark that closed it, so only the
             # last message of this pass on a channel may carry the new one.
-            fresh = channel.id in self.told and last[channel.id] == i
-            self.send(channel, batch, watermark if fresh else self.told.get(channel.id))
+            fresh = channel.id in told and last[channel.id] == i
+            self.send(channel, batch, watermark if fresh else told.get(channel.id))
+        if len(last) == len(self.outputs):
+            return
+        old = watermark - self.job.settings.watermark_ms
         for channel in self.outputs:
-            if channel.id in self.told and channel.id not in last:
-                told = self.told[channel.id]
-                enough = watermark - told >= self.job.settings.watermark_ms
-                if enough or watermark == END_OF_TIME or told == IDLE:
+            if channel.id in told and channel.id not in last:
+                known = told[channel.id]
+                if known <= old or known == IDLE or watermark == END_OF_TIME:
                     self.send(channel, NOTHING, watermark)
 
     def _tell_idle(self) -> None:

@@ -97,6 +97,7 @@ class SlotProcess:
         self.journals_messages = spec.journal == "full"
         self.gathers = True
         self.leaving = False
+        self.has_read = False  #: whether a source was read since sockets were looked at
         self.lease_until_s = time.monotonic() + spec.lease_s
         self.meter = Meter()
         self.warm_up = WarmUp()
@@ -130,18 +131,25 @@ class SlotProcess:
     def _live(self) -> None:
         self._beat(0)
         while not self.leaving:
-            worked = False
-            for _ in range(STEPS_PER_POLL):
-                if self.engine is None or not self.engine.step():
-                    break
-                worked = True
-            self.loop.poll(0 if worked else None)
+            self.loop.poll(0 if self._work() else None)
             if time.monotonic() > self.lease_until_s:
                 self.loop.poll(0)  # after a long restore the lease may wait in the socket
                 self.leaving |= time.monotonic() > self.lease_until_s
         self._publish_at_once()
         self._pulse()
         self.loop.poll(0)
+
+    def _work(self) -> bool:
+        """Take inputs that are ready; True if it is time to look at sockets, and there may be more."""
+        if (engine := self.engine) is None:
+            return False
+        self.has_read = False
+        for _ in range(STEPS_PER_POLL):
+            if not engine.step():
+                return False
+            if self.has_read and self.loop.unflushed and engine.inputs.waiting:
+                return True  # what goes to other slots leaves first, and what came from them is taken along
+        return True
 
     def _say_why(self, error: Exception) -> bool:
         """Tell the driver what ends this process, and write it down; False if nobody has heard it."""
@@ -281,6 +289,7 @@ class SlotProcess:
 
     def ingested(self, records: int) -> None:
         """Count records that a source read."""
+        self.has_read = True
         self.meter.ingested(records)
 
     def sent(self, message: Message, *, logged: bool) -> None:

@@ -26,6 +26,7 @@ _FIXED: Final = re.compile(
 )
 _WORDS_WIDTH: Final = 4
 _OFFSET_WIDTH: Final = 8
+_FEW: Final = 64  # to copy the columns of so few records takes less than to name each
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,10 @@ def encode(batch: Batch) -> tuple[bytes, list[Buffer], int]:
         return plan.schema, *_encode_mixed(batch, columns)
     buffers: list[Buffer] = []
     size = 0
+    if batch.length <= _FEW:
+        joined = b"".join([column.tobytes() for column in columns])
+        buffers, size = [joined], len(joined)
+        columns = ()
     for column in columns:
         if not column.flags.c_contiguous:
             column = np.ascontiguousarray(column)

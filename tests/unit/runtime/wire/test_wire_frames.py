@@ -47,6 +47,7 @@ BATCHES = {
     "one": NUMBERS.slice(7, 8),
     "none": NUMBERS.slice(0, 0),
     "strided": Batch({"a": np.arange(2000)[::2], "b": np.arange(1000)[::-1]}),
+    "strided, few": Batch({"a": np.arange(20)[::2], "b": np.arange(10)[::-1]}),
     "mixed": MIXED,
     "mixed slice": MIXED.slice(1, 3),
     "mixed none": Batch.empty(MIXED.schema),
