@@ -21,7 +21,7 @@ from snapline.core.guarantee import Guarantee
 from snapline.dataflow.graph import Dataflow
 from snapline.errors import StorageError, UsageError
 from snapline.journal.codec import happened_of
-from snapline.judge.by_reference import judge_by_reference, stream_doubt
+from snapline.judge.by_reference import input_deleted, judge_by_reference, stream_doubt
 from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
 from snapline.judge.history import History, history_of
 from snapline.judge.lineage import LineageReport, judge_lineage
@@ -183,6 +183,8 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
         return Verdict("unknown", NO_END)
     program, promise = evidence.program, evidence.promise
     assert program is not None
+    if deleted := input_deleted(program.flow):
+        return Verdict("unknown", deleted)
     outputs = {sink: output.rows for sink, output in evidence.outputs.items()}
     if reference:
         checkpoints = PROTOCOLS[spec.protocol].checkpoints

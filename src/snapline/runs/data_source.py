@@ -35,6 +35,11 @@ from snapline.runs import readings
 from snapline.runs.readings import KeptState, Reading
 from snapline.storage.api import OutputReader
 
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # before PySpark 4.2 Spark itself asks only once where the end is
+    SupportsTriggerAvailableNow = object  # type: ignore[assignment, misc]
+
 FORMAT = "snapline"
 MANIFEST = "manifest"
 """The one name in an offset."""
@@ -237,7 +242,7 @@ class PieceReader(DataSourceReader):
                 yield from _fitting(self._reading.read(partition.value), self._schema)
 
 
-class OutputStreamReader(DataSourceStreamReader):
+class OutputStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what is published of a sink, manifest by manifest."""
 
     def __init__(self, request: _Request, schema: StructType) -> None:
@@ -247,6 +252,7 @@ class OutputStreamReader(DataSourceStreamReader):
         self._output: OutputReader | None = (
             None  #: knows the manifests so far; made when it is needed
         )
+        self._through: int | None = None  #: the last manifest that is read, if the query is to end
 
     @property
     def _published(self) -> OutputReader:
@@ -260,7 +266,13 @@ class OutputStreamReader(DataSourceStreamReader):
     def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # may be without limits
         """Behind the last manifest that is public by now."""
         with _in_one_sentence():
-            return {MANIFEST: self._published.published()}
+            there = self._published.published()
+            return {MANIFEST: there if self._through is None else min(there, self._through)}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Read what is public by now, and nothing that is published later."""
+        with _in_one_sentence():
+            self._through = self._published.published()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """Where the rows lie that became public between two offsets."""

@@ -189,6 +189,15 @@ def test_a_stream_may_begin_before_anything_was_written(directory):
     assert between(reader, 0, 1) == [0, 1]
 
 
+def test_a_query_that_reads_what_is_available_now_reads_nothing_that_comes_later(directory):
+    sink = Sink(directory).write(10).publish(4)
+    reader = source(directory).streamReader(NUMBERS)
+    reader.prepareForTriggerAvailableNow()
+    sink.publish(8)
+    assert reader.latestOffset() == {"manifest": 1}
+    assert source(directory).streamReader(NUMBERS).latestOffset() == {"manifest": 2}
+
+
 def test_a_stream_of_one_sink_reads_nothing_of_another(tmp_path):
     directory = a_run(tmp_path, "left", "right")
     left, right = Sink(directory, "left"), Sink(directory, "right")

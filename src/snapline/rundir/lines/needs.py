@@ -35,15 +35,9 @@ from snapline.storage.files.log_index import read_index, segment_of
 from snapline.storage.files.manifests import FileManifests
 from snapline.storage.files.outlet import egress_path
 from snapline.storage.files.rows import check_rows
-from snapline.storage.streams.chain import (
-    check_manifest,
-    described_stream,
-    is_stream,
-    last_number,
-    manifest_path,
-    read_manifest,
-    stream_description_of,
-)
+from snapline.storage.files.store import FileStore
+from snapline.storage.streams.chain import described_stream, is_stream, stream_description_of
+from snapline.storage.streams.manifests import Manifests
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +225,7 @@ def _input(directory: RunDirectory, *, over: bool) -> Iterator[Need]:
     """What was staged when the run began: all of it, because each line is followed by the rest of it."""
     for source in directory.staged:
         place, what = staged_place(directory, source), f"input of {source}"
-        if is_stream(place) or last_number(place):
+        if is_stream(place) or Manifests(place).last_number():
             yield from _stream(place, what, over=over)
             continue
         described = description_of(place)
@@ -246,14 +240,17 @@ def _input(directory: RunDirectory, *, over: bool) -> Iterator[Need]:
 
 
 def _stream(place: Path, what: str, *, over: bool) -> Iterator[Need]:
-    """The chain of a stream, with all that it names; of a run that is over it has a seal at its end."""
+    """The chain of a stream from its floor on, with all that it names; if the run is over it is sealed."""
     yield Need(stream_description_of(place), what, partial(_described, place))
-    last = last_number(place)
-    sealed = False
-    for number in range(1, last + 1):
-        yield Need(manifest_path(place, number), what, partial(check_manifest, place, number))
+    manifests = Manifests(place)
+    floor, last, sealed = manifests.floor(), manifests.last_number(), False
+    if floor > 1:
+        name = str(floor)
+        yield Need(manifests.floors.path(name), what, partial(_stored, manifests.floors, name))
+    for number in range(floor, last + 1):
+        yield Need(manifests.file(number), what, partial(_check_manifest, manifests, number))
         try:
-            manifest = read_manifest(place, number)
+            manifest = manifests.read(number)
         except StorageError:
             continue
         if manifest is not None:
@@ -261,9 +258,18 @@ def _stream(place: Path, what: str, *, over: bool) -> Iterator[Need]:
             for path, segment in manifest.files(place):
                 yield Need(path, what, partial(check_blocks, path, segment))
     if over and not sealed:
-        end = manifest_path(place, last + 1)
+        end = manifests.file(last + 1)
         gone = ObjectMissing(f"{end} is gone: the run is over, and the stream has no end")
         yield Need(end, what, partial(_raise, gone))
+
+
+def _check_manifest(manifests: Manifests, number: int) -> None:
+    if manifests.read(number) is None:
+        raise ObjectMissing(f"there is no {manifests.file(number)}")
+
+
+def _stored(store: FileStore, key: str) -> None:
+    store.get(key)
 
 
 def _described(place: Path) -> None:
