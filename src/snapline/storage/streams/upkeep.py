@@ -111,10 +111,7 @@ class StreamUpkeep:
         numbers, bundles = names_in(self.manifests.folder)
         void = [str(n) for n in numbers if n < floor or n - (n - 1) % BUNDLE in bundles]
         void += [bundle_of(first) for first in bundles if first + BUNDLE <= floor]
-        folders = [each for each in _listed(self.place / BATCHES) if _last_of(each) < floor]
-        folders += [
-            each for each in _listed(batches_of(self.place, floor)) if 0 < _number_of(each) < floor
-        ]
+        folders = self._folders_below(floor) if floor > 1 else []
         floors = sorted(names_in(self.manifests.floors_folder)[0])
         if not void and not folders and len(floors) < 3:
             return
@@ -127,6 +124,11 @@ class StreamUpkeep:
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
         _unlink(self.manifests.floors.path(str(number)) for number in floors[:-2])
+
+    def _folders_below(self, floor: int) -> list[Path]:
+        whole = [each for each in _listed(self.place / BATCHES) if _last_of(each) < floor]
+        here = _listed(batches_of(self.place, floor))
+        return [*whole, *(each for each in here if 0 < _number_of(each) < floor)]
 
 
 def _number_of(folder: Path) -> int:
