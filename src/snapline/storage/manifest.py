@@ -21,6 +21,7 @@ class ManifestChain:
         self._forgotten = 0  #: how many of the first are not in memory any more
         self._last = 0  #: the highest number; numbers rise, but need not be consecutive
         self._published: dict[TaskId, int] = {}  #: rows of each sink that are public
+        self._files: set[str] = set()  #: of which rows are public, also by forgotten manifests
 
     def __len__(self) -> int:
         return self._forgotten + len(self._manifests)
@@ -92,10 +93,11 @@ class ManifestChain:
         self._manifests[number] = dict(extents)
         self._last = number
         self._published.update({task: extent.stop for task, extent in extents.items()})
+        self._files.update(extent.file for extent in extents.values())
 
     def files(self) -> set[str]:
         """The files of which rows are public."""
-        return {extent.file for extents in self._manifests.values() for extent in extents.values()}
+        return self._files
 
     def pieces(self, task: TaskId) -> list[OutputPiece]:
         """The public rows of a sink, in order; those that follow each other in a file are one piece."""
