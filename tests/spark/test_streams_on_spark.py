@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from snapline.journal.happenings import JobRunning, OutputPublished
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.lines.verify import verify
 from snapline.rundir.stored_input import staged_place
-from snapline.runs import run as runner
 from snapline.runs.sources import streams, upkeep
 from snapline.storage.streams.chain import StreamChain, read_manifests
 from snapline.storage.streams.manifests import Manifests
@@ -180,7 +178,8 @@ def test_input_that_every_kept_line_has_passed_is_deleted_and_the_run_goes_on_to
     spark, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(upkeep, "EVERY_S", 0.05)
-    monkeypatch.setattr(runner, "start_streams", partial(streams.start_streams, retain_ms=0))
+    queries = streams.StreamQueries
+    monkeypatch.setattr(streams, "StreamQueries", lambda retain_ms: queries(0))  # and output stays
     put(tmp_path / "in", 0, range(ROWS))
     deleting = Deleting(tmp_path / "in", tmp_path / "runs", monkeypatch)
     flow = flow_of(bids(spark, tmp_path / "in"), disorder="1s")

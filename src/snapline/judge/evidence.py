@@ -11,7 +11,7 @@ from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.journal.entry import Happened
 from snapline.judge.history import History
-from snapline.judge.reader import SinkRows
+from snapline.judge.reader import Deleted, SinkRows
 from snapline.judge.verdict import Verdict
 from snapline.rundir.program import Program
 from snapline.storage.api import View
@@ -49,6 +49,7 @@ class RunEvidence:
     program: Program | None = None  # None: nobody can build it again
     outputs: Mapping[str, SinkRows] = field(default_factory=dict)
     failed: Verdict | None = None  # the verdict if there is nothing that could be compared
+    deleted: Deleted | None = None  # what was public, and was deleted because it was old
 
     @property
     def rows(self) -> dict[str, int]:

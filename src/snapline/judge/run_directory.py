@@ -25,7 +25,7 @@ from snapline.judge.by_reference import input_deleted, judge_by_reference, strea
 from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
 from snapline.judge.history import History, history_of
 from snapline.judge.lineage import LineageReport, judge_lineage
-from snapline.judge.reader import BrokenChain, read_sinks
+from snapline.judge.reader import BrokenChain, Deleted, SinkRows, read_deleted, read_sinks
 from snapline.judge.report_files import held_to
 from snapline.judge.system_evidence import evidence_of_system, with_remarks
 from snapline.judge.verdict import UNKNOWN, Answers, Verdict, first_said, rows_as
@@ -39,6 +39,7 @@ from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.storage.api import View
 from snapline.validate.causes import Cause
 from snapline.validate.judged import PROMISES, Answer, Judged
+from snapline.wording import plural
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Lineage, Problem
 from snapline.workload.lineage.echoes import wrong_echoes
@@ -150,12 +151,26 @@ def _evidence(
         return RunEvidence(promise, view, history, failed=unknown)
     try:
         outputs = read_sinks(directory, program.sinks(spec.slots), view)
+        deleted = read_deleted(directory.path / "output")
     except StorageError as error:
         return RunEvidence(promise, view, history, failed=_unreadable(error, promise))
+    if deleted is not None:
+        unknown = _partly_deleted(deleted, outputs)
+        return RunEvidence(promise, view, history, None, outputs, unknown, deleted)
     if not PROTOCOLS[spec.protocol].checkpoints:
         # Without lines, the time of the first output stands for that of the first line.
         history = replace(history, first_line_ms=first_written(outputs.values()))
     return RunEvidence(promise, view, history, program, outputs)
+
+
+def _partly_deleted(deleted: Deleted, outputs: Mapping[str, SinkRows]) -> Verdict:
+    """The verdict on output of which the oldest rows are gone: what is left does not show what was."""
+    left = sum(len(output.rows) for output in outputs.values())
+    return Verdict(
+        "unknown",
+        f"{plural(sum(deleted.rows.values()), 'row')} that were published before {deleted.until} were "
+        f"deleted by retain, so from then on {plural(left, 'row')} can be read, and are not judged alone",
+    )
 
 
 def _unreadable(error: StorageError, promise: Guarantee) -> Verdict:

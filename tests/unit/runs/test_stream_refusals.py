@@ -1,4 +1,4 @@
-"""Streams that a run refuses before it starts anything."""
+"""Streams before anything is started: what a run refuses, and what it asks of their queries."""
 
 from types import SimpleNamespace
 
@@ -6,9 +6,10 @@ import pytest
 
 import snapline as sl
 from snapline.dataflow.frames import StreamFeed
+from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec
 from snapline.runs.sources import streams
-from snapline.runs.sources.streams import check_streams
+from snapline.runs.sources.streams import check_streams, start_streams
 
 
 def session():
@@ -33,3 +34,9 @@ def test_a_stream_of_another_session_is_refused(monkeypatch):
     with pytest.raises(sl.UsageError, match=message):
         check_streams(flow, Spec("streamed", slots=2), given, None)
     check_streams(flow, Spec("streamed", slots=2), other, None)
+
+
+def test_input_is_kept_for_as_long_as_output(tmp_path):
+    spec = Spec("streamed", slots=2, retain_ms=60_000)
+    queries = start_streams(sl.Dataflow("none"), RunDirectory(tmp_path), session(), spec)
+    assert queries.retain_ms == 60_000

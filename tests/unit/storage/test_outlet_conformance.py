@@ -349,3 +349,14 @@ def test_a_sweep_deletes_what_past_epochs_wrote_and_will_never_be_public(outlet)
     assert values(committed(outlet, SINK)) == [0, 1, 2, 3]
     assert outlet.shared.publish(2, {SINK: Extent("out-0.e3.i3", 4, 6)})
     assert values(committed(outlet, SINK)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_sweep_spares_files_whose_manifests_the_publisher_has_forgotten(outlet):
+    write(outlet, 1, 0, 4)
+    write(outlet, 2, 4, 6)
+    shared = outlet.shared
+    shared.publish(1, {SINK: Extent("out-0.e1.i1", 0, 4)})
+    shared.publish(2, {SINK: Extent("out-0.e2.i2", 4, 6)})
+    shared.compact(1)
+    shared.sweep(3, (), written=True)
+    assert values(committed(outlet, SINK)) == [0, 1, 2, 3, 4, 5]

@@ -137,7 +137,7 @@ class StreamQueries:
     def __init__(self, retain_ms: Millis | None = None) -> None:
         self.streams: list[RunningStream] = []
         self.problem: str | None = None  #: why a query has failed
-        self._retain_ms = retain_ms  #: how long input is kept that nobody needs; None: for ever
+        self.retain_ms = retain_ms  #: how long input is kept that nobody needs; None: for ever
         self._left = threading.Event()
         self._thread: threading.Thread | None = None
         self._upkeep: UpkeepThread | None = None
@@ -174,7 +174,7 @@ class StreamQueries:
 
         driver.on_begin = begin
         places = [stream.writer.chain.place for stream in self.streams]
-        self._upkeep = UpkeepThread(places, driver, self._retain_ms)
+        self._upkeep = UpkeepThread(places, driver, self.retain_ms)
         name = "snapline streams"
         self._thread = threading.Thread(target=self._watch, args=(driver,), name=name, daemon=True)
         self._thread.start()
@@ -222,17 +222,10 @@ class StreamQueries:
 
 
 def start_streams(
-    flow: Dataflow,
-    directory: RunDirectory,
-    spark: SparkSession,
-    spec: Spec,
-    retain_ms: Millis | None = None,
+    flow: Dataflow, directory: RunDirectory, spark: SparkSession, spec: Spec
 ) -> StreamQueries:
-    """Start the queries of a run that reads for as long as its spec says.
-
-    `retain_ms`: how long input is kept that every kept line has passed; None: for ever.
-    """
-    queries = StreamQueries(retain_ms)
+    """Start the queries of a run that reads, and keeps what it has read, for as long as its spec says."""
+    queries = StreamQueries(spec.retain_ms)
     queries.start(flow, directory, spark, None if spec.endless else spec.duration_ms)
     for stream in queries.streams:
         if not spec.cut and streams_of(flow)[stream.name].available_now:
