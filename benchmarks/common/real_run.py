@@ -27,7 +27,7 @@ from snapline.journal.entry import Entry, Happened
 from snapline.journal.happenings import Happening
 from snapline.metrics.second import Second, Volume
 from snapline.protocols import PROTOCOLS
-from snapline.rundir.directory import RunDirectory
+from snapline.rundir.directory import RETAIN, RunDirectory
 from snapline.runs.drive import drive
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.timeline import Timeline
@@ -154,10 +154,11 @@ def finished(
     warm_s: float = 0.0,
     runs: Path | None = None,
     journal_bytes: int | None = None,
+    retain_ms: int | None = None,
 ) -> Iterator[Finished]:
     """Run a dataflow to its end, on Spark or else as plain processes that run `program`.
 
-    `prepare` sees the driver before it starts: to watch, or to kill.
+    `prepare` sees the driver before it starts: to watch, or to kill. Output is kept for `retain_ms`.
     """
     chosen = PROTOCOLS[protocol]
     options = Options(interval_ms=interval_ms)
@@ -170,7 +171,8 @@ def finished(
         settings,
     )
     with tempfile.TemporaryDirectory(prefix="snapline-bench-", dir=runs) as where:
-        directory = RunDirectory.create(Path(where), flow.name, protocol, {})
+        asked = {RETAIN: retain_ms}
+        directory = RunDirectory.create(Path(where), flow.name, protocol, asked)
         watch = Stopwatch()
         if journal_bytes is None:
             watch.kept_s = sys.maxsize  # its seconds are looked at one by one

@@ -58,6 +58,7 @@ class SnaplineRun:
     p99_ms: float
     checkpoints: int  # lines that were committed
     done: Finished  # all else, but its files
+    deleted: int = 0  # rows that were published, and are in no tally, because they were not kept
 
 
 class Judgeable(Protocol):
@@ -147,6 +148,7 @@ def run(
     program: str = real_run.PROGRAM,
     spark: OnSpark | None = None,
     journal_bytes: int | None = None,
+    retain_ms: int | None = None,
 ) -> SnaplineRun:
     """Run a query to its end; latencies, which only the egress log has, without the first `warm_ms`."""
     flow = load.flow() if egress else with_counting_sink(load.flow())
@@ -160,6 +162,7 @@ def run(
         program=program,
         spark=spark,
         journal_bytes=journal_bytes,
+        retain_ms=retain_ms,
         timeouts=real_run.TIMEOUTS if load.params.at_once else real_run.PACED_TIMEOUTS,
         warm_s=warm_ms / 1000,
     ) as done:
@@ -172,6 +175,7 @@ def run(
             *_latency(done.seconds, warm_ms),
             done.lines,
             done,
+            sum(done.directory.output.floor().rows.values()),
         )
 
 

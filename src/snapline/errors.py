@@ -21,6 +21,7 @@ SnaplineError
 └─ StorageError
     ├─ StoreUnavailable   INDEFINITE: the write may have happened
     ├─ ObjectMissing      definite: nothing was ever stored under this name, or it was deleted
+    │   └─ RowsDeleted      output that was public once, and that the run keeps no longer
     └─ ObjectDamaged      definite: the bytes are not those that were stored
 """
 
@@ -150,6 +151,14 @@ class StoreUnavailable(StorageError):
 
 class ObjectMissing(StorageError):
     """Nothing is stored under this name. Definite: asking again does not help."""
+
+
+class RowsDeleted(ObjectMissing):
+    """Output that was public, and was deleted, because the run keeps it for a while only."""
+
+    def __init__(self, story: str, through: int = 0) -> None:
+        super().__init__(story)
+        self.through = through  #: the first row that is left, where it is known
 
 
 class ObjectDamaged(StorageError):

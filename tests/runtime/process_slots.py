@@ -19,7 +19,7 @@ from snapline.journal.entry import Happened
 from snapline.journal.happenings import Happening, LineDecided, SlotLost
 from snapline.judge.history import journal_entries
 from snapline.protocols import PROTOCOLS
-from snapline.rundir.directory import FOLDERS, RunDirectory
+from snapline.rundir.directory import FOLDERS, RETAIN, RunDirectory
 from snapline.runs.drive import drive
 from snapline.runs.finished import read_output
 from snapline.runs.sink_folders import claim
@@ -135,10 +135,12 @@ class Driven:
     directory: RunDirectory
 
 
-def a_directory(runs: Path, job: Job, folder: Path | None) -> RunDirectory:
+def a_directory(
+    runs: Path, job: Job, folder: Path | None, retain_ms: int | None = None
+) -> RunDirectory:
     """A new run directory; with a folder, the sinks of the job write Parquet files there, too."""
     folders = {sink: str(folder) for sink in job.deployment.sinks if folder is not None}
-    asked = {"protocol": job.protocol.name, FOLDERS: folders}
+    asked = {"protocol": job.protocol.name, FOLDERS: folders, RETAIN: retain_ms}
     directory = RunDirectory.create(runs, job.name, job.protocol.name, asked)
     claim(directory)
     return directory

@@ -1,9 +1,12 @@
 """Streams that grow while slots read them, killed and idle; their chains are written by the test itself."""
 
+import os
+import shutil
 import sys
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 from process_slots import Driver, committed, public, run_job, strike
@@ -16,15 +19,20 @@ from snapline.dataflow.deploy import deploy
 from snapline.dataflow.frames import StreamFeed
 from snapline.engine.job import Job, Settings
 from snapline.journal.happenings import OutputPublished, SlotLost
+from snapline.judge.run_directory import judge
 from snapline.protocols import PROTOCOLS
+from snapline.rundir.directory import RunDirectory
 from snapline.rundir.lines.kept import kept_lines
 from snapline.rundir.lines.verify import verify
 from snapline.rundir.stored_input import staged_place
 from snapline.runs.run import create_run, fork, prepare, prepare_fork, resume
+from snapline.runs.sources import upkeep
 from snapline.runs.sources.streams import make_stream
 from snapline.runtime.launch.processes import ProcessSlots
 from snapline.storage.streams.chain import StreamChain, read_manifests
 from snapline.storage.streams.ingress import StreamIngress
+from snapline.storage.streams.manifests import BUNDLE, Manifests
+from snapline.storage.streams.upkeep import StreamUpkeep
 from written_streams import add, made_stream
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the slots cannot import it
@@ -74,6 +82,39 @@ def test_every_record_of_a_growing_stream_comes_once_whoever_dies(tmp_path, prot
     assert [entry for entry in driven.happened if isinstance(entry.what, SlotLost)]
     found = sorted(public(driven.directory, job)["all"]["n"].tolist())
     assert found == list(range(20 * BATCHES))
+
+
+def test_input_that_all_kept_lines_have_passed_is_deleted_while_slots_die(tmp_path, monkeypatch):
+    """There is more than one bundle of it. Rollbacks find all that they need."""
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+    monkeypatch.setattr(upkeep, "EVERY_S", 0.05)
+    chain = made_stream(tmp_path / "stream")
+    for _ in range(BUNDLE):
+        add(chain, [chain.length], [chain.length])
+    flow = sl.Dataflow("deletes")
+    flow.source(StreamIngress(chain.place), name="rows").key_by("n").sink("all")
+    threads, kills, manifests = [], [], Manifests(chain.place)
+
+    def see(driver, entry):
+        if not threads:
+            threads.append(upkeep.UpkeepThread([chain.place], driver, 0))
+        if chain.sealed or not committed(driver, entry):
+            return
+        add(chain, [chain.length], [chain.length])
+        if manifests.floor() > BUNDLE + 1 and len(kills) >= 2:
+            chain.seal()
+        elif manifests.floor() > BUNDLE / 2 and driver.roster.running and len(kills) < 2:
+            kills.append(strike(driver, f"kill slot={len(kills)} at=0ms"))
+
+    job = a_job(flow)
+    driven = run_job(tmp_path, job, ProcessSlots(), on_event=see)
+    threads[0].stop()
+    assert driven.problem is None
+    assert [entry for entry in driven.happened if isinstance(entry.what, SlotLost)]
+    found = sorted(public(driven.directory, job)["all"]["n"].tolist())
+    assert found == [n for n in range(chain.length - 1) for _ in range(2)]
+    assert not (chain.place / "batches" / f"1-{BUNDLE}").exists()
+    assert not manifests.own.path(f"1-{BUNDLE}").exists()
 
 
 class Conductor:
@@ -187,3 +228,31 @@ def test_a_fork_has_the_stream_to_its_end_and_a_stream_that_goes_on_is_not_forke
             refused()
     finally:
         path.write_bytes(content)
+
+
+def test_a_run_whose_input_was_deleted_is_whole_can_be_forked_and_is_not_called_right(
+    run, tmp_path, monkeypatch
+):
+    use_processes(monkeypatch)
+    directory = RunDirectory(tmp_path / run.directory.name)
+    shutil.copytree(run.directory.path, directory.path)
+    assert judge(directory, flow=a_flow()).verdict.kept == "yes"
+    place = staged_place(directory, "rows")
+    upkeep = StreamUpkeep(place)
+    upkeep.raise_floor(read_manifests(place)[3].before.offsets, 1 << 60)
+    upkeep.tidy()
+    assert verify(directory).damages == ()
+    files = [file for file in verify(directory).files if file.startswith("input/")]
+    assert len(files) == 1 + 1 + (BATCHES + 1 - 3) + 2 * (BATCHES - 3)
+    verdict = judge(directory, flow=a_flow()).verdict
+    assert verdict.kept == "unknown"
+    assert verdict.because.startswith(
+        "the input of the stream 'rows' before micro-batch 3 was deleted"
+    )
+    line = kept_lines(directory)[-1].number
+    again = fork(directory.name, line, flow=a_flow(), runs=tmp_path, timeouts=PATIENT)
+    assert numbers(again) == numbers(run)
+    assert again.verdict.kept == "unknown"
+    (floor,) = (place / "floors").iterdir()
+    floor.unlink()
+    assert "1.obj" in {Path(damage.file).name for damage in verify(directory).damages}

@@ -15,9 +15,11 @@ from run_helpers import slot_processes
 import snapline as sl
 from snapline.journal.happenings import JobRunning, OutputPublished
 from snapline.rundir.directory import RunDirectory
+from snapline.rundir.lines.verify import verify
 from snapline.rundir.stored_input import staged_place
-from snapline.runs.sources import streams
+from snapline.runs.sources import streams, upkeep
 from snapline.storage.streams.chain import StreamChain, read_manifests
+from snapline.storage.streams.manifests import Manifests
 
 pytestmark = pytest.mark.spark
 
@@ -152,6 +154,43 @@ def test_rows_come_while_the_run_goes_on_and_it_ends_when_it_has_read_for_long_e
     assert prices(run) == list(range(2 * ROWS))
     assert run.verdict.kept == "yes", run.verdict
     assert spark.streams.active == []
+
+
+class Deleting(Late):
+    """Writes one file after the other, until the first micro-batch is deleted; then ends the stream."""
+
+    def __init__(self, folder: Path, runs: Path, monkeypatch) -> None:
+        super().__init__(folder, monkeypatch)
+        self.runs = runs
+        self.files = 1
+
+    def event(self, happened) -> None:
+        if isinstance(happened.what, OutputPublished) and not self.ended.is_set():
+            (place,) = self.runs.glob("*/input/bids")
+            if Manifests(place).floor() > 1:
+                self.ended.set()
+            else:
+                put(self.folder, self.files, range(self.files * ROWS, (self.files + 1) * ROWS))
+                self.files += 1
+
+
+def test_input_that_every_kept_line_has_passed_is_deleted_and_the_run_goes_on_to_its_end(
+    spark, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(upkeep, "EVERY_S", 0.05)
+    queries = streams.StreamQueries
+    monkeypatch.setattr(streams, "StreamQueries", lambda retain_ms: queries(0))  # and output stays
+    put(tmp_path / "in", 0, range(ROWS))
+    deleting = Deleting(tmp_path / "in", tmp_path / "runs", monkeypatch)
+    flow = flow_of(bids(spark, tmp_path / "in"), disorder="1s")
+    asked = {"slots": 2, "interval": "300ms", "duration": "30s", "runs": tmp_path / "runs"}
+    run = sl.run(flow, spark, reference=True, watcher=deleting, **asked)
+    assert prices(run) == list(range(deleting.files * ROWS))
+    assert run.verdict.kept == "unknown"
+    assert "was deleted by retain" in run.verdict.because
+    assert verify(run.directory).damages == ()
+    place = staged_place(run.directory, "bids")
+    assert not list(place.glob("batches/*/000000-*")), "the rows of the first micro-batch"
 
 
 def test_a_stream_that_cannot_be_read_is_refused_and_nothing_is_left(spark, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 from snapline.batch import Batch
 from snapline.storage.files.ingress import write_segment
 from snapline.storage.streams.chain import StreamChain, describe_stream
+from snapline.storage.streams.manifests import Manifests
 
 SCHEMA = {"n": "int64", "time": "int64"}
 QUERY = "the query"
@@ -28,6 +29,11 @@ def made_stream(place: Path, partitions=2, disorder_ms=0, idle_ms=5_000) -> Stre
 def rows(*times: int) -> Batch:
     """Rows with these times; their numbers are the times, too."""
     return Batch({"n": np.array(times, np.int64), "time": np.array(times, np.int64)})
+
+
+def own_file(place: Path, number: int) -> Path:
+    """The file of one manifest that is in no bundle."""
+    return Manifests(place).own.path(str(number))
 
 
 def written(chain: StreamChain, batch: int, *partitions, query=QUERY):

@@ -206,6 +206,7 @@ def run_command(
     source: run_options.InputOption = None,
     reference: run_options.ReferenceOption = False,
     publish_lag: run_options.PublishLagOption = 0,
+    retain: run_options.RetainOption = None,
     full_journal: run_options.FullJournalOption = False,
     allow_vacuous: AllowVacuousOption = False,
     shared: run_options.SharedOption = False,

@@ -33,6 +33,7 @@ OURS = {
     "source": "its input is made as it runs",
     "reference": "it has an oracle",
     "publish_lag": "it commits by itself",
+    "retain": "it keeps its output itself",
     "options": "it has no engine or protocol of ours",
     "full_journal": "it has no protocol of ours to write about",
     "listen": "it runs on this machine",

@@ -219,7 +219,10 @@ class CoordinatorShell(Shell, Protocol):
         ...
 
     def compact(self, through: int) -> None:
-        """Let the manifests up to a number be kept in few objects, in the background, without an answer."""
+        """Let manifests up to a number, before all kept lines, be kept in few objects, or be deleted.
+
+        It is done in the background, and there is no answer.
+        """
         ...
 
     def finish(self, problem: str | None) -> None:

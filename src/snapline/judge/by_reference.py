@@ -18,8 +18,10 @@ from snapline.engine.reference.rehearsal import Complaint, rehearse
 from snapline.errors import SnaplineError
 from snapline.judge.prefix.cut import of_chains
 from snapline.judge.verdict import Answers, Verdict, first_said, rows_as
+from snapline.storage.api import Ingress
 from snapline.storage.streams.chain import pauses, read_manifests, records_late
 from snapline.storage.streams.ingress import StreamIngress
+from snapline.storage.streams.manifests import Manifests
 from snapline.validate.judged import PROMISES
 from snapline.workload.common.base import Problem
 from snapline.workload.oracles.reference import Break, Comparer, Comparison
@@ -129,13 +131,29 @@ def _break(breaker: Callable[[], Breaker], mishap: Mishap) -> Break:
             return Break(f"records of '{mishap.operator}' came twice", "excess", outputs)
 
 
+def input_deleted(flow: Dataflow) -> str | None:
+    """Why nobody can compute what a run should have put out; None if all of its input is there."""
+    for name, ingress in _sources(flow).items():
+        floor = Manifests(ingress.place).floor() if isinstance(ingress, StreamIngress) else 1
+        if floor > 1:
+            return (
+                f"the input of the stream '{name}' before micro-batch {floor - 1} was deleted by retain: "
+                "what should have come of it cannot be computed again"
+            )
+    return None
+
+
+def _sources(flow: Dataflow) -> dict[str, Ingress]:
+    nodes = flow.graph.nodes.values()
+    return {node.name: node.bound for node in nodes if node.bound is not None}
+
+
 def stream_doubt(flow: Dataflow) -> str | None:
     """Why output that differs from that of a run without failures may be right; None if it cannot be.
 
     Which records of a stream are late may depend on when they came, and no other run has that from it.
     """
-    nodes = flow.graph.nodes.values()
-    sources = {node.name: node.bound for node in nodes if node.bound is not None}
+    sources = _sources(flow)
     for name, ingress in sources.items():
         if not isinstance(ingress, StreamIngress) or ingress.about.time is None:
             continue

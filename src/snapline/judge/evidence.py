@@ -12,7 +12,7 @@ from snapline.ids import Millis
 from snapline.journal.entry import Happened
 from snapline.judge.history import History
 from snapline.judge.prefix.cut import LineCut
-from snapline.judge.reader import SinkRows
+from snapline.judge.reader import Deleted, SinkRows
 from snapline.judge.verdict import Verdict
 from snapline.rundir.program import Program
 from snapline.storage.api import View
@@ -53,6 +53,7 @@ class RunEvidence:
     outputs: Mapping[str, SinkRows] = field(default_factory=dict)
     cut: LineCut | None = None  # of a run that is not over: how far it had come
     failed: Verdict | None = None  # the verdict if there is nothing that could be compared
+    deleted: Deleted | None = None  # what was public, and was deleted because it was old
 
     @property
     def rows(self) -> dict[str, int]:

@@ -3,13 +3,17 @@
 Whoever publishes output follows rules (`storage.manifest`). A judge that read through the same code would
 trust the rules that it has to judge, so this reader has rules of its own, for the files as they lie there:
 
-R1  The manifests are bundles of 128, from 1 on, and behind them the files of one each, without a gap.
-    Nothing else lies beside them; a manifest of a bundle that also lies there by itself is the same.
+R1  The manifests are numbered from 1 on without a gap, or from behind the floor. Each lies in a bundle of
+    128, or in a file of its own, or in both, and is the same then. Nothing else lies beside them, but what
+    lies below the floor.
 R2  The manifest at place n has the number n, and its bytes are those that were stored.
 R3  The extent of a sink task continues exactly where its last one ended.
 R4  An extent lies in an egress file of that task, and once a task has gone on to another file it never
     goes back to an earlier one.
-R5  The rows of a file are numbered without gaps, and all that an extent names are there, undamaged.
+R5  The rows of a file are numbered without gaps, and all that an extent names are there, undamaged. A file
+    may be continued by others, each with its first row in its name, where the one before ends.
+R6  The highest floor says how many manifests were deleted, when the last of them was published, and at
+    which row of each sink task the next one goes on. Below it nothing is read.
 
 `BrokenChain` says which link is broken: a reader would see rows twice, or not at all. A damaged file, of
 which nobody can say what it held, raises the errors of the storage.
@@ -18,8 +22,10 @@ which nobody can say what it held, raises the errors of the storage.
 import json
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +45,7 @@ _HEAD: Final = struct.Struct("<QIQ")  # of a frame: number of the first row, row
 _DIGEST_BYTES: Final = len(digest_of(b"")) // 2
 STAMPS: Final = ("position", "written")
 _BUNDLE: Final = 128  # manifests in a bundle
+_OBJECT: Final = re.compile(r"(?:([1-9]\d*)-)?([1-9]\d*)\.obj", re.ASCII)
 _DRAFT: Final = ".new-"  # begins the name of a draft, which a killed writer leaves behind
 
 
@@ -54,6 +61,20 @@ class ChainLink:
     file: str
     start: int
     stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What was public once, and was deleted on purpose: `retain` says for how long output is kept."""
+
+    place: int  # so many manifests, from the first one on
+    rows: Mapping[TaskId, int]  # so many rows of each sink task
+    at_ms: int  # when the last of them was published: Unix time
+
+    @property
+    def until(self) -> str:
+        """When the last of them was published, as people write it."""
+        return datetime.fromtimestamp(self.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 @dataclass(slots=True)
@@ -115,9 +136,14 @@ def read_chain(output: Path, known: Sequence[TaskId]) -> list[ChainLink]:
 
     Raises BrokenChain.
     """
-    tasks = {task: _Task() for task in known}
+    deleted = read_deleted(output)
+    gone = deleted.rows if deleted is not None else {}
+    if strangers := [task for task in gone if task not in known]:
+        raise BrokenChain(f"rows of {strangers[0]} were deleted: no such sink")
+    tasks = {task: _Task(gone.get(task, 0)) for task in known}
     links: dict[tuple[TaskId, str], ChainLink] = {}  # one per file: its pieces are joined (R3, R4)
-    for place, manifest in _manifests(output / "manifests"):
+    begin = deleted.place + 1 if deleted is not None else 1
+    for place, manifest in _manifests(output / "manifests", begin):
         for link in manifest:
             if link.task not in tasks:
                 raise BrokenChain(f"manifest {place} publishes rows of {link.task}: no such sink")
@@ -128,33 +154,73 @@ def read_chain(output: Path, known: Sequence[TaskId]) -> list[ChainLink]:
     return list(links.values())
 
 
-def _manifests(folder: Path) -> Iterator[tuple[int, list[ChainLink]]]:
-    """The links of each manifest, in order. Raises BrokenChain if one is missing (rule R1)."""
+def read_deleted(output: Path) -> Deleted | None:
+    """What was deleted of the output (rule R6); None if nothing was. Raises ObjectDamaged."""
+    folder = output / "floors"
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    places = [
+        int(found[2]) for name in names if (found := _OBJECT.fullmatch(name)) and not found[1]
+    ]
+    if not places:
+        return None
+    path = folder / f"{max(places)}.obj"
+    try:
+        said = json.loads(_stored(path), object_pairs_hook=_once)
+        rows = {TaskId(task): _whole(count) for task, count in said["rows"].items()}
+        if {_whole(said["place"]), _whole(said["number"])} != {max(places)}:
+            raise ValueError("it is that of another place")
+        return Deleted(max(places), rows, _whole(said["at"]))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ObjectDamaged(f"{path} does not say what was deleted: {error}") from error
+
+
+def _manifests(folder: Path, first: int) -> Iterator[tuple[int, list[ChainLink]]]:
+    """The links of each manifest from this place on, in order. BrokenChain if one is missing (rule R1)."""
     paths = folder.iterdir() if folder.is_dir() else ()
     names = {path.name for path in paths if not path.name.startswith(_DRAFT)}
-    at = 0
-    while (bundle := f"{at + 1}-{at + _BUNDLE}.obj") in names:
-        names.remove(bundle)
-        members = _members(_stored(folder / bundle), folder / bundle)
-        for place, member in enumerate(members, start=at + 1):
-            links = _links(member, folder / bundle, place)
-            if f"{place}.obj" in names:
-                names.remove(f"{place}.obj")
-                if (
-                    _links(_stored(folder / f"{place}.obj"), folder / f"{place}.obj", place)
-                    != links
-                ):
-                    raise BrokenChain(f"manifest {place} is there twice, with other rows")
-            yield place, links
-        at += _BUNDLE
-    for place in range(at + 1, at + len(names) + 1):
-        path = folder / f"{place}.obj"
-        if path.name not in names:
+    names -= {name for name in names if (o := _OBJECT.fullmatch(name)) and int(o[2]) < first}
+    _refuse_gap(names, first)
+    bundled: dict[int, bytes] = {}
+    place = first
+    while names:
+        own, begin = f"{place}.obj", (place - 1) // _BUNDLE * _BUNDLE
+        bundle = f"{begin + 1}-{begin + _BUNDLE}.obj"
+        if bundle in names:
+            names.remove(bundle)
+            members = _members(_stored(folder / bundle), folder / bundle)
+            bundled = dict(enumerate(members, start=begin + 1))
+        found = []
+        if place in bundled:
+            found.append(_links(bundled[place], folder / bundle, place))
+        if own in names:
+            names.remove(own)
+            found.append(_links(_stored(folder / own), folder / own, place))
+        if found[0] != found[-1]:
+            raise BrokenChain(f"manifest {place} is there twice, with other rows")
+        yield place, found[0]
+        place += 1
+    while place in bundled:
+        yield place, _links(bundled[place], folder, place)
+        place += 1
+
+
+def _refuse_gap(names: Collection[str], first: int) -> None:
+    """Raise BrokenChain unless manifests and bundles cover all places from the first one on (rule R1)."""
+    at = first
+    for begin, last in sorted(map(_places, names)):
+        if begin > at:
             others = ", ".join(sorted(names)[:5])
-            raise BrokenChain(f"manifest {place} is gone, and there are others: {others}")
-    for place in range(at + 1, at + len(names) + 1):
-        path = folder / f"{place}.obj"
-        yield place, _links(_stored(path), path, place)
+            raise BrokenChain(f"manifest {at} is gone, and there are others: {others}")
+        at = max(at, last + 1)
+
+
+def _places(name: str) -> tuple[int, int]:
+    """The first and the last place of a manifest or bundle; beyond all if this is the name of neither."""
+    found = _OBJECT.fullmatch(name)
+    last = int(found[2]) if found else sys.maxsize
+    begin = int(found[1] or last) if found else sys.maxsize
+    is_bundle = last % _BUNDLE == 0 and begin == last - _BUNDLE + 1
+    return (begin, last) if begin == last or is_bundle else (sys.maxsize, sys.maxsize)
 
 
 def _stored(path: Path) -> bytes:
@@ -246,11 +312,21 @@ def _belongs(file: str, task: TaskId) -> bool:
 
 
 def _files(output: Path, task: TaskId) -> list[str]:
-    """The egress files of a task, in the order of its lives."""
-    life = re.compile(rf"({re.escape(task.replace('/', '-'))}\.e(\d+)\.i(\d+))\.egress")
+    """The lives of a task that have files, in order."""
+    life = re.compile(rf"({re.escape(task.replace('/', '-'))}\.e(\d+)\.i(\d+))(?:\.r\d+)?\.egress")
     names = (path.name for path in output.iterdir()) if output.is_dir() else ()
-    found = [match for name in names if (match := life.fullmatch(name))]
-    return [match[1] for match in sorted(found, key=lambda match: (int(match[2]), int(match[3])))]
+    found = {match[1]: match for name in names if (match := life.fullmatch(name))}
+    ranks = {name: (int(match[2]), int(match[3])) for name, match in found.items()}
+    return sorted(ranks, key=lambda name: ranks[name])
+
+
+def _segments(output: Path, file: str) -> list[tuple[int, Path]]:
+    """The files in which the rows of a life lie, each with its first row; that of the first is unknown."""
+    later = re.compile(rf"{re.escape(file)}\.r(\d+)\.egress", re.ASCII)
+    names = [path.name for path in output.iterdir()] if output.is_dir() else []
+    found = sorted((int(m[1]), output / m[0]) for name in names if (m := later.fullmatch(name)))
+    begin = output / f"{file}.egress"
+    return [(0, begin), *found] if begin.name in names or not found else found
 
 
 def _rows(output: Path, links: Sequence[ChainLink], origin_ms: int) -> SinkRows:
@@ -258,9 +334,11 @@ def _rows(output: Path, links: Sequence[ChainLink], origin_ms: int) -> SinkRows:
     parts, stamps = [], []
     for link in links:
         index = int(link.task.rpartition("/")[2])
-        for at_ms, rows in _stretch(output / f"{link.file}.egress", link):
-            first = (index << POSITION_BITS) + seen.get(link.task, 0)
-            seen[link.task] = seen.get(link.task, 0) + len(rows)
+        for at_ms, rows in _stretch(output, link):
+            # Rows are counted from the first one of the run on, also if that was deleted.
+            number = seen.setdefault(link.task, link.start)
+            seen[link.task] = number + len(rows)
+            first = (index << POSITION_BITS) + number
             position = np.arange(first, first + len(rows), dtype=np.int64)
             written = np.full(len(rows), at_ms - origin_ms, np.int64)
             parts.append(rows)
@@ -270,11 +348,29 @@ def _rows(output: Path, links: Sequence[ChainLink], origin_ms: int) -> SinkRows:
     return SinkRows(concat(parts), concat(stamps))
 
 
-def _stretch(path: Path, link: ChainLink) -> Iterator[tuple[int, Batch]]:
+def _stretch(output: Path, link: ChainLink) -> Iterator[tuple[int, Batch]]:
     """The rows of a link with the times at which they were written (rule R5); a stop of -1 means all."""
+    segments = _segments(output, link.file)
+    if link.stop >= 0 and segments[0][0] > link.start:
+        raise ObjectDamaged(f"{output} has no file with row {link.start} of {link.file}")
+    ends = [*(begin for begin, _ in segments[1:]), None]
+    for (begin, path), end in zip(segments, ends, strict=True):
+        if end is not None and end <= link.start:
+            continue
+        if 0 <= link.stop <= begin:
+            return
+        for at_ms, rows in _part(path, begin, link):
+            link = replace(link, start=link.start + len(rows)) if link.stop >= 0 else link
+            yield at_ms, rows
+        if link.stop >= 0 and link.start < (link.stop if end is None else min(end, link.stop)):
+            raise ObjectDamaged(f"{path} has no whole rows behind row {link.start} of {link.stop}")
+
+
+def _part(path: Path, begin: int, link: ChainLink) -> Iterator[tuple[int, Batch]]:
+    """The rows of a link that lie in one file, which begins with row `begin` if that is not 0."""
     if link.stop < 0 and scan(path, 0).damaged:
         raise ObjectDamaged(f"{path} is damaged before the place through which it was synced")
-    at = None
+    at = begin or None
     for payload in walk(path):
         first, count, at_ms = _HEAD.unpack_from(payload)
         if at is not None and first != at:
@@ -290,5 +386,3 @@ def _stretch(path: Path, link: ChainLink) -> Iterator[tuple[int, Batch]]:
                 raise BrokenChain(f"{path.name} begins at row {start}, behind row {link.start}")
             link = replace(link, start=stop)
             yield at_ms, rows.slice(start - first, stop - first)
-    if link.start < link.stop:
-        raise ObjectDamaged(f"{path} has no whole rows behind row {link.start} of {link.stop}")

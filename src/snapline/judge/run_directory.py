@@ -25,13 +25,13 @@ from snapline.dataflow.graph import Dataflow
 from snapline.engine.reference.reference import UNBOUNDED
 from snapline.errors import StorageError, UsageError
 from snapline.journal.codec import happened_of
-from snapline.judge.by_reference import judge_by_reference, stream_doubt
+from snapline.judge.by_reference import input_deleted, judge_by_reference, stream_doubt
 from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
 from snapline.judge.history import History, history_of
 from snapline.judge.lineage import LineageReport, judge_lineage, too_early
 from snapline.judge.prefix.cut import LineCut, NoCut
 from snapline.judge.prefix.last_line import cut_of, line_of
-from snapline.judge.reader import BrokenChain, read_sinks
+from snapline.judge.reader import BrokenChain, Deleted, SinkRows, read_deleted, read_sinks
 from snapline.judge.report_files import held_to
 from snapline.judge.system_evidence import evidence_of_system, with_remarks
 from snapline.judge.verdict import UNKNOWN, Answers, Verdict, first_said, rows_as
@@ -180,8 +180,14 @@ def _evidence(
         return RunEvidence(promise, view, history, failed=unknown)
     try:
         outputs = read_sinks(directory, program.sinks(spec.slots), view)
+        deleted = read_deleted(directory.path / "output")
     except StorageError as error:
         return RunEvidence(promise, view, history, failed=_unreadable(error, promise))
+    if deleted is not None:
+        unknown = _partly_deleted(deleted, outputs)
+        return RunEvidence(
+            promise, view, history, outputs=outputs, failed=unknown, deleted=deleted
+        )
     if not PROTOCOLS[spec.protocol].checkpoints:
         # Without lines, the time of the first output stands for that of the first line.
         history = replace(history, first_line_ms=first_written(outputs.values()))
@@ -193,6 +199,16 @@ def _evidence(
     except NoCut as why:
         return replace(evidence, failed=Verdict("unknown", str(why)))
     return replace(evidence, program=program.up_to(cut.offsets), cut=cut)
+
+
+def _partly_deleted(deleted: Deleted, outputs: Mapping[str, SinkRows]) -> Verdict:
+    """The verdict on output of which the oldest rows are gone: what is left does not show what was."""
+    left = sum(len(output.rows) for output in outputs.values())
+    return Verdict(
+        "unknown",
+        f"{plural(sum(deleted.rows.values()), 'row')} that were published before {deleted.until} were "
+        f"deleted by retain, so from then on {plural(left, 'row')} can be read, and are not judged alone",
+    )
 
 
 def _unreadable(error: StorageError, promise: Guarantee) -> Verdict:
@@ -218,6 +234,8 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
         return Verdict("unknown", problem)
     program, promise, cut = evidence.program, evidence.promise, evidence.cut
     assert program is not None
+    if deleted := input_deleted(program.flow):
+        return Verdict("unknown", deleted)
     outputs = {sink: output.rows for sink, output in evidence.outputs.items()}
     if reference:
         checkpoints = PROTOCOLS[spec.protocol].checkpoints

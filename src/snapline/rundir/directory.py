@@ -35,6 +35,7 @@ from snapline.rundir.results import canonical, settled
 from snapline.storage.api import Outlet, OutputReader, Store
 from snapline.storage.codec import digest_of
 from snapline.storage.column_types import Meanings, read_meanings
+from snapline.storage.files.outlet import FileOutlet
 from snapline.storage.files.places import make_directory, make_top, write_whole
 from snapline.storage.files.storage import FileStorage
 from snapline.storage.files.store import FileStore
@@ -50,6 +51,8 @@ MEANINGS = "meanings"
 """Where `run.json` says which columns of the sinks are dates, timestamps and decimals, if any are."""
 INPUT = "input"
 """The directory of a run in which its staged DataFrames lie, each under the name of its source."""
+RETAIN = "retain_ms"
+"""Where `run.json` says for how long published output is kept, if not for ever."""
 STAGED = "staged"
 """Where `run.json` names the sources whose rows are staged in `input/`, if there are any."""
 
@@ -203,7 +206,7 @@ class RunDirectory:
     @property
     def storage(self) -> FileStorage:
         """Everything that the run keeps, behind the ports of `storage.api`."""
-        return FileStorage(self.path, also=self._with_folders)
+        return FileStorage(self.path, open_outlet=self._open_outlet)
 
     @property
     def folders(self) -> dict[str, Path]:
@@ -225,7 +228,9 @@ class RunDirectory:
         said = self.spec().get(STAGED)
         return [str(name) for name in said] if isinstance(said, list) else []
 
-    def _with_folders(self, outlet: Outlet) -> Outlet:
+    def _open_outlet(self, output: Path) -> Outlet:
+        retain_ms = self.spec().get(RETAIN)
+        outlet = FileOutlet(output, retain_ms if isinstance(retain_ms, int) else None)
         if not (folders := self.folders):
             return outlet
         from snapline.storage.parquet.sink_files import ParquetOutlet  # Arrow takes time to load

@@ -17,7 +17,7 @@ from snapline.chaos.faults import describe
 from snapline.chaos.plan_file import read_plan
 from snapline.chaos.soak import soak
 from snapline.core.guarantee import Guarantee
-from snapline.durations import LONGEST_MS, millis
+from snapline.durations import LONGEST_MS, millis, write_duration
 from snapline.engine.options import (
     KEPT_LINES_MAX,
     GivenOptions,
@@ -40,6 +40,9 @@ FOREVER: Final = "forever"
 
 OWN = "snapline"
 """The name of Snapline itself among the systems that can be run; only it has slots and protocols."""
+
+RETAINED_INTERVALS = 4
+"""For how many checkpoint intervals output has to be kept at least."""
 
 SLOTS_MAX = 1_000
 RATE_MAX = 1_000_000_000
@@ -91,6 +94,7 @@ class Spec:
     shared: bool = False  # the run directory is not for its owner alone: the umask decides
     system: str = OWN  # or a system under test, with its options: see `systems.registry`
     endless: bool = False  # input has no end; `duration_ms` is what its sizes are worked out for
+    retain_ms: Millis | None = None  # for how long published output is kept; None: for ever
     oversubscribe: bool = False  # more slots than the cores of this machine can serve in time
 
     def __post_init__(self) -> None:
@@ -220,6 +224,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "input": optional(arguments.path),
         "reference": arguments.flag,
         "publish_lag": whole(0, KEPT_LINES_MAX - 1),
+        "retain": optional(span(1)),
         "journal": one_of("journal", ("brief", "full")),
         "listen": arguments.text,
         "oversubscribe": arguments.flag,
@@ -237,6 +242,7 @@ STORED: Mapping[str, Rule] = MappingProxyType(
         "duration_ms": whole(1, LONGEST_MS),
         "interval_ms": whole(1, LONGEST_MS),
         "hot_ms": whole(0, LONGEST_MS),
+        "retain_ms": optional(whole(1, LONGEST_MS)),
         "faults": instance(str, "a text"),
         "settings": _given_settings,
         "options": stored_options,
@@ -279,12 +285,16 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
         raise UsageError(f"{both}: name the faults, or draw them")
     input = values.pop("input", None)
     interval = {"interval_ms": values.pop("interval")} if "interval" in values else {}
+    retain_ms = values.pop("retain", None)
+    if retain_ms is not None:
+        _refuse_retain(retain_ms, interval.get("interval_ms", _USUAL.interval_ms), values, written)
     return Spec(
         **{name: value for name, value in values.items() if name not in _MADE},
         **interval,
         duration_ms=duration_ms,
         endless=endless,
         cut=given_ms is not None and flow not in WORKLOADS,
+        retain_ms=retain_ms,
         faults=faults if chaos is None else describe(soak(chaos, slots, duration_ms)),
         drawn=chaos is not None,
         input=None if input is None else str(input.resolve()),
@@ -292,6 +302,26 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
         settings=settings_of(flow, values.get("settings", {})),
         options=read_options(values.get("options", {})),
     )
+
+
+def _refuse_retain(
+    retain_ms: Millis,
+    interval_ms: Millis,
+    values: Mapping[str, Any],
+    written: Callable[[str], str],
+) -> None:
+    """Raise UsageError if output would be deleted before anybody could read it, or is needed later."""
+    name = written("retain")
+    if retain_ms < RETAINED_INTERVALS * interval_ms:
+        least = write_duration(RETAINED_INTERVALS * interval_ms)
+        raise UsageError(
+            f"{name} is at least {RETAINED_INTERVALS} times {written('interval')}, here {least}, and not "
+            f"{write_duration(retain_ms)}: output becomes public once in an interval, and has to be read"
+        )
+    if values.get("reference"):
+        raise UsageError(
+            f"{name} does not go together with {written('reference')}: it compares all of the output"
+        )
 
 
 def _refuse_endless(values: Mapping[str, Any], written: Callable[[str], str]) -> None:
@@ -330,7 +360,7 @@ def _idle(
     flow, protocol = stated["flow"], PROTOCOLS.get(stated.get("protocol", DEFAULT))
     if protocol is not None and not protocol.checkpoints:
         why = f"changes nothing under {protocol.name}, which takes no checkpoints: leave it out"
-        yield ("interval", "publish_lag"), why
+        yield ("interval", "publish_lag", "retain"), why
     if not isinstance(flow, str) or (flow not in WORKLOADS and stated.get("system", OWN) == OWN):
         own = flow if isinstance(flow, str) else flow.name
         yield ("rate", "records", "size"), f"is for workloads; {own} brings its own sources"

@@ -6,6 +6,9 @@ no session. There the reading is planned: names of files, and no rows. Each piec
 A stream reads what was published, manifest by manifest. Its offset is `{"manifest": n}`: the first n have
 been read. A manifest never changes, nor do the rows that it names, so what lies between two offsets is the
 same whenever Spark asks again: a sink that Spark calls exactly once stays exactly once behind it.
+
+A run may keep its output for a while only. Then a new stream begins with what is left, and one that is
+behind that fails, unless `failOnDataLoss` is false: then it goes on with what is left.
 """
 
 import os
@@ -25,7 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from snapline.arguments import nearest, path
-from snapline.errors import SnaplineError, UsageError
+from snapline.errors import RowsDeleted, SnaplineError, UsageError
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RUNS, RunDirectory
 from snapline.rundir.output_rows import public_view, sink_named
@@ -33,7 +36,7 @@ from snapline.rundir.program import load_flow
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.runs import readings
 from snapline.runs.readings import KeptState, Reading
-from snapline.storage.api import OutputReader
+from snapline.storage.api import OutputPiece, OutputReader
 
 FORMAT = "snapline"
 MANIFEST = "manifest"
@@ -45,13 +48,14 @@ _OPTIONS: Mapping[str, Collection[str]] = {
     "path": WHAT,
     "what": WHAT,
     "sink": ("output", "uncommitted"),
+    "failondataloss": ("output",),
     **dict.fromkeys(_STATE_ONLY, ("state",)),
 }
 """Each option, and what it can be said for."""
 
 
 class RunSource(DataSource):
-    """The format `snapline`. Options: what, sink, and for state flow, operator and part."""
+    """The format `snapline`. Options: what, sink, failOnDataLoss; for state flow, operator and part."""
 
     @classmethod
     def name(cls) -> str:
@@ -111,6 +115,11 @@ class _Request:
         """The sink that is meant."""
         return sink_named(self.directory, self.options.get("sink"), '.option("sink", NAME) with')
 
+    @property
+    def lenient(self) -> bool:
+        """Whether rows that were deleted before they could be read are left out, instead of an error."""
+        return self.options.get("failondataloss", "true").lower() == "false"
+
 
 def _request(given: Mapping[str, str]) -> _Request:
     options = {name.lower(): value for name, value in given.items()}
@@ -127,6 +136,10 @@ def _request(given: Mapping[str, str]) -> _Request:
                 f'option({name!r}) is for option("what") {" and ".join(_OPTIONS[name])}, and this reads '
                 f"{what}: leave it out"
             )
+    if options.get("failondataloss", "true").lower() not in ("true", "false"):
+        raise UsageError(
+            f'option("failOnDataLoss") is true or false, not {options["failondataloss"]!r}'
+        )
     if "part" in options and "operator" not in options:
         raise UsageError('option("part") is a part of an operator: say option("operator"), too')
     directory = _opened(options.get("path", ""))
@@ -181,7 +194,8 @@ def _reading(request: _Request) -> Reading:
         case "uncommitted":
             return readings.output(directory, request.sink, "uncommitted")
         case _:
-            return readings.output(directory, request.sink, public_view(request.spec.protocol))
+            view = public_view(request.spec.protocol)
+            return readings.output(directory, request.sink, view, lenient=request.lenient)
 
 
 def _state(request: _Request) -> Reading:
@@ -242,7 +256,8 @@ class OutputStreamReader(DataSourceStreamReader):
 
     def __init__(self, request: _Request, schema: StructType) -> None:
         self._directory, self._sink = request.directory, request.sink
-        self._rows = readings.output_in(self._directory, self._sink, ())
+        self._lenient = request.lenient
+        self._rows = readings.output_in(self._directory, self._sink, (), lenient=self._lenient)
         self._schema = schema
         self._output: OutputReader | None = (
             None  #: knows the manifests so far; made when it is needed
@@ -254,8 +269,9 @@ class OutputStreamReader(DataSourceStreamReader):
         return self._output
 
     def initialOffset(self) -> dict[str, int]:
-        """Before the first manifest."""
-        return {MANIFEST: 0}
+        """Before the first manifest that was not deleted."""
+        with _in_one_sentence():
+            return {MANIFEST: self._published.floor().place}
 
     def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # may be without limits
         """Behind the last manifest that is public by now."""
@@ -271,10 +287,23 @@ class OutputStreamReader(DataSourceStreamReader):
                     f"the query has read manifests 1 to {through}, and {self._directory.name} has only "
                     f"{there}: its checkpoint is of another run, so give it a new checkpointLocation"
                 )
-            pieces = readings.output_between(
-                self._directory, self._published, self._sink, after, through
-            )
+            pieces = self._pieces(after, through)
         return [InputPartition(piece) for piece in pieces]
+
+    def _pieces(self, after: int, through: int) -> list[OutputPiece]:
+        """Where the rows between two offsets lie. Raises UsageError if some were deleted."""
+        while True:
+            try:
+                return readings.output_between(
+                    self._directory, self._published, self._sink, after, through
+                )
+            except RowsDeleted as deleted:
+                if not self._lenient:
+                    raise UsageError(
+                        f"the query has read {self._directory.name} through manifest {after}, and "
+                        f'{deleted}; .option("failOnDataLoss", "false") goes on with what is left'
+                    ) from deleted
+                after = min(self._published.floor().place, through)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a piece."""

@@ -28,7 +28,7 @@ from snapline.dataflow.operators.operator import Capture, Operator
 from snapline.engine.coordinator.ledger import Chain, read_last
 from snapline.engine.slot.checkpoints import key_of
 from snapline.engine.slot.task import WATERMARKS
-from snapline.errors import UsageError
+from snapline.errors import RowsDeleted, UsageError
 from snapline.ids import TaskId
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.inputs import with_inputs
@@ -80,17 +80,34 @@ def _of_batches(
 # Output.
 
 
-def output(directory: RunDirectory, sink: str, view: View = "committed") -> Reading:
+def output(
+    directory: RunDirectory, sink: str, view: View = "committed", *, lenient: bool = False
+) -> Reading:
     """The output of a sink: what was published, or all that any life of it ever wrote."""
-    return output_in(directory, sink, output_pieces(directory, sink, view))
+    return output_in(directory, sink, output_pieces(directory, sink, view), lenient=lenient)
 
 
-def output_in(directory: RunDirectory, sink: str, pieces: Sequence[OutputPiece]) -> Reading:
-    """The output of a sink that lies in these pieces."""
+def output_in(
+    directory: RunDirectory, sink: str, pieces: Sequence[OutputPiece], *, lenient: bool = False
+) -> Reading:
+    """The output of a sink that lies in these pieces.
+
+    Rows that are deleted before they are read are an error, or, if `lenient`, are left out.
+    """
     where = str(directory.path)
 
     def read(piece: OutputPiece) -> Iterator[Batch]:
-        return (written.rows for written in RunDirectory(Path(where)).output.read(piece))
+        output = RunDirectory(Path(where)).output
+        while True:
+            try:
+                for written in output.read(piece):
+                    yield written.rows
+                    piece = piece._replace(start=written.first + len(written.rows))
+                return
+            except RowsDeleted as deleted:
+                if not lenient or piece.stop is None:
+                    raise
+                piece = piece._replace(start=min(deleted.through, piece.stop))
 
     meanings = directory.meanings.get(sink, {})
     return _of_batches(sink_schema(directory, sink), pieces, read, meanings)

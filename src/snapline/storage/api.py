@@ -17,6 +17,7 @@ from snapline.batch import Batch, Schema
 from snapline.core.messages import Message
 from snapline.ids import ChannelId, Epoch, Incarnation, Millis, Seq, TaskId
 from snapline.storage.codec import Pieces
+from snapline.storage.floor import Floor
 
 
 class Store(Protocol):
@@ -118,8 +119,8 @@ class Extent:
 class Egress(Protocol):
     """The output of one sink task in one life: written at once, public only when published.
 
-    It is opened for (task, epoch, incarnation) at a position: the number of rows that earlier files hold of
-    this timeline, which is the run's history without what rollbacks took back.
+    It is opened for (task, epoch, incarnation) at a position: the rows that earlier files hold of this
+    timeline, which is the run's history without what rollbacks took back.
     """
 
     @property
@@ -173,7 +174,7 @@ class Outlet(Protocol):
         ...
 
     def compact(self, through: int) -> None:
-        """Keep the manifests up to a number in few objects. For readers nothing changes."""
+        """Keep manifests up to a number, before all kept lines, in few objects; delete what is too old."""
         ...
 
     def last_published(self) -> int:
@@ -244,18 +245,22 @@ class OutputReader(Protocol):
         ...
 
     def published(self) -> int:
-        """How many manifests are public by now. They never change, and only become more."""
+        """How many manifests were published by now. They never change, and only become more."""
+        ...
+
+    def floor(self) -> Floor:
+        """What was deleted of them by now."""
         ...
 
     def pieces_between(self, task: TaskId, after: int, through: int) -> Sequence[OutputPiece]:
         """Where the rows lie that the manifests after < n <= through made public, in order.
 
-        The same places for ever. Raises ObjectMissing if there are fewer manifests than `through`.
+        The same places for ever. RowsDeleted if they are deleted, ObjectMissing if they are yet to come.
         """
         ...
 
     def read(self, piece: OutputPiece) -> Iterator[WrittenRows]:
-        """The rows of a piece. Raises ObjectMissing or ObjectDamaged if rows before its stop are gone."""
+        """The rows of a piece. RowsDeleted, ObjectMissing, ObjectDamaged if one before its stop is gone."""
         ...
 
     def follow(self) -> OutputFollower:
@@ -265,10 +270,8 @@ class OutputReader(Protocol):
 
 def rows_of(output: OutputReader, tasks: Iterable[TaskId], view: View) -> Iterator[Batch]:
     """The rows of these sink tasks, one task after the other, a few at a time."""
-    for task in tasks:
-        for piece in output.pieces(task, view):
-            for written in output.read(piece):
-                yield written.rows
+    pieces = (piece for task in tasks for piece in output.pieces(task, view))
+    return (written.rows for piece in pieces for written in output.read(piece))
 
 
 # Input.

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from snapline.batch import Batch
 from snapline.errors import ObjectMissing, StorageError
-from snapline.ids import Epoch, TaskId
+from snapline.ids import Epoch, Millis, TaskId
 from snapline.storage.api import Extent, Life, OutputPiece, PendingSync, View, WrittenRows
+from snapline.storage.floor import Floor
 from snapline.storage.manifest import ManifestChain
 
 
@@ -44,13 +45,29 @@ class _File:
                 parts.append(part)
         return parts
 
+    def drop(self, before: int) -> None:
+        """Delete the batches of which all rows come before this one."""
+        while len(self.starts) > 1 and self.starts[1] <= before:
+            self.starts.pop(0)
+            self.batches.pop(0)
+
 
 class MemoryOutlet:
-    """An `Outlet` in memory, and the `OutputReader` of what was written to it."""
+    """An `Outlet` in memory, and the `OutputReader` of what was written to it.
 
-    def __init__(self) -> None:
+    `retain_ms` is for how long output is kept by this clock, None for ever.
+    """
+
+    def __init__(
+        self, retain_ms: Millis | None = None, clock: Callable[[], int] = lambda: 0
+    ) -> None:
+        self._retain_ms = retain_ms
+        self._clock = clock
         self._files: dict[str, _File] = {}
         self._chain = ManifestChain()
+        #: what is public and was not deleted: number, extents, and when it was published
+        self._kept: list[tuple[int, Mapping[TaskId, Extent], int]] = []
+        self._past: tuple[Epoch, Collection[str]] = (0, ())  #: what the last sweep was told
 
     def open(self, life: Life, position: int) -> "MemoryEgress":
         """The egress of one life, which goes on at `position`."""
@@ -90,10 +107,22 @@ class MemoryOutlet:
             if extent.stop > file.synced:
                 raise StorageError(f"{extent} of {task} is synced only through {file.synced}")
         self._chain.add(number, extents)
+        if self._retain_ms is not None:
+            self._kept.append((number, dict(extents), self._clock()))
         return True
 
     def compact(self, through: int) -> None:
-        """Do nothing: there are no files."""
+        """Delete what is too old, up to a number."""
+        until_ms = self._clock() - (self._retain_ms or 0)
+        while self._kept and self._kept[0][0] <= through and self._kept[0][2] <= until_ms:
+            number, extents, at_ms = self._kept.pop(0)
+            rows = {task: extent.stop for task, extent in extents.items()}
+            floor = self._chain.floor
+            self._chain.raise_floor(Floor(floor.place + 1, number, {**floor.rows, **rows}, at_ms))
+        for file in self._files.values():
+            file.drop(self._chain.floor.rows.get(file.life.task, 0))
+        if self._retain_ms is not None:
+            self._delete_past()
 
     def last_published(self) -> int:
         """The number of the last manifest that is public; 0 if nothing is."""
@@ -110,9 +139,15 @@ class MemoryOutlet:
 
     def sweep(self, before: Epoch, held: Collection[str], *, written: bool) -> None:
         """Delete the files of past epochs of which nothing is, or will be, public."""
+        self._past = (before, held)
+        if written or self._retain_ms is not None:
+            self._delete_past()
+
+    def _delete_past(self) -> None:
+        before, held = self._past
         public = {*self._chain.files(), *held}
         for name, file in tuple(self._files.items()):
-            if written and file.life.epoch < before and name not in public:
+            if file.life.epoch < before and name not in public:
                 del self._files[name]
 
     def epochs(self) -> Iterator[Epoch]:
@@ -141,6 +176,10 @@ class MemoryOutlet:
         """How many manifests are public by now."""
         return len(self.readable())
 
+    def floor(self) -> Floor:
+        """What was deleted by now."""
+        return self.readable().floor
+
     def pieces_between(self, task: TaskId, after: int, through: int) -> Sequence[OutputPiece]:
         """Where the rows lie that the manifests after < n <= through made public, in order."""
         return self.readable().between(task, after, through)
@@ -150,7 +189,10 @@ class MemoryOutlet:
         file = self._files.get(piece.file)
         if file is None:
             raise ObjectMissing(f"there is no egress file {piece.file}")
-        at = max(piece.start, file.first)
+        floor, task = self.readable().floor, file.life.task
+        if piece.stop is not None and piece.start < floor.rows.get(task, 0):
+            raise floor.deleted_rows(task, piece.start)
+        at = max(piece.start, file.starts[0] if file.starts else file.first)
         for rows in file.rows(at, file.position if piece.stop is None else piece.stop):
             yield WrittenRows(at, 0, rows)
             at += len(rows)

@@ -38,6 +38,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps", "line_max_lag=3"],
         "--input": ["nowhere"],
         "--publish-lag": ["16", *WHOLE],
+        "--retain": ["0", "1s", "forever"],
         "--listen": ["", "203.0.113.7", "0.0.0.0"],
         "--heartbeat": ["0s", *SPANS],
         "--silence": ["0s", *SPANS],

@@ -18,6 +18,7 @@ from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.program import find_program
 from snapline.rundir.spec import Spec
 from snapline.storage.api import Extent, Life
+from snapline.storage.files.outlet import FileOutlet
 
 LINE = (3_000, LineDecided(1, 1, {}))
 RUNNING = (0, JobRunning())
@@ -162,3 +163,28 @@ def test_a_broken_chain_breaks_exactly_once_and_leaves_the_rest_open(
     judgement = judge(directory, Question(Guarantee(promise)), ending=RunEnding())
     assert answer(judgement) == kept
     assert "in the place of manifest 2 lies number 1" in judgement.verdict.because
+
+
+def test_a_run_whose_old_rows_were_deleted_is_never_acquitted_nor_condemned(tmp_path):
+    spec = Spec("q12", slots=1, rate=100, duration_ms=4_000, size="small", retain_ms=20_000)
+    fields = {**asdict(spec), "origin_s": 1_000.0}
+    directory = RunDirectory.create(tmp_path, "x", "x", fields)
+    now_ms = [1_000_000_000_000]
+    outlet = FileOutlet(directory.path / "output", 20_000, lambda: now_ms[0])
+    for number, (sink, batch) in enumerate(
+        reference_output(deploy(find_program(spec).flow, 1), 0).items()
+    ):
+        task = TaskId(f"{sink}/0")
+        egress = outlet.open(Life(task, 1, 1), 0)
+        for at, stop in ((0, 5), (5, len(batch))):
+            egress.append(batch.slice(at, stop))
+            egress.sync()
+            assert outlet.publish(2 * number + 1 + bool(at), {task: Extent(egress.file, at, stop)})
+            now_ms[0] += 15_000
+    assert judge(directory, ending=RunEnding()).verdict.kept == "yes"
+    outlet.compact(1)
+    verdict = judge(directory, ending=RunEnding(), question=None).verdict
+    assert (verdict.kept, set(verdict.guarantees.values())) == ("unknown", {"unknown"})
+    assert (
+        "5 rows that were published before 2001-09-09 01:46:40 UTC were deleted" in verdict.because
+    )

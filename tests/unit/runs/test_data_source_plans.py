@@ -17,11 +17,12 @@ from pyspark.sql.types import (
 
 from pyspark_snapline import DefaultSource
 from snapline.batch import Batch, Words
-from snapline.errors import ObjectMissing, UsageError
+from snapline.errors import ObjectMissing, RowsDeleted, UsageError
 from snapline.ids import TaskId
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec
 from snapline.storage.api import Extent, Life
+from snapline.storage.files.outlet import FileOutlet
 
 NUMBERS = StructType([StructField("n", LongType())])
 
@@ -299,3 +300,79 @@ def test_only_the_output_of_one_run_is_a_stream(tmp_path, directory, options, me
 def test_without_lines_there_is_no_stream(tmp_path):
     directory = a_run(tmp_path, "out", protocol="none")
     refused_stream(source(directory), "runs under none, which commits no lines")
+
+
+# Output that is kept for a while only.
+
+
+class Kept:
+    """A run that keeps its output for eight seconds: forty manifests of two rows, one a second."""
+
+    def __init__(self, runs):
+        self.directory, self.now_ms = a_run(runs, "out", retain_ms=8_000), 0
+        self.outlet = FileOutlet(self.directory.path / "output", 8_000, lambda: self.now_ms)
+        self.egress = self.outlet.open(Life(TaskId("out/0"), 1, 1), 0)
+        self.manifest = 0
+
+    def publish(self, manifests):
+        for _ in range(manifests):
+            self.now_ms += 1_000
+            first = self.egress.position
+            self.egress.append(Batch.of(n=[first, first + 1]))
+            self.egress.cut()
+            self.egress.sync()
+            self.manifest += 1
+            extent = Extent(self.egress.file, first, first + 2)
+            assert self.outlet.publish(self.manifest, {TaskId("out/0"): extent})
+            self.outlet.compact(self.manifest)
+        return self
+
+    def stream(self, **options):
+        return source(self.directory, **options).streamReader(NUMBERS)
+
+
+@pytest.fixture
+def kept(tmp_path):
+    return Kept(tmp_path / "runs").publish(40)
+
+
+def test_a_new_reader_begins_with_what_is_left(kept):
+    reader = kept.stream()
+    begin, end = reader.initialOffset(), reader.latestOffset()
+    assert 20 < begin["manifest"] < 33
+    assert end == {"manifest": 40}
+    left = list(range(2 * begin["manifest"], 80))
+    assert numbers(reader, reader.partitions(begin, end)) == left
+    batch = source(kept.directory).reader(NUMBERS)
+    assert numbers(batch, batch.partitions()) == left
+
+
+def test_a_stream_that_is_behind_fails_with_one_sentence_or_goes_on_with_what_is_left(kept):
+    floor = kept.stream().initialOffset()["manifest"]
+    strict, lenient = kept.stream(), kept.stream(failOnDataLoss="False")
+    told = rf"through manifest 3, and manifests 4 to {floor} were deleted .*retain.*failOnDataLoss"
+    with pytest.raises(UsageError, match=told):
+        strict.partitions({"manifest": 3}, {"manifest": 40})
+    for after in (3, floor):
+        found = lenient.partitions({"manifest": after}, {"manifest": 40})
+        assert numbers(lenient, found) == list(range(2 * floor, 80))
+    assert lenient.partitions({"manifest": 3}, {"manifest": 5}) == []  # a batch that is done again
+
+
+def test_a_reader_whose_rows_are_deleted_before_it_reads_them_is_told_or_leaves_them_out(kept):
+    strict, lenient = kept.stream(), kept.stream(failondataloss="false")
+    begin = strict.initialOffset()
+    planned = strict.partitions(begin, {"manifest": 40})
+    kept.publish(4)
+    with pytest.raises(RowsDeleted, match=r"rows .* of out/0 were deleted"):
+        numbers(strict, planned)
+    later = kept.stream().initialOffset()["manifest"]
+    assert begin["manifest"] < later < 40
+    assert numbers(lenient, planned) == list(range(2 * later, 80))
+    kept.publish(40)
+    assert numbers(lenient, planned) == []
+
+
+def test_what_is_no_answer_to_fail_on_data_loss_is_refused(kept):
+    with pytest.raises(UsageError, match="true or false, not 'maybe'"):
+        source(kept.directory, failOnDataLoss="maybe").reader(NUMBERS)

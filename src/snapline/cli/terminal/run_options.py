@@ -185,6 +185,14 @@ PublishLagOption = Annotated[
         "Not with [cyan]--protocol none[/], which has no lines.",
     ),
 ]
+RetainOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="For how long published output is kept; what is older is deleted while the run goes on. At "
+        "least four times [cyan]--interval[/]." + default("for ever"),
+    ),
+]
 FullJournalOption = Annotated[
     bool,
     typer.Option(

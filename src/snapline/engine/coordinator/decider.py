@@ -29,7 +29,7 @@ from snapline.storage.codec import digest_of
 
 Chains: TypeAlias = dict[TaskId, Chain]
 
-_NONE = (0, "", 0)
+_NONE = (0, "")
 
 DELETED_AT_ONCE = 4
 """How many old decisions are deleted after each new one, so that none has to wait long for its write."""
@@ -83,10 +83,12 @@ class Decider:
         self.writing: Writing | None = None
         self.anchor = FIRST  #: from which decision on the ledger is kept
         self.doomed: list[int] = []  #: decisions below it that are still to be deleted
-        #: the kept lines, each with the first decision that has it; 0: an earlier coordinator's
-        self.since = [(self.kept.newer, 0)]
-        #: own whole decisions that are kept: number, digest, and how many manifests were public
-        self.wholes: list[tuple[int, str, int]] = []
+        #: the kept lines, each with the first decision that has it (0: an earlier coordinator's), and how
+        #: many manifests were public then
+        self.since = [(self.kept.newer, 0, 0)]
+        self.wholes: list[
+            tuple[int, str]
+        ] = []  #: own whole decisions that are kept: number, digest
 
     def resume(self, past: Decision) -> None:
         """Go on after the last decision of an earlier coordinator."""
@@ -96,7 +98,7 @@ class Decider:
         self.manifest = past.published
         self.held = past.held
         self.redo = past.manifests
-        self.since = [(self.kept.newer, 0)]
+        self.since = [(self.kept.newer, 0, past.published)]
         self.anchor = past.anchor
         self.doomed = past.anchor.doomed  # the one before may have died before it deleted them
         for task, chain in self.chains.items():
@@ -184,23 +186,23 @@ class Decider:
             held[len(due) :],
             self.job.run,
             self.digest,
-            anchor=self._anchor(number),
+            anchor=self._anchor(number, self.manifest + len(manifests)),
             lines=tuple(self.kept.lines) if whole else (),
         )
 
-    def _anchor(self, number: int) -> Anchor:
+    def _anchor(self, number: int, published: int) -> Anchor:
         """From where on the ledger is kept once decision `number` is durable.
 
         That is the last whole decision before all that tell of kept lines. While decisions below the last
         anchor are still to be deleted, it stays: then a successor knows where to go on deleting.
         """
         kept = self.kept.lines
-        known = [(line, since) for line, since in self.since if any(line is k for k in kept)]
-        lines = [line for line, _ in known]
-        fresh = [(k, number) for k in kept if not any(k is line for line in lines)]
+        known = [since for since in self.since if any(since[0] is k for k in kept)]
+        lines = [line for line, _, _ in known]
+        fresh = [(k, number, published) for k in kept if not any(k is line for line in lines)]
         self.since = [*known, *fresh]
-        oldest = min(since for _, since in self.since)
-        number, digest, _ = next((w for w in reversed(self.wholes) if w[0] <= oldest), _NONE)
+        oldest = min(since for _, since, _ in self.since)
+        number, digest = next((w for w in reversed(self.wholes) if w[0] <= oldest), _NONE)
         if self.doomed or number <= self.anchor.number:
             return self.anchor
         return Anchor(number, digest, cleared=self.anchor.number)
@@ -255,15 +257,16 @@ class Decider:
         self.held = decision.held
         self.redo = ()
         if decision.whole:
-            self.wholes.append((self.number, self.digest, decision.published))
+            self.wholes.append((self.number, self.digest))
         if decision.anchor != self.anchor:
             self.anchor, self.doomed = decision.anchor, decision.anchor.doomed
             self.wholes = [whole for whole in self.wholes if whole[0] >= self.anchor.number]
-            self.shell.compact(self.wholes[0][2])  # no kept line ends before these
         for manifest in decision.manifests:
             self.public.update({task: extent.stop for task, extent in manifest.extents.items()})
         self.on_decided(intent)
         self._delete_some()
+        if through := min(public for _, _, public in self.since):
+            self.shell.compact(through)  # no kept line ends before these manifests
         if self.writing is None:
             self._write_next()
 

@@ -33,6 +33,8 @@ class Registry:
         }
         self.pruned: dict[ChannelId, Seq] = {}
         self.aborted: dict[CheckpointNo, None] = {}  #: rounds that were given up
+        #: per task the input that every line has passed which is still kept: offsets by partition
+        self.passed: dict[TaskId, Mapping[int, int]] = {}
 
     def restore(self, line: Mapping[TaskId, Chain]) -> None:
         """Add the checkpoints that the last decision of an earlier coordinator names."""
@@ -99,6 +101,9 @@ class Registry:
         self.aborted = {number: None for number in self.aborted if number >= oldest}
         logs = {c: seq for c, seq in found.logs.items() if seq > self.pruned.get(c, 0)}
         self.pruned.update(logs)
+        for task, known in self.metas.items():
+            number = min(older.checkpoints[task], newer.checkpoints[task])
+            self.passed[task] = known[number].offsets if number in known else {}
         return Collected(tuple(metas), logs)
 
     def _collect_aborted(self) -> list[CheckpointMeta]:

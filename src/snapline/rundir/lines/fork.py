@@ -35,7 +35,7 @@ from snapline.rundir.stored_input import staged_place
 from snapline.storage.files.frames import unavailable_on_os_error
 from snapline.storage.files.log_index import index_of
 from snapline.storage.files.places import copy_file, make_directory, sync_directory
-from snapline.storage.streams.chain import is_stream, read_manifests
+from snapline.storage.streams.chain import StreamChain, is_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _refuse_streams(origin: RunDirectory) -> None:
     """Raise UsageError if a stream of a run is not at its end: its query goes on in one run alone."""
     for source in origin.staged:
         place = staged_place(origin, source)
-        if is_stream(place) and not any(m.sealed for m in read_manifests(place)[-1:]):
+        if is_stream(place) and not StreamChain(place).sealed:
             raise UsageError(
                 f"the stream of the source '{source}' of {origin.name} is not at its end, and cannot go on "
                 f"in two runs: resume {origin.name} until it is over, and fork it then"

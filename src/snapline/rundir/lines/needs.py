@@ -2,7 +2,8 @@
 
 snapshots     of every task, and those that they build on; the decision has the digest of each
 messages      that are in flight across the line, as far as the senders' logs have them
-output        the manifests through the line, and the rows that these name or that wait to be published
+output        the floor (`storage/floor.py`), the manifests above it through the line, and the rows that
+              these name or that wait to be published
 input         the rows of DataFrames that were staged in the run directory, and of streams
 
 How the tasks are connected is not looked up in the dataflow, which may be code of the user: the counters of
@@ -33,17 +34,10 @@ from snapline.storage.files.ingress import check_blocks, description_of, segment
 from snapline.storage.files.log import FileLog, check_segment
 from snapline.storage.files.log_index import read_index, segment_of
 from snapline.storage.files.manifests import FileManifests
-from snapline.storage.files.outlet import egress_path
-from snapline.storage.files.rows import check_rows
-from snapline.storage.streams.chain import (
-    check_manifest,
-    described_stream,
-    is_stream,
-    last_number,
-    manifest_path,
-    read_manifest,
-    stream_description_of,
-)
+from snapline.storage.files.rows import check_rows, stretches
+from snapline.storage.files.store import FileStore
+from snapline.storage.streams.chain import described_stream, is_stream, stream_description_of
+from snapline.storage.streams.manifests import Manifests
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,22 +182,30 @@ class _Log:
 
 def _output(directory: RunDirectory, line: KeptLine) -> Iterator[Need]:
     output, decision = directory.path / "output", line.decision
-    rows: dict[Path, list[int]] = {}
+    rows: dict[str, list[int]] = {}  # by life
     # A driver that died just after its last decision may not have published what it decided.
     last_words = line.newest and not decision.over
     pending = {m.number: m.extents for m in decision.manifests} if last_words else {}
     manifests = FileManifests(output / "manifests")
-    for place in range(1, decision.published + 1):
+    try:
+        floor = manifests.read_floor()
+    except StorageError as error:
+        yield Need(manifests.floor_file(), "what was deleted", partial(_raise, error))
+        return
+    if floor.place:
+        yield Need(manifests.floor_file(), "what was deleted", lambda: None)
+    for place in range(floor.place + 1, decision.published + 1):
         need, extents = _manifest(manifests, place)
         if extents is None and place in pending and not need.path.exists():
-            _add(rows, output, pending[place].values())  # whoever goes on publishes it
+            _add(rows, pending[place].values())  # whoever goes on publishes it
             continue
-        _add(rows, output, (extents or {}).values())
+        _add(rows, (extents or {}).values())
         yield need
     for held in decision.held:
-        _add(rows, output, held.extents.values())
-    for path, (start, stop) in rows.items():
-        yield Need(path, "published rows", partial(check_rows, path, start, stop))
+        _add(rows, held.extents.values())
+    for life, (first, last) in rows.items():
+        for path, start, stop in stretches(output, life, first, last):
+            yield Need(path, "published rows", partial(check_rows, path, start, stop or 0))
 
 
 def _manifest(manifests: FileManifests, place: int) -> tuple[Need, dict[TaskId, Extent] | None]:
@@ -217,11 +219,10 @@ def _manifest(manifests: FileManifests, place: int) -> tuple[Need, dict[TaskId, 
     return Need(path, what, lambda: None), extents
 
 
-def _add(rows: dict[Path, list[int]], output: Path, extents: Iterable[Extent]) -> None:
+def _add(rows: dict[str, list[int]], extents: Iterable[Extent]) -> None:
     for extent in extents:
-        path = egress_path(output, extent.file)
-        known = rows.setdefault(path, [extent.start, extent.stop])
-        rows[path] = [min(known[0], extent.start), max(known[1], extent.stop)]
+        known = rows.setdefault(extent.file, [extent.start, extent.stop])
+        rows[extent.file] = [min(known[0], extent.start), max(known[1], extent.stop)]
 
 
 # Input.
@@ -231,7 +232,7 @@ def _input(directory: RunDirectory, *, over: bool) -> Iterator[Need]:
     """What was staged when the run began: all of it, because each line is followed by the rest of it."""
     for source in directory.staged:
         place, what = staged_place(directory, source), f"input of {source}"
-        if is_stream(place) or last_number(place):
+        if is_stream(place) or Manifests(place).last_number():
             yield from _stream(place, what, over=over)
             continue
         described = description_of(place)
@@ -246,14 +247,17 @@ def _input(directory: RunDirectory, *, over: bool) -> Iterator[Need]:
 
 
 def _stream(place: Path, what: str, *, over: bool) -> Iterator[Need]:
-    """The chain of a stream, with all that it names; of a run that is over it has a seal at its end."""
+    """The chain of a stream from its floor on, with all that it names; if the run is over it is sealed."""
     yield Need(stream_description_of(place), what, partial(_described, place))
-    last = last_number(place)
-    sealed = False
-    for number in range(1, last + 1):
-        yield Need(manifest_path(place, number), what, partial(check_manifest, place, number))
+    manifests = Manifests(place)
+    floor, last, sealed = manifests.floor(), manifests.last_number(), False
+    if floor > 1:
+        name = str(floor)
+        yield Need(manifests.floors.path(name), what, partial(_stored, manifests.floors, name))
+    for number in range(floor, last + 1):
+        yield Need(manifests.file(number), what, partial(_check_manifest, manifests, number))
         try:
-            manifest = read_manifest(place, number)
+            manifest = manifests.read(number)
         except StorageError:
             continue
         if manifest is not None:
@@ -261,9 +265,18 @@ def _stream(place: Path, what: str, *, over: bool) -> Iterator[Need]:
             for path, segment in manifest.files(place):
                 yield Need(path, what, partial(check_blocks, path, segment))
     if over and not sealed:
-        end = manifest_path(place, last + 1)
+        end = manifests.file(last + 1)
         gone = ObjectMissing(f"{end} is gone: the run is over, and the stream has no end")
         yield Need(end, what, partial(_raise, gone))
+
+
+def _check_manifest(manifests: Manifests, number: int) -> None:
+    if manifests.read(number) is None:
+        raise ObjectMissing(f"there is no {manifests.file(number)}")
+
+
+def _stored(store: FileStore, key: str) -> None:
+    store.get(key)
 
 
 def _described(place: Path) -> None:

@@ -27,6 +27,7 @@ from snapline.ids import Millis
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec
 from snapline.rundir.stored_input import staged_place, streams_of
+from snapline.runs.sources.upkeep import UpkeepThread
 from snapline.runtime.driver.driver import Driver
 from snapline.spark.cores import check_cores
 from snapline.spark.staging import Staging
@@ -37,6 +38,7 @@ from snapline.storage.streams.chain import (
     described_stream,
     is_stream,
 )
+from snapline.storage.streams.upkeep import StreamUpkeep
 
 POLL_S: Final = 0.1
 
@@ -132,11 +134,13 @@ class RunningStream:
 class StreamQueries:
     """The queries of a run, as a context: they are stopped when it is left."""
 
-    def __init__(self) -> None:
+    def __init__(self, retain_ms: Millis | None = None) -> None:
         self.streams: list[RunningStream] = []
         self.problem: str | None = None  #: why a query has failed
+        self.retain_ms = retain_ms  #: how long input is kept that nobody needs; None: for ever
         self._left = threading.Event()
         self._thread: threading.Thread | None = None
+        self._upkeep: UpkeepThread | None = None
 
     @property
     def names(self) -> list[str]:
@@ -169,6 +173,8 @@ class StreamQueries:
                 stream.begin(origin_s)
 
         driver.on_begin = begin
+        places = [stream.writer.chain.place for stream in self.streams]
+        self._upkeep = UpkeepThread(places, driver, self.retain_ms)
         name = "snapline streams"
         self._thread = threading.Thread(target=self._watch, args=(driver,), name=name, daemon=True)
         self._thread.start()
@@ -192,6 +198,8 @@ class StreamQueries:
         self._left.set()
         if self._thread is not None:
             self._thread.join()
+        if self._upkeep is not None:
+            self._upkeep.stop()
         for stream in self.streams:
             with suppress(Exception):  # a session that was stopped has stopped its queries
                 stream.stop()
@@ -216,8 +224,8 @@ class StreamQueries:
 def start_streams(
     flow: Dataflow, directory: RunDirectory, spark: SparkSession, spec: Spec
 ) -> StreamQueries:
-    """Start the queries of a run that reads for as long as its spec says."""
-    queries = StreamQueries()
+    """Start the queries of a run that reads, and keeps what it has read, for as long as its spec says."""
+    queries = StreamQueries(spec.retain_ms)
     queries.start(flow, directory, spark, None if spec.endless else spec.duration_ms)
     for stream in queries.streams:
         if not spec.cut and streams_of(flow)[stream.name].available_now:
@@ -229,7 +237,7 @@ def _start(
     name: str, feed: StreamFeed, directory: RunDirectory, spark: Any, limit_ms: Millis | None
 ) -> RunningStream:
     chain = StreamChain(staged_place(directory, name))
-    chain.drop_leftovers()
+    StreamUpkeep(chain.place).drop_leftovers()
     # Rows come as they come: a stream is sorted within a micro-batch, and never put out of order.
     partitions = described_stream(chain.place).partitions
     staging = Staging(name, feed.columns, feed.schema, feed.time, 0, partitions)

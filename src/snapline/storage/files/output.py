@@ -1,17 +1,14 @@
 """Output as files, for those who read it: what was published, what was written, and what is added."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from snapline.ids import TaskId, task_id
+from snapline.errors import ObjectDamaged, StorageError
+from snapline.ids import TaskId
 from snapline.storage.api import Extent, OutputPiece, View, WrittenRows
 from snapline.storage.files.manifests import FileManifests
-from snapline.storage.files.outlet import SUFFIX
-from snapline.storage.files.places import named_in
-from snapline.storage.files.rows import RowTail, walk_written
-
-_NAME = re.compile(r"(?P<task>.+)\.e(?P<epoch>\d+)\.i(?P<incarnation>\d+)" + re.escape(SUFFIX))
+from snapline.storage.files.rows import RowTail, lives_in, stretches, task_of, walk_written
+from snapline.storage.floor import Floor
 
 
 class FileOutput:
@@ -23,12 +20,13 @@ class FileOutput:
 
     def tasks(self) -> Sequence[TaskId]:
         """The sink tasks that ever opened an egress, in order."""
-        return list(self._files())
+        return list(dict.fromkeys(life.task for life in lives_in(self._directory)))
 
     def pieces(self, task: TaskId, view: View) -> Sequence[OutputPiece]:
-        """Where the rows of a sink task lie, in order: one piece per file."""
+        """Where the rows of a sink task lie, in order: one piece per life."""
         if view == "uncommitted":
-            return [OutputPiece(file, 0, None) for file in self._files().get(task, ())]
+            lives = lives_in(self._directory)
+            return [OutputPiece(life.name, 0, None) for life in lives if life.task == task]
         self._manifests.refresh()
         return self._manifests.chain.pieces(task)
 
@@ -37,35 +35,43 @@ class FileOutput:
         self._manifests.refresh()
         return len(self._manifests.chain)
 
+    def floor(self) -> Floor:
+        """What was deleted by now."""
+        return self._manifests.read_floor()
+
     def pieces_between(self, task: TaskId, after: int, through: int) -> Sequence[OutputPiece]:
         """Where the rows lie that the manifests after < n <= through made public, in order."""
-        if through > len(self._manifests.chain):
+        chain = self._manifests.chain
+        if through > len(chain) or self.floor().place > chain.floor.place:
             self._manifests.refresh()
         return self._manifests.chain.between(task, after, through)
 
     def read(self, piece: OutputPiece) -> Iterator[WrittenRows]:
         """The rows of a piece, frame by frame."""
-        return walk_written(self._path(piece.file), piece.start, piece.stop)
+        at = piece.start
+        try:
+            for path, start, stop in stretches(self._directory, *piece):
+                if stop is None and not path.exists():
+                    continue  # all is read that is there, and this was deleted just now
+                for written in walk_written(path, start, stop):
+                    yield written
+                    at = written.first + len(written.rows)
+        except StorageError as error:
+            refuse_deleted(self._manifests, piece, at, error)
+            raise
 
     def follow(self) -> "FileFollower":
         """Return a reader that begins at the first row and follows the output as it is written."""
         return FileFollower(self._directory)
 
-    def _files(self) -> dict[TaskId, list[str]]:
-        """The egress files of each sink task, in the order of its lives."""
-        lives = []
-        for path in self._directory.glob(f"*{SUFFIX}"):
-            if match := _NAME.fullmatch(path.name):
-                name, _, index = match["task"].rpartition("-")
-                rank = int(match["epoch"]), int(match["incarnation"])
-                lives.append((task_id(name, int(index)), rank, path.stem))
-        files: dict[TaskId, list[str]] = {}
-        for task, _, file in sorted(lives):
-            files.setdefault(task, []).append(file)
-        return files
 
-    def _path(self, file: str) -> Path:
-        return named_in(self._directory, f"{file}{SUFFIX}")
+def refuse_deleted(
+    manifests: FileManifests, piece: OutputPiece, at: int, error: StorageError
+) -> None:
+    """Raise RowsDeleted if a piece cannot be read because the row at which it is was deleted."""
+    task, floor = task_of(piece.file), manifests.read_floor()
+    if not isinstance(error, ObjectDamaged) and at < floor.rows.get(task, 0):
+        raise floor.deleted_rows(task, at) from error
 
 
 class FileFollower:
@@ -75,18 +81,23 @@ class FileFollower:
         self._directory = directory
         self._manifests = FileManifests(directory / "manifests")
         self._manifest = 0  #: how many were read
-        self._tails: dict[str, RowTail] = {}
+        self._tails: dict[Path, RowTail] = {}
 
     def published(self) -> Iterator[Mapping[TaskId, Extent]]:
-        """The manifests that came since the last call, one after the other."""
+        """The manifests that came since the last call, one after the other. Raises RowsDeleted."""
         while (extents := self._manifests.at(self._manifest + 1)) is not None:
             self._manifest += 1
             yield extents
 
     def read(self, piece: OutputPiece) -> Iterator[WrittenRows]:
         """The rows of a piece that were not read before."""
-        tail = self._tails.get(piece.file)
-        if tail is None:
-            tail = RowTail(named_in(self._directory, f"{piece.file}{SUFFIX}"))
-            self._tails[piece.file] = tail
-        return tail.read(piece.start, piece.stop)
+        at = piece.start
+        try:
+            for path, start, stop in stretches(self._directory, *piece):
+                tail = self._tails.setdefault(path, RowTail(path))
+                for written in tail.read(start, stop):
+                    yield written
+                    at = written.first + len(written.rows)
+        except StorageError as error:
+            refuse_deleted(self._manifests, piece, at, error)
+            raise

@@ -21,19 +21,19 @@ class FileStorage:
     """A `Storage` in a directory.
 
     Every port is made anew when it is asked for and remembers nothing of the others: what they share are
-    the files. `open_input` says how stored input is read, which has several formats; `also` what is done
-    with output beside it.
+    the files. `open_input` says how stored input is read, which has several formats; `open_outlet` how
+    output is written.
     """
 
     def __init__(
         self,
         directory: Path,
         open_input: Callable[[Path], Ingress] = FileIngress,
-        also: Callable[[Outlet], Outlet] = lambda outlet: outlet,
+        open_outlet: Callable[[Path], Outlet] = FileOutlet,
     ) -> None:
         self._directory = directory
         self._open_input = open_input
-        self._also = also
+        self._open_outlet = open_outlet
 
     @property
     def store(self) -> Store:
@@ -58,7 +58,7 @@ class FileStorage:
     @property
     def outlet(self) -> Outlet:
         """The output, for those who write and publish it."""
-        return self._also(FileOutlet(self._directory / "output"))
+        return self._open_outlet(self._directory / "output")
 
     @property
     def output(self) -> FileOutput:

@@ -1,5 +1,7 @@
 """The checkpoints that exist, the chains that they form, and when they cease to exist."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine_fakes import AB, TOPOLOGY, line, meta
@@ -71,6 +73,17 @@ def test_logs_are_pruned_through_what_the_older_line_received_and_each_only_once
     assert registry.collect(line(a=3, b=1), line(a=4, b=2)).logs == {AB: 9}
     assert registry.collect(line(a=3, b=1), line(a=4, b=2)).logs == {}
     assert registry.collect(line(a=4, b=2), line(a=4, b=2)).logs == {AB: 18}
+
+
+def test_the_input_that_all_kept_lines_have_passed_is_that_of_the_oldest(registry):
+    for number in (3, 4):
+        registry.add(replace(registry.metas["a"][number], offsets={0: 100 * number}))
+    registry.collect(line(a=0, b=0), line(a=4, b=2))
+    assert registry.passed == {"a": {}, "b": {}}, "the initial state is kept"
+    registry.collect(line(a=3, b=1), line(a=4, b=2))
+    assert registry.passed == {"a": {0: 300}, "b": {}}
+    registry.collect(line(a=4, b=2), line(a=4, b=2))
+    assert registry.passed == {"a": {0: 400}, "b": {}}
 
 
 def test_a_restored_registry_knows_the_chains_of_the_line(registry):
