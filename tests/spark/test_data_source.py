@@ -12,9 +12,14 @@ from scripted_faults import PATIENT, Script, Step, committed, kill
 from spark_slots import eventually
 
 from held_input import Hold
+from snapline.batch import Batch
+from snapline.ids import TaskId
+from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec
 from snapline.runs.finished import Run
 from snapline.runs.run import carry_out, create_run, prepare
+from snapline.storage.api import Extent, Life
+from snapline.storage.files.outlet import FileOutlet
 from streaming import started
 
 pytestmark = pytest.mark.spark
@@ -151,3 +156,53 @@ def test_a_stream_that_cannot_be_read_is_said_in_one_sentence(spark, finished):
     with pytest.raises(StreamingQueryException, match="only output is read as a stream") as refused:
         query.awaitTermination()
     assert "Traceback" not in str(refused.value)
+
+
+class Kept:
+    """A run that keeps its output for eight seconds of a clock of its own, written by hand."""
+
+    def __init__(self, runs):
+        spec = Spec("q12", slots=1, retain_ms=8_000)
+        said = {**spec.said(), "sinks": ["out"]}
+        self.directory, self.now_ms = RunDirectory.create(runs, "q12", "aligned", said), 0
+        self.outlet = FileOutlet(self.directory.path / "output", 8_000, lambda: self.now_ms)
+        self.task, self.manifest = TaskId("out/0"), 0
+        self.egress = self.outlet.open(Life(self.task, 1, 1), 0)
+
+    def publish(self, manifests):
+        """One manifest of one row each second."""
+        for _ in range(manifests):
+            self.now_ms += 1_000
+            row = self.egress.position
+            self.egress.append(Batch.of(n=[row]))
+            self.egress.cut()
+            self.egress.sync()
+            self.manifest += 1
+            assert self.outlet.publish(
+                self.manifest, {self.task: Extent(self.egress.file, row, row + 1)}
+            )
+            self.outlet.compact(self.manifest)
+
+
+def test_a_stream_whose_rows_were_deleted_fails_in_one_sentence_unless_it_may_lose_them(
+    spark, tmp_path
+):
+    run = Kept(tmp_path)
+
+    def stream(**options):
+        """Read all that is there, from where the stream is, and return all that it ever read."""
+        rows = spark.readStream.format("snapline").options(**options)
+        into = rows.load(str(run.directory.path)).writeStream.format("parquet")
+        into = into.option("checkpointLocation", str(tmp_path / "at")).trigger(availableNow=True)
+        started(lambda: into.start(str(tmp_path / "rows"))).awaitTermination()
+        return [n for (n,) in as_tuples(spark.read.parquet(str(tmp_path / "rows")))]
+
+    run.publish(3)
+    assert stream() == [0, 1, 2]
+    run.publish(30)
+    first = run.directory.output.floor().place
+    told = rf"through manifest 3, and manifests 4 to {first} were deleted"
+    with pytest.raises(StreamingQueryException, match=told) as refused:
+        stream()
+    assert "Traceback" not in str(refused.value)
+    assert stream(failOnDataLoss="false") == [0, 1, 2, *range(first, 33)]

@@ -31,10 +31,17 @@ from snapline.judge.history import History, history_of
 from snapline.judge.lineage import LineageReport, judge_lineage, too_early
 from snapline.judge.prefix.cut import LineCut, NoCut
 from snapline.judge.prefix.last_line import cut_of, line_of
-from snapline.judge.reader import BrokenChain, Deleted, SinkRows, read_deleted, read_sinks
+from snapline.judge.reader import BrokenChain, Deleted, read_deleted, read_sinks
 from snapline.judge.report_files import held_to
 from snapline.judge.system_evidence import evidence_of_system, with_remarks
-from snapline.judge.verdict import UNKNOWN, Answers, Verdict, first_said, rows_as
+from snapline.judge.verdict import (
+    UNKNOWN,
+    Answers,
+    Verdict,
+    first_said,
+    judge_retained,
+    rows_as,
+)
 from snapline.metrics.reliability import LineageFigures
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
@@ -183,15 +190,14 @@ def _evidence(
         deleted = read_deleted(directory.path / "output")
     except StorageError as error:
         return RunEvidence(promise, view, history, failed=_unreadable(error, promise))
-    if deleted is not None:
-        unknown = _partly_deleted(deleted, outputs)
-        return RunEvidence(
-            promise, view, history, outputs=outputs, failed=unknown, deleted=deleted
-        )
+    alone = program.judge is not None and program.lineage is None
+    if deleted is not None and (asked.reference or spec.reference or not alone):
+        unknown = _incomparable(deleted)
+        return RunEvidence(promise, view, history, outputs=outputs, failed=unknown)
     if not PROTOCOLS[spec.protocol].checkpoints:
         # Without lines, the time of the first output stands for that of the first line.
         history = replace(history, first_line_ms=first_written(outputs.values()))
-    evidence = RunEvidence(promise, view, history, program, outputs)
+    evidence = RunEvidence(promise, view, history, program, outputs, deleted=deleted)
     if line is None:
         return evidence
     try:
@@ -201,14 +207,11 @@ def _evidence(
     return replace(evidence, program=program.up_to(cut.offsets), cut=cut)
 
 
-def _partly_deleted(deleted: Deleted, outputs: Mapping[str, SinkRows]) -> Verdict:
-    """The verdict on output of which the oldest rows are gone: what is left does not show what was."""
-    left = sum(len(output.rows) for output in outputs.values())
-    return Verdict(
-        "unknown",
-        f"{plural(sum(deleted.rows.values()), 'row')} that were published before {deleted.until} were "
-        f"deleted by retain, so from then on {plural(left, 'row')} can be read, and are not judged alone",
-    )
+def _incomparable(deleted: Deleted) -> Verdict:
+    """The verdict where only whole outputs can be compared, and old rows are gone."""
+    rows = plural(sum(deleted.rows.values()), "row")
+    because = f"{rows} of output published before {deleted.until} were deleted by retain"
+    return Verdict("unknown", f"{because}, and only whole outputs can be compared here")
 
 
 def _unreadable(error: StorageError, promise: Guarantee) -> Verdict:
@@ -252,8 +255,10 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
     if program.judge is None:
         known = cut is not None and program.given is None
         return Verdict("unknown", NO_PREFIX.format(flow=spec.flow) if known else NO_ORACLE)
-    right = rows_as(sum(evidence.rows.values()), "the oracle expects")
-    return verdict_of(partial(program.judge, outputs), promise, right)
+    problems_at, left = partial(program.judge, outputs), sum(evidence.rows.values())
+    if (gone := evidence.deleted) is not None:
+        return judge_retained(problems_at, promise, left, sum(gone.rows.values()), gone.until)
+    return verdict_of(problems_at, promise, rows_as(left, "the oracle expects"))
 
 
 def verdict_of(
