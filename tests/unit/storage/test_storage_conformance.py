@@ -70,7 +70,9 @@ def test_one_storage_makes_every_port(storage):
 
 def test_the_last_epoch_is_that_of_the_newest_file(storage):
     assert storage.last_epoch() == 0
-    storage.logs.open(Life(TaskId("bids/0"), 3, 1)).append(message(1))
+    log = storage.logs.open(Life(TaskId("bids/0"), 3, 1))
+    log.append(message(1))
+    log.sync()
     assert storage.last_epoch() == 3
     write(storage, SINK, 12, 0, 2)
     assert storage.last_epoch() == 12

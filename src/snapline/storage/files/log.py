@@ -330,9 +330,10 @@ class _LogSync:
     def finish(self) -> None:
         """Mark what is durable; the writer calls this, when `wait` has returned."""
         for segment, file in self._files:
+            if segment.index is None:  # a sync that began earlier has closed it: it is durable
+                continue
             file.finish()
-            if segment.index is not None:
-                segment.index.write(file.place)
+            segment.index.write(file.place)
         self._log.settle(self._full)
         if self._settled:
             self._spares.settle(self._renamed)

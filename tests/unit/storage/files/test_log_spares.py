@@ -362,6 +362,20 @@ def test_whatever_a_crash_leaves_is_what_was_written_under_that_name(tmp_path_fa
     writer.log.close()
 
 
+def test_a_sync_may_end_after_another_has_closed_a_segment_of_it(tmp_path):
+    """The mark of the first sync lies behind what the second covers, and before what the third does."""
+    for many in range(1, 12):  # of these, some fill a segment between the first sync and the second
+        directory = tmp_path / str(many)
+        directory.mkdir()
+        writer = Writer(directory)
+        for step in (*["append"] * many, "begin", "append", "begin", "finish", "begin"):
+            writer.do(step)
+        writer.do("finish")
+        writer.do("finish")
+        writer.check(directory)
+        writer.log.close()
+
+
 def test_the_process_may_be_killed_between_any_two_calls(tmp_path, monkeypatch):
     """SIGKILL: everything that was done is there, and nothing else."""
     directory, images = tmp_path / "logs", tmp_path / "images"
