@@ -17,7 +17,7 @@ from snapline.chaos.plan_file import read_plan
 from snapline.cli import explore, generate, simulate
 from snapline.cli import runs as run_list
 from snapline.cli import validate as validation
-from snapline.cli.experiments import compare, sweep
+from snapline.cli.experiments import capacity, compare, sweep
 from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, Kind, print_catalogue
 from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
 from snapline.cli.run import DOCTOR_EXAMPLES, diagnose, show_checkpoints, start_run
@@ -327,6 +327,7 @@ def generate_command(
         raise typer.Exit(generate.generate_input(workload, to, form, params, as_json))
 
 
+app.command("capacity", help=capacity.HELP, epilog=capacity.EXAMPLES)(capacity.capacity_command)
 app.command("sweep", help=sweep.HELP, epilog=sweep.EXAMPLES)(sweep.sweep_command)
 app.command("compare", help=compare.HELP, epilog=compare.EXAMPLES)(compare.compare_command)
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from benchmarks.endurance import slopes, slot_probe
+from benchmarks.endurance import slot_probe
 from snapline.batch import Batch
 from snapline.dataflow.operators.join import Join
+from snapline.experiments import slopes
 
 TIMES = np.arange(54) / 6  # nine minutes of blocks
 

@@ -112,6 +112,16 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--runs": ["file"],
     },
     "checkpoints last": {"--runs": ["file"]},
+    "capacity q12": {
+        "--protocol": NAMES,
+        "--slots": ["0", *WHOLE],
+        "--interval": ["0s", *SPANS],
+        "--size": NAMES,
+        "--hot": ["101", *WHOLE],
+        "--set": ["x", "", "a=", "a=1"],
+        "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps", "line_max_lag=3"],
+        "--runs": ["file", "file/below"],
+    },
     "sweep price.toml": {"--to": ["s3://x/y"]},
     "compare a b": {
         "--margin": ["x", "", "0", "-5%", "nan", "1e9"],

@@ -1,0 +1,119 @@
+"""The search for a capacity, and what makes a rate sustainable."""
+
+import numpy as np
+import pytest
+
+from snapline.experiments.capacity import TRIALS_MAX, CapacitySearch, Trial
+from snapline.experiments.pace import Window, is_hopeless, objections, window_of
+from snapline.metrics.second import Second
+
+RATE = 1_000
+WINDOW = Window(5, 15)
+
+
+def machine(capacity, noise=0.0, seed=1):
+    """A machine that sustains rates up to its capacity, which differs from try to try."""
+    dice = np.random.default_rng(seed)
+
+    def attempt(rate):
+        today = capacity * np.exp(noise * dice.standard_normal())
+        return Trial(rate, () if rate <= today else ("too fast",))
+
+    return attempt
+
+
+@pytest.mark.parametrize("capacity", [1, 7, 950, 12_345, 3_000_000])
+@pytest.mark.parametrize("start", [1, 1_000, 50_000_000])
+def test_the_capacity_lies_between_the_ends(capacity, start):
+    found = CapacitySearch(machine(capacity)).run(start)
+    assert found.low <= capacity < found.high
+    assert found.high <= max(1.05 * found.low, found.low + 1)
+    assert [t.rate for t in found.trials].count(found.low) >= 3
+    assert [t.rate for t in found.trials].count(found.high) >= 3
+
+
+def test_a_noisy_machine_does_not_mislead_it_much():
+    found = [CapacitySearch(machine(100_000, 0.05, seed)).run(70_000) for seed in range(200)]
+    estimates = np.array([each.estimate for each in found])
+    assert np.mean(np.abs(np.log(estimates / 100_000)) < 0.1) > 0.95
+    assert max(len(each.trials) for each in found) <= TRIALS_MAX + 10
+
+
+@pytest.mark.parametrize(("lucky", "unlucky"), [(1.3, 1.0), (1.0, 0.8)])
+def test_the_first_try_of_a_rate_does_not_decide(lucky, unlucky):
+    """First tries are lucky up to a higher rate, or unlucky from a lower one on; others tell the truth."""
+    tried = set()
+
+    def attempt(rate):
+        bound = 1_000 if rate in tried else 1_000 * lucky * unlucky
+        tried.add(rate)
+        return Trial(rate, () if rate <= bound else ("too fast",))
+
+    found = CapacitySearch(attempt).run(700)
+    assert found.low <= 1_000 < found.high
+
+
+def test_a_machine_that_sustains_nothing_and_one_that_sustains_all():
+    assert CapacitySearch(machine(0)).run(1_000).low == 0
+    all_of_it = CapacitySearch(machine(10**12), highest=1_000).run(10)
+    assert (all_of_it.low, all_of_it.high) == (1_000, 2_000)
+
+
+def second(at_s, read=RATE, backlog=3, p99_ms=2.0, lines=None):
+    found = Second(at_s, running=2, read=read, written=read, backlog=backlog)
+    found.lines = at_s if lines is None else lines
+    now_us = 10**12
+    found.latency.add_ages(np.full(100, (now_us - p99_ms * 1_000) / 1_000), now_us)
+    return found
+
+
+def said(seconds, interval_ms=1_000):
+    return list(objections(seconds, RATE, interval_ms, WINDOW))
+
+
+def test_a_run_that_keeps_pace_has_no_objections():
+    assert said([second(at) for at in range(21)]) == []
+    assert said([second(at, lines=0) for at in range(21)], interval_ms=None) == []
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "because"),
+    [
+        (lambda at: second(at, read=980), "only 98.0% of what was due was read"),
+        (lambda at: second(at, backlog=20 * at), "the backlog may grow by"),
+        (lambda at: second(at, p99_ms=10 if at < 12 else 40), "p99 rose from 10"),
+        (lambda at: second(at, lines=at // 2), "a line was committed every 2"),
+        (lambda at: second(at, lines=0), "a line was committed every inf"),
+        (lambda at: second(at, backlog=None), "the backlog is not known"),
+        (lambda at: Second(at, read=RATE, backlog=0, lines=at), "nothing was put out"),
+    ],
+)
+def test_each_rule_is_said(spoilt, because):
+    [found] = said([spoilt(at) for at in range(21)])
+    assert found.startswith(because)
+
+
+def test_what_happens_in_the_warm_up_and_after_the_window_does_not_count():
+    odd = [second(at, read=0, backlog=10_000, p99_ms=5_000, lines=0) for at in range(5)]
+    late = [second(at, read=0, backlog=10_000, p99_ms=5_000) for at in range(20, 30)]
+    assert said([*odd, *(second(at) for at in range(5, 20)), *late]) == []
+
+
+def test_a_run_that_was_over_too_soon_proves_nothing():
+    assert said([second(at) for at in range(12)]) == ["it was measured for 7 of 15 s"]
+
+
+def test_a_latency_that_is_small_may_double():
+    assert said([second(at, p99_ms=1 if at < 12 else 6) for at in range(21)]) == []
+
+
+def test_windows_have_five_checkpoints():
+    assert window_of(1_000) == Window(5, 15)
+    assert window_of(5_000) == Window(10, 25)
+    assert window_of(5_000, 60) == Window(10, 60)
+
+
+def test_a_run_far_behind_is_hopeless():
+    assert not is_hopeless(second(1, backlog=3_000), RATE)
+    assert is_hopeless(second(1, backlog=3_001), RATE)
+    assert not is_hopeless(second(1, backlog=None), RATE)
