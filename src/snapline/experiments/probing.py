@@ -74,7 +74,7 @@ class Prober:
     """Tries rates with one dataflow, in one Spark session."""
 
     def __init__(self, spec: Spec, session: SparkSession, runs: Path, least_s: int) -> None:
-        self._spec = spec
+        self.spec = spec
         self.session = session
         self._runs = runs
         self.window = window_of(spec.interval_ms, least_s)
@@ -83,7 +83,7 @@ class Prober:
         """A rate that is likely to be near the capacity: a share of that at full speed."""
         records, most = RECORDS
         while True:
-            spec = replace(self._spec, rate="max", records=records)
+            spec = replace(self.spec, rate="max", records=records)
             watcher = PaceWatcher(None, self.window)
             self._run(spec, watcher)
             took_s = _between_s(watcher)
@@ -95,11 +95,11 @@ class Prober:
         """One run at a rate."""
         duration_ms = 1000 * (self.window.end_s + 1)
         watcher = PaceWatcher(rate, self.window)
-        wrong = self._run(replace(self._spec, rate=rate, duration_ms=duration_ms), watcher)
+        wrong = self._run(replace(self.spec, rate=rate, duration_ms=duration_ms), watcher)
         if watcher.hopeless:
             return Trial(rate, ("its backlog held more than three seconds of input",))
-        takes = PROTOCOLS[self._spec.protocol].checkpoints
-        interval_ms = self._spec.interval_ms if takes else None
+        takes = PROTOCOLS[self.spec.protocol].checkpoints
+        interval_ms = self.spec.interval_ms if takes else None
         found = objections(watcher.seconds, rate, interval_ms, self.window)
         return Trial(rate, (*found, *wrong))
 

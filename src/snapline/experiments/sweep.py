@@ -1,23 +1,35 @@
 """Carries out a sweep: run after run, in one Spark session, until every cell has a result.
 
+Where rates are shares of a capacity, the capacities are found first (`capacity`), and kept.
+
 A cell is measured again, twice at most, if others used more than a twentieth of the machine meanwhile; the
 quietest try counts, and its result says how quiet it was.
 """
 
+import hashlib
+import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from snapline.errors import SnaplineError, UsageError
+from snapline.experiments.capacity import CapacitySearch, Trial
 from snapline.experiments.foreign_load import read_load
-from snapline.experiments.sweep_directory import SweepDirectory, code_digest, environment
-from snapline.experiments.sweep_file import Sweep, SweepCell
+from snapline.experiments.probing import Prober
+from snapline.experiments.sweep_directory import (
+    CAPACITIES,
+    SweepDirectory,
+    code_digest,
+    environment,
+)
+from snapline.experiments.sweep_file import Sweep, SweepCell, SweepColumn
 from snapline.rundir.directory import remove_run
+from snapline.rundir.spec import Spec
 from snapline.runs.finished import Run
 from snapline.runs.run import prepare, run
 from snapline.runs.supervise import kills_driver
@@ -28,10 +40,20 @@ FOREIGN_MAX = 0.05
 """The share of the machine that others may use before a cell is measured again."""
 
 TRIES_MAX = 3
+WINDOW_S = 15
+"""For how long a rate is held at least while a capacity is found."""
 
 
 class SweepTeller(Protocol):
     """Is told how a sweep goes on."""
+
+    def searching(self, column: SweepColumn) -> None:
+        """The capacity for a column is about to be found."""
+        ...
+
+    def tried(self, trial: Trial) -> None:
+        """A rate was tried."""
+        ...
 
     def begins(self, cell: SweepCell, attempt: int) -> Watcher:
         """A cell is about to run; returns who watches that run."""
@@ -91,7 +113,8 @@ def carry_out(plan: Plan, teller: SweepTeller) -> bool:
     try:
         for key, cell in missing.items():
             try:
-                result = _quietest(cell, plan.directory, session, teller)
+                spec = _at_its_rate(cell.column, plan.directory, session, teller)
+                result = _quietest(cell, spec, plan.directory, session, teller)
             except UsageError:
                 raise
             except SnaplineError as error:
@@ -105,13 +128,41 @@ def carry_out(plan: Plan, teller: SweepTeller) -> bool:
     return whole
 
 
+def _at_its_rate(
+    column: SweepColumn, directory: SweepDirectory, session: SparkSession, teller: SweepTeller
+) -> Spec:
+    """What a column runs; its capacity is found if its rate is a share of that, and nobody knows it yet."""
+    if column.share is None:
+        return column.spec
+    said = json.dumps([column.unhurried.said(), code_digest()], sort_keys=True, default=str)
+    key = hashlib.sha256(said.encode()).hexdigest()[:20]
+    known = directory.read(key, CAPACITIES)
+    if known is None:
+        teller.searching(column)
+        prober = Prober(column.unhurried, session, directory.runs, WINDOW_S)
+
+        def attempt(rate: int) -> Trial:
+            trial = prober.attempt(rate)
+            teller.tried(trial)
+            return trial
+
+        found = CapacitySearch(attempt).run(prober.start())
+        known = {"sustained": found.low, "not_sustained": found.high, "spec": prober.spec.said()}
+        directory.write(key, {**known, "environment": environment()}, CAPACITIES)
+    return replace(column.spec, rate=max(1, round(column.share * known["sustained"])))
+
+
 def _quietest(
-    cell: SweepCell, directory: SweepDirectory, session: SparkSession, teller: SweepTeller
+    cell: SweepCell,
+    spec: Spec,
+    directory: SweepDirectory,
+    session: SparkSession,
+    teller: SweepTeller,
 ) -> dict[str, Any]:
     """Measure a cell until nobody disturbs it, or often enough; the runs of other tries are removed."""
     tries: list[dict[str, Any]] = []
     for attempt in range(1, TRIES_MAX + 1):
-        tries.append(_measured(cell, attempt, directory.runs, session, teller.begins))
+        tries.append(_measured(cell, spec, attempt, directory.runs, session, teller.begins))
         if tries[-1]["foreign"] <= FOREIGN_MAX:
             break
     tries.sort(key=lambda each: float(each["foreign"]))
@@ -123,18 +174,19 @@ def _quietest(
 
 def _measured(
     cell: SweepCell,
+    spec: Spec,
     attempt: int,
     runs: Path,
     session: SparkSession,
     begins: Callable[[SweepCell, int], Watcher],
 ) -> dict[str, Any]:
     before, begun_s = read_load(), time.time()
-    finished: Run = run(cell.column.spec, session, runs=runs, watcher=begins(cell, attempt))
+    finished: Run = run(spec, session, runs=runs, watcher=begins(cell, attempt))
     return {
         "turn": cell.turn,
         "again": cell.column.again,
         "varied": dict(cell.column.varied),
-        "spec": cell.column.spec.said(),
+        "spec": spec.said(),
         "run": finished.name,
         "kept": finished.verdict.kept,
         "because": finished.verdict.because,

@@ -2,6 +2,7 @@
 
 sweep.toml         the file that was given, as it was when the sweep was last started
 cells/KEY.json     the result of one cell; the key is a digest of all that decides what it measures
+capacities/        the capacities of which rates are shares, likewise
 runs/              the run directories
 results.parquet    all results in one table
 
@@ -26,7 +27,8 @@ from snapline.errors import UsageError
 from snapline.storage.files.places import write_whole
 
 VERSION = 1
-CELLS, RUNS, FILE, TABLE = "cells", "runs", "sweep.toml", "results.parquet"
+CELLS, CAPACITIES, RUNS = "cells", "capacities", "runs"
+FILE, TABLE = "sweep.toml", "results.parquet"
 _LOCK = ".lock"
 _DEPENDENCIES = ("numpy", "numba", "pyarrow", "pyspark")
 
@@ -42,7 +44,7 @@ class SweepDirectory:
     def claimed(self, text: str) -> Iterator[None]:
         """Make the directory, and keep it for this process. Raises UsageError if another one has it."""
         try:
-            for folder in (self.path, self.path / CELLS, self.runs):
+            for folder in (self.path, self.path / CELLS, self.path / CAPACITIES, self.runs):
                 folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -59,19 +61,19 @@ class SweepDirectory:
         finally:
             os.close(lock)
 
-    def read(self, key: str) -> dict[str, Any] | None:
+    def read(self, key: str, folder: str = CELLS) -> dict[str, Any] | None:
         """The result of a cell; None if it has none, or none that can be read."""
         try:
-            content = json.loads((self.path / CELLS / f"{key}.json").read_text())
+            content = json.loads((self.path / folder / f"{key}.json").read_text())
         except (OSError, ValueError):
             return None
         sound = isinstance(content, dict) and content.get("version") == VERSION
         return content if sound and content.get("key") == key else None
 
-    def write(self, key: str, content: Mapping[str, Any]) -> None:
+    def write(self, key: str, content: Mapping[str, Any], folder: str = CELLS) -> None:
         """Keep the result of a cell."""
         said = {"version": VERSION, "key": key, **content}
-        write_whole(self.path / CELLS / f"{key}.json", json.dumps(said, indent=1), durable=True)
+        write_whole(self.path / folder / f"{key}.json", json.dumps(said, indent=1), durable=True)
 
     def results(self) -> list[dict[str, Any]]:
         """All results that are kept. Raises UsageError if this is no sweep."""

@@ -16,6 +16,9 @@ hot = [0, 20]
 protocol = "none"
 hot = 20
 
+`rate = "80% of capacity"` gives each column a share of what its own flow, protocol and slots sustain,
+without skew and faults. Each of these capacities is found once for the whole sweep.
+
 Each column runs once in each *turn*, in an order that is drawn anew for every turn: what the machine does
 meanwhile strikes all columns alike, and runs of one turn are pairs. The first column runs twice in every
 turn. How far it is from itself is the *noise floor* of the sweep: a smaller difference means nothing.
@@ -24,9 +27,10 @@ turn. How far it is from itself is the *noise floor* of the sweep: a smaller dif
 import hashlib
 import json
 import random
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,6 +38,7 @@ from typing import Any, TypeAlias
 from snapline.arguments import named, nearest, whole
 from snapline.errors import UsageError
 from snapline.rundir.spec import FOREVER, OWN, RULES, Spec, spec_from
+from snapline.workload import WORKLOADS
 
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -43,6 +48,7 @@ SEED_MAX = (1 << 63) - 1
 AGAIN = "again"
 """What the second run of the first column is called."""
 
+_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?% of capacity")
 _PARTS = ("turns", "seed", "base", "matrix", "exclude")
 _NOT_SWEPT = ("listen", "shared", "journal", "system", "chaos")
 """Arguments of a run that a sweep has no use for, or that are not supported in one."""
@@ -53,14 +59,22 @@ class SweepColumn:
     """One combination of the matrix: what distinguishes its runs from those of other columns."""
 
     varied: Settings
-    spec: Spec
+    spec: Spec  # its rate is to be found out if there is a share
     again: bool = False  # the first column, a second time
+    share: float | None = None  # of the capacity, which is its rate
 
     @property
     def label(self) -> str:
         """The column in words: `protocol=aligned hot=20`."""
         said = " ".join(f"{name}={_shown(value)}" for name, value in self.varied.items())
         return f"{said or 'base'}{f' ({AGAIN})' if self.again else ''}"
+
+    @property
+    def unhurried(self) -> Spec:
+        """What is run to find the capacity: without skew, and without faults."""
+        return replace(
+            self.spec, hot=0, hot_ms=0, faults="", drawn=False, spares=0, publish_lag=0, seed=1
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +87,7 @@ class SweepCell:
     def key(self, code: str) -> str:
         """The name of the cell's result. `code` is the digest of what runs: other code, other cell."""
         column = self.column
-        content = [column.spec.said(), column.again, self.turn, code]
+        content = [column.spec.said(), column.share, column.again, self.turn, code]
         canonical = json.dumps(content, sort_keys=True, default=str)
         return hashlib.sha256(canonical.encode()).hexdigest()[:20]
 
@@ -139,7 +153,7 @@ def sweep_of(content: Settings) -> Sweep:
     if not columns:
         raise UsageError("[[exclude]] leaves no column")
     first = columns[0]
-    columns.insert(1, SweepColumn(first.varied, first.spec, again=True))
+    columns.insert(1, replace(first, again=True))
     turns = whole(1, TURNS_MAX)(content.get("turns", 1), "turns")
     if turns * len(columns) > CELLS_MAX:
         raise UsageError(f"{turns * len(columns):,} runs are too many: at most {CELLS_MAX:,}")
@@ -165,12 +179,28 @@ def _columns(
         varied = dict(zip(matrix, values, strict=True))
         if any(all(varied[name] == value for name, value in each.items()) for each in excluded):
             continue
-        spec = spec_from({**base, **varied}, str)
+        given = {**base, **varied}
+        share = _share(given)
+        spec = spec_from({n: v for n, v in given.items() if n != "rate" or share is None}, str)
         if spec.endless:
             raise UsageError(f"duration = {FOREVER!r}: the runs of a sweep come to an end")
         if spec.system != OWN:
             raise UsageError(f"system = {spec.system!r}: a sweep runs {OWN}")
-        yield SweepColumn(varied, spec)
+        yield SweepColumn(varied, spec, share=share)
+
+
+def _share(given: Settings) -> float | None:
+    """The share of the capacity that is asked for as a rate; None if it is no share."""
+    rate = given.get("rate")
+    found = _SHARE.fullmatch(rate) if isinstance(rate, str) else None
+    if found is None:
+        return None
+    share = float(found[1]) / 100
+    if not 0 < share <= 2:
+        raise UsageError(f"rate = {rate!r}: it is more than 0 % and at most 200 % of the capacity")
+    if given.get("flow") not in WORKLOADS:
+        raise UsageError(f"rate = {rate!r}: only workloads have a capacity")
+    return share
 
 
 def _shown(value: Any) -> str:

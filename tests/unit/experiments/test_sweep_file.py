@@ -60,6 +60,17 @@ def test_a_key_says_all_that_decides_what_is_measured():
     assert replace(cell, column=other).key("code") not in keys
 
 
+def test_a_rate_may_be_a_share_of_the_capacity():
+    content = {"base": {**BASE, "rate": "80% of capacity"}, "matrix": MATRIX}
+    columns = sweep_of(content).columns
+    assert {column.share for column in columns} == {0.8}
+    assert {column.unhurried.hot for column in columns} == {0}
+    assert len({column.unhurried for column in columns}) == len(MATRIX["protocol"])
+    half = sweep_of({"base": {**BASE, "rate": "50 % of capacity"}, "matrix": MATRIX})
+    assert {c.key("x") for c in half.cells}.isdisjoint(c.key("x") for c in sweep_of(content).cells)
+    assert {column.share for column in sweep_of({"base": BASE}).columns} == {None}
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -76,6 +87,9 @@ def test_a_key_says_all_that_decides_what_is_measured():
         ({"base": BASE, "exclude": [{"hot": 1}]}, "only what is in [matrix] varies"),
         ({"base": BASE, "matrix": {"hot": [1]}, "exclude": [{"hot": 1}]}, "leaves no column"),
         ({"base": {**BASE, "duration": "forever"}}, "come to an end"),
+        ({"base": {**BASE, "rate": "0% of capacity"}}, "more than 0 %"),
+        ({"base": {**BASE, "rate": "80% of the capacity"}}, "rate is"),
+        ({"base": {"flow": "x.py:flow", "rate": "80% of capacity"}}, "only workloads"),
         ({"base": BASE, "turns": 0}, "turns"),
         ({"base": BASE, "turns": "6"}, "turns"),
         ({"base": BASE, "turns": 1_000, "matrix": {"seed": [*range(50)]}}, "are too many"),

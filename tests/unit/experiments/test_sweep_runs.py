@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pyarrow import parquet
 from snapline.cli.app import main
 from snapline.errors import NotStarted
 from snapline.experiments import sweep as sweeping
+from snapline.experiments.capacity import Trial
 from snapline.experiments.foreign_load import LoadReading, read_load
 from snapline.experiments.sweep_directory import SweepDirectory
 
@@ -50,19 +52,32 @@ class World:
 
     def __init__(self, monkeypatch):
         self.made = []
+        self.rates = []
+        self.searched = []  #: protocols whose capacity was found
         self.foreign = []  #: shares of the next runs
         self.broken = set()  #: numbers of runs that fail
         self.removed = []
         monkeypatch.setattr(sweeping, "own_session", lambda slots: Session())
         monkeypatch.setattr(sweeping, "run", self.run)
         monkeypatch.setattr(sweeping, "read_load", lambda: self)
+        monkeypatch.setattr(sweeping, "Prober", self.prober)
         monkeypatch.setattr(sweeping, "remove_run", lambda runs, name: self.removed.append(name))
+
+    def prober(self, spec, session, runs, least_s):
+        self.searched.append(spec.protocol)
+        capacity = 10_000 if spec.protocol == "none" else 5_000
+        return SimpleNamespace(
+            spec=spec,
+            start=lambda: 7_000,
+            attempt=lambda rate: Trial(rate, () if rate <= capacity else ("too fast",)),
+        )
 
     def foreign_share(self, later):
         return self.foreign.pop(0) if self.foreign else 0.0
 
     def run(self, spec, session, *, runs, watcher):
         self.made.append(spec.protocol)
+        self.rates.append(spec.rate)
         number = len(self.made)
         if number in self.broken:
             raise NotStarted("no process started")
@@ -136,6 +151,31 @@ def test_a_disturbed_run_is_made_again_twice_at_most(snapline, world, tmp_path):
         (0.02, 2),
         (0.2, 2),
     ]
+
+
+def test_capacities_are_found_once_and_kept(snapline, world, tmp_path):
+    text = FILE.replace("turns = 6", "turns = 2").replace(
+        "slots = 1", 'slots = 1\nrate = "80% of capacity"'
+    )
+    (tmp_path / "price.toml").write_text(text)
+    out = snapline("sweep", "price.toml", "--dry-run")[1]
+    assert "2 capacities have to be found, unless they are known: about 10 min each" in out
+    world.broken = {4, 5, 6}
+    _, _, err = snapline("sweep", "price.toml")
+    assert "finding the capacity for protocol=" in err
+    assert "records/s not sustained: too fast" in err
+    world.broken = set()
+    assert snapline("sweep", "price.toml")[0] == 0
+    assert sorted(world.searched) == ["aligned", "none"]
+    rates = {
+        protocol: {r for p, r in zip(world.made, world.rates, strict=True) if p == protocol}
+        for protocol in ("none", "aligned")
+    }
+    [fast], [slow] = rates["none"], rates["aligned"]
+    assert 0.95 * 8_000 <= fast <= 8_000
+    assert 0.95 * 4_000 <= slow <= 4_000
+    found = SweepDirectory(tmp_path / "sweeps/price").results()
+    assert {each["spec"]["rate"] for each in found} == {fast, slow}
 
 
 def test_two_sweeps_at_once_are_refused(snapline, world, tmp_path):

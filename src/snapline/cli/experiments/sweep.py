@@ -24,9 +24,10 @@ from snapline.errors import SnaplineError
 from snapline.wording import plural
 
 if TYPE_CHECKING:
+    from snapline.experiments.capacity import Trial
     from snapline.experiments.comparison import Compared
     from snapline.experiments.sweep import Plan
-    from snapline.experiments.sweep_file import SweepCell
+    from snapline.experiments.sweep_file import SweepCell, SweepColumn
     from snapline.runtime.driver.timeline import Watcher
 
 HELP = """Make all runs of an experiment that a file describes, and compare them.
@@ -49,6 +50,9 @@ Compare two of its columns, figure by figure:
 
 START_S = 6.0
 """What a run takes beside its input, until one was measured: to start its slots, and to judge it."""
+
+TRIALS = 14
+"""How many rates a search for a capacity tries, about."""
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE.toml", callback=local_path, help="The sweep file.")
@@ -134,6 +138,15 @@ class SweepProgress:
         self._total = len(plan.keys)
         self._said(f"{len(self._done)} of {plural(self._total, 'run')} done")
 
+    def searching(self, column: "SweepColumn") -> None:
+        """Say whose capacity is found."""
+        self._said(f"finding the capacity for {column.label}")
+
+    def tried(self, trial: "Trial") -> None:
+        """Say how a rate did."""
+        told = "sustained" if trial.sustained else f"not sustained: {'; '.join(trial.because)}"
+        self._said(f"  {trial.rate:,} records/s {told}")
+
     def begins(self, cell: "SweepCell", attempt: int) -> "Watcher":
         """Say which run begins."""
         from snapline.runtime.driver.timeline import Unwatched
@@ -166,6 +179,8 @@ class SweepProgress:
 
 def _show(plan: "Plan", as_json: bool) -> None:
     """Print what a sweep has to do."""
+    from snapline.experiments.pace import window_of
+
     done, sweep = plan.done, plan.sweep
     left_s = _left_s(plan, done)
     if as_json:
@@ -194,6 +209,10 @@ def _show(plan: "Plan", as_json: bool) -> None:
         f"{plural(len(plan.keys), 'run')} in {plural(sweep.turns, 'turn')}, {len(done)} done; about "
         f"{_minutes(left_s)} left"
     )
+    if searched := {column.unhurried for column in sweep.columns if column.share is not None}:
+        each = _minutes(TRIALS * (START_S + max(window_of(s.interval_ms).end_s for s in searched)))
+        found = plural(len(searched), "capacity", "capacities")
+        out.print(f"{found} have to be found, unless they are known: about {each} each")
 
 
 def _print(plan: "Plan", done: Sequence[Mapping[str, Any]]) -> None:
