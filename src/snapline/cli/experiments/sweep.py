@@ -55,7 +55,10 @@ TRIALS = 14
 """How many rates a search for a capacity tries, about."""
 
 FileArgument = Annotated[
-    Path, typer.Argument(metavar="FILE.toml", callback=local_path, help="The sweep file.")
+    Path,
+    typer.Argument(
+        metavar="FILE.toml", callback=local_path, help="The file that describes the experiment."
+    ),
 ]
 ToOption = Annotated[
     Path | None,

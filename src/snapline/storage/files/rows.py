@@ -277,6 +277,8 @@ def stretches(output: Path, life: str, start: int, stop: int | None) -> list[Fil
 
     Where there is no file for the first of them, the first file of the life is named, which is missing.
     """
+    if stop is not None and start >= stop:
+        return []
     found, files = [], segments_of(output, life)
     if not files or (stop is not None and files[0].first > start):
         files.insert(0, RowFile(0, egress_path(output, life)))
