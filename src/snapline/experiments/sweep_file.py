@@ -110,12 +110,6 @@ class Sweep:
             found += [SweepCell(column, turn) for column in order]
         return found
 
-    @property
-    def input_s(self) -> float:
-        """For how long all runs together have input, as far as that is known."""
-        paced = [column.spec for column in self.columns if column.spec.rate != "max"]
-        return self.turns * sum(spec.duration_ms for spec in paced) / 1000
-
 
 def read_sweep(path: Path) -> Sweep:
     """Read a sweep file. Raises UsageError, which names the file and what is wrong in it."""

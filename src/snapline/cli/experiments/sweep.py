@@ -137,7 +137,6 @@ class SweepProgress:
     def __init__(self, plan: "Plan") -> None:
         self._plan = plan
         self._done = dict(plan.done)
-        self._keys = {id(cell): key for key, cell in plan.keys.items()}
         self._total = len(plan.keys)
         self._said(f"{len(self._done)} of {plural(self._total, 'run')} done")
 
@@ -160,11 +159,12 @@ class SweepProgress:
 
     def measured(self, cell: "SweepCell", result: dict[str, Any]) -> None:
         """Say how a run went."""
+        from snapline.experiments.sweep import FOREIGN_MAX
         from snapline.experiments.sweep_directory import code_digest
 
         self._done[cell.key(code_digest())] = result
         told = f"{result['kept']} in {result['elapsed_s']:.0f} s"
-        if result["foreign"] > 0.05:
+        if result["foreign"] > FOREIGN_MAX:
             told += f", while others used {result['foreign']:.0%} of the machine"
         left = _minutes(_left_s(self._plan, self._done))
         self._said(f"  {told}; {len(self._done)} of {self._total} done, about {left} left")

@@ -41,7 +41,7 @@ class Slot:
         self.job = job
         self.shell = shell
         self.name = f"slot/{slot}"
-        self.by_id, self.slot_by_task = job.topology.by_id, job.slot_by_task  #: found at once
+        self.by_id, self.slot_by_task = job.topology.by_id, job.slot_by_task  #: asked per message
         self.linger_ms = job.settings.linger_ms  #: its adapter may change it at any time
         self.epoch: Epoch = 0
         self.running = False
