@@ -554,13 +554,7 @@ def credit_never_returned(patch):
 
 @bug("aligned", "counting", "tasks_stand_at_the_line")
 def go_before_all_have_acknowledged(patch):
-    acknowledge = Members.acknowledge
-
-    def hasty(self, slot, epoch, *, restored):
-        acknowledge(self, slot, epoch, restored=restored)
-        return True
-
-    patch.setattr(Members, "acknowledge", hasty)
+    patch.setattr(Members, "complete", property(lambda self: True))
 
 
 # Decisions, output, garbage, the end.

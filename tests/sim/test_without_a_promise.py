@@ -8,8 +8,9 @@ from sim_runs import TROUBLE, happened, kept
 
 from journal_feeder import Feeder
 from snapline.core.effects import Rollback, Scope
-from snapline.journal.entry import COORDINATOR, Built, Handled
-from snapline.journal.happenings import SlotLost
+from snapline.core.events import MessageArrived
+from snapline.journal.entry import COORDINATOR, Built, Handled, Happened
+from snapline.journal.happenings import MessagesDiscarded, SlotLost, SlotRunning
 from snapline.sim.run import Case, build_job
 from snapline.sim.world.costs import Costs
 from solo_protocol import SOLO
@@ -25,6 +26,10 @@ def rollbacks(journal):
         for effect in entry.effects
         if isinstance(effect, Rollback)
     ]
+
+
+def is_of(entry, kind):
+    return isinstance(entry, Happened) and isinstance(entry.what, kind)
 
 
 # None.
@@ -51,6 +56,36 @@ def test_under_none_only_the_lost_slot_restarts_and_it_restarts_empty():
     again = [entry.actor for entry in built if entry.incarnation > 1]
     assert again == ["records/1", "count/1", "counts/1"]
     assert all(entry.memo is None for entry in built)
+
+
+def test_under_none_the_others_go_on_while_a_slot_is_away():
+    """They put out rows all the time, and what they cannot send is discarded and counted."""
+    faults = "kill slot=1 at=900ms for=1500ms"
+    outcome = kept(Case("none", "counting", 3, faults=faults), journal=True)
+    lost, back = (
+        next(entry.at_us for entry in outcome.journal if is_of(entry, kind))
+        for kind in (SlotLost, SlotRunning)
+    )
+    assert back - lost > 1_300_000
+    delivered = [
+        entry.at_us
+        for entry in outcome.journal
+        if isinstance(entry, Handled) and isinstance(entry.event, MessageArrived)
+    ]
+    meanwhile = [at_us for at_us in delivered if lost + 200_000 < at_us < back]
+    assert meanwhile, "nobody took anything while the slot was away"
+    assert back - meanwhile[-1] < 400_000, "they stopped: credit ran out"
+    discarded = [e.what for e in outcome.journal if is_of(e, MessagesDiscarded)]
+    assert sum(each.records for each in discarded) > 0
+
+
+@pytest.mark.parametrize("workload", ["counting", "q12", "q3", "nhop", "sst"])
+def test_slots_that_are_away_at_overlapping_times_come_back_one_by_one(workload):
+    faults = "kill slot=1 at=700ms for=900ms; kill slot=2 at=1s for=300ms; kill slot=0 at=1500ms"
+    for seed in range(1, 6):
+        outcome = kept(Case("none", workload, seed, slots=3, faults=faults))
+        assert outcome.stopped is None
+        assert outcome.stats["rejoined"] >= 3
 
 
 # A protocol under which a lost slot goes back alone.

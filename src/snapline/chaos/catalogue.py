@@ -15,6 +15,7 @@ from snapline.chaos.faults import (
 GRAMMAR: tuple[tuple[str, str], ...] = (
     ("kill slot=1 at=800ms", "slot 1 dies"),
     ("kill slot=0,2 at=1s", "slots 0 and 2 die at once"),
+    ("kill slot=1 at=1s for=3s", "slot 1 dies, and nothing takes its place for 3 s"),
     ("kill slot=1 step=137", "slot 1 dies just before the 137th effect that it performs"),
     ("kill slot=1 on=recovery", "slot 1 dies while the next recovery is under way"),
     (

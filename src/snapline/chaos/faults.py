@@ -57,14 +57,16 @@ When: TypeAlias = At | BeforeEffect | During
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """Slots die, all at once."""
+    """Slots die, all at once; nothing takes their places for `for_ms` (0: until it has started)."""
 
     kind: ClassVar[str] = "kill"
     slots: tuple[SlotId, ...]
     when: When
+    for_ms: Millis = 0
 
     def __str__(self) -> str:
-        return f"kill slot={','.join(map(str, self.slots))} {self.when}"
+        away = f" for={write_duration(self.for_ms)}" if self.for_ms else ""
+        return f"kill slot={','.join(map(str, self.slots))} {self.when}{away}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +324,7 @@ FORMS: tuple[StatementForm[Fault], ...] = (
     StatementForm("kill slot=SLOTS at=TIME", lambda slots, ms: Kill(slots, At(ms))),
     StatementForm("kill slot=SLOT step=COUNT", lambda slot, n: Kill((slot,), BeforeEffect(n))),
     StatementForm("kill slot=SLOTS on=PHASE", lambda slots, what: Kill(slots, During(what))),
+    StatementForm("kill slot=SLOTS at=TIME for=SPAN", lambda s, at, ms: Kill(s, At(at), ms)),
     StatementForm("kill executor=SLOT at=TIME", KillExecutor),
     StatementForm("kill coordinator at=TIME for=SPAN", KillCoordinator),
     StatementForm("kill driver at=TIME", lambda ms: KillDriver(At(ms))),

@@ -76,7 +76,7 @@ WEIGHTS: Mapping[str, int] = {
     "launch-slow": 3,
 }
 #: how often each kind of moment of a kill is drawn, in proportion
-KILL_WEIGHTS: Mapping[str, int] = {"at": 4, "step": 4, "recovery": 3, "round": 3}
+KILL_WEIGHTS: Mapping[str, int] = {"at": 3, "away": 1, "step": 4, "recovery": 3, "round": 3}
 
 
 def draw(
@@ -137,6 +137,9 @@ class _Dice:
         match way:
             case "at":
                 when = At(self._time(ANY_PERCENT))
+            case "away":
+                at_ms, for_ms = self._while()
+                return Kill(self._some_slots(), At(at_ms), for_ms)
             case "step":
                 return Kill((self._slot(),), BeforeEffect(self.rng.randint(1, self.steps)))
             case "recovery":

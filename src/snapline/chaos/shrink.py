@@ -68,12 +68,14 @@ def smaller_faults(faults: tuple[Fault, ...]) -> Iterator[tuple[Fault, ...]]:
 def _simpler(fault: Fault) -> Iterator[Fault]:
     """The fault with fewer slots, half the duration, half the delay, or at half the step."""
     match fault:
-        case Kill(slots, when):
+        case Kill(slots, when, for_ms):
+            if for_ms:
+                yield replace(fault, for_ms=0)
             if len(slots) > 1:
                 for i in range(len(slots)):
-                    yield Kill(slots[:i] + slots[i + 1 :], when)
+                    yield replace(fault, slots=slots[:i] + slots[i + 1 :])
             if isinstance(when, BeforeEffect) and when.n > 1:
-                yield Kill(slots, BeforeEffect(when.n // 2))
+                yield replace(fault, when=BeforeEffect(when.n // 2))
         case Pause() | Cut() | KillCoordinator() | PauseCoordinator() | PauseDriver():
             if fault.for_ms > 1:
                 yield replace(fault, for_ms=fault.for_ms // 2)

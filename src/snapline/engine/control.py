@@ -59,12 +59,20 @@ class Go:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
-    """A peer restarts alone: drop what is left of its old life and expect the new one."""
+class Severed:
+    """A peer is lost, and will restart alone: go on without it, and send it nothing."""
 
     epoch: Epoch
     slot: SlotId
-    incarnation: Incarnation
+    incarnation: Incarnation  # of its next life
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A peer that was severed is there again: what is sent to it finds it."""
+
+    epoch: Epoch
+    slot: SlotId
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,7 @@ class Stop:
     """Stop for good: the job is over."""
 
 
-EpochOrder: TypeAlias = Go | Replaced | Instruct | Probe | HoldSources | Prune
+EpochOrder: TypeAlias = Go | Severed | Replaced | Instruct | Probe | HoldSources | Prune
 """An order within an epoch: whoever is in another one ignores it."""
 
 Order: TypeAlias = Restore | EpochOrder | Stop
@@ -123,9 +131,11 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """Answer to Replaced: nothing is left of the peer's old life."""
+    """Answer to Replaced: this life of the peer is expected."""
 
     epoch: Epoch
+    slot: SlotId
+    incarnation: Incarnation
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,6 +243,23 @@ class FrameFenced:
 
 
 @dataclass(frozen=True, slots=True)
+class MessagesDiscarded:
+    """A task did not send this on a channel, because its receiver was lost; now that is back."""
+
+    channel: ChannelId
+    messages: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputSkipped:
+    """A source that restarted alone goes on here: what it had not read before is lost."""
+
+    partition: int
+    offset: int  # the first record that it reads
+
+
+@dataclass(frozen=True, slots=True)
 class MessagesOvertaken:
     """A marker has passed messages that were waiting to be sent."""
 
@@ -309,7 +326,14 @@ JobHappening: TypeAlias = (
     | JobSuspended
     | CoordinatorDeposed
 )
-MessageHappening: TypeAlias = MessageReplayed | ReportFenced | FrameFenced | MessagesOvertaken
+MessageHappening: TypeAlias = (
+    MessageReplayed
+    | ReportFenced
+    | FrameFenced
+    | MessagesOvertaken
+    | MessagesDiscarded
+    | InputSkipped
+)
 Measurement: TypeAlias = SecondMeasured | SystemProgressed
 
 Happening: TypeAlias = (

@@ -157,6 +157,11 @@ def _of_message(what: h.MessageHappening, who: str) -> str:
             return f"{who} turns away a message of a former slot/{source} on {channel}"
         case h.MessagesOvertaken(channel, messages):
             return f"a marker overtakes {plural(messages, 'message')} on {channel}"
+        case h.MessagesDiscarded(channel, messages, records):
+            lost = f"{plural(messages, 'message')} with {plural(records, 'record')}"
+            return f"{who} has discarded {lost} on {channel} while the receiver was away"
+        case h.InputSkipped(partition, offset):
+            return f"{who} goes on with record {offset} of partition {partition}, which is due now"
         case _:
             assert_never(what)
 

@@ -102,8 +102,9 @@ class SimInjector:
         """Do a fault to the world, now that its moment has come."""
         self.schedule.begins(fault, self.world.now_us // 1000)
         match fault:
-            case Kill(slots):
+            case Kill(slots, _, for_ms):
                 self._kill(slots, str(fault))
+                self._keep_away(slots, for_ms)
             case KillExecutor(slot):  # here every slot has an executor of its own
                 self._kill((slot,), str(fault))
             case Pause():
@@ -144,6 +145,12 @@ class SimInjector:
         for slot in slots:
             if process := self.world.current(slot):
                 self.world.kill(process, fault)
+
+    def _keep_away(self, slots: tuple[SlotId, ...], for_ms: Millis) -> None:
+        """Let nothing take the places of slots for so long."""
+        away = self.world.weather.away
+        for slot in slots:
+            away[slot] = max(away.get(slot, 0), self._until(for_ms))
 
     def _arm(self, fault: Kill, slot: SlotId, step: int) -> None:
         if process := self.world.current(slot):

@@ -44,6 +44,7 @@ from snapline.errors import FaultSyntaxError
 MEANINGS: dict[str, Any] = {
     "kill slot=1 at=800ms": Kill((1,), At(800)),
     "kill slot=0,2 at=1s": Kill((0, 2), At(1_000)),
+    "kill slot=1 at=1s for=3s": Kill((1,), At(1_000), 3_000),
     "kill slot=1 step=137": Kill((1,), BeforeEffect(137)),
     "kill slot=1 on=recovery": Kill((1,), During("recovery")),
     "kill slot=1 on=round": Kill((1,), During("round")),
@@ -154,8 +155,12 @@ def test_a_duration_is_said_in_the_largest_unit_that_fits(ms, text):
     [
         ("kil slot=1 at=1s", "kil", "kill, pause, cut, delay, store, damage, lose or launch"),
         ("slot=1 kill at=1s", "slot=1", "begins with what is to happen"),
-        ("kill slot=1 att=800ms", "att=800ms", "expected slot=, at=, step=, on= or executor="),
-        ("kill slot=1 at=1s for=2s", "for=2s", "for= is not known here"),
+        (
+            "kill slot=1 att=800ms",
+            "att=800ms",
+            "expected slot=, at=, step=, on=, for= or executor=",
+        ),
+        ("kill driver at=1s for=2s", "for=2s", "for= is not known here"),
         ("kill slot=1 at=1s at=2s", "at=2s", "twice"),
         ("kill slot=1 at=1s step=3", "step=3", "at= and step= do not go together"),
         ("kill slot=1 at=1", "at=1", "a duration has a number and a unit"),
@@ -203,8 +208,11 @@ def test_what_is_wrong_is_shown_under_the_word(statement, word, said):
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("kill", "expected slot=SLOTS at=TIME, slot=SLOT step=COUNT, slot=SLOTS on=PHASE or exec"),
-        ("kill slot=1", "expected at=TIME, step=COUNT or on=PHASE"),
+        (
+            "kill",
+            "expected slot=SLOTS at=TIME, slot=SLOT step=COUNT, slot=SLOTS on=PHASE, slot=SLOTS",
+        ),
+        ("kill slot=1", "expected at=TIME, step=COUNT, on=PHASE or at=TIME for=SPAN"),
         ("kill at=1s", "expected slot=SLOTS"),
         ("pause slot=1 at=1s", "expected for=SPAN"),
         ("damage slot=1", "expected at=TIME"),

@@ -82,6 +82,7 @@ from snapline.journal.happenings import (
     FrameFenced,
     GarbageCollected,
     InputEnded,
+    InputSkipped,
     JobFinished,
     JobInterrupted,
     JobRecovered,
@@ -93,6 +94,7 @@ from snapline.journal.happenings import (
     LineDecided,
     LineFound,
     MessageReplayed,
+    MessagesDiscarded,
     MessagesOvertaken,
     OperatorRaised,
     OutputPublished,
@@ -254,6 +256,8 @@ HAPPENINGS = (
     ReportFenced(1, 2, "Stored"),
     FrameFenced(0, AB, (1, 1, 2)),
     MessagesOvertaken(AB, 3),
+    MessagesDiscarded(AB, 3, 40),
+    InputSkipped(1, 40),
     SecondMeasured(
         *(3, 2, 10, 9, None, 4, 1, {"wire": 7}, ((40, 9), (1200, 1)), 20.5, None, (2500,))
     ),

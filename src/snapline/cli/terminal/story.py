@@ -18,6 +18,7 @@ from snapline.journal.happenings import (
     GarbageCollected,
     Happening,
     InputEnded,
+    InputSkipped,
     JobFinished,
     JobRecovered,
     JobRunning,
@@ -27,6 +28,7 @@ from snapline.journal.happenings import (
     LineFound,
     Measurement,
     MessageReplayed,
+    MessagesDiscarded,
     MessagesOvertaken,
     OperatorRaised,
     OutputPublished,
@@ -46,6 +48,8 @@ Untold: TypeAlias = (
     | SlotLaunched
     | SlotRestored
     | MessagesOvertaken
+    | MessagesDiscarded
+    | InputSkipped
     | Measurement
 )
 """Happenings without a line of their own: they are routine, or told as commits and rollbacks."""

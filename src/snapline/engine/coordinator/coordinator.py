@@ -123,7 +123,7 @@ class Coordinator:
                 if scope is effects.Scope.ALL:
                     self._rollback(line)
                 else:
-                    self.members.alone.update(line.checkpoints)
+                    self._rejoin_at(line)
             case effects.SetTimer(timer, delay_ms):
                 self.job.check_known(timer)
                 generation = self.timers.set(timer)
@@ -143,6 +143,12 @@ class Coordinator:
         else:
             self._ask_epoch(self.registry.chains(line))
 
+    def _rejoin_at(self, line: RecoveryLine) -> None:
+        """Let lost slots restart at these checkpoints; one that restores already is told anew."""
+        self.members.alone.update(self.registry.chains(line))
+        for slot in self.job.by_slot(tuple(line.checkpoints)):
+            self.members.rejoin(slot, self.epoch)
+
     # Slots come and go.
 
     def registered_slot(self, slot: SlotId, incarnation: Incarnation) -> None:
@@ -150,8 +156,7 @@ class Coordinator:
         if self.ended or not self.members.register(slot, incarnation):
             return
         if slot in self.members.rejoining:
-            chains = self.registry.chains(self.members.line_alone(slot))
-            self.members.rejoin(slot, self.epoch, chains)
+            self.members.rejoin(slot, self.epoch)
         elif self.epoch == self.epoch_asked:
             self._order_restore(slot)
 
@@ -177,9 +182,10 @@ class Coordinator:
         if self.ended:
             return
         if self.epoch_asked == epoch_asked:  # the others keep running
-            self.members.rejoining[slot] = False
+            self.members.sever(slot, self.epoch)
             self.quiet.lost(slot)
             self.hold.tell(self.hold.held)
+            self._let_go()
         self.shell.launch(slot, self.members.incarnations[slot])
 
     # The two phases of a rollback.
@@ -218,23 +224,21 @@ class Coordinator:
         lives, line = self.members.incarnations, self.decider.chains
         self._send(slot, self.plan.order(slot, self.epoch, lives, line, alone=alone))
 
-    def _acknowledged(self, slot: SlotId, *, restored: bool) -> None:
-        if not self.members.acknowledge(slot, self.epoch, restored=restored):
-            return
-        back = self.members.settle()
+    def _let_go(self) -> None:
+        """Let all slots go that wait for nobody any more."""
         if self.restoring:
-            self.restoring = False
+            if not self.members.complete:
+                return
+            self.restoring, self.members.rejoining = False, {}
             if self.hold.draining:
                 self.hold.tell(True)  # BEFORE they go: nothing new is read in this epoch
             self._send_all(control.Go(self.epoch))
             self.shell.note(COORDINATOR, self.epoch, happenings.JobRunning())
             self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:
-            for alone in back:
-                self._send(alone, control.Go(self.epoch))
-                if self.hold.held:
-                    self._send(alone, control.HoldSources(self.epoch, True))
-        if self.hold.draining:
+            for slot in self.members.let_back(self.epoch, held=self.hold.held):
+                self.shell.note(f"slot/{slot}", self.epoch, happenings.SlotRunning())
+        if self.hold.draining and not self.members.rejoining:
             self._probe()
 
     # Reports.
@@ -247,10 +251,9 @@ class Coordinator:
             self.shell.note(COORDINATOR, self.epoch, fenced)
             return
         match report:
-            case control.Restored():
-                self._acknowledged(slot, restored=True)
-            case control.Met():
-                self._acknowledged(slot, restored=False)
+            case control.Restored() | control.Met():
+                self.members.acknowledged(slot, report)
+                self._let_go()
             case control.Stored(_, meta):
                 self.registry.add(meta)
                 self.handle(events.SnapshotStored(meta))

@@ -1,17 +1,29 @@
-"""Which slots there are: their lives, who has registered, and whose acknowledgement is awaited.
+"""Which slots there are: their lives, who has registered, and who waits for whom.
 
-In a rollback of all, every slot must acknowledge before any may send. A slot that restarts alone is first
-restored, then introduced to the others, and only then let go: what they send to its new life must find
-it in this epoch, and what they have left of its old life must be dropped before the new one speaks.
+In a rollback of all, every slot must acknowledge before any may send. Where a slot restarts alone, the
+others go on, and nobody waits for a slot that is away:
+
+1. *Lost.* Everybody else is told (`Severed`), with the number of its next life, and sends nothing to it.
+2. *Restored.* Its tasks are built. Until then nobody knows it, so nothing can reach it.
+3. *Introduced.* All slots that are restored are told to expect it (`Replaced`), and say so (`Met`).
+4. *Let go*, once all of them have met it: what they send to it, and it to them, now finds its receiver.
 """
 
 from collections.abc import Callable
 
-from snapline.core.messages import RecoveryLine
-from snapline.engine.control import Order, Replaced, Restore
-from snapline.engine.coordinator.decider import Chains
+from snapline.core.messages import CheckpointMeta
+from snapline.engine.control import (
+    Go,
+    HoldSources,
+    Met,
+    Order,
+    Replaced,
+    Restore,
+    Restored,
+    Severed,
+)
 from snapline.engine.job import Job
-from snapline.ids import CheckpointNo, Epoch, Incarnation, SlotId, TaskId
+from snapline.ids import Epoch, Incarnation, SlotId, TaskId
 
 
 class Members:
@@ -22,10 +34,10 @@ class Members:
         self.send = send
         self.incarnations: dict[SlotId, Incarnation] = {}
         self.registered: dict[SlotId, None] = {}  #: slots whose present life has registered
-        self.acks: dict[SlotId, int] = {}  #: acknowledgements that are still to come, per slot
-        #: slots that restart alone, and whether the others were told
-        self.rejoining: dict[SlotId, bool] = {}
-        self.alone: dict[TaskId, CheckpointNo] = {}  #: the checkpoints at which their tasks begin
+        self.awaited: dict[SlotId, None] = {}  #: slots that have to acknowledge the new epoch
+        #: slots that restart alone, and who has not met them yet; None: it is not restored
+        self.rejoining: dict[SlotId, dict[SlotId, None] | None] = {}
+        self.alone: dict[TaskId, tuple[CheckpointMeta, ...]] = {}  #: where their tasks begin
 
     def register(self, slot: SlotId, incarnation: Incarnation) -> bool:
         """Note that a slot has started; False if this is not its present life."""
@@ -40,40 +52,87 @@ class Members:
             return False
         self.incarnations[slot] = incarnation + 1
         self.registered.pop(slot, None)
-        self.acks[slot] = 0
+        self.awaited.pop(slot, None)
+        for strangers in self.rejoining.values():
+            if strangers is not None:
+                strangers.pop(slot, None)
         return True
+
+    # A rollback of all.
 
     def await_all(self) -> None:
         """Wait for every slot to acknowledge the new epoch."""
         self.rejoining = {}
-        self.acks = dict.fromkeys(self.job.slots, 1)
+        self.awaited = dict.fromkeys(self.job.slots)
 
-    def line_alone(self, slot: SlotId) -> RecoveryLine:
-        """Where the tasks of a slot that restarts alone begin."""
-        return RecoveryLine({task: self.alone[task] for task in self.job.hosted[slot]})
+    @property
+    def complete(self) -> bool:
+        """Whether all slots are there and restored, and all who restart alone have met the others."""
+        there = len(self.registered) == len(self.job.slots) and not self.awaited
+        return there and self.settled.keys() == self.rejoining.keys()
 
-    def rejoin(self, slot: SlotId, epoch: Epoch, chains: Chains) -> None:
-        """Restore a slot that restarts alone."""
-        self.acks[slot] = 1
+    def acknowledged(self, slot: SlotId, report: Restored | Met) -> None:
+        """Take what a slot says: it is restored, or it expects another one."""
+        if isinstance(report, Met):
+            self.met(slot, report.slot, report.incarnation)
+        else:
+            self.restored(slot, report.epoch)
+
+    # A slot that restarts alone.
+
+    def sever(self, slot: SlotId, epoch: Epoch) -> None:
+        """Let the others go on without a slot until it is back."""
+        self.rejoining[slot] = None
+        for other in self.registered:
+            self.send(other, Severed(epoch, slot, self.incarnations[slot]))
+
+    def rejoin(self, slot: SlotId, epoch: Epoch) -> None:
+        """Restore a slot that restarts alone, if it is there, and tell it who else is away."""
+        if slot not in self.registered or slot not in self.rejoining:
+            return
+        self.rejoining[slot] = None
+        tasks = self.job.slot_by_task
+        chains = {task: chain for task, chain in self.alone.items() if tasks[task] == slot}
         self.send(slot, Restore(epoch, dict(self.incarnations), chains, {}, (), alone=True))
+        for other, strangers in self.rejoining.items():
+            if strangers is None and other != slot:
+                self.send(slot, Severed(epoch, other, self.incarnations[other]))
 
-    def _introduce(self, slot: SlotId, epoch: Epoch) -> None:
-        self.rejoining[slot] = True
-        for other in tuple(self.registered):
-            if other != slot:
-                self.acks[other] = self.acks.get(other, 0) + 1
-                self.send(other, Replaced(epoch, slot, self.incarnations[slot]))
+    def restored(self, slot: SlotId, epoch: Epoch) -> None:
+        """Note that a slot was restored; one that restarts alone is introduced to the others."""
+        self.awaited.pop(slot, None)
+        others = [other for other in self.registered if other != slot and self._is_restored(other)]
+        alone = slot in self.rejoining
+        if alone:
+            self.rejoining[slot] = dict.fromkeys(others)
+        for other in others:
+            if alone:
+                self.send(other, Replaced(epoch, slot))
+            if alone or other in self.rejoining:  # which may have come back in the meantime
+                self.send(slot, Replaced(epoch, other))
 
-    def acknowledge(self, slot: SlotId, epoch: Epoch, *, restored: bool = True) -> bool:
-        """Count that a slot was restored, or has met another; True if nothing is awaited any more."""
-        self.acks[slot] -= 1
-        if restored and self.rejoining.get(slot) is False:
-            self._introduce(slot, epoch)
-        complete = len(self.registered) == len(self.job.slots) and not any(self.acks.values())
-        return complete and all(self.rejoining.values())
+    def _is_restored(self, slot: SlotId) -> bool:
+        return slot not in self.awaited and self.rejoining.get(slot, {}) is not None
 
-    def settle(self) -> tuple[SlotId, ...]:
-        """Clear and return the slots that restarted alone."""
-        back = tuple(self.rejoining)
-        self.rejoining = {}
+    def met(self, witness: SlotId, slot: SlotId, incarnation: Incarnation) -> None:
+        """Note that a slot expects this life of another one, which restarts alone."""
+        strangers = self.rejoining.get(slot)
+        if strangers and incarnation == self.incarnations[slot]:
+            strangers.pop(witness, None)
+
+    def let_back(self, epoch: Epoch, *, held: bool) -> tuple[SlotId, ...]:
+        """Let slots go that have met all others, and return them; `held`: they may not read input."""
+        back = tuple(self.settled)
+        for slot in back:
+            del self.rejoining[slot]
+            self.send(slot, Go(epoch))
+            if held:
+                self.send(slot, HoldSources(epoch, True))
         return back
+
+    @property
+    def settled(self) -> dict[SlotId, None]:
+        """The slots that restart alone and may be let go: all others have met them."""
+        return {
+            slot: None for slot, left in self.rejoining.items() if left is not None and not left
+        }

@@ -7,6 +7,7 @@ edge has no credit: a cycle that waits for itself would wait for ever.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from snapline.batch import Schema
 from snapline.core.messages import Marker, Message
@@ -25,9 +26,12 @@ class Inputs:
         self._owed: dict[ChannelId, int] = {}  #: taken, and not yet given back as credit
         self._injected: dict[ChannelId, int] = {}  #: in the inbox without having cost a credit
         self.joining: set[ChannelId] = set()  #: inputs whose first message may have any number
+        self.severed: set[ChannelId] = set()  #: inputs of a lost sender, until all is taken
 
     def push(self, channel: ChannelId, payload: Message | Marker) -> int:
         """Put what arrived into its inbox, and return the length of the inbox."""
+        if self.severed:
+            self.severed.discard(channel)  # it is from the next life of its sender
         inbox = self.inbox[channel]
         inbox.append(payload)
         self.waiting[channel] = None
@@ -106,16 +110,33 @@ class Inputs:
         """Note that the sender was given all credit that it was owed."""
         self._owed[channel] = 0
 
-    def forget(self, channel: ChannelId) -> None:
-        """Empty an inbox whose sender restarts alone: its first message may have any number."""
-        self.inbox[channel].clear()
-        self.waiting.pop(channel, None)
-        self.taken[channel] = self._owed[channel] = self._injected[channel] = 0
+    def sever(self, channel: ChannelId) -> None:
+        """Note that the sender is gone: what is here of it is left, and costs the next life no credit.
+
+        The first message of that life may have any number.
+        """
+        here = sum(isinstance(payload, Message) for payload in self.inbox[channel])
+        self.taken[channel] = self._owed[channel] = 0
+        self._injected[channel] = here
         self.joining.add(channel)
+        self.severed.add(channel)
 
     def longest(self, channels: Iterable[ChannelId]) -> int:
         """The length of the longest of these inboxes."""
         return max((len(self.inbox[channel]) for channel in channels), default=0)
+
+
+@dataclass(slots=True)
+class Discarded:
+    """What was not sent to a receiver, because it was lost."""
+
+    messages: int = 0
+    records: int = 0
+
+    def add(self, message: Message) -> None:
+        """Count a message."""
+        self.messages += 1
+        self.records += message.batch.length
 
 
 class Outputs:
@@ -126,6 +147,8 @@ class Outputs:
         self.credit: dict[ChannelId, int] = {c.id: credit for c in channels if not c.feedback}
         self.dry: set[ChannelId] = set()  #: outputs whose receiver has no room
         self.sent: dict[ChannelId, int] = {}  #: messages since the channel's younger end started
+        #: outputs whose receiver is lost: messages and records that were discarded
+        self.severed: dict[ChannelId, Discarded] = {}
 
     def may_send(self, channel: ChannelId) -> bool:
         """Whether the receiver has room."""
@@ -146,8 +169,12 @@ class Outputs:
         if self.dry and self.credit[channel] > 0:
             self.dry.discard(channel)
 
-    def forget(self, channel: ChannelId) -> None:
-        """Get all credit back for a receiver that restarts alone: nothing is under way to it."""
+    def sever(self, channel: ChannelId) -> None:
+        """Discard from now on what is sent: the receiver is lost, and restarts alone.
+
+        All credit is back, because nothing will be under way to its next life.
+        """
+        self.severed.setdefault(channel, Discarded())
         self.sent[channel] = 0
         if channel in self.credit:
             self.credit[channel] = self._full

@@ -22,6 +22,7 @@ from snapline.engine.slot.outbox import Outbox
 from snapline.engine.slot.task import Task
 from snapline.ids import ChannelId, CheckpointNo, Incarnation, Seq, SlotId, TaskId, first_checkpoint
 from snapline.journal.entry import Built
+from snapline.journal.happenings import InputSkipped
 from snapline.recovery.replay import Origin
 from snapline.storage.api import Life
 from snapline.storage.codec import StoredSnapshot, decode_snapshot
@@ -70,6 +71,8 @@ class Restoration:
     def fetched(self, ticket: Ticket, data: bytes | None) -> None:
         """Take a snapshot that was loaded; without data, report that it cannot be read."""
         assert ticket.task is not None
+        if (ticket.task, ticket.number) not in self.metas:
+            return  # it was asked for before another order to restore came
         if data is None:
             self.slot.shell.report(Unreadable(self.order.epoch, ticket.task, ticket.number))
             return
@@ -109,11 +112,20 @@ class Restoration:
             captures = [self._capture(meta) for meta in chain]
             task.restore(captures, chain[-1])
         elif self.order.alone:
-            task.skip_to_present(slot.shell.now_ms())
+            self._skip_to_present(task)
         else:
             task.received |= {c: s for c, s in self.order.received.items() if c in task.inputs}
         task.open(chain[-1].position if chain else 0)
         return task
+
+    def _skip_to_present(self, task: Task) -> None:
+        """Let a source begin at what is due now: what was due before is lost."""
+        if (ingress := task.plan.ingress) is None:
+            return
+        shell = self.slot.shell
+        for partition in task.offsets:
+            task.offsets[partition] = due = ingress.due_through(partition, shell.now_ms())
+            shell.note(task.plan.task, self.order.epoch, InputSkipped(partition, due))
 
     def _first_checkpoint(self) -> CheckpointNo:
         """The first number for checkpoints of the new tasks.

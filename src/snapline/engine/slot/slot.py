@@ -22,6 +22,7 @@ from snapline.engine import control
 from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, RetryAlarm, SlotShell, SourceAlarm, Ticket, TimerAlarm
 from snapline.engine.slot.channels import Inputs, Outputs
+from snapline.engine.slot.parting import Partings
 from snapline.engine.slot.restore import Restoration
 from snapline.engine.slot.source import at_hand, is_over, next_due_ms
 from snapline.engine.slot.task import Task
@@ -47,6 +48,7 @@ class Slot:
         self.running = False
         self.stopped = False
         self.peers: dict[SlotId, Incarnation] = {}  #: the present life of every slot
+        self.partings = Partings(self)
         self.restoration: Restoration | None = None  #: phase one of a rollback, while under way
         self._clear()
 
@@ -96,6 +98,10 @@ class Slot:
             self._dispatch(channel, payload)
 
     def _dispatch(self, channel: Channel, payload: Message | Marker) -> None:
+        if self.outputs.severed and channel.id in self.outputs.severed:
+            if isinstance(payload, Message):
+                self.outputs.severed[channel.id].add(payload)
+            return
         if isinstance(payload, Message):
             self.outputs.spend(channel.id)
         target = self.slot_by_task[channel.target]
@@ -150,6 +156,8 @@ class Slot:
         kind, name = ready[self.shell.choose(len(ready)) if len(ready) > 1 else 0]
         if kind == "take":
             self._take(name)
+            if name in self.inputs.severed:
+                self.partings.drained(name)
         elif kind == "read":
             self._read(name)
         else:
@@ -254,7 +262,8 @@ class Slot:
         if isinstance(order, control.Stop):
             self.stopped = True
         elif isinstance(order, control.Restore):
-            if order.epoch > self.epoch:
+            # A slot that restarts alone is told again, if a snapshot cannot be read.
+            if order.epoch > self.epoch or (order.alone and order.epoch == self.epoch):
                 self._restore(order)
         elif order.epoch == self.epoch:
             self._obey(order)
@@ -263,8 +272,10 @@ class Slot:
         match order:
             case control.Go():
                 self._go()
-            case control.Replaced(_, slot, incarnation):
-                self._meet(slot, incarnation)
+            case control.Severed(_, slot, incarnation):
+                self.partings.sever(slot, incarnation)
+            case control.Replaced(_, slot):
+                self.partings.meet(slot)
             case control.Instruct(_, tasks, command):
                 for task in tasks:
                     self.tasks[task].handle(CommandArrived(command))
@@ -293,6 +304,7 @@ class Slot:
             task.writer.forget()
         self.epoch = order.epoch
         self.peers = dict(order.incarnations)
+        self.partings = Partings(self)
         self.running = False
         self._clear()
         self.restoration = Restoration(self, order)
@@ -312,6 +324,7 @@ class Slot:
         self.outputs = Outputs(outputs, self.job.settings.credit)
         if order.alone:
             self.inputs.joining.update(self.inputs.inbox)
+            self.partings.restored()
         for channel, messages in recorded:
             self._inject(channel, messages)
         self.replaying = {c: None for t in tasks.values() for c, box in t.outbox.items() if box}
@@ -336,19 +349,7 @@ class Slot:
             for payload in tuple(inbox):
                 if isinstance(payload, Marker):
                     task.handle(MarkerSighted(channel, payload))
-
-    def _meet(self, slot: SlotId, incarnation: Incarnation) -> None:
-        self.peers[slot] = incarnation
-        for task in self.tasks.values():
-            for channel in task.inputs.values():
-                if self.slot_by_task[channel.source] == slot:
-                    self.inputs.forget(channel.id)
-            for channel in task.outputs:
-                if self.slot_by_task[channel.target] == slot:
-                    self.outputs.forget(channel.id)
-                    task.tell_again(channel)
-        self._relax()
-        self.shell.report(control.Met(self.epoch))
+        self.partings.go()
 
     # From alarms and storage.
 

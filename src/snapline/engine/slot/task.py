@@ -273,12 +273,6 @@ class Task:
             failed.where = f"records {offset} to {stop - 1} of partition {partition} of '{source}'"
             raise
 
-    def skip_to_present(self, now_ms: Millis) -> None:
-        """Begin at what is due now: what was due before is lost."""
-        if self.plan.ingress is not None:
-            for partition in self.offsets:
-                self.offsets[partition] = self.plan.ingress.due_through(partition, now_ms)
-
     def emit(self, outputs: Sequence[tuple[str, Batch]], watermark: Millis | None) -> None:
         """Route batches to outputs. The watermark holds after the last message on each channel."""
         told, parts = self.told, list[tuple[Channel, Batch]]()
@@ -314,6 +308,10 @@ class Task:
         for channel in self.outputs:
             if self.told.get(channel.id, IDLE) != IDLE:
                 self.send(channel, NOTHING, IDLE)
+
+    def catch_up(self) -> None:
+        """Let time go on, if it waited only for inputs whose senders are lost."""
+        self._put_out([], self.watermarks.rises())
 
     def tell_again(self, channel: Channel) -> None:
         """Send the watermark again to a receiver that restarts alone and knows none."""

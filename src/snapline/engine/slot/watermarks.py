@@ -7,6 +7,9 @@ The tasks of one operator are idle together, or not at all. They learn one after
 goes on; if the first of them were believed alone, what the others still have to read would be late. So as
 long as one of them speaks, those that are idle count with what they said last. An input at its end speaks
 no more: time does not end for a task as long as an idle input may go on.
+
+An input whose sender is lost is *severed*, and does not count at all until the next life of its sender has
+said something: nobody waits for the dead. What then comes behind the watermark is late.
 """
 
 from collections.abc import Sequence
@@ -26,6 +29,7 @@ class Watermarks:
         known = [channel for channel in inputs if channel.id in timed]
         self.by_channel: dict[ChannelId, Millis] = dict.fromkeys((c.id for c in known), BEFORE_TIME)
         self.idle_inputs: set[ChannelId] = set()
+        self.severed: set[ChannelId] = set()  #: inputs whose senders are lost, and not yet back
         self._senders = {c.id: c.source.rpartition("/")[0] or c.source for c in known}  #: operators
         self.low: Millis = BEFORE_TIME  #: the task's own watermark; never falls
         self.idle = False  #: whether it says nothing about time; a source sets it itself
@@ -40,26 +44,37 @@ class Watermarks:
         known = self.by_channel.get(channel)
         if watermark is None or known is None:
             return False
+        if back := channel in self.severed:
+            self.severed.remove(channel)
         if watermark == IDLE:
             self.idle_inputs.add(channel)
-        elif channel in self.idle_inputs:
-            self.idle_inputs.remove(channel)
+        elif back or channel in self.idle_inputs:
+            self.idle_inputs.discard(channel)
             self.by_channel[channel] = max(known, watermark)
         elif watermark <= known:
             return False
         else:
             self.by_channel[channel] = watermark
-        low = self._least()
+        return self.rises()
+
+    def sever(self, channel: ChannelId) -> None:
+        """Let an input whose sender is lost count no more; `rises` then tells what follows."""
+        if channel in self.by_channel:
+            self.severed.add(channel)
+
+    def rises(self) -> bool:
+        """Take what all inputs say into account; True if the task's own watermark rose."""
+        low = self._least() if self.by_channel else self.low
         if low <= self.low:
             return False
         self.low = low
         return True
 
     def _least(self) -> Millis:
-        if not self.idle_inputs:
+        if not self.idle_inputs and not self.severed:
             self.idle = False
             return min(self.by_channel.values())
-        marks = self.by_channel.items()
+        marks = [(c, mark) for c, mark in self.by_channel.items() if c not in self.severed]
         speaking = [c for c, mark in marks if c not in self.idle_inputs and mark != END_OF_TIME]
         awake = {self._senders[channel] for channel in speaking}
         self.idle = not awake

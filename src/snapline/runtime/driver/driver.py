@@ -281,9 +281,17 @@ class Driver:
 
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Find a process for a life of a slot: a spare, or a new one."""
+        self.roster.unmanned.append((slot, incarnation))
+        self._find_process()
+
+    def let_back(self, slot: SlotId) -> None:
+        """Let a slot that was kept away have a process again."""
+        if self.roster.let_back(slot) and not self.finished:
+            self._find_process()
+
+    def _find_process(self) -> None:
         wanted, spares = self.roster.wanted, self.roster.idle()
-        wanted.append((slot, incarnation))
-        if len(wanted) <= len(spares):
+        if wanted and len(wanted) <= len(spares):
             spare = spares[len(wanted) - 1]
             self.loop.post(lambda: self.receiver.assign_spare(spare))
             self.launches.spare_used()

@@ -5,6 +5,7 @@ network, the store and the run, and nothing else of the driver.
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 from snapline.core.messages import CheckpointMeta
@@ -16,7 +17,7 @@ from snapline.net.loop import EventLoop
 from snapline.rundir.directory import RunDirectory
 from snapline.runtime.driver.control import RunControl
 from snapline.runtime.driver.killer import Killer
-from snapline.runtime.driver.roster import Timeouts
+from snapline.runtime.driver.roster import Roster, Timeouts
 from snapline.runtime.driver.tenure import Tenure
 from snapline.runtime.wire.codec import Wire
 from snapline.runtime.wire.control_messages import CutLink, Slow
@@ -44,8 +45,17 @@ class BreakableRun(RunControl, Protocol):
         """The driver's time at the run."""
         ...
 
+    @property
+    def roster(self) -> Roster:
+        """Who has registered."""
+        ...
+
     def now_ms(self) -> Millis:
         """The time since input began to be due."""
+        ...
+
+    def let_back(self, slot: SlotId) -> None:
+        """Let a slot that was kept away have a process again."""
         ...
 
     def flush(self) -> None:
@@ -98,6 +108,12 @@ class FaultPort:
     def strike_all(self) -> None:
         """Note that a fault may end any slot, because all of them need what it breaks."""
         self.processes.strike(*self._run.engine.job.slots)
+
+    def keep_away(self, slot: SlotId, for_ms: Millis) -> None:
+        """Let no process take the place of a slot for so long; 0: for no time at all."""
+        if for_ms:
+            self._run.roster.away[slot] += 1
+            self.after(for_ms / 1000, partial(self._run.let_back, slot))
 
     # The network.
 

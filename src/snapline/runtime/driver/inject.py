@@ -125,8 +125,9 @@ class RunInjector:
         if self.run.is_replaced():
             return  # this driver stood still, and another took over
         match fault:
-            case Kill(slots):
+            case Kill(slots, _, for_ms):
                 for slot in slots:
+                    self.run.keep_away(slot, for_ms)
                     self.run.processes.kill(slot, signal.SIGKILL, str(fault))
             case KillExecutor():
                 self._kill_executor(fault)

@@ -1,6 +1,6 @@
 """The processes that have registered with the driver, and how patient it is with them."""
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -80,7 +80,8 @@ class Roster:
         self.spares = spares
         self.members: dict[Connection, Member] = {}
         self.unknown: dict[Connection, None] = {}  #: open, but nobody has introduced himself yet
-        self.wanted: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
+        self.unmanned: deque[tuple[SlotId, Incarnation]] = deque()  #: lives without a process
+        self.away: Counter[SlotId] = Counter()  #: how many faults keep a slot away
         #: lives that are to end where they run: for each there is one more spare
         self.leaving: dict[tuple[SlotId, Incarnation], None] = {}
 
@@ -88,6 +89,16 @@ class Roster:
         """Close all connections, also those of processes that have not come to say who they are."""
         for connection in (*self.members, *self.unknown):
             connection.close()
+
+    @property
+    def wanted(self) -> list[tuple[SlotId, Incarnation]]:
+        """The lives that need a process now; whoever has waited longest comes first."""
+        return [life for life in self.unmanned if not self.away[life[0]]]
+
+    def let_back(self, slot: SlotId) -> bool:
+        """Note that a fault keeps a slot away no more; returns whether no other one does."""
+        self.away[slot] -= 1
+        return not self.away[slot]
 
     def idle(self) -> list[Member]:
         """The processes that have registered and are no slot yet: the spares."""
@@ -104,8 +115,9 @@ class Roster:
 
     def take(self, meant: SlotId | None) -> tuple[SlotId, Incarnation]:
         """Give away a life without a process: that of this slot, or the one that has waited longest."""
-        life = next((life for life in self.wanted if life[0] == meant), self.wanted[0])
-        self.wanted.remove(life)
+        wanted = self.wanted
+        life = next((life for life in wanted if life[0] == meant), wanted[0])
+        self.unmanned.remove(life)
         return life
 
     def superfluous(self, member: Member) -> bool:
@@ -138,4 +150,4 @@ class Roster:
 
     def __str__(self) -> str:
         """How many slots have started."""
-        return f"only {self.slots - len(self.wanted)} of {plural(self.slots, 'slot')}"
+        return f"only {self.slots - len(self.unmanned)} of {plural(self.slots, 'slot')}"

@@ -144,6 +144,8 @@ class Timeline:
         if isinstance(happened.what, JobRunning):
             self._epoch = happened.epoch
             self._lost.clear()
+        else:
+            self._lost.pop(SlotId(int(happened.actor.removeprefix("slot/"))), None)
         if self._now is None:
             self._now = Second(max(0, happened.at_us) // SECOND_US)
 
@@ -151,9 +153,6 @@ class Timeline:
         """Add what a slot has done to the second under way."""
         self.tick()
         self._pulses[slot] = pulse
-        if slot in self._lost and pulse.running:  # it came back alone: the others never stopped
-            del self._lost[slot]
-            self._recorder.note(f"slot/{slot}", pulse.epoch, SlotRunning())
         if not self._account.restoring and self._account.read is not None:
             self._account.read += pulse.read
         if self._now is not None:

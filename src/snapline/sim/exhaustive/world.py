@@ -281,7 +281,8 @@ def knowledge(boss: Coordinator) -> int:
         {name: value for name, value in vars(boss.protocol).items() if name != "context"},
         (boss.epoch, boss.epoch_asked, boss.restoring, boss.ended, boss.memo, boss.final),
         (boss.registry.metas, boss.registry.pruned, boss.registry.aborted, boss.quiet, boss.timers),
-        (members.incarnations, members.registered, members.acks, members.rejoining, members.alone),
+        (members.incarnations, members.registered, members.awaited, members.rejoining),
+        members.alone,
         (
             decider.number,
             decider.chains,

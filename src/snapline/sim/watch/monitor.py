@@ -42,12 +42,14 @@ from snapline.journal.happenings import (
     LaunchFailed,
     LineDecided,
     MessageReplayed,
+    MessagesDiscarded,
     MessagesOvertaken,
     RegisteredLate,
     ReportFenced,
     SentAway,
     SlotLeft,
     SlotLost,
+    SlotRunning,
 )
 from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.sim.watch import fencing, invariants
@@ -68,6 +70,8 @@ COUNTED: Mapping[type[Happening], str] = {
     RegisteredLate: "late",
     SentAway: "sent away",
     MessagesOvertaken: "overtaken",
+    MessagesDiscarded: "discarded",
+    SlotRunning: "rejoined",
 }
 """Happenings that are only counted, and under which name."""
 

@@ -8,6 +8,7 @@ it is sent away. A job whose processes keep failing, while it commits nothing, i
 """
 
 import random
+from functools import partial
 from typing import Protocol
 
 from snapline.ids import Incarnation, Micros, SlotId
@@ -61,6 +62,10 @@ class SimLaunches:
         """Start a process for a life, unless one has registered for it by now."""
         world = self.world
         if self._taken((slot, incarnation)):
+            return
+        if (until := world.weather.away.get(slot, 0)) > world.now_us:
+            again = partial(self.start, slot, incarnation)
+            world.at(until, lambda: self.boss.call(again))
             return
         process = SimSlotProcess(world, slot, incarnation, self.boss)
         world.processes[process.life] = process

@@ -27,6 +27,7 @@ class FaultsUnderWay:
     cut: dict[frozenset[SlotLife], Micros] = field(default_factory=dict)  # between two lives: until
     alone: dict[SlotLife, Micros] = field(default_factory=dict)  # without coordinator: until
     start: dict[SlotId, Starting] = field(default_factory=dict)
+    away: dict[SlotId, Micros] = field(default_factory=dict)  # nothing takes its place: until
 
     def extra_us(self, life: SlotLife, now_us: Micros) -> Micros:
         """How much longer everything takes that this life sends or receives."""

@@ -1,11 +1,11 @@
-"""Who lives, and whose acknowledgement is awaited: in a rollback of all, and when a slot restarts alone."""
+"""Who lives, and who waits for whom: in a rollback of all, and when slots restart alone."""
 
 from dataclasses import replace
 
 import pytest
 
 from engine_fakes import job
-from snapline.engine.control import Replaced, Restore
+from snapline.engine.control import Replaced, Restore, Severed
 from snapline.engine.coordinator.members import Members
 
 
@@ -25,8 +25,16 @@ def members(sent):
         known.register(slot, 1)
     known.await_all()
     for slot in wide.slots:
-        known.acknowledge(slot, 1)
+        known.restored(slot, 1)
+    assert known.complete
     return known
+
+
+def lose(members, *slots):
+    """Slots are lost, and are to restart alone; the next life of each is its second."""
+    for slot in slots:
+        members.lose(slot, 1)
+        members.sever(slot, 5)
 
 
 def test_only_the_present_life_of_a_slot_registers(members):
@@ -43,43 +51,79 @@ def test_a_life_is_lost_once_and_the_next_one_has_another_number(members):
 
 def test_everybody_must_acknowledge_an_epoch(members):
     members.await_all()
-    assert [members.acknowledge(slot, 2) for slot in (2, 0, 1)] == [False, False, True]
+    complete = []
+    for slot in (2, 0, 1):
+        members.restored(slot, 2)
+        complete.append(members.complete)
+    assert complete == [False, False, True]
 
 
 def test_a_slot_that_is_lost_in_a_rollback_must_come_back_before_it_is_complete(members):
     members.await_all()
-    members.acknowledge(0, 2)
+    members.restored(0, 2)
     members.lose(1, 1)
-    assert not members.acknowledge(2, 2)
+    members.restored(2, 2)
+    assert not members.complete
 
 
-def test_a_slot_that_restarts_alone_is_restored_then_introduced_then_let_go(members, sent):
-    members.lose(1, 1)
-    members.rejoining[1] = False
+def test_a_slot_that_restarts_alone_is_severed_restored_introduced_and_let_go(members, sent):
+    lose(members, 1)
+    assert sent == [(0, Severed(5, 1, 2)), (2, Severed(5, 1, 2))]
+    sent.clear()
     members.register(1, 2)
-    members.rejoin(1, 5, {})
-    lives = {0: 1, 1: 2, 2: 1}
-    assert sent == [(1, Restore(5, lives, {}, {}, (), alone=True))]
+    members.rejoin(1, 5)
+    assert sent == [(1, Restore(5, {0: 1, 1: 2, 2: 1}, {}, {}, (), alone=True))]
     sent.clear()
-    assert not members.acknowledge(1, 5)
-    assert sent == [(0, Replaced(5, 1, 2)), (2, Replaced(5, 1, 2))]
-    assert not members.acknowledge(0, 5)
-    assert members.acknowledge(2, 5)
-    assert members.settle() == (1,)
-    assert members.settle() == ()
+    members.restored(1, 5)
+    assert sent == [
+        (0, Replaced(5, 1)),
+        (1, Replaced(5, 0)),
+        (2, Replaced(5, 1)),
+        (1, Replaced(5, 2)),
+    ]
+    assert not members.settled
+    members.met(0, 1, 2)
+    members.met(2, 1, 1)  # of its life before
+    assert not members.settled
+    members.met(2, 1, 2)
+    assert members.settled == {1: None}
 
 
-def test_two_slots_that_restart_alone_wait_for_each_other(members, sent):
+def test_a_slot_that_comes_back_is_told_who_else_is_away_and_waits_for_none_of_them(members, sent):
+    lose(members, 1, 2)
+    members.register(1, 2)
+    sent.clear()
+    members.rejoin(1, 5)
+    restore = Restore(5, {0: 1, 1: 2, 2: 2}, {}, {}, (), alone=True)
+    assert sent == [(1, restore), (1, Severed(5, 2, 2))]
+    members.restored(1, 5)
+    members.met(0, 1, 2)
+    assert members.settled == {1: None}
+    assert not members.complete
+
+
+def test_who_is_not_restored_is_introduced_to_nobody_and_learns_later_who_came_back(members, sent):
+    lose(members, 1, 2)
     for slot in (1, 2):
-        members.lose(slot, 1)
-        members.rejoining[slot] = False
         members.register(slot, 2)
-        members.rejoin(slot, 5, {})
+        members.rejoin(slot, 5)
     sent.clear()
-    assert not members.acknowledge(1, 5)
-    assert sent == [(0, Replaced(5, 1, 2)), (2, Replaced(5, 1, 2))]
+    members.restored(1, 5)
+    assert (2, Replaced(5, 1)) not in sent, "it has no tasks that could take anything"
+    members.met(0, 1, 2)
+    del members.rejoining[1]  # it was let go
     sent.clear()
-    assert not members.acknowledge(2, 5)  # its Restore; now the others learn of it
-    assert sent == [(0, Replaced(5, 2, 2)), (1, Replaced(5, 2, 2))]
-    assert [members.acknowledge(slot, 5) for slot in (2, 0, 0, 1)] == [False, False, False, True]
-    assert members.settle() == (1, 2)
+    members.restored(2, 5)
+    assert (2, Replaced(5, 1)) in sent
+    assert (1, Replaced(5, 2)) in sent
+
+
+def test_nobody_waits_for_a_slot_that_was_lost_before_it_had_met_another(members):
+    lose(members, 1)
+    members.register(1, 2)
+    members.rejoin(1, 5)
+    members.restored(1, 5)
+    members.met(0, 1, 2)
+    assert not members.settled
+    lose(members, 2)
+    assert members.settled == {1: None}

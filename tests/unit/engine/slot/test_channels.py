@@ -57,21 +57,25 @@ def test_a_message_that_does_not_follow_the_last_one_is_a_bug(inputs):
 
 
 def test_the_first_message_of_a_sender_that_restarted_alone_may_have_any_number(inputs):
-    inputs.forget(X)
+    inputs.sever(X)
     inputs.check_order(message(9, X), received=4)
     with pytest.raises(ProtocolViolation):
         inputs.check_order(message(12, X), received=9)
 
 
-def test_forgetting_a_sender_drops_what_its_old_life_left(inputs):
-    inputs.push(X, message(1, X))
-    inputs.push(Y, message(1, Y))
+def test_what_a_lost_sender_has_left_is_taken_and_owes_its_next_life_nothing(inputs):
+    inputs.push(X, message(7, X))
+    inputs.push(X, Marker(1))
     inputs.owe(X)
-    inputs.forget(X)
-    assert list(inputs.waiting) == [Y]
-    assert not inputs.inbox[X]
-    assert inputs.taken[X] == 0
-    assert inputs.owe(X) == 1
+    inputs.sever(X)
+    assert X in inputs.waiting
+    assert X in inputs.severed
+    inputs.check_order(inputs.pop(X), received=6)
+    assert (inputs.owe(X), inputs.taken[X]) == (0, 0)
+    inputs.push(X, message(1, X))
+    assert X not in inputs.severed, "the next life has spoken"
+    inputs.check_order(message(1, X), received=7)
+    assert (inputs.owe(X), inputs.taken[X]) == (1, 1)
 
 
 def test_every_message_taken_is_owed_to_its_sender_until_settled(inputs):
@@ -129,7 +133,7 @@ def test_a_back_edge_never_waits_for_credit(outputs):
 def test_a_receiver_that_restarts_alone_has_room_again(outputs):
     outputs.spend(X)
     outputs.spend(X)
-    outputs.forget(X)
+    outputs.sever(X)
     assert outputs.sent == {X: 0}
     assert outputs.credit[X] == 2
 
@@ -188,7 +192,7 @@ def test_what_is_not_next_or_has_another_form_is_not_taken_along(inputs, other):
 
 
 def test_nothing_is_taken_along_from_a_sender_that_restarts_alone(inputs):
-    inputs.forget(Y)
+    inputs.sever(Y)
     inputs.push(Y, Message(Y, 8, 1, Batch.of(a=[1])))
     first = of_form(1, a=[1])
     assert inputs.gather(first, [Y], {X: 0, Y: 7}, 4, lambda m: True) == [first]

@@ -158,3 +158,65 @@ def test_tasks_of_one_operator_are_idle_together():
     assert not marks.advance(other, END_OF_TIME)
     assert marks.advance(two, 200)
     assert marks.low == 200
+
+
+def test_nobody_waits_for_an_input_whose_sender_is_lost(marks):
+    marks.advance(X, 100)
+    marks.advance(Y, 40)
+    marks.sever(Y)
+    assert marks.rises()
+    assert (marks.low, marks.idle) == (100, False)
+    assert marks.advance(X, 150)
+
+
+def test_not_even_for_one_of_several_tasks_of_an_operator():
+    """They are idle together, but they do not die together."""
+    target, one, two = TaskId("t/0"), ChannelId("s/0>t/0"), ChannelId("s/1>t/0")
+    inputs = [Channel(one, TaskId("s/0"), target), Channel(two, TaskId("s/1"), target)]
+    marks = Watermarks(inputs, frozenset({one, two}))
+    marks.advance(one, 100)
+    marks.advance(two, 40)
+    marks.sever(two)
+    assert marks.rises()
+    assert marks.low == 100
+
+
+def test_a_severed_input_counts_again_when_the_next_life_of_its_sender_speaks(marks):
+    marks.advance(X, 100)
+    marks.advance(Y, 40)
+    marks.sever(Y)
+    marks.rises()
+    assert not marks.advance(Y, BEFORE_TIME)
+    assert not marks.advance(X, 200), "what the other knows is behind what was known of it"
+    assert marks.low == 100
+    assert marks.advance(Y, 180)
+    assert marks.low == 180
+
+
+def test_a_task_that_has_lost_all_senders_is_idle_until_one_is_back(marks):
+    marks.advance(X, 100)
+    marks.advance(Y, 40)
+    marks.sever(X)
+    marks.sever(Y)
+    assert not marks.rises()
+    assert (marks.said, marks.low) == (IDLE, 40)
+    marks.advance(Y, 30)
+    assert marks.said == 40
+
+
+def test_time_does_not_end_while_a_sender_is_lost(marks):
+    marks.advance(X, 100)
+    marks.advance(Y, 40)
+    marks.sever(Y)
+    marks.advance(X, END_OF_TIME)
+    assert marks.low < END_OF_TIME
+    marks.advance(Y, END_OF_TIME)
+    assert marks.low == END_OF_TIME
+
+
+def test_what_a_source_says_does_not_change_when_others_are_lost():
+    marks = Watermarks([], frozenset())
+    marks.look([IDLE])
+    marks.sever(X)
+    assert not marks.rises()
+    assert marks.said == IDLE

@@ -52,7 +52,7 @@ class Staff:
 
     def __init__(self, spares=0, failures=10):
         self.roster = Roster(2, spares)
-        self.roster.wanted.extend([(0, 1), (1, 1)])
+        self.roster.unmanned.extend([(0, 1), (1, 1)])
         self.strategy = RestartStrategy(RestartPolicy(failures), lines=True)
         self.begun = self.finished = False
         self.next_epoch = 1
@@ -109,7 +109,7 @@ def test_a_process_becomes_the_slot_after_which_its_job_is_called_in_whatever_or
     assert staff.launcher.roles[2:] == ["slot 0/epoch 1"]
     assert staff.register("job-2").life == (0, 1)
     staff.begun, staff.next_epoch = True, 2
-    staff.roster.wanted.extend([(0, 2), (1, 2)])
+    staff.roster.unmanned.extend([(0, 2), (1, 2)])
     staff.launches.fill()
     assert staff.launcher.roles[3:] == ["slot 0/epoch 2", "slot 1/epoch 2"]
     assert staff.register("job-1").life == (1, 2), "Spark has tried its task again"
@@ -133,7 +133,7 @@ def test_a_launch_that_fails_is_tried_again():
     staff = Staff()
     staff.run()
     staff.launcher.refusals = 3
-    staff.roster.wanted.append((0, 2))
+    staff.roster.unmanned.append((0, 2))
     staff.launches.failed(ProcessFailure("job-0", "killed", 0.0))
     staff.clock.pass_until(5)
     assert staff.launcher.launched == ["job-0", "job-1", "job-2"]
@@ -145,7 +145,7 @@ def test_who_does_not_register_in_time_is_cancelled_and_replaced_and_welcome_if_
     staff.run()
     staff.clock.pass_until(100)
     staff.roster.members.popitem()
-    staff.roster.wanted.append((0, 2))
+    staff.roster.unmanned.append((0, 2))
     staff.launches.failed(ProcessFailure("job-0", "killed", 0.0))
     staff.clock.pass_until(159)
     assert (staff.launcher.launched[2:], staff.launcher.cancelled) == (["job-2"], [])
@@ -168,7 +168,7 @@ def test_a_slot_that_is_missing_a_minute_after_the_start_ends_nothing():
     staff.clock.pass_until(10)
     staff.run()
     staff.clock.pass_until(55)
-    staff.roster.wanted.append((0, 2))
+    staff.roster.unmanned.append((0, 2))
     staff.launches.failed(ProcessFailure("job-0", "killed", 0.0))
     staff.clock.pass_until(110)
     assert staff.ended is None
@@ -215,12 +215,28 @@ def test_a_copy_of_a_living_process_is_not_sent_away_or_spark_would_end_both():
 def test_why_a_registered_process_died_is_learned_from_who_launched_it():
     staff = Staff(failures=2)
     staff.run()
-    staff.roster.wanted.append((0, 2))
+    staff.roster.unmanned.append((0, 2))
     staff.launches.failed(ProcessFailure("job-0", "its connection broke", 0.0))
     staff.launches.ended("job-0", "killed by signal 9")
     staff.clock.pass_until(1)
     staff.launches.ended("job-2", "another reason")
     assert staff.ended.startswith("killed by signal 9; in 1 s 2 processes failed")
+
+
+def test_a_slot_that_is_kept_away_gets_no_process_until_all_let_it_back():
+    staff = Staff(spares=1)
+    staff.run()
+    staff.launches.fill()
+    spare = staff.register("job-2")
+    staff.roster.away[1] += 2
+    staff.roster.unmanned.append((1, 2))
+    staff.clock.pass_until(5)
+    assert staff.roster.wanted == []
+    assert staff.roster.idle() == [spare]
+    assert len(staff.launcher.launched) == 3
+    assert not staff.roster.let_back(1)
+    assert staff.roster.let_back(1)
+    assert staff.roster.wanted == [(1, 2)]
 
 
 def test_a_slot_that_is_to_leave_has_one_more_spare_until_it_has_left():
