@@ -125,6 +125,7 @@ def run(
     reference: bool = False,
     publish_lag: int = 0,
     retain: Duration | None = None,
+    warm_up: Duration = 0,
     allow_vacuous: bool = False,
     journal: Literal["brief", "full"] = "brief",
     shared: bool = False,
@@ -171,6 +172,7 @@ def run(
         publish_lag: 1 publishes the output of a line only with the next line, so that the run survives
             damage to its newest line. More than 1 needs the option `kept_lines`, one larger.
         retain: for how long published output is kept, `"10m"`; for ever unless given. At least 4 intervals.
+        warm_up: figures of time and size leave out what is measured before: `"5s"`. Totals do not.
         allow_vacuous: let the verdict be *yes* also where a fault never struck, or nothing came out.
         journal: `"full"` also writes down every message (without its records), so that what the protocol
             answered can be computed again and compared.

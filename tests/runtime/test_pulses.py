@@ -6,12 +6,13 @@ from process_slots import run_processes
 from snapline.cli.terminal.summary import summary
 from snapline.journal.entry import Entry, Happened
 from snapline.journal.fault_happenings import ProcessKilled
-from snapline.journal.happenings import SecondMeasured
+from snapline.journal.happenings import SecondMeasured, SlotLost
 from snapline.judge.history import journal_entries
 from snapline.metrics.figures import Figures, figures_of
 from snapline.metrics.json_form import from_json, to_json
-from snapline.metrics.second import second_of
+from snapline.metrics.second import PARTS, second_of
 from snapline.rundir.directory import RunDirectory
+from snapline.runs.readings import measured_seconds
 from snapline.runtime.driver.timeline import published_times
 from snapline.sim.run import Case, simulate
 
@@ -31,6 +32,12 @@ def test_a_run_without_failures_reads_and_writes_every_record_once(tmp_path):
     seconds = driver.timeline.seconds
     assert sum(second.read for second in seconds) == records
     assert sum(len(second.latency) for second in seconds) == records
+    assert found.rate.read > 0
+    for second in seconds:
+        assert sum(share.read for share in second.slots) == second.read
+        assert sum(share.written for share in second.slots) == second.written
+        assert (second.first_us is None) == (second.read == 0)
+    assert {len(second.parts) for second in seconds[:-1]} == {PARTS}
     assert found.checkpoints.timed == "round"
     assert found.checkpoints.skipped == 0
     assert found.bytes.wire > 0
@@ -60,7 +67,7 @@ def test_figures_of_a_broken_run_follow_from_its_journal(broken):
     assert written == driver.timeline.seconds
     records = sum(len(batch) for batch in outcome.outputs.values())
     assert found.records_read == found.records_written == records
-    assert sum(map(len, times.values())) == records
+    assert sum(len(each.times_ms) for each in times.values()) == records
     assert (found.kills, found.lost) == (1, 1)
     assert len(found.detection_s) == len(found.restart_s) == len(found.recovery_s) == 1
     assert found.detection_s[0] >= 0
@@ -72,6 +79,36 @@ def test_figures_of_a_broken_run_follow_from_its_journal(broken):
     assert found.bytes.log > 0
     (killed,) = outcome.what(ProcessKilled)
     assert found.killed_pids == killed.what.pids
+
+
+def test_a_failure_is_timed_from_the_fault_and_from_its_detection(broken):
+    found = broken.driver.timeline.figures({})
+    (failure,) = found.failures
+    (lost,) = broken.what(SlotLost)
+    assert (failure.slots, failure.lost_at_s) == ((1,), round(lost.at_us / 1_000_000, 3))
+    assert (failure.detection_s, failure.restart.s) == (found.detection_s[0], found.restart_s[0])
+    assert not failure.restart.censored
+    back, from_fault = failure.from_detection, failure.from_fault
+    assert (back is None) == (from_fault is None)
+    if back is not None:  # on a slow machine nothing was put out before the kill
+        assert from_fault.backlog.s == pytest.approx(
+            back.backlog.s + failure.detection_s, abs=0.002
+        )
+    assert failure.hit.slots <= 1
+    assert failure.others.slots <= 1
+
+
+def test_the_table_of_seconds_has_all_that_was_read_and_published(broken):
+    driver = broken.driver
+    rows = list(measured_seconds(driver.directory))
+    whole = [row for row in rows if row.slot is None]
+    assert [(row.second, row.read) for row in whole if row.read is not None] == [
+        (second.at_s, second.read) for second in driver.timeline.seconds
+    ]
+    records = sum(len(batch) for batch in broken.outputs.values())
+    assert sum(row.published for row in whole) == records
+    assert sum(row.published for row in rows if row.slot is not None) == records
+    assert {row.slot for row in rows} == {None, 0, 1}
 
 
 def test_a_simulated_run_has_the_same_kinds_of_figures_but_for_what_only_reality_measures(broken):
@@ -88,7 +125,7 @@ def test_a_simulated_run_has_the_same_kinds_of_figures_but_for_what_only_reality
     unmeasured = {name for name, value in to_json(simulated).items() if value is None}
     unmeasured -= {name for name, value in to_json(real).items() if value is None}
     assert unmeasured == {
-        *("latency_ms", "rate", "bytes", "recovery_s", "read_again", "written_again")
+        *("latency_ms", "rate", "bytes", "recovery_s", "failures", "read_again", "written_again")
     }
     unknown = "Not measured in simulation."
     lines = dict(summary(simulated, 1, unknown))

@@ -7,9 +7,15 @@ from scripted_faults import PATIENT
 from snapline.journal.entry import Happened
 from snapline.journal.fault_happenings import ProcessKilled
 from snapline.journal.happenings import Happening, JobRunning, LineFound, SlotLost
+from snapline.judge.history import driver_entries
+from snapline.metrics.figures import figures_of
 from snapline.metrics.second import Second
+from snapline.metrics.seconds_table import SecondRow
+from snapline.rundir.output_rows import sinks_of
 from snapline.rundir.spec import Spec
+from snapline.runs.finished import Run
 from snapline.runs.run import run
+from snapline.runtime.driver.timeline import published_times
 
 pytestmark = pytest.mark.spark
 
@@ -28,6 +34,25 @@ class Watched:
         self.seconds.append(second)
 
 
+def assert_computed_again(finished: Run) -> None:
+    """The figures follow from what the run left, the warm-up included."""
+    entries, gap = driver_entries(finished.directory)
+    sinks = [task for tasks in sinks_of(finished.directory).values() for task in tasks]
+    times = published_times(finished.directory.output, sinks)
+    assert gap is None
+    warm_up_us = finished.spec.warm_up_ms * 1000
+    assert figures_of(entries, times, warm_up_us) == finished.figures
+    assert figures_of(entries, times).bytes.wire > finished.figures.bytes.wire
+
+
+def assert_seconds(finished: Run) -> None:
+    """The table of seconds is the same for Spark and without it."""
+    rows = [SecondRow(*row) for row in finished.seconds().collect()]
+    assert rows == finished.second_rows()
+    assert {row.slot for row in rows} == {None, 0, 1}
+    assert sum(row.published for row in rows if row.slot is None) == 4_000
+
+
 def test_a_run_with_a_kill_tells_its_seconds_and_has_all_figures(spark, tmp_path):
     watched = Watched()
     spec = Spec(
@@ -37,12 +62,15 @@ def test_a_run_with_a_kill_tells_its_seconds_and_has_all_figures(spark, tmp_path
         duration_ms=4_000,
         interval_ms=500,
         faults="kill slot=1 at=2s",
+        warm_up_ms=1_000,
     )
     finished = run(spec, spark, runs=tmp_path, watcher=watched, timeouts=PATIENT)
     assert finished.verdict.kept == "yes", finished.verdict
     found = finished.metrics
     assert finished.directory.read("result.json")["metrics"] == found
     assert_dead(found["killed_pids"])
+    assert_computed_again(finished)
+    assert_seconds(finished)
 
     # Every bid gives one row, so both are known exactly, whatever was read again.
     assert found["records_read"] == found["records_written"] == 4_000

@@ -16,8 +16,10 @@ def happened(at: float, what: Happening, actor: str = COORDINATOR, epoch: int = 
 
 
 def second(at_s: int, latency_ms: float | None = 20, **fields: Any) -> Second:
-    """A calm second of two slots, unless told otherwise; None: without output."""
-    made = Second(at_s, **{"running": 2, "backlog": 0, "read": 1000, "written": 1000, **fields})
+    """A calm second of two slots, which read all the time, unless told otherwise; None: without output."""
+    calm = {"running": 2, "backlog": 0, "read": 1000, "written": 1000}
+    reading = {"first_us": at_s * SECOND, "last_us": (at_s + 1) * SECOND}
+    made = Second(at_s, **{**calm, **reading, **fields})
     if latency_ms is not None:
         made.latency.add_ages(np.zeros(100, np.int64), now_us=round(latency_ms * 1000))
     made.settle()

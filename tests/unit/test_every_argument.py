@@ -46,6 +46,7 @@ WRONG: dict[str, list[Any]] = {
     "hot": [101, *NUMBERS],
     "publish_lag": [16, *NUMBERS],
     "retain": [0, "0s", "1s", *(value for value in DURATIONS if value is not None)],
+    "warm_up": DURATIONS,
     "interval": [0, "0s", *DURATIONS],
     "duration": [0, "0ms", *DURATIONS],
     "hot_moves": DURATIONS,

@@ -207,6 +207,7 @@ def run_command(
     reference: run_options.ReferenceOption = False,
     publish_lag: run_options.PublishLagOption = 0,
     retain: run_options.RetainOption = None,
+    warm_up: run_options.WarmUpOption = "0ms",
     full_journal: run_options.FullJournalOption = False,
     allow_vacuous: AllowVacuousOption = False,
     shared: run_options.SharedOption = False,

@@ -34,6 +34,7 @@ OURS = {
     "reference": "it has an oracle",
     "publish_lag": "it commits by itself",
     "retain": "it keeps its output itself",
+    "warm_up": "it is not measured second by second",
     "options": "it has no engine or protocol of ours",
     "full_journal": "it has no protocol of ours to write about",
     "listen": "it runs on this machine",

@@ -286,6 +286,13 @@ class SecondMeasured:
     p50_ms: float | None
     p99_ms: float | None
     checkpoint_us: tuple[int, ...]
+    length_us: Micros
+    first_us: Micros | None
+    last_us: Micros | None
+    #: of each slot: its number, read, written, backlog, p50_ms, p99_ms
+    slots: tuple[tuple[SlotId, int, int, int | None, float | None, float | None], ...]
+    #: of each part of the second: running, backlog, p50_ms, p99_ms
+    parts: tuple[tuple[int, int | None, float | None, float | None], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from snapline.judge.verdict import Verdict
 from snapline.metrics.reliability import Events, LineageFigures, Results, figures, phases
 from snapline.validate.causes import BREAKS, OF_A_LATE_EVENT, Cause
 from snapline.validate.check import judge_each
-from snapline.validate.columns import Ints
+from snapline.validate.columns import Bools, Ints
 from snapline.validate.judged import Judged, Witness
 from snapline.validate.sentences import (
     TimedFault,
@@ -69,7 +69,7 @@ def judge_lineage(
     are judged, and there are no figures.
     """
     events = lineage.events()
-    judged, reliable = judge_each(
+    judged, reliable, correct = judge_each(
         events,
         outputs,
         late,
@@ -94,7 +94,7 @@ def judge_lineage(
     spans = [(fault.start_ms, max(fault.over_ms, fault.start_ms + 1)) for fault in faults]
     found = figures(
         Events(events["time"], events["arrival"], reliable),
-        _results(outputs, late),
+        _results(outputs, late, correct),
         lineage.window_ms,
         phases(spans, end_ms),
     )
@@ -163,8 +163,11 @@ def _written(witness: Witness, tables: Mapping[str, Batch]) -> Iterator[Millis]:
         yield int(tables[sink]["written"][at[0]])
 
 
-def _results(outputs: Batch, late: Batch) -> Results:
-    """The outputs as metrics need them: each event that any output names, with the time of that output."""
+def _results(outputs: Batch, late: Batch, correct: Bools) -> Results:
+    """The outputs as metrics need them: each event that any output names, with the time of that output.
+
+    `correct` says of every output whether its values are right.
+    """
     ids: list[Ints] = []
     times: list[Ints] = []
     for name in LISTS if len(outputs) else ():
@@ -181,4 +184,5 @@ def _results(outputs: Batch, late: Batch) -> Results:
         outputs["written"] if len(outputs) else nothing,
         np.concatenate([nothing, *ids]),
         np.concatenate([nothing, *times]),
+        correct,
     )

@@ -25,11 +25,12 @@ from snapline.journal.happenings import (
     SlotRunning,
 )
 from snapline.metrics.checkpoints import CheckpointAccount
-from snapline.metrics.failures import Over, Struck, detections, failures, recoveries, restarts
-from snapline.metrics.histogram import Counts, Histogram
-from snapline.metrics.latency import committed, uncommitted
+from snapline.metrics.failures import Over, Struck, detections, failures, restarts
+from snapline.metrics.histogram import Histogram
+from snapline.metrics.latency import RowTimes, committed, uncommitted
+from snapline.metrics.recovery import Aftermath, FailureFigures, aftermaths, failure_figures
 from snapline.metrics.reliability import LineageFigures
-from snapline.metrics.second import Second, Volume, second_of
+from snapline.metrics.second import SECOND_US, Second, Volume, second_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Records per second, over the seconds in which input was read."""
+    """Records per second, from the first read of a source to the last one."""
 
     read: float
     written: float
@@ -79,7 +80,7 @@ class CheckpointFigures:
 
 @dataclass(frozen=True, slots=True)
 class ByteFigures:
-    """Bytes of the whole run; `metrics.second.Volume` says what each counts."""
+    """Bytes that were spent; `metrics.second.Volume` says what each counts."""
 
     messages: int
     headers: int
@@ -97,16 +98,18 @@ class Figures:
     kills: int
     lost: int  # slots that were given up
     killed_pids: tuple[int, ...]  # empty in simulation, which has no processes
-    detection_s: tuple[float, ...]  # see `metrics.failures` for these three
+    detection_s: tuple[float, ...]  # see `metrics.failures` for these two
     restart_s: tuple[float, ...]
-    recovery_s: tuple[float | None, ...] | None  # one time is None if the run ended before
+    #: see `metrics.recovery`; one time is None if the run ended before
+    recovery_s: tuple[float | None, ...] | None
+    failures: tuple[FailureFigures, ...] | None  # all times of each failure
     latency_ms: Percentiles | None  # also None at rate max, see `came_early`
     committed_latency_ms: Percentiles | None  # likewise, and where no row with a time was published
     records_read: int | None  # each record counts once, here and in the next
     records_written: int | None
     read_again: int | None  # records read again after rollbacks: at least so many
     written_again: int | None
-    rate: Rate | None
+    rate: Rate | None  # also None if all that was read was read at once
     checkpoints: CheckpointFigures
     rollbacks: tuple[LineFound, ...]  # what each of them cost
     bytes: ByteFigures | None
@@ -127,10 +130,15 @@ Told: TypeAlias = (
 """The happenings that figures are made of, beside the measured seconds."""
 
 
-def figures_of(entries: Iterable[Entry], times_ms: Mapping[str, Counts] | None = None) -> Figures:
+def figures_of(
+    entries: Iterable[Entry],
+    times: Mapping[str, RowTimes] | None = None,
+    warm_up_us: Micros = 0,
+) -> Figures:
     """The figures of a run from the journal of its coordinator.
 
-    `times_ms` are the times of the rows that each sink has published: committed latency needs them.
+    `times` are those of the rows that each sink has published: committed latency needs them. `warm_up_us`
+    is as for `figures`.
     """
     account = CheckpointAccount()
     told: list[Happened] = []
@@ -139,29 +147,34 @@ def figures_of(entries: Iterable[Entry], times_ms: Mapping[str, Counts] | None =
     for entry in entries:
         if (line := account.see(entry)) is not None:
             found.append(line)
+        forget_warm_up(account, entry, warm_up_us)
         if not isinstance(entry, Happened):
             continue
         if isinstance(entry.what, SecondMeasured):
             seconds.append(second_of(entry.epoch, entry.what))
         elif isinstance(entry.what, Told):
             told.append(entry)
-    return figures(told, account, seconds, times_ms or {}, found)
+    return figures(told, account, seconds, times or {}, found, warm_up_us=warm_up_us)
 
 
 def figures(
     told: Sequence[Happened],
     account: CheckpointAccount,
     seconds: Sequence[Second],
-    times_ms: Mapping[str, Counts],
+    times: Mapping[str, RowTimes],
     found: Sequence[LineFound] = (),
-    recovered: Mapping[Micros, float] = MappingProxyType({}),
+    settled: Mapping[Micros, Aftermath] = MappingProxyType({}),
+    *,
+    warm_up_us: Micros = 0,
 ) -> Figures:
     """The figures of a run. `found` are its rollbacks, if the journal has no `LineFound` of them.
 
-    `recovered` are the recovery times that are known already, by the time of the loss.
+    `settled` is what is known already of what came after failures, by the time of the loss. Seconds that
+    begin before `warm_up_us` enter neither rates nor latencies, bytes and the times of checkpoints.
     """
-    failed = failures(told)
-    written_ms, public_ms = uncommitted(seconds), committed(told, times_ms)
+    failed, counted = failures(told), after_warm_up(seconds, warm_up_us)
+    after = aftermaths(seconds, failed, settled)
+    written_ms, public_ms = uncommitted(counted), committed(told, times, warm_up_us)
     timed = not came_early(written_ms)
     kills = [entry.what for entry in told if isinstance(entry.what, ProcessKilled)]
     priced = tuple(entry.what for entry in told if isinstance(entry.what, LineFound))
@@ -173,17 +186,18 @@ def figures(
         killed_pids=tuple(pid for kill in kills for pid in kill.pids),
         detection_s=tuple(round(s, 3) for s in detections(told)),
         restart_s=tuple(round(s, 3) for s in restarts(failed)),
-        recovery_s=_rounded(recoveries(seconds, failed, recovered)) if seconds else None,
+        recovery_s=tuple(each.recovery_s for each in after) if seconds else None,
+        failures=failure_figures(seconds, failed, after) if seconds else None,
         latency_ms=percentiles(written_ms) if seconds and timed else None,
         committed_latency_ms=percentiles(public_ms) if len(public_ms) and timed else None,
         records_read=read,
         records_written=written,
         read_again=_again(read, [second.read for second in seconds]),
         written_again=_again(written, [second.written for second in seconds]),
-        rate=rate(seconds) if seconds else None,
-        checkpoints=checkpoints(account, seconds),
+        rate=rate(counted) if seconds else None,
+        checkpoints=checkpoints(account, counted),
         rollbacks=priced or tuple(found),
-        bytes=ByteFigures(**volume(seconds).as_dict()) if seconds else None,
+        bytes=ByteFigures(**volume(counted).as_dict()) if seconds else None,
     )
 
 
@@ -230,14 +244,31 @@ def _again(once: int | None, each_second: Sequence[int]) -> int | None:
     return max(0, sum(each_second) - once) if each_second and once is not None else None
 
 
-def rate(seconds: Sequence[Second]) -> Rate:
-    """Records per second, over the seconds in which input was read."""
-    busy = [second for second in seconds if second.read]
-    if not busy:
+def after_warm_up(seconds: Iterable[Second], warm_up_us: Micros) -> list[Second]:
+    """The seconds that count: those that begin when the warm-up is over, or later."""
+    return [second for second in seconds if second.at_s * SECOND_US >= warm_up_us]
+
+
+def forget_warm_up(account: CheckpointAccount, entry: Entry, warm_up_us: Micros) -> None:
+    """Forget how long rounds took, if they were complete before the warm-up was over."""
+    if entry.at_us < warm_up_us:
+        account.round_us.clear()
+
+
+def rate(seconds: Iterable[Second]) -> Rate | None:
+    """Records per second, from the first read of a source to the last one.
+
+    What was written in all of these seconds counts. None if there was only one moment of reading.
+    """
+    read = written = 0
+    span = Second(0)
+    for second in seconds:
+        read, written = read + second.read, written + second.written
+        span.note_reading(second.first_us, second.last_us)
+    if span.first_us is None or span.last_us is None:
         return Rate(0.0, 0.0)
-    span_s = busy[-1].at_s - busy[0].at_s + 1
-    read, written = sum(s.read for s in seconds), sum(s.written for s in seconds)
-    return Rate(round(read / span_s, 1), round(written / span_s, 1))
+    span_s = (span.last_us - span.first_us) / SECOND_US
+    return Rate(round(read / span_s, 1), round(written / span_s, 1)) if span_s else None
 
 
 def checkpoints(account: CheckpointAccount, seconds: Sequence[Second]) -> CheckpointFigures:
@@ -260,12 +291,8 @@ def checkpoints(account: CheckpointAccount, seconds: Sequence[Second]) -> Checkp
 
 
 def volume(seconds: Iterable[Second]) -> Volume:
-    """The bytes of the whole run, by what they were for."""
+    """The bytes of some seconds, by what they were for."""
     total = Volume()
     for second in seconds:
         total.add(second.volume)
     return total
-
-
-def _rounded(values: Iterable[float | None]) -> tuple[float | None, ...]:
-    return tuple(None if value is None else round(value, 3) for value in values)

@@ -2,15 +2,40 @@
 
 A record's time is when it was due; a result carries the latest time of what it was made of. *Uncommitted*
 latency ends when a sink writes the record: it counts each write, also those that a rollback took back.
-*Committed* latency ends with the publication of the manifest that has the record, and counts it once.
+*Committed* latency ends with the publication of the manifest that has the record, and counts it once, in
+the second of that publication. It is computed when the run is over, from the rows that are still there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from snapline.journal.entry import Happened
+from snapline.ids import Micros, TaskId
+from snapline.journal.entry import Entry, Happened
 from snapline.journal.happenings import OutputPublished
 from snapline.metrics.histogram import Counts, Histogram, merged
 from snapline.metrics.second import Second
+
+
+@dataclass(frozen=True, slots=True)
+class RowTimes:
+    """The times of the rows that a sink task has published, in order."""
+
+    times_ms: Counts
+    first: int = 0  # the number of the first of them; those before were deleted
+
+    def between(self, start: int, stop: int) -> Counts:
+        """The times of the rows start <= n < stop, as far as they are there."""
+        return self.times_ms[max(0, start - self.first) : max(0, stop - self.first)]
+
+
+class Publication(NamedTuple):
+    """Rows of one sink task that became public at once."""
+
+    at_us: Micros
+    task: TaskId
+    rows: int
+    times_ms: Counts | None  # None: its rows have no times
 
 
 def uncommitted(seconds: Iterable[Second]) -> Histogram:
@@ -18,16 +43,21 @@ def uncommitted(seconds: Iterable[Second]) -> Histogram:
     return merged(second.latency for second in seconds)
 
 
-def committed(entries: Iterable[Happened], times_ms: Mapping[str, Counts]) -> Histogram:
-    """The latency of all records that were published, from the manifests and the times of the rows.
-
-    The rows of a sink are numbered from 0 on in the order in which they were published.
-    """
-    histogram = Histogram()
+def publications(entries: Iterable[Entry], times: Mapping[str, RowTimes]) -> Iterator[Publication]:
+    """What was published, in order, from the manifests in a journal and the times of the rows."""
     for entry in entries:
-        if not isinstance(entry.what, OutputPublished):
-            continue
-        for task, (start, stop) in entry.what.rows.items():
-            if task in times_ms:
-                histogram.add_ages(times_ms[task][start:stop], entry.at_us)
+        if isinstance(entry, Happened) and isinstance(entry.what, OutputPublished):
+            for task, (start, stop) in entry.what.rows.items():
+                known = times[task].between(start, stop) if task in times else None
+                yield Publication(entry.at_us, task, stop - start, known)
+
+
+def committed(
+    entries: Iterable[Entry], times: Mapping[str, RowTimes], from_us: Micros = 0
+) -> Histogram:
+    """The latency of all records that were published at this moment or later."""
+    histogram = Histogram()
+    for each in publications(entries, times):
+        if each.times_ms is not None and each.at_us >= from_us:
+            histogram.add_ages(each.times_ms, each.at_us)
     return histogram

@@ -1,11 +1,23 @@
-"""What faults cost outputs with lineage (PGVal 3.4): reliability, throughput and latency, in each phase.
+"""What faults cost outputs with lineage (PGVal 2.3 and 3.4): right or not, how fast, how late, by phase.
 
-*Reliability* is the percentage of events that were processed once and in the right place. *Reliable
-throughput* counts each event once, when its first output (or the late output) was written: a system that
-repeats itself is not faster. *Latency* of a window's output is its time minus the arrival of the first
-event beyond the window's end: before that nobody could have closed the window, so filling it does not
-count. A window that no later event follows has no latency. *Failure cost* is how much the greatest latency
-from the fault on lies above the mean latency before it.
+*Reliability* is the percentage of events that were processed once and in the right place. *Correctness* is
+the percentage of outputs whose values are right: counts that are those of all events of the resource and
+window but the late ones, whichever ids the output names. An output that is correct need not be reliable: it
+may lack one event and have another twice. *Reliable throughput* counts each event once, when its first
+output (or the late output) was written: a system that repeats itself is not faster.
+
+*Latency* of a window's output is the time at which it was written minus an arrival. Of which event, has
+three definitions, over the events of all resources:
+
+- *beyond* (PGVal's own, `latency_ms`): the first to arrive of the events beyond the window's end. Before
+  that nobody could have closed the window, so filling it does not count. A window that no later event
+  follows has none.
+- *first* (`from_first_ms`): the first to arrive of the events in the window. It has the time in which the
+  window was filled, so it depends on the size of windows and on the rate of the input.
+- *last* (`from_last_ms`, after Karimov et al.): the last of the events in the window that had arrived when
+  the output was written. It still has the time until the next event, without which no window is closed.
+
+*Failure cost* is how much the greatest latency (beyond) from the fault on lies above the mean before it.
 
 *Phases*: control, until the first fault begins; failure, while one is active; recovery, from the end of the
 last one on. An event belongs to the phase in which it arrived, an output to that in which it was written.
@@ -13,6 +25,7 @@ last one on. An event belongs to the phase in which it arrived, an output to tha
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +33,7 @@ import numpy.typing as npt
 from snapline.ids import Millis
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
@@ -63,6 +77,7 @@ class Results:
     written: Ints  # when it was written, in ms since input began to be due
     claimed: Ints  # ids, of all outputs and of the late output
     claimed_at: Ints  # when each of these was written
+    correct: Flags  # of each output: whether its counts are right, whichever ids it names
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +97,15 @@ class ReliabilityFigures:
     events: int
     reliability: float | None  # in percent; None: there were no events
     reliable_throughput: float  # events per second
-    latency_ms: OutputLatency | None  # None: no output has a latency
+    latency_ms: OutputLatency | None  # None: no output has a latency, here and in the last two
+    correctness: float | None  # in percent; None: there were no outputs
+    from_first_ms: OutputLatency | None
+    from_last_ms: OutputLatency | None
+
+
+_Optional: TypeAlias = OutputLatency | None
+_Values: TypeAlias = tuple[int, float | None, float, _Optional, float | None, _Optional, _Optional]
+"""The fields of `ReliabilityFigures`, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +138,26 @@ def figures(
 
     return LineageFigures(
         *_figures(events, results, latency, processed, whole, everything=True),
-        failure_cost(results, latency, parts),
+        failure_cost(results, latency.beyond, parts),
         {part.name: measured(part) for part in parts},
     )
 
 
-def latencies(events: Events, results: Results, size_ms: Millis) -> npt.NDArray[np.float64]:
-    """The latency of each output in ms; NaN where no event came beyond its window."""
+class Latencies(NamedTuple):
+    """The latency of each output in ms, by each definition; NaN where it has none."""
+
+    beyond: Floats
+    first: Floats
+    last: Floats
+
+
+def latencies(events: Events, results: Results, size_ms: Millis) -> Latencies:
+    """The latency of each output, by each of the three definitions."""
+    return Latencies(_beyond(events, results, size_ms), *_inside(events, results, size_ms))
+
+
+def _beyond(events: Events, results: Results, size_ms: Millis) -> Floats:
+    """From the first arrival beyond the end of the window."""
     found = np.full(len(results.window), np.nan)
     if not len(events.time):
         return found
@@ -134,9 +170,30 @@ def latencies(events: Events, results: Results, size_ms: Millis) -> npt.NDArray[
     return found
 
 
-def failure_cost(
-    results: Results, latency: npt.NDArray[np.float64], parts: Sequence[Phase]
-) -> float | None:
+def _inside(events: Events, results: Results, size_ms: Millis) -> tuple[Floats, Floats]:
+    """From the first arrival in the window, and from the last one before the output was written."""
+    first, last = (np.full(len(results.window), np.nan) for _ in range(2))
+    if not len(events.time):
+        return first, last
+    windows, window = np.unique(events.time - events.time % size_ms, return_inverse=True)
+    order = np.lexsort((events.arrival, window))
+    arrival, low = events.arrival[order], int(events.arrival.min())
+    span = (
+        int(events.arrival.max()) - low + 2
+    )  # a number for (window, arrival), and one before each
+    number = window[order] * span + (arrival - low)
+    at = np.minimum(np.searchsorted(windows, results.window), len(windows) - 1)
+    known = windows[at] == results.window
+    start = np.searchsorted(number, at * span)
+    first[known] = results.written[known] - arrival[start[known]]
+    written = np.clip(results.written - low, -1, span - 2)
+    stop = np.searchsorted(number, at * span + written, side="right") - 1
+    known &= stop >= start
+    last[known] = results.written[known] - arrival[stop[known]]
+    return first, last
+
+
+def failure_cost(results: Results, latency: Floats, parts: Sequence[Phase]) -> float | None:
     """How much the greatest latency from the fault on exceeds the mean before it, if it does at all.
 
     None where no output before, or none after, has a latency.
@@ -165,12 +222,12 @@ def _first_times(results: Results) -> Ints:
 def _figures(
     events: Events,
     results: Results,
-    latency: npt.NDArray[np.float64],
+    latency: Latencies,
     processed: Ints,
     phase: Phase,
     *,
     everything: bool = False,
-) -> tuple[int, float | None, float, OutputLatency | None]:
+) -> _Values:
     """Compute the fields of `ReliabilityFigures` for one phase, or for everything."""
 
     def within(times: Ints) -> Flags:
@@ -178,13 +235,18 @@ def _figures(
         return inside | everything
 
     reliable = events.reliable[within(events.arrival)]
-    shown = latency[within(results.written) & ~np.isnan(latency)]
+    put_out = within(results.written)
+    beyond, first, last = (_latency(values[put_out]) for values in latency)
+    correct = results.correct[put_out]
     seconds = max(phase.stop_ms - phase.start_ms, 1) / 1000
     return (
         len(reliable),
         percent(int(reliable.sum()), len(reliable)),
         round(int(within(processed).sum()) / seconds, 1),
-        _latency(shown),
+        beyond,
+        percent(int(correct.sum()), len(correct)),
+        first,
+        last,
     )
 
 
@@ -193,7 +255,8 @@ def percent(part: int, whole: int) -> float | None:
     return part * 1_000_000 // whole / 10_000 if whole else None
 
 
-def _latency(values: npt.NDArray[np.float64]) -> OutputLatency | None:
+def _latency(each: Floats) -> OutputLatency | None:
+    values = each[~np.isnan(each)]
     if not len(values):
         return None
     p50, p99 = np.percentile(values, (50, 99))

@@ -96,6 +96,7 @@ class Spec:
     endless: bool = False  # input has no end; `duration_ms` is what its sizes are worked out for
     retain_ms: Millis | None = None  # for how long published output is kept; None: for ever
     oversubscribe: bool = False  # more slots than the cores of this machine can serve in time
+    warm_up_ms: Millis = 0  # the seconds that begin before this do not count in figures
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))  # run.json has lists, not pairs
@@ -225,6 +226,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "reference": arguments.flag,
         "publish_lag": whole(0, KEPT_LINES_MAX - 1),
         "retain": optional(span(1)),
+        "warm_up": span(0),
         "journal": one_of("journal", ("brief", "full")),
         "listen": arguments.text,
         "oversubscribe": arguments.flag,
@@ -243,6 +245,7 @@ STORED: Mapping[str, Rule] = MappingProxyType(
         "interval_ms": whole(1, LONGEST_MS),
         "hot_ms": whole(0, LONGEST_MS),
         "retain_ms": optional(whole(1, LONGEST_MS)),
+        "warm_up_ms": whole(0, LONGEST_MS),
         "faults": instance(str, "a text"),
         "settings": _given_settings,
         "options": stored_options,
@@ -263,7 +266,7 @@ STORED_OF_SYSTEM: Mapping[str, Rule] = MappingProxyType(
 _USUAL = Spec("")
 """A description with all defaults."""
 
-_MADE = ("hot_moves", "settings", "options")
+_MADE = ("hot_moves", "warm_up", "settings", "options")
 """Arguments that `spec_from` turns into fields of another name or form."""
 
 
@@ -288,9 +291,13 @@ def spec_from(given: Mapping[str, Any], written: Callable[[str], str]) -> Spec:
     retain_ms = values.pop("retain", None)
     if retain_ms is not None:
         _refuse_retain(retain_ms, interval.get("interval_ms", _USUAL.interval_ms), values, written)
+    made = flow in WORKLOADS and input is None and not endless and values.get("rate") != "max"
+    if made or given_ms is not None:
+        _refuse_warm_up(values.get("warm_up", 0), duration_ms, written)
     return Spec(
         **{name: value for name, value in values.items() if name not in _MADE},
         **interval,
+        warm_up_ms=values.get("warm_up", 0),
         duration_ms=duration_ms,
         endless=endless,
         cut=given_ms is not None and flow not in WORKLOADS,
@@ -322,6 +329,13 @@ def _refuse_retain(
         raise UsageError(
             f"{name} does not go together with {written('reference')}: it compares all of the output"
         )
+
+
+def _refuse_warm_up(ms: Millis, duration_ms: Millis, written: Callable[[str], str]) -> None:
+    """Raise UsageError if a warm-up is longer than input comes."""
+    if ms > duration_ms:
+        most = f"{written('duration')}, here {write_duration(duration_ms)}"
+        raise UsageError(f"{written('warm_up')} is at most {most}, and not {write_duration(ms)}")
 
 
 def _refuse_endless(values: Mapping[str, Any], written: Callable[[str], str]) -> None:

@@ -42,7 +42,7 @@ FORMAT = "snapline"
 MANIFEST = "manifest"
 """The one name in an offset."""
 
-WHAT = ("output", "uncommitted", "log", "journal", "state")
+WHAT = ("output", "uncommitted", "log", "journal", "state", "seconds")
 _STATE_ONLY = ("flow", "operator", "part")
 _OPTIONS: Mapping[str, Collection[str]] = {
     "path": WHAT,
@@ -189,6 +189,8 @@ def _reading(request: _Request) -> Reading:
             return readings.channel_log(directory)
         case "journal":
             return readings.journal(directory)
+        case "seconds":
+            return readings.seconds(directory)
         case "state":
             return _state(request)
         case "uncommitted":

@@ -18,12 +18,13 @@ from snapline.judge.run_directory import Judgement
 from snapline.judge.verdict import Verdict
 from snapline.metrics.figures import Figures
 from snapline.metrics.json_form import from_json, to_json
+from snapline.metrics.seconds_table import SecondRow
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.output_rows import public_view
 from snapline.rundir.results import FILE, VERSION, check_version, settle
 from snapline.rundir.spec import OWN, Spec, spec_of
-from snapline.runs import tables
+from snapline.runs import readings, tables
 from snapline.storage.api import rows_of
 from snapline.workload.common.base import Problem
 
@@ -78,6 +79,14 @@ class Run:
     def journal(self) -> DataFrame:
         """All entries of the journals, of all processes."""
         return tables.journal(self._session, self.directory)
+
+    def seconds(self) -> DataFrame:
+        """What was measured, one row for each second and slot; where the slot is null, of all slots."""
+        return tables.seconds(self._session, self.directory)
+
+    def second_rows(self) -> list[SecondRow]:
+        """The rows of `seconds`, without Spark."""
+        return list(readings.measured_seconds(self.directory))
 
     def _sink(self, sink: str | None) -> str:
         sinks = ", ".join(self.rows)

@@ -1,4 +1,4 @@
-"""What a run left, as something that any process can read: output, state, channel logs, journal.
+"""What a run left, as something that any process can read: output, state, channel logs, journal, seconds.
 
 A `Reading` has the columns as Spark knows them, and pieces, mostly one per file, each of which a process
 reads by itself. So whoever plans only makes a list of files, and no row passes through it. On a cluster the
@@ -30,11 +30,14 @@ from snapline.engine.slot.checkpoints import key_of
 from snapline.engine.slot.task import WATERMARKS
 from snapline.errors import RowsDeleted, UsageError
 from snapline.ids import TaskId
+from snapline.judge.history import driver_entries
+from snapline.metrics.seconds_table import SecondRow, second_rows
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.inputs import with_inputs
 from snapline.rundir.output_rows import output_pieces, sink_schema, sinks_of
 from snapline.rundir.program import program_of_run
 from snapline.rundir.spec import spec_of
+from snapline.runtime.driver.timeline import published_times
 from snapline.storage.api import OutputPiece, OutputReader, View
 from snapline.storage.codec import decode_message, decode_snapshot
 from snapline.storage.column_types import Meanings
@@ -357,3 +360,35 @@ def _value(entry: Mapping[str, Any], name: str) -> str | int | None:
         if not is_text and type(found) is int and abs(found) < 1 << 63:
             return found
     return None
+
+
+# Seconds.
+
+_SECOND: pa.Schema = pa.schema(
+    [(name, pa.float64() if name.endswith("_ms") else pa.int64()) for name in SecondRow._fields]
+)
+
+
+def seconds(directory: RunDirectory) -> Reading:
+    """What was measured in each second, of all slots together (null) and of each slot."""
+    kinds = {pa.int64(): "bigint", pa.float64(): "double"}
+    schema = ", ".join(f"{field.name} {kinds[field.type]}" for field in _SECOND)
+    return Reading(schema, [str(directory.path)], _read_seconds)
+
+
+def _read_seconds(path: str) -> Iterator[pa.RecordBatch]:
+    rows = (row._asdict() for row in measured_seconds(RunDirectory(Path(path))))
+    while some := list(islice(rows, ROWS_AT_ONCE)):
+        yield pa.RecordBatch.from_pylist(some, schema=_SECOND)
+
+
+def measured_seconds(directory: RunDirectory) -> Iterator[SecondRow]:
+    """The rows of the table of seconds, from the journals and the published rows of a run.
+
+    Raises UsageError if a part of the journals cannot be read.
+    """
+    entries, gap = driver_entries(directory)
+    if gap is not None:
+        raise UsageError(f"not all seconds of {directory.name} are known: {gap}")
+    tasks = [task for tasks in sinks_of(directory).values() for task in tasks]
+    return second_rows(entries, published_times(directory.output, tasks))

@@ -254,7 +254,7 @@ def drive_prepared(
                     listen=spec.listen,
                     journal=spec.journal,
                     journal_bytes=BOUNDED_BYTES if spec.endless else None,
-                    timeline=Timeline(watcher),
+                    timeline=Timeline(watcher, spec.warm_up_ms * 1000),
                     prepare=prepare,
                 )
             interruption.whole = driver.problem == STOPPED

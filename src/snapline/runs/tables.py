@@ -1,4 +1,4 @@
-"""What a run left, as Spark DataFrames: output, state, channel logs, journal.
+"""What a run left, as Spark DataFrames: output, state, channel logs, journal, seconds.
 
 What there is, and how it is read, is in `readings`: here each piece of it becomes one Spark task. Where
 nobody knows the columns of something that is empty, its DataFrame has none.
@@ -56,6 +56,11 @@ def journal(spark: SparkSession, directory: RunDirectory) -> DataFrame:
     `spark.read.json` reads the same files with all that is in them, and headers and cut lines, too.
     """
     return _frame(spark, readings.journal(directory))
+
+
+def seconds(spark: SparkSession, directory: RunDirectory) -> DataFrame:
+    """What was measured, one row for each second and slot; where the slot is null, of all slots."""
+    return _frame(spark, readings.seconds(directory))
 
 
 def _frame(spark: SparkSession, reading: Reading) -> DataFrame:

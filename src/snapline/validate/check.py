@@ -12,7 +12,7 @@ With `until_ms` only windows that end then or before are judged.
 from snapline.batch import Batch
 from snapline.ids import Millis
 from snapline.validate.columns import Bools
-from snapline.validate.facts import facts
+from snapline.validate.facts import correct, facts
 from snapline.validate.judged import Judged
 from snapline.validate.judgements import judgements
 from snapline.validate.lineage import lineage
@@ -42,11 +42,12 @@ def judge_each(
     *,
     lateness_ms: Millis = 0,
     until_ms: Millis | None = None,
-) -> tuple[Judged, Bools]:
-    """Judge an output, and say of every event whether it was processed reliably."""
+) -> tuple[Judged, Bools, Bools]:
+    """Judge an output, and say whether each event was processed reliably, and each output is correct."""
     tables = lineage(inputs, outputs, late, size_ms, lateness_ms=lateness_ms)
     known = facts(tables)
-    return judgements(tables, known, size_ms, until_ms=until_ms)[0], known.reliable
+    judged = judgements(tables, known, size_ms, until_ms=until_ms)[0]
+    return judged, known.reliable, correct(tables, known)
 
 
 def judge_cases(

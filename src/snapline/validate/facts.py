@@ -173,3 +173,18 @@ def _split(tables: LineageColumns, part: Bools) -> Bools:
     at = np.searchsorted(places, events.group[event])
     split[event] = (most < np.bincount(at, minlength=len(places)))[at]
     return split
+
+
+def correct(tables: LineageColumns, known: Facts) -> Bools:
+    """Of every output whether its counts are those of all events of its place but the late ones.
+
+    Which ids it names does not matter here: whether each event was processed is for `Facts.reliable`.
+    """
+    events, outputs = tables.events, tables.outputs
+    places, place = np.unique(np.concatenate((events.group, outputs.group)), return_inverse=True)
+    of_events, of_outputs = place[: len(events.group)], place[len(events.group) :]
+    right = np.ones(len(outputs.group), np.bool_)
+    for counts, side in ((outputs.gets, ~events.post), (outputs.posts, events.post)):
+        due = np.bincount(of_events[side & (known.late == 0)], minlength=len(places))
+        right &= counts == due[of_outputs]
+    return right

@@ -47,6 +47,8 @@ class OutputColumns:
     position: Ints
     honest: Bools  # whether the counts are the numbers of the ids
     group: Ints
+    gets: Ints  # the counts
+    posts: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,8 @@ def lineage(
     return LineageColumns(
         EventColumns(of_event, ids, resource, window, inputs["post"], group, watermark, timely),
         OutputColumns(
-            of_output, claimed, outputs["window"], outputs["position"], honest, output_group
+            *(of_output, claimed, outputs["window"], outputs["position"], honest, output_group),
+            *(outputs["gets"], outputs["posts"]),
         ),
         Claims(row, claim, post, event[: len(row)]),
         LateColumns(of_late, late["id"], late["position"], event[len(row) :]),

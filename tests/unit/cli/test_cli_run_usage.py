@@ -118,6 +118,14 @@ def refused(snapline, tmp_path, *arguments):
         (("run", "q12", *NONE, "--interval", "5s"), "--interval changes nothing under none"),
         (("run", "q12", *NONE, "--publish-lag", "0"), "--publish-lag changes nothing under none"),
         (("run", "q12", *NONE, "--retain", "10m"), "--retain changes nothing under none"),
+        (
+            ("run", "q12", "--warm-up", "21s"),
+            "--warm-up is at most --duration, here 20s, and not 21s",
+        ),
+        (
+            ("run", "sst", "--system", "structured-streaming", "--warm-up", "1s"),
+            "--warm-up is for Snapline's own engine",
+        ),
         (("run", "q12", "--retain", "19s"), "at least 4 times --interval, here 20s, and not 19s"),
         (("run", "q12", "--retain", "1h", "--reference"), "--retain does not go together with"),
         (("run", "q12", *NONE, "--option", "kept_lines=3"), "changes nothing under none"),

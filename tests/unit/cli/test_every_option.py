@@ -39,6 +39,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--input": ["nowhere"],
         "--publish-lag": ["16", *WHOLE],
         "--retain": ["0", "1s", "forever"],
+        "--warm-up": ["21s", "forever", *SPANS],
         "--listen": ["", "203.0.113.7", "0.0.0.0"],
         "--heartbeat": ["0s", *SPANS],
         "--silence": ["0s", *SPANS],

@@ -58,8 +58,25 @@ def test_right_output_is_kept_and_wholly_reliable():
     assert (verdict.kept, verdict.problems) == ("yes", ())
     assert verdict.because == "6 of 6 events were counted once in 6 outputs, or late (0)"
     assert set(verdict.guarantees.values()) == {"yes"}
+    assert found.figures.correctness == 100.0
     assert found.figures.reliability == 100.0
     assert list(found.figures.phases) == ["control", "failure", "recovery"]
+
+
+def test_an_output_with_the_right_count_is_correct_whichever_events_it_names():
+    named_wrongly = report([(1, 0, [1], 15), *RIGHT[1:]]).figures
+    assert named_wrongly.correctness == 100.0
+    assert named_wrongly.reliability < 100.0
+    counted_twice = report([(1, 0, [0, 0], 15), *RIGHT[1:]]).figures
+    assert counted_twice.correctness == pytest.approx(100 * 5 / 6, abs=1e-3)
+    invented = report([*RIGHT, (3, 0, [0], 27)]).figures
+    assert invented.correctness == pytest.approx(100 * 6 / 7, abs=1e-3)
+
+
+def test_a_late_event_is_not_missing_in_the_output_of_its_window():
+    late = Batch.of(id=np.array([3]), position=np.array([0]), written=np.array([31]))
+    assert report([row for row in RIGHT if row[2] != [3]], late).figures.correctness == 100.0
+    assert report(RIGHT, late).figures.correctness == pytest.approx(100 * 5 / 6, abs=1e-3)
 
 
 def test_late_events_are_where_they_should_be():

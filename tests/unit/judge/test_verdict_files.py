@@ -49,7 +49,8 @@ def junit(report):
 
 def test_json_has_all_that_was_found():
     report = replace(
-        broken(view="uncommitted"), metrics=LineageFigures(3, 97.0, 1.5, None, None, {})
+        broken(view="uncommitted"),
+        metrics=LineageFigures(3, 97.0, 1.5, None, 99.0, None, None, None, {}),
     )
     assert to_json(report) == {
         "version": 1,
@@ -102,6 +103,9 @@ def test_json_has_all_that_was_found():
             "reliability": 97.0,
             "reliable_throughput": 1.5,
             "latency_ms": None,
+            "correctness": 99.0,
+            "from_first_ms": None,
+            "from_last_ms": None,
             "failure_cost_ms": None,
             "phases": {},
         },

@@ -1,10 +1,8 @@
-"""Detection, restart and recovery on runs made by hand."""
-
-from dataclasses import replace
+"""Detection and restart on runs made by hand."""
 
 import pytest
 
-from metric_runs import SECOND, happened, second, seconds
+from metric_runs import SECOND, happened
 from snapline.journal.fault_happenings import (
     ConnectionCut,
     FaultEnded,
@@ -13,9 +11,7 @@ from snapline.journal.fault_happenings import (
     Slowed,
 )
 from snapline.journal.happenings import JobRunning, SlotLost
-from snapline.metrics.failures import Failure, detections, failures, recoveries, restarts
-
-BACK = Failure(12_300_000, 13_000_000)
+from snapline.metrics.failures import detections, failures, restarts
 
 
 def test_detection_is_the_time_from_the_kill_of_a_slot_to_its_loss():
@@ -59,62 +55,20 @@ def test_losses_until_all_run_again_are_one_failure():
     found = failures(entries)
     assert [failure.lost_us for failure in found] == [3 * SECOND, 8 * SECOND, 9 * SECOND]
     assert restarts(found) == pytest.approx([2.5, 0.5])
+    assert [failure.slots for failure in found] == [(1, 0), (0,), (1,)]
 
 
-def test_recovery_ends_with_the_first_of_five_calm_seconds():
-    run = seconds(*[20] * 12, 300, 900, 35, *[20] * 6)
-    assert recoveries(run, [BACK]) == pytest.approx([14 - 12.3])
-
-
-def test_five_calm_seconds_must_follow_each_other():
-    run = seconds(*[20] * 12, 300, *[20] * 4, 300, *[20] * 5)
-    assert recoveries(run, [BACK]) == pytest.approx([18 - 12.3])
-
-
-def test_a_run_that_ends_too_early_has_not_recovered():
-    assert recoveries(seconds(*[20] * 12, 300, *[20] * 4), [BACK]) == [None]
-
-
-def test_a_second_without_output_is_not_recovered():
-    run = seconds(*[20] * 12, None, None, None, *[20] * 6)
-    assert recoveries(run, [BACK]) == pytest.approx([15 - 12.3])
-
-
-def test_a_backlog_of_more_than_twice_what_was_usual_is_not_recovered():
-    run = seconds(*[20] * 22, backlog=400)
-    run[14] = replace(run[14], backlog=801)
-    assert recoveries(run, [BACK]) == pytest.approx([15 - 12.3])
-    run[14] = replace(run[14], backlog=800)
-    assert recoveries(run, [BACK]) == pytest.approx([13 - 12.3])
-
-
-@pytest.mark.parametrize("missing", [{"running": 1}, {"backlog": None}])
-def test_a_second_with_a_slot_missing_is_not_recovered(missing):
-    run = seconds(*[20] * 22)
-    run[13] = replace(run[13], **missing)
-    assert recoveries(run, [BACK]) == pytest.approx([14 - 12.3])
-
-
-def test_only_the_last_ten_seconds_before_the_loss_say_what_is_usual():
-    run = seconds(*[500] * 8, *[20] * 10, 45, *[20] * 8)
-    lost = Failure(18 * SECOND, 18_500_000)
-    assert recoveries(run, [lost]) == pytest.approx([1])
-    assert recoveries([*run[:12], second(12), *run[13:]], [BACK]) == pytest.approx([0.7])
-
-
-def test_twice_nothing_is_not_the_bound():
-    run = seconds(*[0.1] * 12, 500, *[9.9] * 5, backlog=0)
-    run[14] = replace(run[14], backlog=100)
-    assert recoveries(run, [BACK]) == pytest.approx([0.7])
-
-
-def test_what_is_usual_after_a_second_failure_is_what_was_usual_before_the_first():
-    run = seconds(*[20] * 12, *[900] * 8, *[20] * 5)
-    later = Failure(18_500_000, 19_000_000)
-    assert recoveries(run, [BACK, later]) == pytest.approx([20 - 12.3, 20 - 18.5])
-
-
-def test_a_job_that_never_ran_again_or_never_ran_before_has_not_recovered():
-    run = seconds(*[20] * 30)
-    assert recoveries(run, [Failure(500_000, 600_000)]) == [None]
-    assert recoveries(run, [Failure(12 * SECOND)]) == [None]
+def test_a_failure_was_caused_by_the_first_fault_before_its_detection():
+    entries = [
+        happened(1.0, ProcessKilled(pids=(7,)), "slot/1"),
+        happened(1.2, ProcessKilled(pids=(8,)), "slot/0"),
+        happened(1.25, SlotLost(0, 1)),
+        happened(1.5, SlotLost(1, 1)),
+        happened(2, JobRunning(), epoch=2),
+        happened(5, SlotLost(0, 2)),
+        happened(5.5, ProcessKilled(pids=(9,)), "slot/1"),
+        happened(5.6, SlotLost(1, 2)),
+    ]
+    caused, by_itself = failures(entries)
+    assert (caused.struck_us, caused.lost_us) == (SECOND, 1_250_000)
+    assert by_itself.struck_us is None, "the fault came later, and strikes a job that had failed"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from metric_runs import SECOND, happened, second, seconds
-from snapline.core.effects import Commit
-from snapline.core.events import SnapshotStored
+from snapline.core.effects import Commit, Order
+from snapline.core.events import JobStarted, SnapshotStored, TriggerRound
 from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.ids import TaskId
 from snapline.journal import codec
@@ -24,7 +24,7 @@ from snapline.journal.happenings import (
 )
 from snapline.metrics.figures import CheckpointTimes, Figures, Rate, figures_of, rate, volume
 from snapline.metrics.json_form import from_json, to_json
-from snapline.metrics.latency import committed
+from snapline.metrics.latency import RowTimes, committed
 from snapline.metrics.reliability import Events, Results, phases
 from snapline.metrics.reliability import figures as lineage_figures
 from snapline.metrics.second import Volume, second_of
@@ -57,12 +57,12 @@ def run() -> list:
 
 def test_the_figures_of_a_run_follow_from_its_journal_as_it_was_written():
     entries = list(codec.read(codec.lines(run())))
-    found = figures_of(entries, {SINK: np.array([3000, 100])})
+    found = figures_of(entries, {SINK: RowTimes(np.array([3000, 100]))})
     assert found.commits == found.kills == found.lost == 1
     assert found.killed_pids == (77,)
     assert found.detection_s == (0.1,)
     assert found.restart_s == (0.5,)
-    assert found.recovery_s == (0.4,)
+    assert found.recovery_s == (0.5,)  # not before all tasks ran again
     assert found.latency_ms.p50 == pytest.approx(20, rel=0.02)
     assert found.committed_latency_ms.max == pytest.approx(3000, rel=0.02)
     assert (found.records_read, found.read_again) == (19_000, 1_000)
@@ -90,7 +90,7 @@ def test_records_that_come_before_the_times_that_they_carry_have_no_latency():
     late = second(3, latency_ms=300).measured()
     measured = [happened(at_s, what) for at_s, what in enumerate([*early, late])]
     published = happened(3, OutputPublished(number=1, rows={SINK: (0, 2)}))
-    found = figures_of([*measured, published], {SINK: np.array([100, 200])})
+    found = figures_of([*measured, published], {SINK: RowTimes(np.array([100, 200]))})
     assert (found.latency_ms, found.committed_latency_ms) == (None, None)
     assert found.rate == Rate(1000.0, 1000.0)
 
@@ -105,9 +105,10 @@ def test_a_run_of_which_nothing_is_known_has_figures_all_the_same():
 
 def test_figures_come_back_from_their_json_equal_and_by_their_names():
     events = Events(np.arange(3), np.arange(3), np.ones(3, np.bool_))
-    results = Results(np.zeros(1, np.int64), np.array([7]), np.arange(3), np.full(3, 7))
+    right = np.ones(1, np.bool_)
+    results = Results(np.zeros(1, np.int64), np.array([7]), np.arange(3), np.full(3, 7), right)
     lineage = lineage_figures(events, results, 2, phases([(4, 6)], 9))
-    found = replace(figures_of(run(), {SINK: np.array([3000, 100])}), lineage=lineage)
+    found = replace(figures_of(run(), {SINK: RowTimes(np.array([3000, 100]))}), lineage=lineage)
     written = json.loads(json.dumps(to_json(found)))
     assert from_json(Figures, written) == found
     assert written["killed_pids"] == [77]
@@ -132,7 +133,8 @@ def test_what_are_no_figures_is_refused_by_name(change, complaint):
 
 def test_the_rate_counts_seconds_without_input_in_between_and_none_at_the_end():
     calm = seconds(*[20] * 4)
-    calm[1].read = calm[3].read = 0
+    for idle in (calm[1], calm[3]):
+        idle.read, idle.first_us, idle.last_us = 0, None, None
     assert rate(calm) == Rate(666.7, 1333.3)
 
 
@@ -151,7 +153,80 @@ def test_committed_latency_counts_each_row_once_at_its_publication():
         happened(1, OutputPublished(number=1, rows={SINK: (0, 2)})),
         happened(5, OutputPublished(number=2, rows={SINK: (2, 3), "timeless/0": (0, 9)})),
     ]
-    histogram = committed(entries, {SINK: np.array([900, 500, 1000])})
+    histogram = committed(entries, {SINK: RowTimes(np.array([900, 500, 1000]))})
     assert len(histogram) == 3
     assert histogram.percentile_ms(100) == pytest.approx(4000, rel=0.02)
     assert histogram.percentile_ms(1) == pytest.approx(100, rel=0.02)
+
+
+# Exact rates.
+
+
+def test_the_rate_counts_from_the_first_read_to_the_last_and_not_in_whole_seconds():
+    first = second(0, read=500, written=400, first_us=800_000, last_us=990_000)
+    last = second(1, read=100, written=200, first_us=1_000_000, last_us=1_050_000)
+    assert rate([first, last]) == Rate(2400.0, 2400.0)
+
+
+def test_what_was_read_at_one_moment_has_no_rate():
+    assert rate([second(0, read=500, first_us=7, last_us=7)]) is None
+    assert rate([second(0, read=0, first_us=None, last_us=None)]) == Rate(0.0, 0.0)
+
+
+# The warm-up.
+
+
+def order(at: float, number: int) -> Handled:
+    effects = (Order((SINK,), TriggerRound(number)),)
+    return Handled(round(at * SECOND), COORDINATOR, 1, 0, JobStarted(1), effects)
+
+
+def complete(at: float, number: int) -> Handled:
+    stored = SnapshotStored(CheckpointMeta(SINK, number, bytes=64))
+    commit = Commit(RecoveryLine({SINK: number}))
+    return Handled(round(at * SECOND), COORDINATOR, 1, 0, stored, (commit,))
+
+
+def test_the_warm_up_counts_in_totals_and_in_nothing_else():
+    slow, usual = {"latency_ms": 900, "read": 10}, {"latency_ms": 20, "read": 1000}
+    run = [
+        Happened((at_s + 1) * SECOND, COORDINATOR, 1, made.measured())
+        for at_s in range(8)
+        for made in [second(at_s, **(slow if at_s < 3 else usual), volume=Volume(wire=5))]
+    ]
+    run += [order(0.1, 1), complete(2.1, 1), order(3, 2), complete(3.5, 2)]
+    run += [Happened(2 * SECOND, COORDINATOR, 1, LineDecided(2, 1, {}))]
+    run += [
+        happened(2, OutputPublished(number=1, rows={SINK: (0, 1)})),
+        happened(3, OutputPublished(number=2, rows={SINK: (1, 2)})),
+    ]
+    run.sort(key=lambda entry: entry.at_us)
+    times = {SINK: RowTimes(np.array([0, 2_900]))}
+    cold, warm = figures_of(run, times), figures_of(run, times, 3 * SECOND)
+    assert warm.latency_ms.max == pytest.approx(20, rel=0.02)
+    assert warm.committed_latency_ms.max == pytest.approx(100, rel=0.02)
+    assert warm.rate == Rate(1000.0, 1000.0)
+    assert warm.bytes.wire == 25
+    assert warm.checkpoints.time_ms == CheckpointTimes(500.0, 500.0)
+    assert cold.latency_ms.max == pytest.approx(900, rel=0.02)
+    assert cold.committed_latency_ms.max == pytest.approx(2000, rel=0.02)
+    assert cold.bytes.wire == 40
+    assert cold.checkpoints.time_ms == CheckpointTimes(1250.0, 2000.0)
+    totals = ("records_read", "records_written", "commits", "read_again")
+    assert [getattr(warm, name) for name in totals] == [getattr(cold, name) for name in totals]
+    assert (warm.records_read, warm.commits, warm.checkpoints.stored) == (5_030, 1, 2)
+
+
+def test_a_second_that_begins_within_the_warm_up_is_part_of_it():
+    calm = [second(at_s, volume=Volume(wire=5)) for at_s in range(4)]
+    run = [happened(each.at_s + 1, each.measured()) for each in calm]
+    sent = [figures_of(run, {}, warm_up_us).bytes.wire for warm_up_us in (0, SECOND, SECOND + 1)]
+    assert sent == [20, 15, 10]
+    assert figures_of(run, {}, 9 * SECOND).rate == Rate(0.0, 0.0)
+
+
+def test_committed_latency_leaves_out_rows_that_are_deleted():
+    entries = [happened(5, OutputPublished(number=2, rows={SINK: (0, 3)}))]
+    histogram = committed(entries, {SINK: RowTimes(np.array([4_900, 4_500]), first=1)})
+    assert len(histogram) == 2
+    assert histogram.percentile_ms(100) == pytest.approx(500, rel=0.02)

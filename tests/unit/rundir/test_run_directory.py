@@ -193,6 +193,7 @@ CHANGED: dict[str, list[Any]] = {
     "input": [3],
     "origin_s": ["x", [], 1e400, -1e300, float("nan")],
     "settings": [3, [[1]], "ab", [["a", "b"]]],
+    "warm_up_ms": ["5s", -1],
     "drawn": ["x"],
     "system": [3],
 }

@@ -193,6 +193,14 @@ RetainOption = Annotated[
         "least four times [cyan]--interval[/]." + default("for ever"),
     ),
 ]
+WarmUpOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="Leave out of rates, latencies, bytes and checkpoint times what is measured in this time at "
+        "the beginning; at most [cyan]--duration[/]. Totals are of the whole run.",
+    ),
+]
 FullJournalOption = Annotated[
     bool,
     typer.Option(

@@ -27,7 +27,7 @@ _YEAR_9999_S: Final = 253_000_000_000
 #: fields that other parts of the page show, or that mean nothing to people
 _NOT_TOLD: Final = {
     *("version", "id", "faults", "origin_s", "cut", "meanings"),
-    *("killed_pids", "rollbacks", "sentence"),
+    *("killed_pids", "rollbacks", "failures", "sentence"),
 }
 
 

@@ -67,7 +67,8 @@ def print_figures(lines: Iterable[tuple[str, str]]) -> None:
 def print_phases(figures: "LineageFigures") -> None:
     """Print PGVal's figures: before the fault, while it was active, and after it."""
     table = Table(
-        "phase", "from", "events", "reliable", "throughput", "latency p50", "max", box=None
+        *("phase", "from", "events", "reliable", "correct", "throughput", "latency p50", "max"),
+        box=None,
     )
     for name, phase in figures.phases.items():
         table.add_row(escape(name), f"{phase.from_ms / 1000:.1f} s", *_reliability(phase))
@@ -82,6 +83,7 @@ def print_phases(figures: "LineageFigures") -> None:
 def _reliability(part: "ReliabilityFigures") -> Iterator[str]:
     yield f"{part.events:,}"
     yield "" if part.reliability is None else f"{percent(part.reliability)} %"
+    yield "" if part.correctness is None else f"{percent(part.correctness)} %"
     yield f"{part.reliable_throughput:,.0f}/s"
     yield latency(part.latency_ms.p50 if part.latency_ms else None)
     yield latency(part.latency_ms.max if part.latency_ms else None)
@@ -137,7 +139,7 @@ def _records(figures: "Figures") -> str:
 
 
 def _latency(figures: "Figures") -> str:
-    if figures.latency_ms is None and figures.rate is not None:  # records were measured
+    if figures.latency_ms is None and figures.read_again is not None:  # records were measured
         return "not measured: at rate max, records come before the times that they carry"
     shown = {"written": figures.latency_ms, "published": figures.committed_latency_ms}
     return "; ".join(

@@ -6,7 +6,7 @@ and tells a watcher. What it computes is in `metrics`; here is only the bookkeep
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from logging import getLogger
 from typing import Protocol
 
@@ -26,19 +26,21 @@ from snapline.journal.happenings import (
     SlotRunning,
 )
 from snapline.metrics.checkpoints import CheckpointAccount
-from snapline.metrics.failures import failures, recoveries
-from snapline.metrics.figures import Figures, Told, figures, is_line
-from snapline.metrics.histogram import Counts, Histogram
-from snapline.metrics.second import SECOND_US, Second, folded
+from snapline.metrics.failures import failures
+from snapline.metrics.figures import Figures, Told, after_warm_up, figures, forget_warm_up, is_line
+from snapline.metrics.histogram import Histogram
+from snapline.metrics.latency import RowTimes
+from snapline.metrics.recovery import PATIENCE_S, Aftermath, aftermaths
+from snapline.metrics.second import PART_US, PARTS, SECOND_US, Part, Second, SlotSecond, folded
 from snapline.runtime.wire.control_messages import Pulse
-from snapline.storage.api import OutputReader, rows_of
+from snapline.storage.api import OutputReader
 
 _LOG = getLogger(__name__)
 
 KEPT_S = 540
 """So many of the last seconds are kept one by one, with what happened in them. All before them become one
-second: so memory does not grow with the run, and sums and latencies stay those of the whole run. A job that
-has not recovered from a failure by then has no recovery time. Committed latency, and how long checkpoints
+second: so memory does not grow with the run, and sums and latencies stay those of the whole run. A
+failure is followed for less than that (`recovery.PATIENCE_S`). Committed latency, and how long checkpoints
 of tasks took, are those of the seconds that are kept."""
 
 FOLDED_S = 60
@@ -79,11 +81,27 @@ class Recorder(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Share:
+    """What one slot has done in the second under way."""
+
+    read: int = 0
+    written: int = 0
+    latency: Histogram = field(default_factory=Histogram)
+
+    def add(self, pulse: Pulse, latency: Histogram) -> None:
+        """Add what a pulse says."""
+        self.read += pulse.read
+        self.written += pulse.written
+        self.latency.merge(latency)
+
+
 class Timeline:
     """One run, from the moment on at which all slots run for the first time."""
 
-    def __init__(self, watcher: Watcher | None = None) -> None:
+    def __init__(self, watcher: Watcher | None = None, warm_up_us: Micros = 0) -> None:
         self.watcher = watcher or Unwatched()
+        self.warm_up_us = warm_up_us
         self.kept_s = KEPT_S
         self.folded_s = FOLDED_S
         self.seconds: list[Second] = []
@@ -91,9 +109,12 @@ class Timeline:
         self._account = CheckpointAccount(read=0)
         self._told: list[Happened] = []  #: all that figures need, but lines long ago
         self._lines = 0  #: committed so far
-        self._recovered: dict[Micros, float] = {}  #: recovery times, by the time of the loss
-        self._trouble: list[Happened] = []  #: losses and restarts from which it has not recovered
+        self._settled: dict[Micros, Aftermath] = {}  #: what came after failures, by their loss
+        self._recovered: dict[Micros, None] = {}  #: the failures from which it has recovered
+        self._trouble: list[Happened] = []  #: losses and restarts of which more may be to come
         self._now: Second | None = None  #: the second under way
+        self._part = Histogram()  #: the latency of its part under way
+        self._shares: dict[SlotId, _Share] = {}  #: what each slot has done in it
         self._pulses: dict[SlotId, Pulse] = {}  #: the last one of every slot that is there
         self._lost: dict[SlotId, None] = {}
         self._epoch: Epoch = 0
@@ -108,6 +129,11 @@ class Timeline:
         return len(self._told)
 
     @property
+    def troubles(self) -> int:
+        """How many losses and restarts are kept because more may be to come of them."""
+        return len(self._trouble)
+
+    @property
     def checkpoints_known(self) -> int:
         """How many checkpoints the figures may still be asked about."""
         return self._account.known
@@ -117,6 +143,7 @@ class Timeline:
     def see(self, entry: Entry) -> None:
         """Take an entry of the driver's journal."""
         found = self._account.see(entry)
+        forget_warm_up(self._account, entry, self.warm_up_us)
         if isinstance(entry, Happened):
             self._happened(entry)
         if found is not None:
@@ -159,79 +186,135 @@ class Timeline:
             now = self._now
             now.read += pulse.read
             now.written += pulse.written
+            now.note_reading(pulse.first_us, pulse.last_us)
             now.volume.add(pulse.volume)
-            now.latency.merge(Histogram.of_pairs(pulse.latency))
             now.checkpoint_us += pulse.checkpoint_us
+            latency = Histogram.of_pairs(pulse.latency)
+            self._part.merge(latency)
+            if (share := self._shares.get(slot)) is None:
+                share = self._shares[slot] = _Share()
+            share.add(pulse, latency)
 
     def tick(self) -> None:
-        """End every second that is over by now."""
-        while self._now is not None and (self._now.at_s + 1) * SECOND_US <= self._recorder.now_us():
+        """End every part of a second, and every second, that is over by now."""
+        while self._now is not None and self._part_ends_us(self._now) <= self._recorder.now_us():
             over = self._now
-            self._now = Second(over.at_s + 1)
-            self._end(over)
+            self._end_part(over)
+            if len(over.parts) == PARTS:
+                self._now = Second(over.at_s + 1)
+                self._end(over)
+
+    @staticmethod
+    def _part_ends_us(second: Second) -> Micros:
+        return second.at_s * SECOND_US + (len(second.parts) + 1) * PART_US
 
     def close(self) -> None:
         """End the last second, which the end of the run has cut short."""
         self.tick()
         if self._now is not None:
             over, self._now = self._now, None
+            over.length_us = max(0, self._recorder.now_us() - over.at_s * SECOND_US)
+            self._end_part(over)
             self._end(over)
 
-    def _end(self, second: Second) -> None:
-        here = [p for p in self._pulses.values() if p.epoch == self._epoch and p.running]
-        second.epoch = self._epoch
-        second.running = len(here)
+    def _stands(self, slot: SlotId) -> bool:
+        """Whether a slot runs, and has said so in this epoch."""
+        said = self._pulses.get(slot)
+        return said is not None and said.epoch == self._epoch and said.running
+
+    def _end_part(self, second: Second) -> None:
+        here = [slot for slot in self._pulses if self._stands(slot)]
+        backlog = None
         if here and not self._account.restoring and not self._lost:
-            second.backlog = sum(pulse.backlog for pulse in here)
+            backlog = sum(self._pulses[slot].backlog for slot in here)
+        p50_ms, p99_ms = (self._part.percentile_ms(q) for q in (50, 99))
+        second.parts += (Part(len(here), backlog, p50_ms, p99_ms),)
+        second.latency.merge(self._part)
+        self._part = Histogram()
+
+    def _end(self, second: Second) -> None:
+        second.epoch = self._epoch
+        second.running, second.backlog = second.parts[-1].running, second.parts[-1].backlog
         second.checkpoints = self._account.stored
         second.lines = self._lines
+        second.slots = tuple(self._of_slot(s) for s in sorted({*self._shares, *self._pulses}))
+        self._shares = {}
         second.settle()
         self.seconds.append(second)
-        if len(self.seconds) > self.kept_s + self.folded_s:
-            self._fold()
         self._recorder.note(COORDINATOR, self._epoch, second.measured())
         self.watcher.second(second)
         if self._trouble:
-            self._look_for_recovery()
+            self._follow_failures()
+        if len(self.seconds) > self.kept_s + self.folded_s:
+            self._fold()
+
+    def _of_slot(self, slot: SlotId) -> SlotSecond:
+        """What a slot did in the second that is over; its backlog if it stands."""
+        share = self._shares.get(slot) or _Share()
+        backlog = self._pulses[slot].backlog if self._stands(slot) else None
+        p50_ms, p99_ms = (share.latency.percentile_ms(q) for q in (50, 99))
+        return SlotSecond(slot, share.read, share.written, backlog, p50_ms, p99_ms)
 
     def _fold(self) -> None:
-        """Put what is long over together, and forget what happened then, but for failures."""
-        self.seconds[: -self.kept_s] = [folded(self.seconds[: -self.kept_s])]
-        cut_us = self.seconds[1].at_s * SECOND_US
+        """Put what is long over together, and forget what happened then, but for failures.
+
+        The seconds of the warm-up become one of their own, because they do not count.
+        """
+        old = self.seconds[: -self.kept_s]
+        counted = after_warm_up(old, self.warm_up_us)
+        warm_up = old[: len(old) - len(counted)]
+        self.seconds[: -self.kept_s] = [folded(some) for some in (warm_up, counted) if some]
+        cut_us = self.seconds[-self.kept_s].at_s * SECOND_US
         self._told = [
             each
             for each in self._told
             if each.at_us >= cut_us or not isinstance(each.what, LineDecided | OutputPublished)
         ]
-        self._trouble = [each for each in self._trouble if each.at_us >= cut_us]
 
-    def _look_for_recovery(self) -> None:
+    def _follow_failures(self) -> None:
+        """Look what came after failures, until that is settled, or they are too long ago."""
         found = failures(self._trouble)
-        over_us = self._trouble[-1].at_us if not found else -1
-        for failure, time_s in zip(found, recoveries(self.seconds, found), strict=True):
-            if time_s is not None:
-                over_us = failure.lost_us + int(time_s * SECOND_US)
-                self._recovered[failure.lost_us] = time_s
-                recovered = JobRecovered(round(time_s, 3), failure.lost_us)
-                self._recorder.note(COORDINATOR, self._epoch, recovered)
-        self._trouble = [entry for entry in self._trouble if entry.at_us > over_us]
+        followed_s = min(PATIENCE_S, self.kept_s)
+        given_up_us = (self.seconds[-1].at_s + 1 - followed_s) * SECOND_US
+        after = aftermaths(self.seconds, found, self._settled)
+        for failure, each in zip(found, after, strict=True):
+            lost_us = failure.lost_us
+            if each.recovery_s is not None and lost_us not in self._recovered:
+                self._recovered[lost_us] = None
+                self._recorder.note(
+                    COORDINATOR, self._epoch, JobRecovered(each.recovery_s, lost_us)
+                )
+            if each.is_settled or lost_us <= given_up_us:
+                self._settled[lost_us] = each
+        open_us = [each.lost_us for each in found if each.lost_us not in self._settled]
+        self._trouble = [entry for entry in self._trouble if open_us and entry.at_us >= open_us[0]]
 
     # The end.
 
-    def figures(self, times_ms: Mapping[str, Counts]) -> Figures:
-        """The figures of the run; `times_ms` are the times of the rows that each sink published."""
+    def figures(self, times: Mapping[str, RowTimes]) -> Figures:
+        """The figures of the run; `times` are those of the rows that each sink published."""
         found = figures(
-            self._told, self._account, self.seconds, times_ms, recovered=self._recovered
+            self._told,
+            self._account,
+            self.seconds,
+            times,
+            settled=self._settled,
+            warm_up_us=self.warm_up_us,
         )
         return replace(found, commits=self._lines)
 
 
-def published_times(output: OutputReader, sinks: Iterable[TaskId]) -> dict[str, Counts]:
+def published_times(output: OutputReader, sinks: Iterable[TaskId]) -> dict[str, RowTimes]:
     """The times of the rows that each sink task has published, where rows have a time."""
-    times: dict[str, Counts] = {}
+    times: dict[str, RowTimes] = {}
     for task in sinks:
-        batches = rows_of(output, [task], "committed")
-        columns = [batch["time"] for batch in batches if "time" in batch.columns]
+        pieces = output.pieces(task, "committed")
+        columns = [
+            (written.first, written.rows["time"])
+            for piece in pieces
+            for written in output.read(piece)
+            if "time" in written.rows.columns
+        ]
         if columns:
-            times[task] = np.concatenate(columns)
+            times[task] = RowTimes(np.concatenate([each for _, each in columns]), columns[0][0])
     return times

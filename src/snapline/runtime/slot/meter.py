@@ -31,15 +31,20 @@ class Meter:
 
     def _reset(self) -> None:
         self.read = self.written = 0
+        self._first_us: Micros | None = None
+        self._last_us: Micros | None = None
         self.volume = Volume()
         self._latency = Histogram()
         self.checkpoint_us: list[Micros] = []
 
     # Data.
 
-    def ingested(self, records: int) -> None:
-        """Count records that a source read."""
+    def ingested(self, records: int, now_us: Micros) -> None:
+        """Count records that a source read just now."""
         self.read += records
+        if self._first_us is None:
+            self._first_us = now_us
+        self._last_us = now_us
 
     def sent(self, message: Message, *, logged: bool) -> None:
         """Count a message that a task sent, in or out of this slot, and perhaps logged before."""
@@ -94,6 +99,8 @@ class Meter:
             self.volume,
             self._latency.pairs(),
             tuple(self.checkpoint_us),
+            self._first_us,
+            self._last_us,
         )
         self._reset()
         return said

@@ -290,7 +290,7 @@ class SlotProcess:
     def ingested(self, records: int) -> None:
         """Count records that a source read."""
         self.has_read = True
-        self.meter.ingested(records)
+        self.meter.ingested(records, self.now_us())
 
     def sent(self, message: Message, *, logged: bool) -> None:
         """Count a message that a task sent."""

@@ -93,6 +93,8 @@ class Pulse:
     volume: Volume
     latency: Pairs  # of what was written
     checkpoint_us: tuple[Micros, ...]  # trigger to durable, of those that became durable
+    first_us: Micros | None = None  # when its sources read first ...
+    last_us: Micros | None = None  # ... and last, by the clock of the run; None: they read nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,16 +257,16 @@ def test_a_summary_ends_with_the_verdict(capsys, kept, word):
 
 
 def test_a_summary_of_lineage_shows_each_phase_and_never_rounds_up(capsys):
-    control = PhaseFigures(3, 100.0, 20.0, None, 0, 5_000)
-    failure = PhaseFigures(3, 99.9999, 20.0, None, 5_000, 9_000)
+    control = PhaseFigures(3, 100.0, 20.0, None, 100.0, None, None, 0, 5_000)
+    failure = PhaseFigures(3, 99.9999, 20.0, None, 99.9999, None, None, 5_000, 9_000)
     phases = {"control": control, "failure": failure}
     latency_ms = OutputLatency(15.0, 12.0, 39.0, 40.0)
-    print_phases(LineageFigures(3, 99.9999, 20.0, latency_ms, 31.0, phases))
+    print_phases(LineageFigures(3, 99.9999, 20.0, latency_ms, 99.5, None, None, 31.0, phases))
     told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert told == [
-        "phase from events reliable throughput latency p50 max",
-        "control 0.0 s 3 100 % 20/s - -",
-        "failure 5.0 s 3 99.9999 % 20/s - -",
-        "run 3 99.9999 % 20/s 12 ms 40 ms",
+        "phase from events reliable correct throughput latency p50 max",
+        "control 0.0 s 3 100 % 100 % 20/s - -",
+        "failure 5.0 s 3 99.9999 % 99.9999 % 20/s - -",
+        "run 3 99.9999 % 99.5 % 20/s 12 ms 40 ms",
         "failure cost 31 ms above the mean latency before the fault",
     ]

@@ -33,18 +33,21 @@ def message(records, header=b""):
 
 def test_a_pulse_carries_what_was_done_since_the_last_one():
     meter = Meter()
-    meter.ingested(7)
-    meter.ingested(3)
+    meter.ingested(7, 21_000)
+    meter.ingested(2, 22_000)
+    meter.ingested(1, 24_000)
     meter.transmitted(100)
     meter.wrote(Batch.of(time=[10, 20]), now_us=25_000)
     said = pulse(meter)
     assert (said.epoch, said.running, said.read, said.written) == (3, True, 10, 2)
+    assert (said.first_us, said.last_us) == (21_000, 24_000)
     assert said.volume == Volume(wire=100, output=16)
     latency = Histogram.of_pairs(said.latency)
     assert latency.percentile(50) == pytest.approx(5_000, rel=0.02)
     assert latency.percentile(100) == pytest.approx(15_000, rel=0.02)
     again = pulse(meter)
     assert (again.read, again.written, again.volume, again.latency) == (0, 0, Volume(), ())
+    assert (again.first_us, again.last_us) == (None, None)
 
 
 def test_latency_is_counted_however_much_is_written_between_two_pulses():
