@@ -25,7 +25,7 @@ from snapline.core.protocol import CheckpointProtocol
 from snapline.errors import ObjectDamaged, UsageError
 from snapline.journal.entry import Entry, Happened
 
-VERSION = 4
+VERSION = 5
 
 
 class LeftOut(Batch):

@@ -6,12 +6,10 @@ of a real run are None for a simulated one.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from statistics import median
 from types import MappingProxyType
 from typing import TypeAlias
 
-from snapline.ids import Micros
+from snapline.ids import Micros, Millis
 from snapline.journal.entry import Entry, Happened
 from snapline.journal.fault_happenings import ProcessKilled
 from snapline.journal.happenings import (
@@ -25,11 +23,26 @@ from snapline.journal.happenings import (
     SlotRunning,
 )
 from snapline.metrics.checkpoints import CheckpointAccount
+from snapline.metrics.costs import (
+    ByteFigures,
+    CheckpointFigures,
+    CheckpointPhases,
+    CheckpointSizes,
+    ResourceFigures,
+    byte_figures,
+    checkpoint_figures,
+    phase_figures,
+    resource_figures,
+    size_figures,
+)
 from snapline.metrics.failures import Over, Struck, detections, failures, recoveries, restarts
 from snapline.metrics.histogram import Counts, Histogram
 from snapline.metrics.latency import committed, uncommitted
 from snapline.metrics.reliability import LineageFigures
 from snapline.metrics.second import Second, Volume, second_of
+
+VERSION = 2
+"""The version of the figures, as `result.json` has them under `metrics`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,68 +62,34 @@ class Rate:
     written: float
 
 
-class Timed(StrEnum):
-    """What the time of a checkpoint covers: a whole round, or a single task."""
-
-    ROUND = "round"
-    TASK = "task"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointTimes:
-    """How long checkpoints took, in milliseconds."""
-
-    median: float
-    max: float
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointFigures:
-    """Checkpoints by number, size and time; see `metrics.checkpoints`."""
-
-    stored: int
-    forced: int
-    skipped: int
-    aborted_rounds: int
-    bytes: int
-    timed: Timed
-    time_ms: CheckpointTimes | None  # None: there was none to time
-
-
-@dataclass(frozen=True, slots=True)
-class ByteFigures:
-    """Bytes of the whole run; `metrics.second.Volume` says what each counts."""
-
-    messages: int
-    headers: int
-    wire: int
-    log: int
-    snapshots: int
-    output: int
-
-
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of a run. None stands for what was not measured, unless something else is said."""
 
     commits: int  # lines that were committed
-    kills: int
+    kills: int  # processes of slots that faults have killed
     lost: int  # slots that were given up
-    killed_pids: tuple[int, ...]  # empty in simulation, which has no processes
-    detection_s: tuple[float, ...]  # see `metrics.failures` for these three
-    restart_s: tuple[float, ...]
-    recovery_s: tuple[float | None, ...] | None  # one time is None if the run ended before
-    latency_ms: Percentiles | None  # also None at rate max, see `came_early`
-    committed_latency_ms: Percentiles | None  # likewise, and where no row with a time was published
-    records_read: int | None  # each record counts once, here and in the next
-    records_written: int | None
+    killed_pids: tuple[int, ...]  # of what was killed; empty in simulation, which has no processes
+    detection_s: tuple[float, ...]  # from a fault to the loss of its slot; see `metrics.failures`
+    restart_s: tuple[float, ...]  # from the loss of a slot until all tasks were ready
+    #: from the loss until latency and backlog were as before; one is None if the run ended before
+    recovery_s: tuple[float | None, ...] | None
+    latency_ms: Percentiles | None  # due to written; also None at rate max, see `came_early`
+    #: due to published; None likewise, and where no row with a time was published
+    committed_latency_ms: Percentiles | None
+    records_read: int | None  # by sources; each record counts once
+    records_written: int | None  # by sinks; each record counts once
     read_again: int | None  # records read again after rollbacks: at least so many
-    written_again: int | None
-    rate: Rate | None
-    checkpoints: CheckpointFigures
+    written_again: int | None  # records written again after rollbacks: at least so many
+    rate: Rate | None  # over the seconds in which input was read
+    checkpoints: CheckpointFigures  # by number and time; see `metrics.costs`
+    checkpoint_phases_ms: CheckpointPhases | None  # how the time of checkpoints was spent
+    checkpoint_bytes: CheckpointSizes | None  # sizes of snapshots; None: none was stored
     rollbacks: tuple[LineFound, ...]  # what each of them cost
-    bytes: ByteFigures | None
+    bytes: ByteFigures | None  # by what they were for, and in proportion
+    resources: ResourceFigures | None  # CPU time, memory and requests
     lineage: LineageFigures | None = None  # None: outputs do not name the inputs behind them
+    version: int = VERSION  # of these figures: raised when one changes its meaning, or goes
 
 
 Told: TypeAlias = (
@@ -155,10 +134,12 @@ def figures(
     times_ms: Mapping[str, Counts],
     found: Sequence[LineFound] = (),
     recovered: Mapping[Micros, float] = MappingProxyType({}),
+    asked_ms: Millis | None = None,
 ) -> Figures:
     """The figures of a run. `found` are its rollbacks, if the journal has no `LineFound` of them.
 
-    `recovered` are the recovery times that are known already, by the time of the loss.
+    `recovered` are the recovery times that are known already, by the time of the loss. `asked_ms` is the
+    interval at which lines were asked for.
     """
     failed = failures(told)
     written_ms, public_ms = uncommitted(seconds), committed(told, times_ms)
@@ -181,9 +162,12 @@ def figures(
         read_again=_again(read, [second.read for second in seconds]),
         written_again=_again(written, [second.written for second in seconds]),
         rate=rate(seconds) if seconds else None,
-        checkpoints=checkpoints(account, seconds),
+        checkpoints=checkpoint_figures(account, seconds, asked_ms),
+        checkpoint_phases_ms=phase_figures(account.phases),
+        checkpoint_bytes=size_figures(account),
         rollbacks=priced or tuple(found),
-        bytes=ByteFigures(**volume(seconds).as_dict()) if seconds else None,
+        bytes=byte_figures(volume(seconds), read) if seconds else None,
+        resources=resource_figures(seconds) if seconds else None,
     )
 
 
@@ -238,25 +222,6 @@ def rate(seconds: Sequence[Second]) -> Rate:
     span_s = busy[-1].at_s - busy[0].at_s + 1
     read, written = sum(s.read for s in seconds), sum(s.written for s in seconds)
     return Rate(round(read / span_s, 1), round(written / span_s, 1))
-
-
-def checkpoints(account: CheckpointAccount, seconds: Sequence[Second]) -> CheckpointFigures:
-    """Checkpoints by number, size and time. Times are of rounds, or where there are none, of tasks."""
-    of_tasks_us = [us for second in seconds for us in second.checkpoint_us]
-    times_us = account.round_us if account.in_rounds else of_tasks_us
-    time_ms = None
-    if times_us:
-        longest, middle = max(times_us), median(times_us)
-        time_ms = CheckpointTimes(round(middle / 1000, 3), round(longest / 1000, 3))
-    return CheckpointFigures(
-        account.stored,
-        account.forced,
-        account.skipped,
-        account.aborted,
-        account.bytes,
-        Timed.ROUND if account.in_rounds else Timed.TASK,
-        time_ms,
-    )
 
 
 def volume(seconds: Iterable[Second]) -> Volume:

@@ -31,7 +31,7 @@ from snapline.storage.api import Store
 from snapline.storage.codec import digest_of
 
 FILE = "result.json"
-VERSION = 1
+VERSION = 2
 """The version of `result.json`: raised when a key changes its meaning or goes, not when one is added."""
 PATIENCE_S = 30.0
 """For how long a store that does not answer is asked again, where nothing else can be done meanwhile."""

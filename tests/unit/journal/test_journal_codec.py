@@ -78,6 +78,8 @@ from snapline.journal.fault_happenings import (
     StoreUnreliable,
 )
 from snapline.journal.happenings import (
+    CheckpointMoments,
+    CheckpointTimed,
     CoordinatorDeposed,
     FrameFenced,
     GarbageCollected,
@@ -254,8 +256,11 @@ HAPPENINGS = (
     ReportFenced(1, 2, "Stored"),
     FrameFenced(0, AB, (1, 1, 2)),
     MessagesOvertaken(AB, 3),
+    CheckpointTimed(A, C1, CheckpointMoments(C1, None, 10, 12, 13, 40)),
+    CheckpointTimed(B, C1, CheckpointMoments(None, 9, 10, 12, 13, 40)),
     SecondMeasured(
-        *(3, 2, 10, 9, None, 4, 1, {"wire": 7}, ((40, 9), (1200, 1)), 20.5, None, (2500,))
+        *(3, 2, 10, 9, None, 4, 1, {"wire": 7}, ((40, 9), (1200, 1)), 20.5, None, (2500,)),
+        *({"driver": (90, 7)}, {"puts": 2}),
     ),
     SystemProgressed({"records": 3}),
 )
@@ -330,7 +335,7 @@ def test_a_journal_that_was_read_is_written_as_it_was():
 
 
 def test_the_first_line_names_the_version():
-    assert next(lines(JOURNAL)) == '{"journal":4}\n'
+    assert next(lines(JOURNAL)) == '{"journal":5}\n'
 
 
 def test_every_line_is_one_ascii_line():
@@ -365,7 +370,7 @@ def test_a_numpy_number_is_written_as_a_number():
 def test_a_happening_that_is_unknown_or_malformed_is_damage(what, complaint):
     line = f'{{"type":"Happened","at_us":1,"actor":"slot/0","epoch":1,"what":{what}}}\n'
     with pytest.raises(ObjectDamaged, match=f"line 2 of the journal is damaged: .*{complaint}"):
-        list(read(['{"journal":4}\n', line]))
+        list(read(['{"journal":5}\n', line]))
 
 
 @given(cut=st.integers(0, len("".join(lines(JOURNAL)))))
@@ -402,8 +407,8 @@ def test_a_number_that_became_a_string_is_damage():
 
 
 def test_an_unknown_version_is_refused():
-    with pytest.raises(UsageError, match="version 5"):
-        list(read(['{"journal":5}\n']))
+    with pytest.raises(UsageError, match="version 6"):
+        list(read(['{"journal":6}\n']))
 
 
 @pytest.mark.parametrize("first", ["a,b,c\n", '{"type":"Built"}\n', "[1]\n"])

@@ -22,7 +22,8 @@ from snapline.journal.happenings import (
     OutputPublished,
     SlotLost,
 )
-from snapline.metrics.figures import CheckpointTimes, Figures, Rate, figures_of, rate, volume
+from snapline.metrics.costs import CheckpointTimes
+from snapline.metrics.figures import Figures, Rate, figures_of, rate, volume
 from snapline.metrics.json_form import from_json, to_json
 from snapline.metrics.latency import committed
 from snapline.metrics.reliability import Events, Results, phases
@@ -70,7 +71,7 @@ def test_the_figures_of_a_run_follow_from_its_journal_as_it_was_written():
     assert found.bytes.wire == 100
     assert found.checkpoints.stored == 1
     assert found.checkpoints.bytes == 64
-    assert found.checkpoints.time_ms == CheckpointTimes(4.0, 4.0)
+    assert found.checkpoints.time_ms == CheckpointTimes(4.0, 4.0, 4.0)
     assert found.rollbacks == (LineFound(3, 1, 0.5, 40),)
 
 
@@ -111,7 +112,7 @@ def test_figures_come_back_from_their_json_equal_and_by_their_names():
     written = json.loads(json.dumps(to_json(found)))
     assert from_json(Figures, written) == found
     assert written["killed_pids"] == [77]
-    assert written["checkpoints"]["time_ms"] == {"median": 4.0, "max": 4.0}
+    assert written["checkpoints"]["time_ms"] == {"mean": 4.0, "median": 4.0, "max": 4.0}
     assert written["lineage"]["phases"]["control"]["to_ms"] == 4
 
 

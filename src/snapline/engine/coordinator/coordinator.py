@@ -251,8 +251,11 @@ class Coordinator:
                 self._acknowledged(slot, restored=True)
             case control.Met():
                 self._acknowledged(slot, restored=False)
-            case control.Stored(_, meta):
+            case control.Stored(_, meta, moments):
                 self.registry.add(meta)
+                if moments is not None:
+                    timed = happenings.CheckpointTimed(meta.task, meta.checkpoint, moments)
+                    self.shell.note(COORDINATOR, self.epoch, timed)
                 self.handle(events.SnapshotStored(meta))
             case control.NotStored(_, task, checkpoint):
                 self.handle(events.StoreFailed(task, checkpoint))

@@ -12,9 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
-from snapline.ids import Epoch, Micros, SlotId, TaskId
+from snapline.ids import Epoch, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.journal.happenings import (
+    CheckpointTimed,
     Happening,
     JobRecovered,
     JobRunning,
@@ -29,7 +30,7 @@ from snapline.metrics.checkpoints import CheckpointAccount
 from snapline.metrics.failures import failures, recoveries
 from snapline.metrics.figures import Figures, Told, figures, is_line
 from snapline.metrics.histogram import Counts, Histogram
-from snapline.metrics.second import SECOND_US, Second, folded
+from snapline.metrics.second import SECOND_US, Second, Used, folded
 from snapline.runtime.wire.control_messages import Pulse
 from snapline.storage.api import OutputReader, rows_of
 
@@ -124,7 +125,7 @@ class Timeline:
 
     def _happened(self, happened: Happened) -> None:
         what = happened.what
-        if isinstance(what, SecondMeasured):
+        if isinstance(what, SecondMeasured | CheckpointTimed):
             return
         _LOG.info("%s", happened)
         if isinstance(what, Told):
@@ -163,6 +164,16 @@ class Timeline:
             now.volume.add(pulse.volume)
             now.latency.merge(Histogram.of_pairs(pulse.latency))
             now.checkpoint_us += pulse.checkpoint_us
+            if pulse.used is not None:
+                now.add_used(f"slot/{slot}", pulse.used)
+
+    def spent(self, control_bytes: int, used: Used | None) -> None:
+        """Add what the driver itself has said to slots and used to the second under way."""
+        self.tick()
+        if self._now is not None:
+            self._now.volume.control += control_bytes
+            if used is not None:
+                self._now.add_used("driver", used)
 
     def tick(self) -> None:
         """End every second that is over by now."""
@@ -219,10 +230,18 @@ class Timeline:
 
     # The end.
 
-    def figures(self, times_ms: Mapping[str, Counts]) -> Figures:
-        """The figures of the run; `times_ms` are the times of the rows that each sink published."""
+    def figures(self, times_ms: Mapping[str, Counts], asked_ms: Millis | None = None) -> Figures:
+        """The figures of the run; `times_ms` are the times of the rows that each sink published.
+
+        `asked_ms` is the interval at which lines were asked for.
+        """
         found = figures(
-            self._told, self._account, self.seconds, times_ms, recovered=self._recovered
+            self._told,
+            self._account,
+            self.seconds,
+            times_ms,
+            recovered=self._recovered,
+            asked_ms=asked_ms,
         )
         return replace(found, commits=self._lines)
 
