@@ -38,7 +38,7 @@ LAYERS: dict[str, set[str]] = {
     "storage": NOUNS | {"core"},
     "dataflow": NOUNS | {"core", "kernels", "storage"},
     "journal": NOUNS | {"core"},
-    "metrics": NOUNS | {"core", "journal", "kernels"},
+    "metrics": NOUNS | {"core", "journal", "kernels", "recovery"},
     "report": NOUNS | {"core", "journal"},
     "engine": NOUNS | {"core", "recovery", "dataflow", "storage", "journal"},
     "validate": NOUNS | {"core"},

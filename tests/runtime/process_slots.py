@@ -20,6 +20,7 @@ from snapline.journal.happenings import Happening, LineDecided, SlotLost
 from snapline.judge.history import journal_entries
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import FOLDERS, RETAIN, RunDirectory
+from snapline.rundir.journal_file import Detail
 from snapline.runs.drive import drive
 from snapline.runs.finished import read_output
 from snapline.runs.sink_folders import claim
@@ -78,6 +79,15 @@ def nothing(driver: Driver, entry: Happened) -> None:
     """Do nothing about what happens."""
 
 
+class EndingSlots(ProcessSlots):
+    """Processes that are let end by themselves: what they write at their end is there then."""
+
+    def stop(self) -> None:
+        for waiting in self._waiting:
+            waiting.join(PATIENCE_S)
+        super().stop()
+
+
 def a_job(
     workload: str, protocol: str, params: Params, publish_lag: int = 0, batch: int = BATCH
 ) -> Job:
@@ -109,16 +119,19 @@ def run_processes(
     on_event: OnEvent = nothing,
     until: Moment | None = None,
     folder: Path | None = None,
+    journal: Detail = "brief",
 ) -> Outcome:
     """Run a workload to its end, and judge the output; its input does not end before the moment `until`.
 
-    With a folder, its sink writes Parquet files there, too.
+    With a folder, its sink writes Parquet files there, too. A full journal is there to its last line.
     """
     records = 300 * duration_ms // 1000
     params = Params(1, slots, records, duration_ms, hot=hot, settings=settings)
     job = a_job(workload, protocol, params, publish_lag, batch)
-    launcher = ProcessSlots(program=program)
-    driven = run_job(tmp_path, job, launcher, faults, spares, timeouts, on_event, until, folder)
+    launcher = (EndingSlots if journal == "full" else ProcessSlots)(program=program)
+    driven = run_job(
+        tmp_path, job, launcher, faults, spares, timeouts, on_event, until, folder, journal
+    )
     outputs = public(driven.directory, job)
     problems = list(WORKLOADS[workload].judge(params, outputs, {}, job.guarantee))
     complaints = launcher.complaints()
@@ -156,6 +169,7 @@ def run_job(
     on_event: OnEvent = nothing,
     until: Moment | None = None,
     folder: Path | None = None,
+    journal: Detail = "brief",
 ) -> Driven:
     """Run any job to its end."""
     hold = Hold(tmp_path)
@@ -185,6 +199,7 @@ def run_job(
         spares=spares,
         timeouts=replace(PATIENT) if timeouts is None else timeouts,
         prepare=be_patient,
+        journal=journal,
     )
     return Driven(driver.problem, happened, driver, directory)
 

@@ -44,7 +44,9 @@ def test_without_checkpoints_the_others_go_on_and_say_what_they_discarded(tmp_pa
         for second in outcome.what(SecondMeasured)
         if lost.at_us < second.what.at_s * 1_000_000 and second.at_us < back.at_us
     ]
-    assert sum(meanwhile) > 400, "the other slot stood still when a channel to the lost one was full"
+    assert sum(meanwhile) > 400, (
+        "the other slot stood still when a channel to the lost one was full"
+    )
     inside = slot_journals(outcome.driver.directory)
     assert sum(e.what.records for e in inside if isinstance(e.what, MessagesDiscarded)) > 0
     assert any(isinstance(e.what, InputSkipped) for e in inside)

@@ -125,6 +125,7 @@ def test_a_stream_of_a_run_that_is_over_comes_to_its_end(spark, finished, tmp_pa
         ({"sink": "results", "what": "output"}, lambda run: run.output("results")),
         ({"what": "uncommitted"}, lambda run: run.output(uncommitted=True)),
         ({"what": "log"}, lambda run: run.channel_log()),
+        ({"what": "checkpoints"}, lambda run: run.checkpoints()),
         ({"what": "journal"}, lambda run: run.journal()),
         ({"what": "state"}, lambda run: run.state()),
         (

@@ -19,7 +19,7 @@ RETAIN_S = 40
 MANIFESTS = 2 * RETAIN_S
 # Each life of a sink task, which a kill may end, begins a file after an eighth of that time at the latest.
 FILES = 2 * 2 * (8 + RETAIN_S // 20 + 4)
-LINES_KEPT = 32  # by the figures; see metrics/checkpoints.py
+LINES_KEPT = 32  # by the figures; see metrics/checkpointing/account.py
 
 
 def figures(page: str) -> dict[str, tuple[float, float]]:

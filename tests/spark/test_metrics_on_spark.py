@@ -13,7 +13,7 @@ from snapline.metrics.second import Second
 from snapline.metrics.seconds_table import SecondRow
 from snapline.rundir.output_rows import sinks_of
 from snapline.rundir.spec import Spec
-from snapline.runs.finished import Run
+from snapline.runs.finished import Run, open_run
 from snapline.runs.run import run
 from snapline.runtime.driver.timeline import published_times
 
@@ -88,8 +88,20 @@ def test_a_run_with_a_kill_tells_its_seconds_and_has_all_figures(spark, tmp_path
     checkpoints = found["checkpoints"]
     assert 0 <= checkpoints["skipped"] < checkpoints["stored"]
     assert 0 < checkpoints["time_ms"]["median"] <= checkpoints["time_ms"]["max"]
-    for kind in ("messages", "wire", "log", "snapshots", "output"):
+    for kind in ("payload", "control", "metadata", "wire", "log", "snapshots", "output"):
         assert found["bytes"][kind] > 0, kind
+    assert set(found["resources"]["cpu_s"]) == {"driver", "slot/0", "slot/1"}
+
+    # The table has every checkpoint, also for a run that is opened from its directory.
+    rows = open_run(tmp_path, finished.name, spark).checkpoints().collect()
+    assert len(rows) == checkpoints["stored"]
+    assert sum(row.skipped for row in rows) == checkpoints["skipped"]
+    assert not any(row.useless for row in rows)
+    assert any(row.committed for row in rows)
+    names = ("start_delay_ms", "alignment_ms", "blocked_ms", "background_ms", "reporting_ms")
+    assert [sum(row[name] for name in names) for row in rows] == [
+        pytest.approx(row.time_ms) for row in rows
+    ]
 
     order = [
         what for what in watched.events if what in {ProcessKilled, SlotLost, LineFound, JobRunning}

@@ -3,6 +3,7 @@
 import pytest
 
 from snapline.sim.world.outlet import SimOutlet
+from snapline.storage.counted import CountedStore
 from snapline.storage.files.log import FileLogs
 from snapline.storage.files.outlet import FileOutlet
 from snapline.storage.files.output import FileOutput
@@ -15,10 +16,12 @@ from storage_harness import FileHarness, MemoryHarness
 FORMS = ("memory", "files", "tiny-segments")
 
 
-@pytest.fixture(params=("memory", "files", "troubled"))
+@pytest.fixture(params=("memory", "files", "troubled", "counted"))
 def store(request, tmp_path):
     if request.param == "memory":
         return MemoryStore()
+    if request.param == "counted":
+        return CountedStore(MemoryStore())
     files = FileStore(tmp_path / "store")
     return (
         files if request.param == "files" else TroubledStore(files, Trouble(tmp_path / "trouble"))

@@ -357,7 +357,7 @@ def doctor_command(
 @app.command("list", help=LIST_HELP, epilog=LIST_EXAMPLES)
 def list_command(
     kind: Annotated[
-        Kind | None, typer.Argument(help="The list to show. Without it, all of them are shown.")
+        Kind | None, typer.Argument(help="The list to show. Without it, all but figures are shown.")
     ] = None,
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,

@@ -21,7 +21,8 @@ from snapline.workload import WORKLOADS
 LIST_HELP = """Show what there is to choose from: protocols, workloads, faults, systems and options.
 
 Each list has the names that the other commands take, with one line on what they mean. Protocols, \
-workloads and systems of other installed packages are in it, too; docs/glossary.md explains the words."""
+workloads and systems of other installed packages are in it, too; docs/glossary.md explains the words. \
+[cyan]figures[/] are the figures of a run with their definitions; they are shown only if asked for."""
 
 LIST_EXAMPLES = """[bold]Examples[/bold]
 
@@ -32,7 +33,10 @@ Show only the protocols, with what each of them promises:
 [cyan]snapline list protocols[/cyan]
 
 Show how faults are written:
-[cyan]snapline list faults[/cyan]"""
+[cyan]snapline list faults[/cyan]
+
+Show every figure of a run with its definition; as JSON, with a JSON Schema of them:
+[cyan]snapline list figures --json[/cyan]"""
 
 Row = Mapping[str, Any]
 SETTINGS = "settings"
@@ -46,6 +50,7 @@ class Kind(StrEnum):
     FAULTS = "faults"
     SYSTEMS = "systems"
     OPTIONS = "options"
+    FIGURES = "figures"
 
 
 def _protocols() -> list[Row]:
@@ -102,6 +107,21 @@ def _options() -> list[Row]:
     ]
 
 
+def _figures() -> list[Row]:
+    """The figures of a run. They are not chosen from, so only who asks for them gets this list."""
+    from snapline.metrics.figures import Figures
+    from snapline.metrics.json_form import listed
+
+    return [{"name": path, "definition": definition} for path, definition in listed(Figures)]
+
+
+def _figures_schema() -> Any:
+    from snapline.metrics.figures import Figures
+    from snapline.metrics.json_form import json_schema
+
+    return json_schema(Figures)
+
+
 def _heeding(option: RunOption) -> list[str]:
     names = [name for name, protocol in PROTOCOLS.items() if option.used_by(protocol)]
     return ["all"] if len(names) == len(PROTOCOLS) else names
@@ -113,6 +133,7 @@ LISTS: dict[Kind, Callable[[], list[Row]]] = {
     Kind.FAULTS: _faults,
     Kind.SYSTEMS: _systems,
     Kind.OPTIONS: _options,
+    Kind.FIGURES: _figures,
 }
 
 
@@ -125,13 +146,14 @@ _CATALOGUES: Mapping[Kind, Catalogue[Any]] = {
 
 def print_catalogue(kind: Kind | None, as_json: bool) -> None:
     """Print one list, or all of them, and messages about plugins that cannot be used."""
-    kinds = [kind] if kind else list(LISTS)
+    kinds = [kind] if kind else [each for each in LISTS if each is not Kind.FIGURES]
     rows = {str(each): LISTS[each]() for each in kinds}
     for each in kinds:
         for problem in _CATALOGUES[each].problems() if each in _CATALOGUES else ():
             messages().print(escape(problem), soft_wrap=True)
     if as_json:
-        print_json({"version": JSON_VERSION, **rows})
+        schema = {"schema": _figures_schema()} if kind is Kind.FIGURES else {}
+        print_json({"version": JSON_VERSION, **rows, **schema})
         return
     for title, entries in rows.items():
         plain = [{k: v for k, v in row.items() if k != SETTINGS} for row in entries]

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from snapline.core.events import Command, Paused
 from snapline.core.messages import CheckpointMeta, Marker, Message
 from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Seq, SlotId, TaskId
+from snapline.journal.happenings import CheckpointMoments
 from snapline.recovery.replay import ReplayPart
 
 # Between slots.
@@ -153,6 +154,7 @@ class Stored:
 
     epoch: Epoch
     meta: CheckpointMeta
+    moments: CheckpointMoments | None = None  # None: nobody measured them
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from snapline.core.effects import TaskEffect
 from snapline.core.events import Timer
 from snapline.core.messages import Message
 from snapline.engine.control import Frame, Order, Report
-from snapline.ids import Epoch, Incarnation, Millis, SlotId, TaskId
+from snapline.ids import CheckpointNo, Epoch, Incarnation, Millis, SlotId, TaskId
 from snapline.journal.entry import Entry
 from snapline.journal.happenings import Happening
 from snapline.storage.api import Egress, Extent, Ingress, Life, MessageLog
@@ -138,11 +138,19 @@ class SlotShell(Shell, Protocol):
         ...
 
     def sent(self, message: Message, *, logged: bool) -> None:
-        """Told when a task has sent a message, in or out of its slot, and perhaps logged it before."""
+        """Told when a task has sent a message, or sent it again, and perhaps logged it before."""
         ...
 
     def wrote(self, batch: Batch) -> None:
         """Told when a sink has written records to its egress."""
+        ...
+
+    def marked(self, channels: int) -> None:
+        """Told when a task has sent a marker on so many channels, in or out of its slot."""
+        ...
+
+    def captured(self, task: TaskId, checkpoint: CheckpointNo) -> None:
+        """Told when a task has captured its state for a checkpoint, and goes on."""
         ...
 
     # Input and storage.

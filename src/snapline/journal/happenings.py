@@ -128,7 +128,7 @@ class LineFound:
     """A line was found for a rollback, and this is what it costs."""
 
     stored: int  # checkpoints since the last rollback, and earlier ones that are skipped now
-    skipped: int
+    skipped: int  # of these: beyond the line, so they were stored in vain
     back_s: float  # since the oldest checkpoint of the line became durable
     back_records: int | None  # that sources read since then; None: not measured
 
@@ -271,6 +271,27 @@ class MessagesOvertaken:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointMoments:
+    """When a slot did what for a checkpoint of a task, in microseconds since input began to be due."""
+
+    round: CheckpointNo | None  # the ordered round that it belongs to; None: the task's own
+    due_us: Micros | None  # when the timer was to fire that asked for it; None: no timer did
+    begun_us: Micros  # the task was told: by a first marker, a command, a timer or a message
+    taken_us: Micros  # the capture began
+    captured_us: Micros  # the capture was over, and the loop went on
+    durable_us: Micros  # it was durable with all that it needs
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointTimed:
+    """The coordinator hears of a checkpoint that is durable, and how its time was spent until then."""
+
+    task: TaskId
+    checkpoint: CheckpointNo
+    moments: CheckpointMoments
+
+
+@dataclass(frozen=True, slots=True)
 class SecondMeasured:
     """What all slots together did in one second; `metrics.second.Second` explains the fields."""
 
@@ -293,6 +314,8 @@ class SecondMeasured:
     slots: tuple[tuple[SlotId, int, int, int | None, float | None, float | None], ...]
     #: of each part of the second: running, backlog, p50_ms, p99_ms
     parts: tuple[tuple[int, int | None, float | None, float | None], ...]
+    processes: Mapping[str, tuple[int, int]]
+    usage: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +364,7 @@ MessageHappening: TypeAlias = (
     | MessagesDiscarded
     | InputSkipped
 )
-Measurement: TypeAlias = SecondMeasured | SystemProgressed
+Measurement: TypeAlias = CheckpointTimed | SecondMeasured | SystemProgressed
 
 Happening: TypeAlias = (
     FaultHappening | ProcessHappening | JobHappening | MessageHappening | Measurement

@@ -168,6 +168,9 @@ def _of_message(what: h.MessageHappening, who: str) -> str:
 
 def _of_measurement(what: h.Measurement, who: str) -> str:
     match what:
+        case h.CheckpointTimed(task, checkpoint, moments):
+            took = _time((moments.durable_us - moments.begun_us) // 1000)
+            return f"checkpoint {checkpoint_label(checkpoint)} of {task} is durable after {took}"
         case h.SecondMeasured(at_s, _, read, written):
             return f"second {at_s}: {plural(read, 'record')} read, {written:,} written"
         case h.SystemProgressed(figures):

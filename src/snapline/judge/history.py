@@ -89,7 +89,19 @@ def history_of_system(events: Sequence[Happened], end_ms: Millis, plan: str) -> 
 
 def driver_entries(directory: RunDirectory) -> tuple[list[Entry], str | None]:
     """The journal entries of all drivers of a run, in the order of time, and why some may be missing."""
-    found: list[Entry] = []
+    journals, gap = journals_of_drivers(directory)
+    found = [entry for entries in journals for entry in _dated(entries)]
+    if not found and gap is None:
+        gap = f"there is no journal of a driver in {directory.path / 'journal'}"
+    return sorted(found, key=lambda entry: entry.at_us), gap
+
+
+def journals_of_drivers(directory: RunDirectory) -> tuple[list[list[Entry]], str | None]:
+    """What each driver of a run wrote, in its order, the first driver first; and why some may be missing.
+
+    Times do not tell the order of all entries: a driver starts its clock again when all slots first run.
+    """
+    found: list[list[Entry]] = []
     gap = None
     for segments in driver_journals(directory.path / "journal"):
         entries: list[Entry] = []
@@ -99,10 +111,8 @@ def driver_entries(directory: RunDirectory) -> tuple[list[Entry], str | None]:
                 entries += _new(journal_entries(directory, path), entries)
             except (SnaplineError, OSError, *_NONSENSE) as error:
                 gap = f"the journal {path.name} cannot be read: {error}"
-        found.extend(_dated(entries))
-    if not found and gap is None:
-        gap = f"there is no journal of a driver in {directory.path / 'journal'}"
-    return sorted(found, key=lambda entry: entry.at_us), gap
+        found.append(entries)
+    return sorted(found, key=lambda entries: entries[0].epoch if entries else 0), gap
 
 
 def _new(entries: Iterable[Entry], known: Sequence[Entry]) -> list[Entry]:

@@ -6,12 +6,10 @@ of a real run are None for a simulated one.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from statistics import median
 from types import MappingProxyType
 from typing import TypeAlias
 
-from snapline.ids import Micros
+from snapline.ids import Micros, Millis
 from snapline.journal.entry import Entry, Happened
 from snapline.journal.fault_happenings import ProcessKilled
 from snapline.journal.happenings import (
@@ -24,13 +22,28 @@ from snapline.journal.happenings import (
     SlotLost,
     SlotRunning,
 )
-from snapline.metrics.checkpoints import CheckpointAccount
+from snapline.metrics.checkpointing.account import CheckpointAccount
+from snapline.metrics.costs import (
+    ByteFigures,
+    CheckpointFigures,
+    CheckpointPhases,
+    CheckpointSizes,
+    ResourceFigures,
+    byte_figures,
+    checkpoint_figures,
+    phase_figures,
+    resource_figures,
+    size_figures,
+)
 from snapline.metrics.failures import Over, Struck, detections, failures, restarts
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.latency import RowTimes, committed, uncommitted
 from snapline.metrics.recovery import Aftermath, FailureFigures, aftermaths, failure_figures
 from snapline.metrics.reliability import LineageFigures
 from snapline.metrics.second import SECOND_US, Second, Volume, second_of
+
+VERSION = 2
+"""The version of the figures, as `result.json` has them under `metrics`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,48 +59,8 @@ class Percentiles:
 class Rate:
     """Records per second, from the first read of a source to the last one."""
 
-    read: float
-    written: float
-
-
-class Timed(StrEnum):
-    """What the time of a checkpoint covers: a whole round, or a single task."""
-
-    ROUND = "round"
-    TASK = "task"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointTimes:
-    """How long checkpoints took, in milliseconds."""
-
-    median: float
-    max: float
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointFigures:
-    """Checkpoints by number, size and time; see `metrics.checkpoints`."""
-
-    stored: int
-    forced: int
-    skipped: int
-    aborted_rounds: int
-    bytes: int
-    timed: Timed
-    time_ms: CheckpointTimes | None  # None: there was none to time
-
-
-@dataclass(frozen=True, slots=True)
-class ByteFigures:
-    """Bytes that were spent; `metrics.second.Volume` says what each counts."""
-
-    messages: int
-    headers: int
-    wire: int
-    log: int
-    snapshots: int
-    output: int
+    read: float  # by sources; what is read again counts again
+    written: float  # by sinks; likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +68,30 @@ class Figures:
     """The figures of a run. None stands for what was not measured, unless something else is said."""
 
     commits: int  # lines that were committed
-    kills: int
+    kills: int  # processes of slots that faults have killed
     lost: int  # slots that were given up
-    killed_pids: tuple[int, ...]  # empty in simulation, which has no processes
-    detection_s: tuple[float, ...]  # see `metrics.failures` for these two
-    restart_s: tuple[float, ...]
-    #: see `metrics.recovery`; one time is None if the run ended before
+    killed_pids: tuple[int, ...]  # of what was killed; empty in simulation, which has no processes
+    detection_s: tuple[float, ...]  # from a fault to the loss of its slot; see `metrics.failures`
+    restart_s: tuple[float, ...]  # from the loss of a slot until all tasks were ready
+    #: from the loss until p50 and backlog were as before; one is None if the run ended before
     recovery_s: tuple[float | None, ...] | None
-    failures: tuple[FailureFigures, ...] | None  # all times of each failure
-    latency_ms: Percentiles | None  # also None at rate max, see `came_early`
-    committed_latency_ms: Percentiles | None  # likewise, and where no row with a time was published
-    records_read: int | None  # each record counts once, here and in the next
-    records_written: int | None
+    failures: tuple[FailureFigures, ...] | None  # all times of each failure; see `metrics.recovery`
+    latency_ms: Percentiles | None  # due to written; also None at rate max, see `came_early`
+    #: due to published; None likewise, and where no row with a time was published
+    committed_latency_ms: Percentiles | None
+    records_read: int | None  # by sources; each record counts once
+    records_written: int | None  # by sinks; each record counts once
     read_again: int | None  # records read again after rollbacks: at least so many
-    written_again: int | None
-    rate: Rate | None  # also None if all that was read was read at once
-    checkpoints: CheckpointFigures
+    written_again: int | None  # records written again after rollbacks: at least so many
+    rate: Rate | None  # from the first read to the last; None if all was read at once
+    checkpoints: CheckpointFigures  # by number and time; see `metrics.costs`
+    checkpoint_phases_ms: CheckpointPhases | None  # how the time of checkpoints was spent
+    checkpoint_bytes: CheckpointSizes | None  # sizes of snapshots; None: none was stored
     rollbacks: tuple[LineFound, ...]  # what each of them cost
-    bytes: ByteFigures | None
+    bytes: ByteFigures | None  # by what they were for, and in proportion
+    resources: ResourceFigures | None  # CPU time, memory and requests
     lineage: LineageFigures | None = None  # None: outputs do not name the inputs behind them
+    version: int = VERSION  # of these figures: raised when one changes its meaning, or goes
 
 
 Told: TypeAlias = (
@@ -166,11 +144,13 @@ def figures(
     settled: Mapping[Micros, Aftermath] = MappingProxyType({}),
     *,
     warm_up_us: Micros = 0,
+    asked_ms: Millis | None = None,
 ) -> Figures:
     """The figures of a run. `found` are its rollbacks, if the journal has no `LineFound` of them.
 
     `settled` is what is known already of what came after failures, by the time of the loss. Seconds that
     begin before `warm_up_us` enter neither rates nor latencies, bytes and the times of checkpoints.
+    `asked_ms` is the interval at which lines were asked for.
     """
     failed, counted = failures(told), after_warm_up(seconds, warm_up_us)
     after = aftermaths(seconds, failed, settled)
@@ -195,9 +175,12 @@ def figures(
         read_again=_again(read, [second.read for second in seconds]),
         written_again=_again(written, [second.written for second in seconds]),
         rate=rate(counted) if seconds else None,
-        checkpoints=checkpoints(account, counted),
+        checkpoints=checkpoint_figures(account, counted, asked_ms),
+        checkpoint_phases_ms=phase_figures(account.phases),
+        checkpoint_bytes=size_figures(account),
         rollbacks=priced or tuple(found),
-        bytes=ByteFigures(**volume(counted).as_dict()) if seconds else None,
+        bytes=byte_figures(volume(counted), read) if seconds else None,
+        resources=resource_figures(seconds) if seconds else None,
     )
 
 
@@ -250,9 +233,10 @@ def after_warm_up(seconds: Iterable[Second], warm_up_us: Micros) -> list[Second]
 
 
 def forget_warm_up(account: CheckpointAccount, entry: Entry, warm_up_us: Micros) -> None:
-    """Forget how long rounds took, if they were complete before the warm-up was over."""
+    """Forget how long rounds and checkpoints took that were complete before the warm-up was over."""
     if entry.at_us < warm_up_us:
         account.round_us.clear()
+        account.phases.clear()
 
 
 def rate(seconds: Iterable[Second]) -> Rate | None:
@@ -269,25 +253,6 @@ def rate(seconds: Iterable[Second]) -> Rate | None:
         return Rate(0.0, 0.0)
     span_s = (span.last_us - span.first_us) / SECOND_US
     return Rate(round(read / span_s, 1), round(written / span_s, 1)) if span_s else None
-
-
-def checkpoints(account: CheckpointAccount, seconds: Sequence[Second]) -> CheckpointFigures:
-    """Checkpoints by number, size and time. Times are of rounds, or where there are none, of tasks."""
-    of_tasks_us = [us for second in seconds for us in second.checkpoint_us]
-    times_us = account.round_us if account.in_rounds else of_tasks_us
-    time_ms = None
-    if times_us:
-        longest, middle = max(times_us), median(times_us)
-        time_ms = CheckpointTimes(round(middle / 1000, 3), round(longest / 1000, 3))
-    return CheckpointFigures(
-        account.stored,
-        account.forced,
-        account.skipped,
-        account.aborted,
-        account.bytes,
-        Timed.ROUND if account.in_rounds else Timed.TASK,
-        time_ms,
-    )
 
 
 def volume(seconds: Iterable[Second]) -> Volume:

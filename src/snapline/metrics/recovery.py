@@ -41,17 +41,17 @@ PATIENCE_S = 480
 class Until:
     """How long it took until something was reached; censored: it took longer than this."""
 
-    s: float
-    censored: bool
+    s: float  # in seconds
+    censored: bool  # whether it was not reached: it took longer than that
 
 
 @dataclass(frozen=True, slots=True)
 class Back:
     """How long it took until each of the three was as before a failure."""
 
-    backlog: Until
-    p50: Until
-    p99: Until
+    backlog: Until  # until the backlog was as before
+    p50: Until  # until the median latency of a second was as before
+    p99: Until  # until the 99th percentile of a second was as before
 
     @property
     def recovery_s(self) -> float | None:
@@ -74,8 +74,8 @@ class Back:
 class SlotsLatency:
     """The latency of some slots in the seconds after a failure; None where they put out nothing."""
 
-    slots: int
-    written: int
+    slots: int  # how many they are
+    written: int  # records that they wrote in that time
     p50_ms: float | None  # the median of the p50 of their seconds
     p99_ms: float | None  # the greatest p99 of a second
 
@@ -106,11 +106,11 @@ class FailureFigures:
     lost_at_s: float  # when it was detected, in the time of the run
     slots: tuple[SlotId, ...]  # those that were lost
     detection_s: float | None  # from the first fault behind it; None: nobody made it fail
-    restart: Until
-    from_detection: Back | None  # None: nothing is known of the time before
-    from_fault: Back | None  # also None where detection is
-    hit: SlotsLatency
-    others: SlotsLatency
+    restart: Until  # from detection until all tasks were ready
+    from_detection: Back | None  # when all was as before; None: nothing is known of the time before
+    from_fault: Back | None  # the same, counted from the fault; also None where detection is
+    hit: SlotsLatency  # the slots that were lost
+    others: SlotsLatency  # the slots that were not
 
 
 def failure_figures(

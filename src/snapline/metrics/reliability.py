@@ -97,10 +97,11 @@ class ReliabilityFigures:
     events: int
     reliability: float | None  # in percent; None: there were no events
     reliable_throughput: float  # events per second
-    latency_ms: OutputLatency | None  # None: no output has a latency, here and in the last two
+    #: from the arrival of the first event beyond the window; None: no output has a latency
+    latency_ms: OutputLatency | None
     correctness: float | None  # in percent; None: there were no outputs
-    from_first_ms: OutputLatency | None
-    from_last_ms: OutputLatency | None
+    from_first_ms: OutputLatency | None  # from the arrival of the first event in the window
+    from_last_ms: OutputLatency | None  # from the arrival of the last event in the window
 
 
 _Optional: TypeAlias = OutputLatency | None

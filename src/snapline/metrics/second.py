@@ -5,9 +5,9 @@ journal (`SecondMeasured`), so every figure can be computed again when the run i
 none: how long its work would take is not measured.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from snapline.ids import Epoch, Micros, SlotId
 from snapline.journal.happenings import SecondMeasured
@@ -41,24 +41,55 @@ class Part(NamedTuple):
 
 
 @dataclass(slots=True)
-class Volume:
-    """How many bytes were spent, by what they were for."""
+class Sums:
+    """Whole numbers that add up, field by field."""
 
-    messages: int = 0  # all messages between tasks, within a slot too, at the size of their columns
-    headers: int = 0  # of these: what protocols piggybacked
-    wire: int = 0  # what left for other slots, with framing and credit
-    log: int = 0  # messages that were logged
-    snapshots: int = 0
-    output: int = 0  # rows that sinks wrote
-
-    def add(self, other: "Volume") -> None:
-        """Add another volume to this one, field by field."""
+    def add(self, other: Self) -> None:
+        """Add another of the same kind to this one."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def as_dict(self) -> dict[str, int]:
-        """The bytes of each field, by its name."""
+        """The number of each field, by its name."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+@dataclass(slots=True)
+class Volume(Sums):
+    """How many bytes were spent, by what they were for. No byte is in two kinds; `wire` is no kind."""
+
+    payload: int = 0  # columns of messages between tasks, within a slot too, and when sent again
+    headers: int = 0  # what protocols piggybacked on these messages
+    markers: int = 0  # markers, each at the size of its frame, within a slot too
+    control: int = 0  # all else between processes: orders, reports, credit, heartbeats
+    metadata: int = 0  # reports of stored checkpoints to the coordinator
+    log: int = 0  # messages that senders logged, with their headers
+    snapshots: int = 0  # snapshots of checkpoints that became durable
+    output: int = 0  # rows that sinks wrote, at the size of their columns
+    wire: int = 0  # what left for other slots: messages, markers and credit, with framing
+
+
+@dataclass(slots=True)
+class Usage(Sums):
+    """What was used beside bytes on the way, CPU time and memory."""
+
+    generator_us: int = 0  # CPU time that sources took to make generated records
+    puts: int = 0  # objects that the store was asked to keep
+    put_bytes: int = 0
+    gets: int = 0  # objects that the store was asked for
+    get_bytes: int = 0
+    deletes: int = 0
+    lists: int = 0  # folders that were listed, or cleared
+    log_syncs: int = 0  # syncs that were asked of logs: many checkpoints may share one
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What one process has used since it last told."""
+
+    cpu_us: int
+    rss_bytes: int  # the most that it ever had
+    usage: Usage
 
 
 @dataclass(slots=True)
@@ -83,6 +114,9 @@ class Second:
     last_us: Micros | None = None  # when a source read last
     slots: tuple[SlotSecond, ...] = ()  # each slot that said something
     parts: tuple[Part, ...] = ()
+    #: CPU time (us) and peak memory (bytes) of each process that told them: `driver`, `slot/0`
+    processes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
 
     def note_reading(self, first_us: Micros | None, last_us: Micros | None) -> None:
         """Take into account when some of its input was read; None: none was."""
@@ -95,13 +129,22 @@ class Second:
         self.p50_ms = self.latency.percentile_ms(50)
         self.p99_ms = self.latency.percentile_ms(99)
 
+    def add_used(self, process: str, used: Used) -> None:
+        """Add what a process has used."""
+        self.usage.add(used.usage)
+        self.add_process(process, used.cpu_us, used.rss_bytes)
+
+    def add_process(self, process: str, cpu_us: int, rss_bytes: int) -> None:
+        """Add CPU time of a process, and take note of its peak memory."""
+        before_us, peak = self.processes.get(process, (0, 0))
+        self.processes[process] = (before_us + cpu_us, max(peak, rss_bytes))
+
     def measured(self) -> SecondMeasured:
         """The second as the journal has it; its epoch is that of the entry."""
         known = {each.name: getattr(self, each.name) for each in fields(self)}
         del known["epoch"]
-        return SecondMeasured(
-            **{**known, "volume": self.volume.as_dict(), "latency": self.latency.pairs()}
-        )
+        sums = {"volume": self.volume.as_dict(), "usage": self.usage.as_dict()}
+        return SecondMeasured(**{**known, **sums, "latency": self.latency.pairs()})
 
 
 def folded(seconds: Sequence[Second]) -> Second:
@@ -119,13 +162,30 @@ def folded(seconds: Sequence[Second]) -> Second:
         total.volume.add(second.volume)
         total.latency.merge(second.latency)
         total.note_reading(second.first_us, second.last_us)
+    _add_resources(total, seconds)
     return total
+
+
+def total_used(seconds: Iterable[Second]) -> Second:
+    """All that processes used in these seconds, and nothing else of them."""
+    total = Second(0)
+    _add_resources(total, seconds)
+    return total
+
+
+def _add_resources(total: Second, seconds: Iterable[Second]) -> None:
+    for second in seconds:
+        total.usage.add(second.usage)
+        for process, (cpu_us, rss_bytes) in second.processes.items():
+            total.add_process(process, cpu_us, rss_bytes)
 
 
 def second_of(epoch: Epoch, measured: SecondMeasured) -> Second:
     """Read a second from what the journal has of it."""
     known = {each.name: getattr(measured, each.name) for each in fields(measured)}
     known["volume"] = Volume(**measured.volume)
+    known["usage"] = Usage(**measured.usage)
+    known["processes"] = dict(measured.processes)
     known["latency"] = Histogram.of_pairs(measured.latency)
     known["slots"] = tuple(SlotSecond(*each) for each in measured.slots)
     known["parts"] = tuple(Part(*each) for each in measured.parts)

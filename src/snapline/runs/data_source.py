@@ -36,13 +36,14 @@ from snapline.rundir.program import load_flow
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.runs import readings
 from snapline.runs.readings import KeptState, Reading
+from snapline.runs.tables import checkpoint_reading
 from snapline.storage.api import OutputPiece, OutputReader
 
 FORMAT = "snapline"
 MANIFEST = "manifest"
 """The one name in an offset."""
 
-WHAT = ("output", "uncommitted", "log", "journal", "state", "seconds")
+WHAT = ("output", "uncommitted", "log", "checkpoints", "journal", "state", "seconds")
 _STATE_ONLY = ("flow", "operator", "part")
 _OPTIONS: Mapping[str, Collection[str]] = {
     "path": WHAT,
@@ -187,6 +188,8 @@ def _reading(request: _Request) -> Reading:
     match request.what:
         case "log":
             return readings.channel_log(directory)
+        case "checkpoints":
+            return checkpoint_reading(directory)
         case "journal":
             return readings.journal(directory)
         case "seconds":

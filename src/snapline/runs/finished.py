@@ -76,6 +76,13 @@ class Run:
         """The messages that the senders' logs still hold, without their records."""
         return tables.channel_log(self._session, self.directory)
 
+    def checkpoints(self) -> DataFrame:
+        """Every checkpoint that was stored: task, size, how its time was spent, and what became of it.
+
+        The columns are those of `snapline.metrics.checkpointing.history.flat`.
+        """
+        return tables.checkpoints(self._session, self.directory)
+
     def journal(self) -> DataFrame:
         """All entries of the journals, of all processes."""
         return tables.journal(self._session, self.directory)

@@ -295,7 +295,8 @@ def conclude(prepared: PreparedRun, driver: Driver) -> Run:
     """Have a run that has ended judged, and write its result."""
     directory, problem = driver.directory, driver.problem
     sinks = [task for tasks in prepared.job.deployment.sinks.values() for task in tasks]
-    measured = driver.timeline.figures(published_times(directory.output, sinks))
+    asked_ms = prepared.job.options.interval_ms
+    measured = driver.timeline.figures(published_times(directory.output, sinks), asked_ms)
     judgement = judge(directory, ending=RunEnding(problem), program=prepared.program)
     figures = replace(measured, lineage=judgement.figures)
     write_result(directory, judgement, figures, problem, driver.tenure.author)

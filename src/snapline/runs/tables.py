@@ -1,16 +1,20 @@
-"""What a run left, as Spark DataFrames: output, state, channel logs, journal, seconds.
+"""What a run left, as Spark DataFrames: output, state, channel logs, checkpoints, journal, seconds.
 
-What there is, and how it is read, is in `readings`: here each piece of it becomes one Spark task. Where
-nobody knows the columns of something that is empty, its DataFrame has none.
+What there is, and how it is read, is in `readings`: here each piece of it becomes one Spark task. What is
+computed from the journals of drivers is one piece. Where nobody knows the columns of something that is
+empty, its DataFrame has none.
 """
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from snapline.dataflow.graph import Dataflow
+from snapline.judge.history import journals_of_drivers
+from snapline.metrics.checkpointing.history import COLUMNS, checkpoint_rows, flat
 from snapline.rundir.directory import RunDirectory
 from snapline.runs import readings
 from snapline.runs.readings import KeptState, Reading
@@ -48,6 +52,32 @@ def state(
 def channel_log(spark: SparkSession, directory: RunDirectory) -> DataFrame:
     """The messages that the senders' logs still hold, one row each, without their records."""
     return _frame(spark, readings.channel_log(directory))
+
+
+def checkpoints(spark: SparkSession, directory: RunDirectory) -> DataFrame:
+    """Every checkpoint that was stored, one row each: how its time was spent, and what became of it."""
+    return _frame(spark, checkpoint_reading(directory))
+
+
+def checkpoint_reading(directory: RunDirectory) -> Reading:
+    """Every checkpoint that was stored: see `metrics.checkpointing.history.flat`; null: not measured."""
+    schema = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    return Reading(schema, [str(directory.path)], _read_checkpoints)
+
+
+_ARROW = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+}
+
+
+def _read_checkpoints(run: str) -> Iterator[pa.RecordBatch]:
+    journals, _ = journals_of_drivers(RunDirectory(Path(run)))
+    entries = (entry for journal in journals for entry in journal)
+    schema = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
+    yield pa.RecordBatch.from_pylist([*flat(checkpoint_rows(entries))], schema=schema)
 
 
 def journal(spark: SparkSession, directory: RunDirectory) -> DataFrame:

@@ -44,7 +44,7 @@ def test_without_a_kind_everything_is_listed():
     assert names(listed["systems"]) == ["snapline", *SYSTEMS]
 
 
-@pytest.mark.parametrize("kind", ["protocols", "workloads", "faults", "systems"])
+@pytest.mark.parametrize("kind", ["protocols", "workloads", "faults", "systems", "options"])
 def test_one_kind_is_listed_alone(kind):
     assert list(json.loads(snapline("list", kind, "--json")[1])) == ["version", kind]
 

@@ -78,6 +78,8 @@ from snapline.journal.fault_happenings import (
     StoreUnreliable,
 )
 from snapline.journal.happenings import (
+    CheckpointMoments,
+    CheckpointTimed,
     CoordinatorDeposed,
     FrameFenced,
     GarbageCollected,
@@ -258,10 +260,13 @@ HAPPENINGS = (
     MessagesOvertaken(AB, 3),
     MessagesDiscarded(AB, 3, 40),
     InputSkipped(1, 40),
+    CheckpointTimed(A, C1, CheckpointMoments(C1, None, 10, 12, 13, 40)),
+    CheckpointTimed(B, C1, CheckpointMoments(None, 9, 10, 12, 13, 40)),
     SecondMeasured(
         *(3, 2, 10, 9, None, 4, 1, {"wire": 7}, ((40, 9), (1200, 1)), 20.5, None, (2500,)),
         *(800_000, 3_100_000, None, ((0, 7, 6, None, 20.5, None), (1, 3, 3, 5, None, 1.0))),
         ((2, 5, 20.5, None), (1, None, None, 40.0)),
+        *({"driver": (90, 7)}, {"puts": 2}),
     ),
     SystemProgressed({"records": 3}),
 )

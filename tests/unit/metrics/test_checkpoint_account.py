@@ -12,8 +12,8 @@ from snapline.core.messages import CheckpointMeta, RecoveryLine
 from snapline.ids import TaskId
 from snapline.journal.entry import COORDINATOR, Built, Handled, Happened
 from snapline.journal.happenings import JobRunning
-from snapline.metrics import checkpoints
-from snapline.metrics.checkpoints import CheckpointAccount
+from snapline.metrics.checkpointing import account as checkpoints
+from snapline.metrics.checkpointing.account import CheckpointAccount
 from snapline.protocols.synchronous import StopWorld
 
 A, B = TaskId("a/0"), TaskId("b/0")

@@ -22,7 +22,8 @@ from snapline.journal.happenings import (
     OutputPublished,
     SlotLost,
 )
-from snapline.metrics.figures import CheckpointTimes, Figures, Rate, figures_of, rate, volume
+from snapline.metrics.costs import CheckpointTimes
+from snapline.metrics.figures import Figures, Rate, figures_of, rate, volume
 from snapline.metrics.json_form import from_json, to_json
 from snapline.metrics.latency import RowTimes, committed
 from snapline.metrics.reliability import Events, Results, phases
@@ -70,7 +71,7 @@ def test_the_figures_of_a_run_follow_from_its_journal_as_it_was_written():
     assert found.bytes.wire == 100
     assert found.checkpoints.stored == 1
     assert found.checkpoints.bytes == 64
-    assert found.checkpoints.time_ms == CheckpointTimes(4.0, 4.0)
+    assert found.checkpoints.time_ms == CheckpointTimes(4.0, 4.0, 4.0)
     assert found.rollbacks == (LineFound(3, 1, 0.5, 40),)
 
 
@@ -112,7 +113,7 @@ def test_figures_come_back_from_their_json_equal_and_by_their_names():
     written = json.loads(json.dumps(to_json(found)))
     assert from_json(Figures, written) == found
     assert written["killed_pids"] == [77]
-    assert written["checkpoints"]["time_ms"] == {"median": 4.0, "max": 4.0}
+    assert written["checkpoints"]["time_ms"] == {"mean": 4.0, "median": 4.0, "max": 4.0}
     assert written["lineage"]["phases"]["control"]["to_ms"] == 4
 
 
@@ -207,11 +208,11 @@ def test_the_warm_up_counts_in_totals_and_in_nothing_else():
     assert warm.committed_latency_ms.max == pytest.approx(100, rel=0.02)
     assert warm.rate == Rate(1000.0, 1000.0)
     assert warm.bytes.wire == 25
-    assert warm.checkpoints.time_ms == CheckpointTimes(500.0, 500.0)
+    assert warm.checkpoints.time_ms == CheckpointTimes(500.0, 500.0, 500.0)
     assert cold.latency_ms.max == pytest.approx(900, rel=0.02)
     assert cold.committed_latency_ms.max == pytest.approx(2000, rel=0.02)
     assert cold.bytes.wire == 40
-    assert cold.checkpoints.time_ms == CheckpointTimes(1250.0, 2000.0)
+    assert cold.checkpoints.time_ms == CheckpointTimes(1250.0, 1250.0, 2000.0)
     totals = ("records_read", "records_written", "commits", "read_again")
     assert [getattr(warm, name) for name in totals] == [getattr(cold, name) for name in totals]
     assert (warm.records_read, warm.commits, warm.checkpoints.stored) == (5_030, 1, 2)

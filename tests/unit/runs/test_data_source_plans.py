@@ -241,7 +241,10 @@ def test_columns_that_nobody_knows_have_to_be_said(directory):
     ("options", "message"),
     [
         ({"Sync": "out"}, "the format snapline has no option 'sync': did you mean sink"),
-        ({"what": "input"}, r"'input'\): there is output, uncommitted, log, journal, state"),
+        (
+            {"what": "input"},
+            r"'input'\): there is output, uncommitted, log, checkpoints, journal, state",
+        ),
         ({"sink": "other"}, "has no sink 'other': there is out"),
         ({"what": "log", "sink": "out"}, "'sink'.* is for .* output and uncommitted, .* reads log"),
         ({"operator": "join"}, "'operator'.* is for .* state, and this reads output: leave it out"),

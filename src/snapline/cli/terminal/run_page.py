@@ -19,10 +19,12 @@ from snapline.durations import LONGEST_MS, write_duration
 from snapline.wording import plural
 
 LIST_MAX: Final = 8
+FIELDS_MAX: Final = 16
 TEXT_MAX: Final = 500
 PROBLEMS_MAX: Final = 3
 _YEAR_2001_S: Final = 1_000_000_000
 _YEAR_9999_S: Final = 253_000_000_000
+_RATIOS: Final = ("overhead", "ratio", "percent")
 
 #: fields that other parts of the page show, or that mean nothing to people
 _NOT_TOLD: Final = {
@@ -123,8 +125,9 @@ def _value(name: str, value: Any, depth: int = 0) -> str:
     if isinstance(value, dict) and depth < 2:
         unit = name if name == "bytes" or name.endswith(("_ms", "_s")) else ""
         told = {key: each for key, each in value.items() if each not in (None, 0, "", [])}
-        parts = (f"{_words(key)} {_value(unit or key, told[key], depth + 1)}" for key in told)
-        return ", ".join(list(parts)[:LIST_MAX]) or "-"
+        units = {key: key if key.endswith(_RATIOS) else unit or key for key in told}
+        parts = (f"{_words(key)} {_value(units[key], told[key], depth + 1)}" for key in told)
+        return ", ".join(list(parts)[:FIELDS_MAX]) or "-"
     if isinstance(value, list) and depth < 2:
         shown = ", ".join(_value(name, each, depth + 1) for each in value[:LIST_MAX])
         more = len(value) - LIST_MAX

@@ -1,7 +1,7 @@
 """Prints a run that is over on one screen: throughput, latency, checkpoints, failures, bytes, verdict."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Protocol
 
 from rich.table import Table
@@ -12,7 +12,13 @@ from snapline.wording import plural
 
 if TYPE_CHECKING:  # the runtime takes a second to import: not for `--help`
     from snapline.judge.verdict import Verdict
-    from snapline.metrics.figures import CheckpointFigures, Figures
+    from snapline.metrics.costs import (
+        ByteFigures,
+        CheckpointFigures,
+        CheckpointPhases,
+        ResourceFigures,
+    )
+    from snapline.metrics.figures import Figures
     from snapline.metrics.reliability import LineageFigures, ReliabilityFigures
     from snapline.rundir.directory import RunDirectory
 
@@ -122,11 +128,13 @@ def summary(
     yield "latency", _latency(figures) or unmeasured
     if figures.checkpoints.stored:
         yield "checkpoints", _checkpoints(figures.checkpoints)
+    if figures.checkpoint_phases_ms is not None:
+        yield "phases", _phases(figures.checkpoint_phases_ms)
     if figures.lost:
         yield "failures", _failures(figures)
-    volume: dict[str, int] = {} if figures.bytes is None else asdict(figures.bytes)
-    sizes = (f"{kind} {size(count)}" for kind, count in volume.items() if count)
-    yield "bytes", ", ".join(sizes) if volume else unmeasured
+    yield "bytes", unmeasured if figures.bytes is None else _bytes(figures.bytes)
+    if figures.resources is not None and figures.resources.cpu_s:
+        yield "resources", _resources(figures.resources)
 
 
 def _records(figures: "Figures") -> str:
@@ -155,12 +163,41 @@ def _checkpoints(figures: "CheckpointFigures") -> str:
         text += f", {figures.forced:,} forced"
     if figures.skipped:
         text += f", {figures.skipped:,} skipped"
+    if figures.useless:
+        text += f", {figures.useless:,} useless"
     if figures.aborted_rounds:
         text += f", {plural(figures.aborted_rounds, 'round')} aborted"
     if times := figures.time_ms:
         what = "a round" if figures.timed == "round" else "each"
         text += f"; {what} took {latency(times.median)}, at most {latency(times.max)}"
     return text
+
+
+def _phases(phases: "CheckpointPhases") -> str:
+    """The mean of each phase of a checkpoint of a task; the first field is their sum."""
+    means = {each.name: getattr(phases, each.name).mean for each in fields(phases)[1:]}
+    parts = (f"{name.replace('_', ' ')} {latency(mean)}" for name, mean in means.items())
+    return f"{', '.join(parts)} (on average)"
+
+
+def _bytes(figures: "ByteFigures") -> str:
+    counts = {kind: count for kind, count in asdict(figures).items() if isinstance(count, int)}
+    text = ", ".join(f"{kind} {size(count)}" for kind, count in counts.items() if count)
+    if figures.per_record is not None:
+        text += f"; {figures.per_record:,.1f} B per record"
+    if figures.overhead is not None:
+        text += f", {figures.overhead:.3g} times the payload on top of it"
+    return text
+
+
+def _resources(figures: "ResourceFigures") -> str:
+    slots_s = sum(cpu_s for name, cpu_s in figures.cpu_s.items() if name != "driver")
+    text = f"CPU {slots_s:.1f} s of slots"
+    if figures.generator_cpu_s:
+        text += f" ({figures.generator_cpu_s:.1f} s to generate input)"
+    text += f", {figures.cpu_s.get('driver', 0):.1f} s of the driver"
+    peak = max((rss for name, rss in figures.rss_bytes.items() if name != "driver"), default=0)
+    return f"{text}; a slot takes up to {size(peak)} of memory"
 
 
 def _failures(figures: "Figures") -> str:

@@ -225,7 +225,6 @@ class Coordinator:
         self._send(slot, self.plan.order(slot, self.epoch, lives, line, alone=alone))
 
     def _let_go(self) -> None:
-        """Let all slots go that wait for nobody any more."""
         if self.restoring:
             if not self.members.complete:
                 return
@@ -254,8 +253,11 @@ class Coordinator:
             case control.Restored() | control.Met():
                 self.members.acknowledged(slot, report)
                 self._let_go()
-            case control.Stored(_, meta):
+            case control.Stored(_, meta, moments):
                 self.registry.add(meta)
+                if moments is not None:
+                    timed = happenings.CheckpointTimed(meta.task, meta.checkpoint, moments)
+                    self.shell.note(COORDINATOR, self.epoch, timed)
                 self.handle(events.SnapshotStored(meta))
             case control.NotStored(_, task, checkpoint):
                 self.handle(events.StoreFailed(task, checkpoint))

@@ -142,6 +142,7 @@ class CheckpointWriter:
             self.open = pending
         else:
             self._store(pending)
+        self.shell.captured(self.life.task, effect.checkpoint)
 
     def _chain_is_long(self) -> bool:
         """Whether a restore would have to load much more than the state, or too many pieces.

@@ -36,6 +36,11 @@ class Outbox:
         return self._behind.popleft()
 
     @property
+    def replays(self) -> bool:
+        """Whether what is to be sent next was sent before the rollback."""
+        return self._replay_left > 0
+
+    @property
     def marker_is_next(self) -> bool:
         """Whether a marker is next; nothing is read for the answer."""
         return not self._replay_left and isinstance(self._behind[0], Marker)

@@ -248,11 +248,13 @@ class Slot:
 
     def _replay(self, channel: Channel) -> None:
         outbox = self.tasks[channel.source].outbox[channel.id]
-        payload = outbox.popleft()
+        again, payload = outbox.replays, outbox.popleft()
         if not outbox:
             del self.replaying[channel.id]
         self._dispatch(channel, payload)
         if isinstance(payload, Message):
+            if again:
+                self.shell.sent(payload, logged=False)
             self.shell.note(channel.source, self.epoch, h.MessageReplayed(payload))
 
     # From the coordinator.

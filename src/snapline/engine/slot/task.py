@@ -343,12 +343,11 @@ class Task:
     def forward(self, marker: Marker, *, overtake: bool) -> None:
         """Send a marker on every output."""
         for channel in self.outputs:
-            if overtake:
-                passed = self.host.overtake(channel, marker)
-                if passed:
-                    self.writer.overtook(channel.id, passed)
-            else:
+            if not overtake:
                 self.host.send(channel, marker)
+            elif passed := self.host.overtake(channel, marker):
+                self.writer.overtook(channel.id, passed)
+        self.host.shell.marked(len(self.outputs))
 
     # State.
 

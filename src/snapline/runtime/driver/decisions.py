@@ -25,6 +25,7 @@ from snapline.engine.shell import Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUnavailable
 from snapline.ids import Epoch, TaskId
 from snapline.storage.api import Extent, Storage
+from snapline.storage.counted import CountedStore
 
 COMPLAINT_SECONDS = 10.0
 """The least time between two complaints about a store that fails."""
@@ -59,7 +60,7 @@ class Decisions:
         complain: Callable[[str], None],
         give_up: Callable[[StorageError], None],
     ) -> None:
-        self._store = storage.store
+        self.store = CountedStore(storage.store)  #: tells what it was asked for
         self._outlet = storage.outlet
         self._post = post
         self._complain = complain
@@ -74,7 +75,7 @@ class Decisions:
         """Store a decision, unless its number is taken, or was collected."""
 
         def work() -> None:
-            found = win(self._store, ticket.number, data)
+            found = win(self.store, ticket.number, data)
             if found == data:
                 self._post(lambda: asker.done(ticket))
             else:
@@ -111,7 +112,7 @@ class Decisions:
 
         def work() -> None:
             with suppress(StorageError):
-                self._store.delete(key)
+                self.store.delete(key)
 
         self._thread.submit(work)
 
@@ -122,7 +123,7 @@ class Decisions:
 
         def sweep_store() -> None:
             with suppress(StorageError):
-                sweep_snapshots(self._store, before, snapshots, lambda: self._closed)
+                sweep_snapshots(self.store, before, snapshots, lambda: self._closed)
 
         def sweep_output() -> None:
             with suppress(StorageError):

@@ -39,6 +39,7 @@ from snapline.runtime.driver.roster import Roster, Timeouts
 from snapline.runtime.driver.tenure import Tenure
 from snapline.runtime.driver.timeline import Timeline
 from snapline.runtime.launch.launcher import Launcher
+from snapline.runtime.resources import Resources
 from snapline.runtime.slot.process import SlotSpec
 from snapline.runtime.wire import control_messages
 from snapline.runtime.wire.codec import Wire
@@ -111,6 +112,8 @@ class Driver:
         self.storage: Storage = directory.storage
         post, give_up = self.loop.post, lambda error: self.finish(self.tenure.give_up(error))
         self.decisions = Decisions(self.storage, post, self._complain, give_up)
+        self.resources = Resources(self.decisions.store)
+        self.told_bytes = 0  #: of what was said to slots, as far as the timeline knows
         self.journal_bytes = journal_bytes
         self.journal_file = JournalFile(
             directory.path / "journal" / f"driver-{uuid4().hex[:8]}.jsonl",
@@ -179,6 +182,7 @@ class Driver:
             closing.callback(self.decisions.close)
             closing.callback(self.launcher.stop)
             closing.callback(self.timeline.close)
+            closing.callback(lambda: self._tell_costs(last=True))
             closing.callback(self._close_connections)
             self._send_all_away()
 
@@ -198,10 +202,16 @@ class Driver:
         now_s = time.monotonic()
         self.receiver.beat(seq, now_s, stalled=now_s - due_s > self.timeouts.silence_s / 2)
         self.timeline.tick()
+        self._tell_costs()
         self.flush()
         self.tenure.beat()
         beat_s = self.timeouts.heartbeat_s
         self.loop.after(beat_s, lambda: self._beat(seq + 1, now_s + beat_s))
+
+    def _tell_costs(self, *, last: bool = False) -> None:
+        """Let the timeline know what this process has said and used itself."""
+        before, self.told_bytes = self.told_bytes, self.wire.control_bytes
+        self.timeline.spent(self.told_bytes - before, self.resources.since((), last=last))
 
     @property
     def next_epoch(self) -> Epoch:
@@ -271,13 +281,14 @@ class Driver:
         if not self.begun:
             self.begun = True
             if not self.resumed:
-                self.origin_s = self.directory.agreed_origin(time.time())
+                # A whole number of milliseconds, so that all processes count from the same moment.
+                self.origin_s = self.directory.agreed_origin(int(time.time() * 1000) / 1000)
             self.on_begin(self.origin_s)
             self.loop.post(self.launches.fill)  # spares; slots were launched with the first epoch
         return self._origin()
 
     def _origin(self) -> control_messages.Begin:
-        return control_messages.Begin(int(self.origin_s * 1000))
+        return control_messages.Begin(round(self.origin_s * 1000))
 
     def launch(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Find a process for a life of a slot: a spare, or a new one."""

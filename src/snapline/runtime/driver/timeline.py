@@ -12,9 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
-from snapline.ids import Epoch, Micros, SlotId, TaskId
+from snapline.ids import Epoch, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR, Entry, Happened
 from snapline.journal.happenings import (
+    CheckpointTimed,
     Happening,
     JobRecovered,
     JobRunning,
@@ -25,13 +26,22 @@ from snapline.journal.happenings import (
     SlotLost,
     SlotRunning,
 )
-from snapline.metrics.checkpoints import CheckpointAccount
+from snapline.metrics.checkpointing.account import CheckpointAccount
 from snapline.metrics.failures import failures
 from snapline.metrics.figures import Figures, Told, after_warm_up, figures, forget_warm_up, is_line
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.latency import RowTimes
 from snapline.metrics.recovery import PATIENCE_S, Aftermath, aftermaths
-from snapline.metrics.second import PART_US, PARTS, SECOND_US, Part, Second, SlotSecond, folded
+from snapline.metrics.second import (
+    PART_US,
+    PARTS,
+    SECOND_US,
+    Part,
+    Second,
+    SlotSecond,
+    Used,
+    folded,
+)
 from snapline.runtime.wire.control_messages import Pulse
 from snapline.storage.api import OutputReader
 
@@ -151,7 +161,7 @@ class Timeline:
 
     def _happened(self, happened: Happened) -> None:
         what = happened.what
-        if isinstance(what, SecondMeasured):
+        if isinstance(what, SecondMeasured | CheckpointTimed):
             return
         _LOG.info("%s", happened)
         if isinstance(what, Told):
@@ -194,6 +204,16 @@ class Timeline:
             if (share := self._shares.get(slot)) is None:
                 share = self._shares[slot] = _Share()
             share.add(pulse, latency)
+            if pulse.used is not None:
+                now.add_used(f"slot/{slot}", pulse.used)
+
+    def spent(self, control_bytes: int, used: Used | None) -> None:
+        """Add what the driver itself has said to slots and used to the second under way."""
+        self.tick()
+        if self._now is not None:
+            self._now.volume.control += control_bytes
+            if used is not None:
+                self._now.add_used("driver", used)
 
     def tick(self) -> None:
         """End every part of a second, and every second, that is over by now."""
@@ -291,8 +311,11 @@ class Timeline:
 
     # The end.
 
-    def figures(self, times: Mapping[str, RowTimes]) -> Figures:
-        """The figures of the run; `times` are those of the rows that each sink published."""
+    def figures(self, times: Mapping[str, RowTimes], asked_ms: Millis | None = None) -> Figures:
+        """The figures of the run; `times` are those of the rows that each sink published.
+
+        `asked_ms` is the interval at which lines were asked for.
+        """
         found = figures(
             self._told,
             self._account,
@@ -300,6 +323,7 @@ class Timeline:
             times,
             settled=self._settled,
             warm_up_us=self.warm_up_us,
+            asked_ms=asked_ms,
         )
         return replace(found, commits=self._lines)
 

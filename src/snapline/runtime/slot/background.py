@@ -61,6 +61,7 @@ class Background:
         )  #: those of them that are to be deleted as soon as they are
         #: files whose sync is under way, and who waits for the next one
         self._syncing: dict[_File, list[tuple[StorageAsker, Ticket]]] = {}
+        self.log_syncs = 0  #: how many syncs of logs were begun
 
     def store(
         self, asker: StorageAsker, ticket: Ticket, key: str, data: Callable[[], Pieces]
@@ -119,6 +120,7 @@ class Background:
 
     def _start_sync(self, file: _File, asked: list[tuple[StorageAsker, Ticket]]) -> None:
         self._syncing[file] = []
+        self.log_syncs += asked[0][1].kind == "log"
         sync = file.start_sync()
         self._do(sync.wait, lambda _: self._finish(file, sync, asked), _raise)
 

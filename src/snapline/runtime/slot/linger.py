@@ -24,6 +24,15 @@ class Linger:
     def __init__(self, usual_ms: Millis) -> None:
         self._usual_ms: Final = usual_ms
         self.ms = usual_ms
+        #: when it last looked, and how long the slot had rested until then
+        self._last: tuple[float, float] | None = None
+
+    def look(self, now_s: float, rested_s: float) -> Millis:
+        """Take how long the slot has rested in all by now; return how long to linger from now on."""
+        before, self._last = self._last, (now_s, rested_s)
+        if before is not None and now_s > before[0]:
+            self.follow(1 - (rested_s - before[1]) / (now_s - before[0]))
+        return self.ms
 
     def follow(self, working: float) -> Millis:
         """Take the share of the last heartbeat in which the slot worked; return how long to linger now."""

@@ -1,19 +1,23 @@
 """What a slot measures of itself: counters that a few calls per batch keep, and reports of them.
 
 Nothing here looks at a single record: a batch is counted by its length and size, and the ages of its
-records go into the histogram in one call. A pulse carries what was added since the last one.
+records go into the histogram in one call. A pulse carries what was added since the last one. How the time
+of a checkpoint is spent is in `checkpoint_clock`, what the process uses in `resources`.
 """
 
 from collections.abc import Iterable
 
 from snapline.batch import Batch
 from snapline.core.messages import CheckpointMeta, Message
-from snapline.engine.shell import Ticket
 from snapline.engine.slot.slot import Slot
 from snapline.engine.slot.task import Task
-from snapline.ids import INITIAL, CheckpointNo, Micros, Millis, TaskId
+from snapline.ids import Micros, Millis
+from snapline.journal.happenings import CheckpointMoments
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.second import Volume
+from snapline.runtime.resources import Resources
+from snapline.runtime.slot.checkpoint_clock import CheckpointClock
+from snapline.runtime.wire.codec import MARKER_BYTES, Wire
 from snapline.runtime.wire.control_messages import Pulse
 from snapline.storage.api import Prefetched
 
@@ -23,10 +27,11 @@ TIME = "time"
 class Meter:
     """The counters of one process, since its last pulse."""
 
-    def __init__(self) -> None:
-        self._triggered: tuple[CheckpointNo, Micros] = (INITIAL, 0)  #: the last snapshot
-        #: on their way to the store, with the time of their trigger
-        self._storing: dict[TaskId, dict[CheckpointNo, Micros]] = {}
+    def __init__(self, wire: Wire, resources: Resources) -> None:
+        self._wire = wire
+        self._resources = resources
+        self._said = (0, 0)  #: bytes of control and metadata that earlier pulses told of
+        self.clock = CheckpointClock()
         self._reset()
 
     def _reset(self) -> None:
@@ -48,12 +53,15 @@ class Meter:
 
     def sent(self, message: Message, *, logged: bool) -> None:
         """Count a message that a task sent, in or out of this slot, and perhaps logged before."""
-        volume, header = self.volume, len(message.header)
-        size = message.batch.nbytes + header
-        volume.messages += size
+        volume, header, payload = self.volume, len(message.header), message.batch.nbytes
+        volume.payload += payload
         volume.headers += header
         if logged:
-            volume.log += size
+            volume.log += payload + header
+
+    def marked(self, channels: int) -> None:
+        """Count the markers that a task sent on so many channels, in or out of this slot."""
+        self.volume.markers += channels * MARKER_BYTES
 
     def transmitted(self, size: int) -> None:
         """Count a frame that was given to the connection to another slot."""
@@ -68,28 +76,20 @@ class Meter:
 
     # Checkpoints.
 
-    def triggered(self, checkpoint: CheckpointNo, now_us: Micros) -> None:
-        """Note when a task is about to take a snapshot."""
-        self._triggered = (checkpoint, now_us)
-
-    def storing(self, ticket: Ticket) -> None:
-        """Note when a snapshot that goes to the store was triggered: just now, unless open."""
-        number, at_us = self._triggered
-        if ticket.task is not None and ticket.number == number:
-            self._storing.setdefault(ticket.task, {}).setdefault(number, at_us)
-
-    def stored(self, meta: CheckpointMeta, now_us: Micros) -> None:
-        """Note how long a durable checkpoint took; the task's earlier ones are durable, or gone."""
+    def stored(self, meta: CheckpointMeta, now_us: Micros) -> CheckpointMoments | None:
+        """Count a durable checkpoint; return what is known of its moments."""
         self.volume.snapshots += meta.bytes
-        under_way = self._storing.get(meta.task, {})
-        if meta.checkpoint in under_way:
-            self.checkpoint_us.append(now_us - under_way[meta.checkpoint])
-        self._storing[meta.task] = {n: us for n, us in under_way.items() if n > meta.checkpoint}
+        moments = self.clock.durable(meta.task, meta.checkpoint, now_us)
+        if moments is not None:
+            self.checkpoint_us.append(now_us - moments.taken_us)
+        return moments
 
     # The pulse.
 
-    def pulse(self, slot: Slot, now_ms: Millis) -> Pulse:
+    def pulse(self, slot: Slot, now_ms: Millis, *, last: bool = False) -> Pulse:
         """What was added since the last pulse, and how the slot stands."""
+        self._count_words()
+        inputs = (task.plan.ingress for task in slot.tasks.values())
         said = Pulse(
             slot.epoch,
             slot.running,
@@ -101,9 +101,16 @@ class Meter:
             tuple(self.checkpoint_us),
             self._first_us,
             self._last_us,
+            self._resources.since(inputs, last=last),
         )
         self._reset()
         return said
+
+    def _count_words(self) -> None:
+        control, metadata = self._said
+        self._said = (self._wire.control_bytes, self._wire.metadata_bytes)
+        self.volume.control += self._said[0] - control
+        self.volume.metadata += self._said[1] - metadata
 
 
 def backlog(tasks: Iterable[Task], now_ms: Millis) -> int:

@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from snapline.batch import Batch
@@ -24,7 +24,7 @@ from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, NextRead, SourceAlarm, Ticket
 from snapline.engine.slot.slot import Slot
 from snapline.errors import OperatorFailed
-from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
+from snapline.ids import CheckpointNo, Epoch, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import Entry, Happened
 from snapline.journal.happenings import Happening
 from snapline.net.connection import Connection
@@ -33,6 +33,7 @@ from snapline.net.listener import Listener, dial
 from snapline.net.loop import EventLoop
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import Detail, JournalFile
+from snapline.runtime.resources import Resources
 from snapline.runtime.slot.allocator import give_memory_back
 from snapline.runtime.slot.background import Background
 from snapline.runtime.slot.last_words import last_word
@@ -45,6 +46,7 @@ from snapline.runtime.wire import control_messages
 from snapline.runtime.wire.codec import Wire
 from snapline.storage.api import Egress, Life, MessageLog, Storage
 from snapline.storage.codec import Pieces
+from snapline.storage.counted import CountedStore
 
 LAST_WORDS_S = 1.0
 """How long a process that fails waits until the driver has heard why."""
@@ -85,7 +87,7 @@ class SlotProcess:
         self.loop = EventLoop()
         self.wire = Wire.of(spec.job)
         self.storage: Storage = self.directory.storage
-        self.background = Background(self.storage.store, self.loop.post)
+        self.background = Background(store := CountedStore(self.storage.store), self.loop.post)
         self.listener: Listener | None = None  #: once the driver is reached
         self.visitors = FromPeers(self)  #: the slots that have connected to this one
         self.boss = dial(self.loop, spec.driver, secret, FromDriver(self))
@@ -99,13 +101,9 @@ class SlotProcess:
         self.leaving = False
         self.has_read = False  #: whether a source was read since sockets were looked at
         self.lease_until_s = time.monotonic() + spec.lease_s
-        self.meter = Meter()
+        self.meter = Meter(self.wire, Resources(store, lambda: self.background.log_syncs))
         self.warm_up = WarmUp()
         self.linger = Linger(spec.job.settings.linger_ms)
-        self.looked = (
-            time.monotonic(),
-            0.0,
-        )  #: when the load was last looked at, and the rest until then
         self.turn = 0
         self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
 
@@ -136,7 +134,7 @@ class SlotProcess:
                 self.loop.poll(0)  # after a long restore the lease may wait in the socket
                 self.leaving |= time.monotonic() > self.lease_until_s
         self._publish_at_once()
-        self._pulse()
+        self._pulse(last=True)
         self.loop.poll(0)
 
     def _work(self) -> bool:
@@ -191,22 +189,16 @@ class SlotProcess:
             self.journal_file.flush()
         self._publish_at_once()
         self.warm_up.look()
-        self._follow_load()
+        linger_ms = self.linger.look(time.monotonic(), self.loop.rested_s)
+        if self.engine is not None:
+            self.engine.linger_ms = linger_ms  # longer, if it has hardly rested since the last beat
         self.loop.after(self.spec.heartbeat_s, lambda: self._beat(seq + 1))
 
-    def _follow_load(self) -> None:
-        """Let records gather for longer if this process has hardly rested since the last heartbeat."""
-        now_s, rested_s = time.monotonic(), self.loop.rested_s
-        before_s, before_rested_s = self.looked
-        self.looked = (now_s, rested_s)
-        if self.engine is not None and now_s > before_s:
-            resting = (rested_s - before_rested_s) / (now_s - before_s)
-            self.engine.linger_ms = self.linger.follow(1 - resting)
-
-    def _pulse(self) -> None:
+    def _pulse(self, *, last: bool = False) -> None:
         """Report to the driver what was done since the last pulse."""
         if self.engine is not None:
-            self.boss.send(self.wire.pack(self.meter.pulse(self.engine, self.now_ms())))
+            said = self.meter.pulse(self.engine, self.now_ms(), last=last)
+            self.boss.send(self.wire.pack(said))
 
     def _publish_at_once(self) -> None:
         """Flush output that no line ever commits: it is public as it is written."""
@@ -257,9 +249,13 @@ class SlotProcess:
 
     def set_alarm(self, alarm: Alarm, delay_ms: Millis) -> None:
         """Call the engine when that millisecond begins, so that it finds what is due then."""
-        engine = self._engine
-        due_s = self.origin_s + (self.now_ms() + delay_ms) / 1000
-        self.loop.after(due_s - time.time(), lambda: engine.alarm(alarm))
+        engine, due_ms = self._engine, self.now_ms() + delay_ms
+
+        def ring() -> None:
+            self.meter.clock.due_us = 1000 * due_ms
+            engine.alarm(alarm)
+
+        self.loop.after(self.origin_s + due_ms / 1000 - time.time(), ring)
 
     @property
     def _engine(self) -> Slot:
@@ -274,6 +270,7 @@ class SlotProcess:
         """Write an entry into the journal."""
         assert self.journal_file is not None
         self.journal_file.add(entry)
+        self.meter.clock.see(entry)
 
     def note(self, actor: str, epoch: Epoch, what: Happening) -> None:
         """Write down what happened to an actor."""
@@ -282,7 +279,7 @@ class SlotProcess:
     def performing(self, act: TaskEffect | Message) -> None:
         """Note when a snapshot begins."""
         if isinstance(act, Snapshot):
-            self.meter.triggered(act.checkpoint, self.now_us())
+            self.meter.clock.taking(self.now_us())
 
     def worked(self, records: int) -> None:
         """Do nothing: real work takes its time by itself."""
@@ -299,6 +296,14 @@ class SlotProcess:
     def wrote(self, batch: Batch) -> None:
         """Count records that a sink wrote."""
         self.meter.wrote(batch, self.now_us())
+
+    def marked(self, channels: int) -> None:
+        """Count markers that a task sent."""
+        self.meter.marked(channels)
+
+    def captured(self, task: TaskId, checkpoint: CheckpointNo) -> None:
+        """Note when a task has captured its state."""
+        self.meter.clock.captured(task, checkpoint, self.now_us())
 
     def choose(self, count: int) -> int:
         """Pick the ready inputs in turn."""
@@ -319,13 +324,14 @@ class SlotProcess:
         link = self._link(slot, frame.life[2])
         if link is None:
             return []
+        self.meter.transmitted((packet := self.wire.pack(frame)).size)
         passed = link.overtake(
             lambda other: (
                 other is not None
                 and other.channel == frame.channel
                 and not isinstance(other.payload, control.Credit)
             ),
-            self.wire.pack(frame),
+            packet,
             frame,
         )
         return [other.payload for other in passed if isinstance(other.payload, Message)]
@@ -348,9 +354,8 @@ class SlotProcess:
     def _forget_links(self) -> None:
         """Forget the broken links to lives that are over."""
         now = {(slot, peer.incarnation) for slot, peer in self.peers.items()}
-        self.links = {
-            life: link for life, link in self.links.items() if life in now or not link.closed
-        }
+        links = self.links.items()
+        self.links = {life: link for life, link in links if life in now or not link.closed}
 
     def lost_link(self, slot: SlotId, incarnation: Incarnation) -> None:
         """Report a broken link to a peer; the driver decides whether the peer died."""
@@ -360,7 +365,7 @@ class SlotProcess:
     def report(self, report: control.Report) -> None:
         """Send a report to the driver."""
         if isinstance(report, control.Stored):
-            self.meter.stored(report.meta, self.now_us())
+            report = replace(report, moments=self.meter.stored(report.meta, self.now_us()))
         self.boss.send(self.wire.pack(report))
 
     # The shell: storage.
@@ -379,7 +384,6 @@ class SlotProcess:
 
     def store(self, ticket: Ticket, key: str, data: Callable[[], Pieces]) -> None:
         """Make an object and store it in the background."""
-        self.meter.storing(ticket)
         self.background.store(self._engine, ticket, key, data)
 
     def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from snapline.core.events import SHARED_COMMANDS, Command
 from snapline.core.messages import Marker, Message
-from snapline.engine.control import Credit, Frame
+from snapline.engine.control import Credit, Frame, Stored
 from snapline.engine.job import Job
 from snapline.ids import ChannelId
 from snapline.net.framing import (
@@ -41,6 +41,9 @@ _MESSAGE_BODY: Final = struct.Struct("<IIIIQqIIII")
 # Channel and life; checkpoint or number of messages; whether the marker overtakes.
 _SHORT: Final = struct.Struct("<IIIIQQ")
 
+MARKER_BYTES: Final = HEAD.size + _SHORT.size
+"""The size of the frame of a marker."""
+
 _NO_WATERMARK: Final = -(1 << 63)
 _JOIN_BELOW: Final = 4096
 """Smaller columns are copied into one buffer: that costs less than naming each to the kernel."""
@@ -57,6 +60,9 @@ class Wire:
         self._text = ControlText(commands)
         self._channels = tuple(channels)
         self._numbers = {channel: number for number, channel in enumerate(self._channels)}
+        #: what was packed so far: reports of stored checkpoints ...
+        self.metadata_bytes = 0
+        self.control_bytes = 0  #: ... and all else but messages and markers
 
     @classmethod
     def of(cls, job: Job) -> Self:
@@ -66,13 +72,20 @@ class Wire:
     def pack(self, item: Frame | ControlMessage) -> Packet:
         """What to send for a frame or a control message."""
         if not isinstance(item, Frame):
-            return packet(CONTROL, self._text.write(item))
+            made = packet(CONTROL, self._text.write(item))
+            if isinstance(item, Stored):
+                self.metadata_bytes += made.size
+            else:
+                self.control_bytes += made.size
+            return made
         payload = item.payload
         if isinstance(payload, Message):
             return self._pack_message(item, payload)
         if isinstance(payload, Marker):
             return self._pack_short(MARKER, item, payload.checkpoint, payload.overtaking)
-        return self._pack_short(CREDIT, item, payload.messages, False)
+        made = self._pack_short(CREDIT, item, payload.messages, False)
+        self.control_bytes += made.size
+        return made
 
     def unpack(self, kind: int, body: Body) -> Frame | ControlMessage:
         """The frame or the control message that was packed into a body of this kind."""

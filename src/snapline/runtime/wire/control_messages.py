@@ -14,7 +14,7 @@ from snapline.core.forms import Forms
 from snapline.engine import control
 from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
 from snapline.metrics.histogram import Pairs
-from snapline.metrics.second import Volume
+from snapline.metrics.second import Used, Volume
 from snapline.net.framing import Body, WireError
 
 # From a process that starts, and to it.
@@ -95,6 +95,7 @@ class Pulse:
     checkpoint_us: tuple[Micros, ...]  # trigger to durable, of those that became durable
     first_us: Micros | None = None  # when its sources read first ...
     last_us: Micros | None = None  # ... and last, by the clock of the run; None: they read nothing
+    used: Used | None = None  # about once a second
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, NextRead, SourceAlarm, Ticket
 from snapline.engine.slot.slot import Slot
 from snapline.errors import ObjectDamaged, ObjectMissing
-from snapline.ids import Epoch, Incarnation, Micros, Millis, SlotId
+from snapline.ids import CheckpointNo, Epoch, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import Entry, Happened
 from snapline.journal.happenings import Happening
 from snapline.sim.world.clock import SimClock
@@ -244,6 +244,12 @@ class SimSlotProcess(Process):
     def wrote(self, batch: Batch) -> None:
         """Tell the observer, which notes when the first output came."""
         self.world.observer.wrote()
+
+    def marked(self, channels: int) -> None:
+        """Do nothing: markers are not measured in simulation."""
+
+    def captured(self, task: TaskId, checkpoint: CheckpointNo) -> None:
+        """Do nothing: captures take no time in simulation."""
 
     def at_hand(self, alarm: SourceAlarm, wanted: NextRead) -> bool:
         """Say yes: no input is slow to read in simulation."""

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from time import thread_time_ns
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -139,6 +140,16 @@ class _Blocks(dict[int, tuple[int, Batch]]):
 _NO_BLOCK: tuple[int, Batch] = (-1, Batch({}))
 
 
+class _Spent:
+    """The CPU time that making records took. A copy of a source has spent nothing."""
+
+    def __init__(self) -> None:
+        self.ns = 0
+
+    def __reduce__(self) -> tuple[type["_Spent"], tuple[()]]:
+        return _Spent, ()
+
+
 @dataclass(frozen=True, slots=True)
 class Generated:
     """An `Ingress` whose records are computed when they are read."""
@@ -151,6 +162,7 @@ class Generated:
     lag: Lag | None = None
     bound_ms: Millis | None = None  # None: as far back as the disorder, so that nothing is late
     _blocks: _Blocks = field(default_factory=_Blocks, init=False, repr=False, compare=False)
+    _spent: _Spent = field(default_factory=_Spent, init=False, repr=False, compare=False)
 
     @property
     def schema(self) -> Schema:
@@ -205,6 +217,7 @@ class Generated:
 
     def make(self, partition: int, offset: int, stop: int) -> Batch:
         """Compute records offset <= n < stop."""
+        began_ns = thread_time_ns()
         last = stop if self.params.endless else min(stop, self.records)
         offsets = np.arange(offset, last, dtype=np.int64)
         time = share_of(offsets, self.params.duration_ms, self.records)
@@ -215,7 +228,9 @@ class Generated:
         if self.lag is not None:
             time = np.maximum(time - self.lag(self.params, partition, offsets), 0)
         columns = {"id": record_ids(partition, offsets), "time": time}
-        return Batch({**columns, **self.fields(self.params, partition, offsets)}, len(offsets))
+        made = Batch({**columns, **self.fields(self.params, partition, offsets)}, len(offsets))
+        self._spent.ns += thread_time_ns() - began_ns
+        return made
 
     def watermark(self, partition: int, offset: int) -> Millis:
         """The watermark before `offset`: records from there on are not earlier, unless they lag too far."""
@@ -223,6 +238,11 @@ class Generated:
             return END_OF_TIME
         bound_ms = self.disorder_ms if self.bound_ms is None else self.bound_ms
         return max(self._time_ms(offset) - bound_ms, 0)
+
+    @property
+    def generated_ns(self) -> int:
+        """CPU time that was spent on making records so far."""
+        return self._spent.ns
 
     def seen(self, partition: int) -> int:
         """How many records of the partition an oracle looks at: all of them, or those before the cut."""

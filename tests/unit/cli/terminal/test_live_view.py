@@ -35,14 +35,8 @@ from snapline.journal.happenings import (
     SlotRunning,
 )
 from snapline.judge.verdict import Verdict
-from snapline.metrics.figures import (
-    CheckpointFigures,
-    CheckpointTimes,
-    Figures,
-    Percentiles,
-    Timed,
-    figures_of,
-)
+from snapline.metrics.costs import CheckpointFigures, CheckpointTimes, Timed
+from snapline.metrics.figures import Figures, Percentiles, figures_of
 from snapline.metrics.reliability import LineageFigures, OutputLatency, PhaseFigures
 from snapline.metrics.second import Volume
 from snapline.rundir.directory import RunDirectory
@@ -222,7 +216,7 @@ def test_a_summary_has_latency_failures_and_bytes():
         "2 slots lost, noticed after 0.10 s, all running again 0.50 s later, "
         "recovered after > the run, > the run"
     )
-    assert found["bytes"] == "wire 6.8 MB, log 24 B"
+    assert found["bytes"] == "log 24 B, wire 6.8 MB; 0.0 B per record"
     assert "checkpoints" not in found
 
 
@@ -236,13 +230,18 @@ def test_a_summary_tells_checkpoints_and_what_was_read_again():
         broken_run(),
         read_again=4_057,
         committed_latency_ms=Percentiles(900.0, 1800.0, 2000.0),
-        checkpoints=CheckpointFigures(33, 0, 5, 0, 5_500, Timed.ROUND, CheckpointTimes(9.2, 128.0)),
+        checkpoints=CheckpointFigures(
+            *(33, 0, 5, 2, 21.2, 0, 5_500, Timed.ROUND),
+            CheckpointTimes(9.5, 9.2, 128.0),
+            500.0,
+            1.0,
+        ),
     )
     found = dict(summary(figures, rows=1))
     assert found["records"].startswith("2,000 read, 2,000 written (4,057 read again)")
     assert found["latency"].endswith("published p50 900 ms, p99 1800 ms")
     assert found["checkpoints"] == (
-        "33 stored (5.5 kB), 5 skipped; a round took 9.2 ms, at most 128 ms"
+        "33 stored (5.5 kB), 5 skipped, 2 useless; a round took 9.2 ms, at most 128 ms"
     )
 
 

@@ -58,3 +58,11 @@ def test_a_look_at_all_messages_takes_none(outbox):
         assert outbox.messages() == [message(seq) for seq in range(2, 6)]
     assert [outbox.popleft().seq for _ in range(4)] == [2, 3, 4, 5]
     assert outbox.popleft() == Marker(7)
+
+
+def test_only_what_was_sent_before_is_sent_again(outbox):
+    again = []
+    while outbox:
+        again.append(outbox.replays)
+        outbox.popleft()
+    assert again == [True] * 4 + [False] * 2

@@ -21,7 +21,7 @@ from snapline.journal.happenings import (
 )
 from snapline.metrics.figures import figures_of
 from snapline.metrics.histogram import Histogram
-from snapline.metrics.second import Volume
+from snapline.metrics.second import Usage, Used, Volume
 from snapline.runtime.driver.timeline import Timeline, published_times
 from snapline.runtime.wire.control_messages import Pulse
 from snapline.storage.api import WrittenRows
@@ -30,7 +30,7 @@ A = TaskId("a/0")
 SECOND = 1_000_000
 
 
-def pulse(read=100, epoch=1, running=True, latency_ms=20, backlog=5, at_us=None):
+def pulse(read=100, epoch=1, running=True, latency_ms=20, backlog=5, at_us=None, used=None):
     histogram = Histogram()
     if read:
         histogram.add_ages(np.zeros(read, np.int64), now_us=latency_ms * 1000)
@@ -38,7 +38,7 @@ def pulse(read=100, epoch=1, running=True, latency_ms=20, backlog=5, at_us=None)
     if at_us is not None:
         first_us = at_us - 400_000
     said = epoch, running, read, read, backlog, Volume(wire=read), histogram.pairs(), ()
-    return Pulse(*said, first_us, last_us)
+    return Pulse(*said, first_us, last_us, used)
 
 
 class Run:
@@ -102,6 +102,20 @@ def test_pulses_add_up_to_seconds(run):
     assert (second.read, second.written, second.running, second.backlog) == (400, 400, 2, 10)
     assert second.volume.wire == 400
     assert second.p50_ms == pytest.approx(20, rel=0.02)
+
+
+def test_what_slots_and_the_driver_use_adds_up_to_seconds_each_apart(run):
+    run.live(1, slots=(0, 1), used=Used(300, 7, Usage(puts=1)))
+    run.timeline.spent(48, Used(20, 9, Usage(gets=2)))
+    run.timeline.spent(24, None)
+    run.timeline.close()
+    assert run.seconds[0].processes == {"slot/0": (300, 7), "slot/1": (300, 7)}
+    assert run.seconds[1].processes == {"slot/0": (300, 7), "slot/1": (300, 7), "driver": (20, 9)}
+    assert run.seconds[1].usage == Usage(puts=2, gets=2)
+    assert [second.volume.control for second in run.seconds] == [0, 72]
+    found = run.timeline.figures({})
+    assert found.resources.rss_bytes == {"driver": 9, "slot/0": 7, "slot/1": 7}
+    assert figures_of(run.journal, {}) == found
 
 
 def test_before_all_slots_run_there_is_no_time():

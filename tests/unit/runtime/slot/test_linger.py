@@ -24,3 +24,12 @@ def test_between_busy_and_idle_nothing_changes():
 def test_nobody_lingers_for_less_than_was_asked_for_nor_for_more_if_that_was_much():
     assert [Linger(0).follow(1.0), Linger(0).follow(0.0)] == [0, 0]
     assert [Linger(50).follow(1.0), Linger(50).follow(0.0)] == [50, 50]
+
+
+def test_how_much_a_slot_works_is_told_by_how_long_it_has_rested():
+    linger = Linger(1)
+    assert linger.look(10.0, 3.0) == 1  # nobody knows yet
+    assert linger.look(12.0, 3.2) == 2  # a tenth of the time
+    assert linger.look(14.0, 3.2) == 4
+    assert linger.look(14.0, 3.2) == 4  # no time has passed
+    assert linger.look(16.0, 5.2) == 2

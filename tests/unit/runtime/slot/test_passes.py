@@ -68,7 +68,7 @@ def passes(process, script, monkeypatch):
 
     monkeypatch.setattr(process, "_beat", lambda seq: None)
     monkeypatch.setattr(process, "_publish_at_once", lambda: None)
-    monkeypatch.setattr(process, "_pulse", lambda: process.loop.poll(None))
+    monkeypatch.setattr(process, "_pulse", lambda **_: process.loop.poll(None))
     monkeypatch.setattr(process.loop, "poll", look)
     process._live()
     looks["looks"] -= 1  # the one with which every process ends ...

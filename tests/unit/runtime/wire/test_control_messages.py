@@ -13,7 +13,8 @@ from snapline.core import events
 from snapline.core.messages import CheckpointMeta
 from snapline.engine import control
 from snapline.ids import ChannelId, TaskId
-from snapline.metrics.second import Volume
+from snapline.journal.happenings import CheckpointMoments
+from snapline.metrics.second import Usage, Used, Volume
 from snapline.net.framing import CONTROL, HEAD, WireError
 from snapline.protocols.synchronous import SYNCHRONOUS, CaptureWorld, Proceed, StopWorld
 from snapline.protocols.unaligned import UNALIGNED
@@ -64,6 +65,7 @@ MESSAGES = [
         3, True, 500, 498, 7, Volume(1, 2, 3, 4, 5, 6), ((40, 498), (1200, 1)), (2500,), 9, 17
     ),
     control_messages.Pulse(0, False, 0, 0, 0, Volume(), (), ()),
+    control_messages.Pulse(0, True, 0, 0, 0, Volume(), (), (), used=Used(9, 8, Usage(puts=7))),
     control_messages.Lease(17),
     control_messages.PeerHello(0, 2),
     control_messages.LinkLost(1, 3),
@@ -86,6 +88,7 @@ MESSAGES = [
     control.Unreadable(4, TASK, 9),
     control.Stored(4, META),
     control.Stored(4, CheckpointMeta(TASK, 1)),
+    control.Stored(4, META, CheckpointMoments(9, None, 1, 2, 3, 4)),
     control.NotStored(4, TASK, 9),
     control.TaskPaused(4, events.Paused(TASK, {CHANNEL: 3}, {})),
     control.InputRead(4),

@@ -178,3 +178,17 @@ def test_draws_and_shares_take_offsets_as_they_lie():
     limits = np.full(20, 7)
     assert (draw(PARAMS, "a", 0, every[::3], limits) == draw(PARAMS, "a", 0, offsets, 7)).all()
     assert not draw(PARAMS, "a", 0, offsets, 1).any()
+
+
+def test_the_time_to_make_records_is_counted_and_a_copy_has_spent_none():
+    made = nexmark.bids(replace(PARAMS, records=600))
+    assert made.generated_ns == 0
+    made.read(0, 0, 100)
+    first = made.generated_ns
+    assert first > 0
+    assert pickle.loads(pickle.dumps(made)).generated_ns == 0
+    made.read(0, 300, 310)  # a slice of a block, which is made once
+    block = made.generated_ns
+    assert block > first
+    made.read(0, 310, 320)
+    assert made.generated_ns == block

@@ -5,25 +5,32 @@ A checkpoint is *skipped* when a rollback goes back to an older one: it was stor
 and the time since the oldest checkpoint of the line became durable.
 
 *Checkpoint time* is, where the coordinator orders rounds, the time from the order until the last task has
-stored; where every task decides by itself it is the time from trigger to durable, which slots measure.
+stored; where every task decides by itself it is the time from trigger to durable, which slots measure. How
+the time of each single checkpoint was spent is in `history`.
+
+A checkpoint is *useless* if it lies on a Z-cycle: no consistent line can contain it, whatever fails. It is
+*invalid* if it is useless or was skipped. CheckMate calls invalid what is useless, but its Table III counts
+mostly skipped ones: its acyclic queries have invalid checkpoints, and cannot have Z-cycles.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from snapline.core.effects import Commit, CoordinatorEffect, Order, Rollback, Scope
 from snapline.core.events import SnapshotStored
 from snapline.core.messages import CheckpointMeta, RecoveryLine
-from snapline.ids import CheckpointNo, Micros, TaskId
+from snapline.ids import INITIAL, CheckpointNo, Micros, TaskId
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened
-from snapline.journal.happenings import JobRunning, LineFound
-from snapline.metrics.second import SECOND_US
+from snapline.journal.happenings import CheckpointTimed, JobRunning, LineFound
+from snapline.metrics.checkpointing.history import Phases, phases_of
+from snapline.recovery.history import Node
+from snapline.recovery.useless import UselessFinder
 
 LINES_KEPT = 32
 """Checkpoints before the last so many lines are forgotten: no rollback goes back to them."""
 
 ROUNDS_TIMED = 10_000
-"""At least so many of the last rounds are timed."""
+"""At least so many of the last rounds are timed, and as many of the last checkpoints of tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +49,15 @@ class CheckpointAccount:
     skipped: int = 0
     aborted: int = 0  # rounds that were given up
     bytes: int = 0
+    bytes_max: int = 0
+    deltas: int = 0  # of those stored; the others are full
+    delta_bytes: int = 0
     rounds: int = 0  # rounds that were complete
     round_us: list[Micros] = field(default_factory=list)  # order to last task durable, of the last
+    phases: list[Phases] = field(default_factory=list)  # of checkpoints of tasks, of the last
+    useless: UselessFinder = field(default_factory=UselessFinder)
     lines: int = 0  # lines that were committed
+    lines_us: tuple[Micros, Micros] = (0, 0)  # when the first and the last of them were
     offset: int = 0  # records read through the last line: of a finished run, all
     position: int = 0  # records written through it
     read: int | None = None  # records read in this timeline; None: nobody measures it
@@ -70,9 +83,12 @@ class CheckpointAccount:
             return None
         if isinstance(entry, Happened):
             self.restoring &= not isinstance(entry.what, JobRunning)
+            if isinstance(entry.what, CheckpointTimed):
+                self._timed(entry.what, entry.at_us)
         if isinstance(entry, Built):
             for meta in entry.line:
                 self._keep(meta, entry.at_us)
+                self.useless.stored(meta)
         if not isinstance(entry, Handled):
             return None
         if isinstance(entry.event, SnapshotStored):
@@ -91,7 +107,18 @@ class CheckpointAccount:
         self._fresh += 1
         self.forced += meta.forced
         self.bytes += meta.bytes
+        self.bytes_max = max(self.bytes_max, meta.bytes)
+        if meta.parent is not None:
+            self.deltas += 1
+            self.delta_bytes += meta.bytes
         self._keep(meta, at_us)
+        self.useless.stored(meta)
+
+    def _timed(self, timed: CheckpointTimed, at_us: Micros) -> None:
+        ordered_us = self._rounds.get(timed.moments.round or INITIAL)
+        self.phases.append(phases_of(timed.moments, ordered_us, at_us))
+        if len(self.phases) > 2 * ROUNDS_TIMED:
+            del self.phases[:-ROUNDS_TIMED]
 
     @property
     def known(self) -> int:
@@ -103,6 +130,16 @@ class CheckpointAccount:
         """Whether most lines were rounds. Where tasks act on their own, at most the last one is."""
         return 2 * self.rounds > self.lines
 
+    @property
+    def interval_us(self) -> float | None:
+        """The mean time between two committed lines; None if there were less than two."""
+        first_us, last_us = self.lines_us
+        return (last_us - first_us) / (self.lines - 1) if self.lines > 1 else None
+
+    def invalid(self, useless: Collection[Node]) -> int:
+        """How many checkpoints were skipped or useless, where these are the useless ones."""
+        return self.skipped + sum(node not in self.useless.skipped for node in useless)
+
     def _perform(self, effect: CoordinatorEffect, at_us: Micros) -> LineFound | None:
         match effect:
             case Order(_, command):
@@ -113,7 +150,10 @@ class CheckpointAccount:
             case Commit(line):
                 self._committed(line, at_us)
             case Rollback(line, Scope.ALL):
+                self.useless.rolled_back(line)
                 return self._back(line, at_us)
+            case Rollback():
+                self.useless.give_up()
             case _:
                 pass
         return None
@@ -121,6 +161,8 @@ class CheckpointAccount:
     def _committed(self, line: RecoveryLine, at_us: Micros) -> None:
         kept = self._line(line)
         self.lines += 1
+        self.lines_us = (self.lines_us[0] if self.lines > 1 else at_us, at_us)
+        self.useless.committed(line)
         self.offset = sum(each.offset for each in kept.values())
         self.position = sum(each.position for each in kept.values())
         newest = max(line.checkpoints.values())
@@ -161,7 +203,7 @@ class CheckpointAccount:
             back_records, self.read = max(0, self.read - offset), offset
         whole = len(kept) == len(line.checkpoints)
         oldest_us = min((each.stored_us for each in kept.values()), default=0) if whole else 0
-        back_s = round(max(0, at_us - oldest_us) / SECOND_US, 3)
+        back_s = round(max(0, at_us - oldest_us) / 1e6, 3)
         self._rounds.clear()
         return LineFound(stored, len(skipped), back_s, back_records)
 
