@@ -6,8 +6,9 @@ the three if the value is known and not above it, and as many slots run as did b
 is no latency, so such a second is not within that of p50 or p99.
 
 *The moment* at which one of them is back is the first of five whole seconds in a row that are within its
-bound. It is moved back over the parts before these seconds that are within it, too, but neither before the
-loss nor before all tasks ran again. So it is known to a quarter of a second.
+bound. It is moved to the end of the last part of that second that is not; or, if there is none, back over
+the parts before these seconds that are within it, too. It is neither before the loss nor before all tasks
+ran again. So it is known to a quarter of a second.
 
 Times count from *detection*, and, where a fault struck on purpose, from *the fault* as well. What was not
 back when the run ended, or after eight minutes, is *censored*: it took longer than the time that is given,
@@ -210,10 +211,24 @@ class _Bounds:
             if held == HOLD_S:
                 first = number - HOLD_S + 1
                 calm_us = since[first].at_s * SECOND_US
-                if first:
+                still_us = self._still_us(name, since[first])
+                if first and not still_us:
                     calm_us -= self._already_us(name, since[first - 1], failure.lost_us)
-                return max(calm_us, failure.running_us)
+                return max(calm_us + still_us, failure.running_us)
         return None
+
+    def _still_us(self, name: str, second: Second) -> Micros:
+        """For how long at the beginning of a second parts of it were out of the bound.
+
+        A part without output is not, since the second has some.
+        """
+        out = [
+            number
+            for number, part in enumerate(second.parts, 1)
+            if not self.hold(name, part)
+            and (name == "backlog" or part.p50_ms is not None or part.running < self._running)
+        ]
+        return max(out, default=0) * PART_US
 
     def _already_us(self, name: str, second: Second, lost_us: Micros) -> Micros:
         """For how long at the end of a second, and after the loss, its parts were within the bound."""

@@ -108,6 +108,21 @@ def test_recovery_is_known_to_a_part_of_a_second():
     assert recoveries(run, [BACK]) == pytest.approx([14 - 12.3])
 
 
+def test_a_second_that_is_within_its_bound_may_begin_out_of_it():
+    run = seconds(*[20] * 12, 300, 900, *[20] * 6)
+    run[13] = replace(run[13], parts=(SLOW,) * 4)
+    run[14] = replace(run[14], parts=(SLOW, SILENT, GOOD, GOOD))
+    assert back(run).p50 == Until(1.95, censored=False)
+    run[14] = replace(run[14], parts=(SILENT, SILENT, GOOD, GOOD))
+    assert back(run).p50 == Until(1.7, censored=False), "the second has output"
+    behind = Part(2, 900, 20.0, 20.0)
+    run[13] = replace(run[13], backlog=0, parts=(behind, behind, GOOD._replace(backlog=None), GOOD))
+    assert back(run).backlog == Until(1.45, censored=False)
+    gone = SILENT._replace(running=1)
+    run[14] = replace(run[14], parts=(GOOD, gone, GOOD, GOOD))
+    assert back(run).p99 == Until(2.2, censored=False), "a slot was missing"
+
+
 def test_recovery_is_neither_before_the_loss_nor_before_all_tasks_run():
     run = [replace(each, parts=(GOOD,) * 4) for each in seconds(*[20] * 22)]
     assert recoveries(run, [Failure(12_300_000, 12_310_000)]) == pytest.approx([12.5 - 12.3])
