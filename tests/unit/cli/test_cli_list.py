@@ -49,6 +49,16 @@ def test_one_kind_is_listed_alone(kind):
     assert list(json.loads(snapline("list", kind, "--json")[1])) == ["version", kind]
 
 
+def test_figures_are_listed_with_their_definitions_and_a_schema_if_asked_for():
+    listed = json.loads(snapline("list", "figures", "--json")[1])
+    assert list(listed) == ["version", "figures", "schema"]
+    assert {"name": "lost", "definition": "slots that were given up"} in listed["figures"]
+    assert "bytes.markers" in names(listed["figures"])
+    assert listed["schema"]["properties"]["lost"]["type"] == "integer"
+    assert "figures" not in json.loads(snapline("list", "--json")[1])
+    assert "bytes.markers" in snapline("list", "figures")[1]
+
+
 def test_the_table_shows_every_protocol_with_its_promise():
     _, out = snapline("list", "protocols")
     for name, protocol in PROTOCOLS.items():

@@ -35,7 +35,15 @@ from snapline.journal.happenings import (
     SlotRunning,
 )
 from snapline.judge.verdict import Verdict
-from snapline.metrics.costs import CheckpointFigures, CheckpointTimes, Timed
+from snapline.metrics.checkpoint_history import Phases
+from snapline.metrics.costs import (
+    CheckpointFigures,
+    CheckpointTimes,
+    ResourceFigures,
+    StoreRequests,
+    Timed,
+    phase_figures,
+)
 from snapline.metrics.figures import Figures, Percentiles, figures_of
 from snapline.metrics.reliability import LineageFigures, OutputLatency, PhaseFigures
 from snapline.metrics.second import Volume
@@ -218,6 +226,27 @@ def test_a_summary_has_latency_failures_and_bytes():
     )
     assert found["bytes"] == "log 24 B, wire 6.8 MB; 0.0 B per record"
     assert "checkpoints" not in found
+
+
+def test_a_summary_tells_how_checkpoints_spent_their_time_and_what_processes_used():
+    phases = phase_figures([Phases(0, 1_000, 20_000, 300, 45_000, 50)])
+    used = ResourceFigures(
+        {"driver": 0.5, "slot/0": 2.0, "slot/1": 1.0},
+        {"driver": 9_000_000, "slot/0": 80_000_000, "slot/1": 70_000_000},
+        0.75,
+        StoreRequests(1, 2, 3, 4, 5, 6),
+        7,
+    )
+    figures = replace(broken_run(), checkpoint_phases_ms=phases, resources=used)
+    found = dict(summary(figures, rows=1))
+    assert found["phases"] == (
+        "start delay 1.0 ms, alignment 20 ms, blocked 0.3 ms, background 45 ms, reporting <0.1 ms "
+        "(on average)"
+    )
+    assert found["resources"] == (
+        "CPU 3.0 s of slots (0.8 s to generate input), 0.5 s of the driver; a slot takes up to "
+        "80.0 MB of memory"
+    )
 
 
 def test_at_rate_max_a_summary_says_that_there_is_no_latency():
