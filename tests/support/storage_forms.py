@@ -12,7 +12,14 @@ from snapline.storage.memory import MemoryLogs, MemoryStore
 from snapline.storage.memory_output import MemoryOutlet
 from storage_harness import FileHarness, MemoryHarness
 
-FORMS = ("memory", "files", "tiny-segments")
+FORMS = ("memory", "files", "tiny-segments", "compressed")
+
+
+class CompressedLogs(FileLogs):
+    """Logs that are always compressed, however small their messages."""
+
+    def open(self, life, *, compress=True):
+        return super().open(life, compress=compress)
 
 
 @pytest.fixture(params=("memory", "files", "troubled"))
@@ -26,13 +33,15 @@ def store(request, tmp_path):
 
 
 @pytest.fixture(params=FORMS)
-def logs(request, tmp_path):
+def logs(request, tmp_path, monkeypatch):
     if request.param == "memory":
         yield MemoryHarness(MemoryLogs())
         return
     tiny = request.param == "tiny-segments"  # so small that nearly every message fills one
     size = 150 if tiny else 64 << 20
-    harness = FileHarness(lambda path: FileLogs(path, size), tmp_path / "logs", not tiny)
+    form = CompressedLogs if request.param == "compressed" else FileLogs
+    monkeypatch.setattr("snapline.storage.codec.PACKED_FROM", 0)
+    harness = FileHarness(lambda path: form(path, size), tmp_path / "logs", not tiny)
     yield harness
     harness.close()
 

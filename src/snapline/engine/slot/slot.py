@@ -22,6 +22,7 @@ from snapline.engine import control
 from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, RetryAlarm, SlotShell, SourceAlarm, Ticket, TimerAlarm
 from snapline.engine.slot.channels import Inputs, Outputs
+from snapline.engine.slot.progress import tell_progress
 from snapline.engine.slot.restore import Restoration
 from snapline.engine.slot.source import at_hand, is_over, next_due_ms
 from snapline.engine.slot.task import Task
@@ -183,8 +184,8 @@ class Slot:
             target.handle(MarkerArrived(channel, payload))
             return
         self.inputs.check_order(payload, target.received[channel])
+        messages = [payload]
         if self.shell.gathers and target.accept(payload):
-            messages = [payload]
             if self.inputs.waiting:
                 room, beside = self.job.settings.batch_max_records, target.beside(channel)
                 messages = self.inputs.gather(payload, beside, target.received, room, target.accept)
@@ -194,6 +195,8 @@ class Slot:
         else:
             self._give_credit(channel)
             target.take(payload)
+        if target.follows:
+            tell_progress(target, sum(message.batch.length for message in messages))
         self.shell.worked(payload.batch.length)
 
     def _give_credit(self, channel: ChannelId) -> None:
@@ -224,6 +227,8 @@ class Slot:
             del self.awake[name]
             return
         self.shell.worked(records := task.read_source(now))
+        if task.follows:
+            tell_progress(task, records)
         due = next_due_ms(task)
         if due is None:
             del self.awake[name]

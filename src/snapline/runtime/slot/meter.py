@@ -41,14 +41,12 @@ class Meter:
         """Count records that a source read."""
         self.read += records
 
-    def sent(self, message: Message, *, logged: bool) -> None:
-        """Count a message that a task sent, in or out of this slot, and perhaps logged before."""
+    def sent(self, message: Message, *, logged: int) -> None:
+        """Count a message that a task sent, in or out of this slot; so many bytes were logged before."""
         volume, header = self.volume, len(message.header)
-        size = message.batch.nbytes + header
-        volume.messages += size
+        volume.messages += message.batch.nbytes + header
         volume.headers += header
-        if logged:
-            volume.log += size
+        volume.log += logged
 
     def transmitted(self, size: int) -> None:
         """Count a frame that was given to the connection to another slot."""

@@ -292,7 +292,7 @@ class SlotProcess:
         self.has_read = True
         self.meter.ingested(records)
 
-    def sent(self, message: Message, *, logged: bool) -> None:
+    def sent(self, message: Message, *, logged: int) -> None:
         """Count a message that a task sent."""
         self.meter.sent(message, logged=logged)
 
@@ -371,7 +371,7 @@ class SlotProcess:
 
     def open_log(self, life: Life) -> MessageLog:
         """The log of a task in this life."""
-        return self.storage.logs.open(life)
+        return self.storage.logs.open(life, compress=self.spec.job.settings.compress)
 
     def open_egress(self, life: Life, position: int) -> Egress:
         """The egress of a sink task in this life."""
