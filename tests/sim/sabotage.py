@@ -29,6 +29,7 @@ from snapline.engine.slot import restore
 from snapline.engine.slot.channels import Inputs, Outputs
 from snapline.engine.slot.checkpoints import CheckpointWriter, key_of
 from snapline.engine.slot.outbox import Outbox
+from snapline.engine.slot.progress import tell_progress
 from snapline.engine.slot.restore import Restoration
 from snapline.engine.slot.slot import Slot
 from snapline.engine.slot.task import Task
@@ -331,6 +332,19 @@ def source_offset_not_restored(patch):
 def egress_position_not_restored(patch):
     reopen = Task.open
     patch.setattr(Task, "open", lambda self, position: reopen(self, 0))
+
+
+@bug("uncoordinated", "counting", ORACLE)
+def progress_told_before_the_output_is_sent(patch):
+    """A checkpoint by count holds a message, and not that what came of it was sent."""
+    put_out = Task._put_out
+
+    def early(self, outputs, rose):
+        if self.follows:
+            tell_progress(self, sum(batch.length for _, batch in outputs))
+        put_out(self, outputs, rose)
+
+    patch.setattr(Task, "_put_out", early)
 
 
 # When a checkpoint counts.

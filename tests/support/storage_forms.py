@@ -2,8 +2,8 @@
 
 import pytest
 
+from snapline.runtime.counted_store import CountedStore
 from snapline.sim.world.outlet import SimOutlet
-from snapline.storage.counted import CountedStore
 from snapline.storage.files.log import FileLogs
 from snapline.storage.files.outlet import FileOutlet
 from snapline.storage.files.output import FileOutput
@@ -13,7 +13,14 @@ from snapline.storage.memory import MemoryLogs, MemoryStore
 from snapline.storage.memory_output import MemoryOutlet
 from storage_harness import FileHarness, MemoryHarness
 
-FORMS = ("memory", "files", "tiny-segments")
+FORMS = ("memory", "files", "tiny-segments", "compressed")
+
+
+class CompressedLogs(FileLogs):
+    """Logs that are always compressed, however small their messages."""
+
+    def open(self, life, *, compress=True):
+        return super().open(life, compress=compress)
 
 
 @pytest.fixture(params=("memory", "files", "troubled", "counted"))
@@ -29,13 +36,15 @@ def store(request, tmp_path):
 
 
 @pytest.fixture(params=FORMS)
-def logs(request, tmp_path):
+def logs(request, tmp_path, monkeypatch):
     if request.param == "memory":
         yield MemoryHarness(MemoryLogs())
         return
     tiny = request.param == "tiny-segments"  # so small that nearly every message fills one
     size = 150 if tiny else 64 << 20
-    harness = FileHarness(lambda path: FileLogs(path, size), tmp_path / "logs", not tiny)
+    form = CompressedLogs if request.param == "compressed" else FileLogs
+    monkeypatch.setattr("snapline.storage.codec.PACKED_FROM", 0)
+    harness = FileHarness(lambda path: form(path, size), tmp_path / "logs", not tiny)
     yield harness
     harness.close()
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from snapline.chaos.catalogue import GRAMMAR, where
 from snapline.chaos.faults import parse
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
-from snapline.engine.options import OPTIONS, RunOption
+from snapline.engine.options import INTERVAL_OF, OPTIONS, RunOption
 from snapline.plugins import Catalogue
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.spec import OWN
@@ -96,14 +96,15 @@ def _faults() -> list[Row]:
 
 def _options() -> list[Row]:
     """The options of a run, and which protocols heed each."""
+    usual = [(option, option.write(option.default)) for option in OPTIONS.values()]
     return [
         {
             "name": option.name,
-            "default": option.write(option.default),
+            "default": default,
             "protocols": _heeding(option),
             "summary": option.summary,
         }
-        for option in OPTIONS.values()
+        for option, default in (*usual, (INTERVAL_OF, "that of the run"))
     ]
 
 

@@ -139,8 +139,23 @@ class CommandArrived:
     command: Command
 
 
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """The task took records, and all that came of them was sent; told only to a protocol that wants it."""
+
+    records: int
+    windows: int  # that its operator has closed since it was last told
+    pending: int  # checkpoints of the task that are not durable yet
+
+
 TaskEvent: TypeAlias = (
-    Started | MessageArrived | MarkerSighted | MarkerArrived | CommandArrived | TimerFired
+    Started
+    | MessageArrived
+    | MarkerSighted
+    | MarkerArrived
+    | CommandArrived
+    | Progressed
+    | TimerFired
 )
 
 

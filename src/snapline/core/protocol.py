@@ -25,6 +25,7 @@ from snapline.core.events import (
     MarkerSighted,
     MessageArrived,
     Paused,
+    Progressed,
     Quiet,
     SnapshotStored,
     SnapshotUnreadable,
@@ -53,8 +54,11 @@ class Options:
     """What a user may set about protocols; each one reads what concerns it."""
 
     interval_ms: Millis = 5_000  # between two rounds, or between two checkpoints of a task
+    intervals_ms: tuple[tuple[str, Millis], ...] = ()  # of operators with one of their own
     deadline_ms: Millis = 60_000  # a round that takes longer is aborted
     align_timeout_ms: Millis = 0  # how long `unaligned` first tries to align
+    every_records: int = 0  # a task that took so many since its last checkpoint takes one; 0: never
+    at_window_close: bool = False  # whether a task takes one when its operator has closed a window
     line_max_lag: int = 0  # checkpoints a task may be ahead of the line before a round; 0: never
     kept_lines: int = 2  # committed lines that stay whole, so that damage leaves one to go back to
 
@@ -109,6 +113,8 @@ class TaskProtocol:
                 return self.on_marker_sighted(channel, marker)
             case CommandArrived(command):
                 return self.on_command(command)
+            case Progressed():
+                return self.on_progress(event)
             case TimerFired(timer):
                 return self.on_timer(timer)
             case Started():
@@ -123,6 +129,11 @@ class TaskProtocol:
     def learns_nothing(self, message: Message) -> bool:
         """Whether `on_message` would only deliver this message, and remember nothing of it."""
         return type(self).on_message is TaskProtocol.on_message
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether it is to be told when the task has taken an input (`Progressed`)."""
+        return False
 
     def stamp(self, channel: Channel) -> Stamp:
         """What the next message on an output carries, and whether it is logged."""
@@ -152,6 +163,10 @@ class TaskProtocol:
         """Called when a command of the coordinator side has arrived."""
         raise ProtocolViolation(f"{self.context.task} does not expect {command}")
         yield
+
+    def on_progress(self, done: Progressed) -> TaskEffects:
+        """Called, if it wants that, when records were taken or windows closed, and all output was sent."""
+        yield from ()
 
     def on_timer(self, timer: Timer) -> TaskEffects:
         """Called when a timer ran out."""

@@ -117,6 +117,11 @@ class Chain(Operator):
                 outputs = (*outputs, *member.guard.on_watermark(time))
         return outputs
 
+    @property
+    def windows_closed(self) -> int:
+        """How many windows the members have closed."""
+        return sum(member.guard.operator.windows_closed for member in self._members)
+
     def capture(self, *, full: bool) -> Capture:
         """Capture all members. It is full if all are; if only some are, an empty part marks each."""
         captures = {m.guard.name + _SEPARATOR: m.guard.capture(full=full) for m in self._members}

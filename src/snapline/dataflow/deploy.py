@@ -13,7 +13,7 @@ from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downst
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import ByKey, OneToOne, Route
 from snapline.errors import GraphError, OperatorFailed
-from snapline.ids import ChannelId, SlotId, TaskId, task_id
+from snapline.ids import ChannelId, SlotId, TaskId, operator_of, task_id
 from snapline.storage.api import Ingress
 
 
@@ -43,6 +43,16 @@ class Deployment:
     plans: Mapping[TaskId, TaskPlan]
     sinks: Mapping[str, tuple[TaskId, ...]]
     fingerprint: str  # equal for equal graphs and slots, in every process
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The names of operators, or of chains of them, that have tasks, in the order of tasks."""
+        return tuple(dict.fromkeys(map(operator_of, self.plans)))
+
+    @property
+    def follows_time(self) -> bool:
+        """Whether any operator is told of time, as those with windows are."""
+        return any(route.timed for plan in self.plans.values() for route in plan.routes)
 
 
 #: the channels of one logical edge: by source index, then by target index

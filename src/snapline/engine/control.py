@@ -49,7 +49,9 @@ class Restore:
     chains: Mapping[TaskId, tuple[CheckpointMeta, ...]]
     received: Mapping[ChannelId, Seq]  # what tasks in their initial state are to take as received
     replay: tuple[ReplayPart, ...]  # the parts whose messages this slot has
-    alone: bool = False  # only this slot restarts: its tasks begin empty, with the present input
+    #: only this slot restarts: tasks without a snapshot begin empty, with the present input. It may be
+    #: told again in the same epoch, because a snapshot could not be read
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ class Settings:
     full_every: int = 8  # so many snapshots of a task are deltas before a full one, for every 4 MB
     whole_every: int = 64  # so many decisions apart have the whole line, not only what changed
     publish_lag: int = 0  # lines to commit after a line before its output is public
+    compress: bool = False  # whether snapshots and logged messages are compressed
     watermark_ms: Millis = 100  # a watermark alone is sent when it rose by this much
     probe_ms: Millis = 50  # between two waves of counters, once all input was read
     retry_ms: Millis = 100  # before a failed call to the store is made again

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from snapline.arguments import nearest, refused, span, whole
 from snapline.core.protocol import CheckpointProtocol, Options
+from snapline.dataflow.deploy import Deployment
 from snapline.durations import LONGEST_MS, write_duration
 from snapline.engine.job import Settings
 from snapline.errors import UsageError
@@ -107,6 +108,13 @@ OPTIONS: Mapping[str, RunOption] = MappingProxyType(
                 "flag",
             ),
             RunOption(
+                "compress",
+                "engine",
+                "compress",
+                "whether snapshots and logged messages are compressed: less is stored, more is computed",
+                "flag",
+            ),
+            RunOption(
                 "align_timeout",
                 "protocol",
                 "align_timeout_ms",
@@ -122,6 +130,20 @@ OPTIONS: Mapping[str, RunOption] = MappingProxyType(
                 "duration",
                 least=1,
                 most=LONGEST_MS,
+            ),
+            RunOption(
+                "every_records",
+                "protocol",
+                "every_records",
+                "records after which a task takes a checkpoint, unless its interval ends before; 0: never",
+                most=1_000_000_000,
+            ),
+            RunOption(
+                "at_window_close",
+                "protocol",
+                "at_window_close",
+                "whether a task takes a checkpoint when it has closed a window: its state is small then",
+                "flag",
             ),
             RunOption(
                 "line_max_lag",
@@ -141,24 +163,64 @@ OPTIONS: Mapping[str, RunOption] = MappingProxyType(
         )
     }
 )
-"""Every option of a run, by name."""
+"""Every option of a run, by name; beside these there is one for each operator: `INTERVAL_OF`."""
+
+INTERVAL_OF = RunOption(
+    "interval.OPERATOR",
+    "protocol",
+    "intervals_ms",
+    "the interval of the tasks of one operator, such as interval.count=2s; all others have that of the run",
+    "duration",
+    least=1,
+    most=LONGEST_MS,
+)
+"""The interval of one operator: an option for each, so that its value is a number as all others are."""
+_INTERVAL = "interval."
+
+
+def option_named(name: str) -> RunOption:
+    """The option of this name. Raises UsageError if there is none."""
+    if name.startswith(_INTERVAL) and name != _INTERVAL:
+        return replace(INTERVAL_OF, name=name)
+    if name not in OPTIONS:
+        known = nearest(name, (*OPTIONS, INTERVAL_OF.name))
+        raise UsageError(f"there is no option {name!r}; {known}")
+    return OPTIONS[name]
 
 
 def read_options(given: Mapping[str, Any]) -> GivenOptions:
     """The options that a user gave, each checked by itself. Raises UsageError."""
-    for name in given:
-        if name not in OPTIONS:
-            raise UsageError(f"there is no option {name!r}; {nearest(name, OPTIONS)}")
-    return tuple(sorted((name, OPTIONS[name].read(value)) for name, value in given.items()))
+    return tuple(sorted((name, option_named(name).read(value)) for name, value in given.items()))
 
 
 def idle_option(given: GivenOptions, protocol: CheckpointProtocol) -> str | None:
     """A sentence about an option that a protocol does not heed; None if it heeds all that were given."""
-    able = ", ".join(option.name for option in OPTIONS.values() if option.used_by(protocol))
+    options = (*OPTIONS.values(), INTERVAL_OF)
+    able = ", ".join(option.name for option in options if option.used_by(protocol))
     for name, _ in given:
-        if not OPTIONS[name].used_by(protocol):
+        if not option_named(name).used_by(protocol):
             return f"the option {name} changes nothing under {protocol.name}, which heeds {able}"
     return None
+
+
+def unfit_option(given: GivenOptions, deployment: Deployment) -> str | None:
+    """A sentence about an option that means nothing to a dataflow; None if there is none."""
+    operators = deployment.operators
+    for operator, _ in _intervals(given):
+        if operator not in operators:
+            return (
+                f"{_INTERVAL}{operator} is the interval of no task: the tasks of this run are those of "
+                f"{', '.join(operators)} (operators that are fused have one task, under one name)"
+            )
+    if dict(given).get("at_window_close") and not deployment.follows_time:
+        return "the option at_window_close is for dataflows with windows, and this one has none"
+    return None
+
+
+def _intervals(given: GivenOptions) -> tuple[tuple[str, Millis], ...]:
+    """The intervals that operators were given, by their names."""
+    own = ((name, ms) for name, ms in given if name.startswith(_INTERVAL))
+    return tuple((name.removeprefix(_INTERVAL), ms) for name, ms in own)
 
 
 def stored_options(value: Any, name: str) -> GivenOptions:
@@ -181,7 +243,8 @@ def is_fused(given: GivenOptions, default: bool) -> bool:
 
 def protocol_options(given: GivenOptions, usual: Options) -> Options:
     """The options of the protocol: as given, or the usual ones."""
-    return replace(usual, **_fields(given, "protocol"))
+    intervals = _intervals(given) or usual.intervals_ms
+    return replace(usual, intervals_ms=intervals, **_fields(given, "protocol"))
 
 
 def engine_settings(given: GivenOptions, usual: Settings) -> Settings:
@@ -193,4 +256,9 @@ def engine_settings(given: GivenOptions, usual: Settings) -> Settings:
 
 
 def _fields(given: GivenOptions, part: str) -> dict[str, Any]:
-    return {OPTIONS[name].field: value for name, value in given if OPTIONS[name].part == part}
+    known = ((OPTIONS[name], value) for name, value in given if name in OPTIONS)
+    return {
+        option.field: bool(value) if option.kind == "flag" else value
+        for option, value in known
+        if option.part == part
+    }

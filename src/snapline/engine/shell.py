@@ -137,8 +137,8 @@ class SlotShell(Shell, Protocol):
         """Told when a source has read so many records."""
         ...
 
-    def sent(self, message: Message, *, logged: bool) -> None:
-        """Told when a task has sent a message, or sent it again, and perhaps logged it before."""
+    def sent(self, message: Message, *, logged: int) -> None:
+        """Told when a task has sent a message, or sent it again; so many bytes were logged before."""
         ...
 
     def wrote(self, batch: Batch) -> None:

@@ -7,8 +7,9 @@ checkpoint of index x is delivered behind a checkpoint of an index of at least x
 checkpoint of each task with an index of at least x together have no orphan. Every checkpoint thus
 belongs to a consistent line, and none is useless.
 
-A forced checkpoint does not restart the local timer, as in the papers. Restarting would be cheaper,
-but then the number of local checkpoints, which the comparison takes as given, would depend on traffic.
+A forced checkpoint restarts neither the local timer, as in the papers, nor the count of `every_records`.
+Restarting would be cheaper, but then the number of local checkpoints, which the comparison takes as given,
+would depend on traffic.
 
 The binary form of a header and of a memo is `lc`, a little-endian int64. An empty memo is the initial
 state: a checkpoint of index 0.
@@ -25,7 +26,11 @@ from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Message, Stamp
 from snapline.core.protocol import CheckpointProtocol, TaskContext, TaskEffects
 from snapline.core.topology import Channel
-from snapline.protocols.uncoordinated import UncoordinatedCoordinator, UncoordinatedTask
+from snapline.protocols.uncoordinated import (
+    UNCOORDINATED,
+    UncoordinatedCoordinator,
+    UncoordinatedTask,
+)
 
 _INDEX = struct.Struct("<q")
 
@@ -78,6 +83,6 @@ BCS = CheckpointProtocol(
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
     no_useless=True,
-    reads=("line_max_lag", "kept_lines"),
+    reads=UNCOORDINATED.reads,
     shows=("replayed", "forced"),
 )

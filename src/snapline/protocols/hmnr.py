@@ -19,7 +19,7 @@ channel repeat the one before. Such a header is compared and not read: what it s
 (clock, counts) or only shrinks within one clock (`greater`), and to learn it again would change nothing;
 nor can it force anything: its clock is no larger than ours any more, and our own count never goes back.
 
-A forced checkpoint does not restart the local timer, as in the papers (see `bcs`).
+A forced checkpoint restarts neither the local timer nor the count of records, as in the papers (see `bcs`).
 
 The binary form, little-endian, over the n peers in the job's order: `lc` int64; `ckpt` n int32; `taken` and
 `greater` n bytes each, 0 or 1. That is a header; a memo adds `sent_to` as n bytes. An empty memo is the
@@ -43,7 +43,11 @@ from snapline.core.messages import Message, Stamp
 from snapline.core.protocol import CheckpointProtocol, TaskContext, TaskEffects
 from snapline.core.topology import Channel
 from snapline.ids import ChannelId
-from snapline.protocols.uncoordinated import UncoordinatedCoordinator, UncoordinatedTask
+from snapline.protocols.uncoordinated import (
+    UNCOORDINATED,
+    UncoordinatedCoordinator,
+    UncoordinatedTask,
+)
 
 Counts: TypeAlias = npt.NDArray[np.int32]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -160,6 +164,6 @@ HMNR = CheckpointProtocol(
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
     no_useless=True,
-    reads=("line_max_lag", "kept_lines"),
+    reads=UNCOORDINATED.reads,
     shows=("replayed", "forced"),
 )

@@ -8,6 +8,12 @@ without a message that is received but not sent. The line only moves forward whi
 added, so whenever it moves it is committed. After a failure every task goes back to it, and what is sent
 but not received in it comes again from the logs.
 
+An operator may have an interval of its own (`intervals_ms`), and there are other times to checkpoint than
+those of a clock (the thesis, 3.2.2; CheckMate III-B): with `every_records` a task does so when it has taken
+so many since the last checkpoint that was due there, with `at_window_close` when its operator has closed a
+window and its state is small. Either way the timer begins anew, so the interval is an upper bound. Both
+are decided between two inputs, as a timer is. Nothing below depends on when a task checkpoints.
+
 Nothing bounds how far the line falls behind: checkpoints of two tasks that talk to each other can miss
 each other for ever (the domino effect). With `line_max_lag` the coordinator watches the distance and
 orders one *consistent round*: the sources checkpoint and send a marker, and a task checkpoints when it
@@ -30,7 +36,7 @@ Invariants
 """
 
 from snapline.core.effects import Commit, Forward, Order, Rollback, SetTimer, Snapshot
-from snapline.core.events import Command, LocalCheckpoint, Timer, TriggerRound
+from snapline.core.events import Command, LocalCheckpoint, Progressed, Timer, TriggerRound
 from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, Marker, Stamp
 from snapline.core.protocol import (
@@ -44,13 +50,13 @@ from snapline.core.protocol import (
 )
 from snapline.core.topology import Channel, Topology
 from snapline.errors import ObjectDamaged
-from snapline.ids import INITIAL, ChannelId, CheckpointNo, TaskId
+from snapline.ids import INITIAL, ChannelId, CheckpointNo, TaskId, operator_of
 from snapline.recovery.kept_lines import KeptLines
 from snapline.recovery.line_tracker import LineTracker
 
 
 class UncoordinatedTask(TaskProtocol):
-    """Checkpoints on its own timer, and once in every consistent round."""
+    """Checkpoints at times of its own, and once in every consistent round."""
 
     def __init__(self, context: TaskContext) -> None:
         super().__init__(context)
@@ -60,11 +66,20 @@ class UncoordinatedTask(TaskProtocol):
         self.round: CheckpointNo = INITIAL
         self.log = context.guarantee is not Guarantee.AT_MOST_ONCE
         self.plain = Stamp(log=self.log)  #: of a message that carries nothing
-        self.interval_ms = context.options.interval_ms
+        own_ms = dict(context.options.intervals_ms).get(operator_of(context.task))
+        self.interval_ms = own_ms or context.options.interval_ms
+        self.every_records = context.options.every_records
+        self.at_window_close = context.options.at_window_close
+        self.records = 0  #: taken since the last checkpoint that was due here
 
     def stamp(self, channel: Channel) -> Stamp:
         """Add no header, and have every message logged, unless at most once."""
         return self.plain  # I1
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether anything but the timer says when it checkpoints."""
+        return self.every_records > 0 or self.at_window_close
 
     def on_started(self) -> TaskEffects:
         """Begin anywhere within the first interval, so that the tasks are not in step."""
@@ -74,6 +89,21 @@ class UncoordinatedTask(TaskProtocol):
         """Take a local checkpoint."""
         if timer != LocalCheckpoint():
             yield from super().on_timer(timer)  # raises
+        yield from self._take_due()
+
+    def on_progress(self, done: Progressed) -> TaskEffects:
+        """Take a local checkpoint if enough records were taken, or if a window was closed.
+
+        One that is not durable yet is waited for, or a slow store would be asked for more and more.
+        """
+        self.records += done.records
+        enough = 0 < self.every_records <= self.records
+        if not done.pending and (enough or (done.windows and self.at_window_close)):
+            yield from self._take_due()
+
+    def _take_due(self) -> TaskEffects:
+        """Take a checkpoint that is due here, and begin to wait for the next one."""
+        self.records = 0
         yield from self._local_checkpoint()
         spread_ms = self.interval_ms // 5
         jitter_ms = self.context.rng.randint(-spread_ms, spread_ms)
@@ -189,6 +219,6 @@ UNCOORDINATED = CheckpointProtocol(
     guarantees=(Guarantee.EXACTLY_ONCE, Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE),
     cycles=True,
     bounded=False,
-    reads=("line_max_lag", "kept_lines"),
+    reads=("line_max_lag", "kept_lines", "intervals_ms", "every_records", "at_window_close"),
     shows=("replayed", "domino"),
 )

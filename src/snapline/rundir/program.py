@@ -25,7 +25,13 @@ from snapline.dataflow.deploy import deploy
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.graph import Dataflow
 from snapline.engine.job import Job, Settings
-from snapline.engine.options import engine_settings, idle_option, is_fused, protocol_options
+from snapline.engine.options import (
+    engine_settings,
+    idle_option,
+    is_fused,
+    protocol_options,
+    unfit_option,
+)
 from snapline.errors import UsageError
 from snapline.ids import TaskId, task_id
 from snapline.protocols import PROTOCOLS, refusal
@@ -161,7 +167,7 @@ def build_job(spec: Spec, program: Program) -> Job:
         raise UsageError(idle)
     fused = is_fused(spec.options, default=True)
     deployment = with_inputs(deploy(program.flow, spec.slots, lean=fused))
-    if reason := refusal(protocol, deployment.topology):
+    if reason := refusal(protocol, deployment.topology) or unfit_option(spec.options, deployment):
         raise UsageError(reason)
     options = protocol_options(spec.options, Options(interval_ms=spec.interval_ms))
     if not spec.publish_lag < options.kept_lines:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from snapline.metrics.second import Usage, Used
-from snapline.storage.counted import CountedStore, Requests
+from snapline.runtime.counted_store import CountedStore, Requests
 
 PERIOD_S = 1.0
 """How long nothing is told after something was."""

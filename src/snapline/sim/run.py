@@ -23,12 +23,13 @@ from snapline.dataflow.deploy import deploy
 from snapline.durations import write_duration
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import (
-    OPTIONS,
     GivenOptions,
     engine_settings,
     is_fused,
+    option_named,
     protocol_options,
     stored_options,
+    unfit_option,
 )
 from snapline.errors import (
     InvariantBroken,
@@ -109,7 +110,7 @@ class Case:
         for name, value in self.settings:
             words += ["--set", f"{name}={known[name].write(value)}"]
         for name, value in self.options:
-            words += ["--option", f"{name}={OPTIONS[name].write(value)}"]
+            words += ["--option", f"{name}={option_named(name).write(value)}"]
         return shlex.join(words)
 
     def to_json(self) -> str:
@@ -186,6 +187,8 @@ def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> J
         interval_ms=rng.choice((150, 250, 350)),
         deadline_ms=rng.choice((200, 500, 1_500)),
         align_timeout_ms=rng.choice((0, 5, 40)),
+        every_records=(0, 0, 0, 0, 0, 0, 0, 25)[case.seed % 8],
+        at_window_close=case.seed % 8 == 6,
         line_max_lag=rng.choice((0, 0, 0, 3)),
     )
     name = f"{case.workload}-{case.protocol}-{case.seed}"
@@ -219,7 +222,8 @@ def simulate(
     rng = random.Random(f"{case.seed}:world")
     costs = Costs.draw(rng)
     job = build_job(case, chosen, rng)
-    if reason := refusal(chosen, job.topology):
+    reason = refusal(chosen, job.topology) or unfit_option(case.options, job.deployment)
+    if reason is not None:
         return Outcome(case, refused=reason)
     faults = faults_of(case)
     world = WatchedWorld(job, costs, keep_journal=journal)

@@ -75,8 +75,8 @@ class MessageLog(Protocol):
     never disturbs its successor. Where several lives logged the same seq, the highest epoch counts.
     """
 
-    def append(self, message: Message) -> None:
-        """Add a message; durable only after the next `sync`."""
+    def append(self, message: Message) -> int:
+        """Add a message, durable only after the next `sync`; return how many bytes of it are kept."""
         ...
 
     def sync(self) -> None:
@@ -157,8 +157,8 @@ class Egress(Protocol):
 class Logs(Protocol):
     """The message logs of all tasks of a run."""
 
-    def open(self, life: "Life") -> MessageLog:
-        """The log of one life."""
+    def open(self, life: "Life", *, compress: bool = False) -> MessageLog:
+        """The log of one life; with `compress` its messages are compressed, if they become bytes at all."""
         ...
 
 

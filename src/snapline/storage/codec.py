@@ -5,6 +5,9 @@ A *frame* puts a length and a checksum before its payload, so that a file which 
 write is recognised: reading stops at the first frame that is not whole. A checksum may depend on a *seed*:
 whoever reads with another one finds no frame. What cannot be decoded raises ObjectDamaged, never a struct
 or numpy error.
+
+Messages and snapshots may be compressed (`packing`). Their form says so itself: whoever reads need not know
+how they were written.
 """
 
 import struct
@@ -21,6 +24,7 @@ from snapline.batch import Batch, Buffer, bytes_of, size_of
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged
 from snapline.ids import ChannelId, Epoch, Seq
+from snapline.storage.packing import FAST, SMALL, pack, unpack
 
 
 def digest_of(data: bytes) -> str:
@@ -96,28 +100,41 @@ def _checksum(payload: bytes | memoryview, seed: int) -> int:
 
 _MESSAGE = struct.Struct("<HIQIq")  # sizes of channel and header, seq, epoch, watermark
 _NO_WATERMARK = -(1 << 63)
+_PACKED = 1 << 31  # added to the size of the header: header and records are packed
+PACKED_FROM: Final = 256
+"""A message with fewer bytes of header and records is never compressed: that would save next to nothing."""
 
 
-def message_pieces(message: Message) -> list[Buffer]:
-    """The binary form of a message in pieces, so that its columns need not be copied."""
+def message_pieces(message: Message, *, compress: bool = False) -> list[Buffer]:
+    """The binary form of a message in pieces, so that its columns need not be copied.
+
+    Where it is compressed, channel and numbers stay as they are, for `peek_message`.
+    """
     channel = message.channel.encode()
     watermark = _NO_WATERMARK if message.watermark is None else message.watermark
-    head = _MESSAGE.pack(len(channel), len(message.header), message.seq, message.epoch, watermark)
+    size = len(message.header)
+    if compress and message.batch.nbytes + size >= PACKED_FROM:
+        head = _MESSAGE.pack(len(channel), size | _PACKED, message.seq, message.epoch, watermark)
+        return [head + channel, *pack(columns.pieces_of(message.batch, message.header), FAST)]
+    head = _MESSAGE.pack(len(channel), size, message.seq, message.epoch, watermark)
     return columns.pieces_of(message.batch, head + channel + message.header)
 
 
 def decode_message(data: bytes | memoryview) -> Message:
-    """Read a message from its binary form. Its columns are views of `data`."""
+    """Read a message from its binary form. Its columns are views of `data`, unless it was compressed."""
     with _damage_if_malformed("message"):
         view = memoryview(data)
         channel_size, header_size, seq, epoch, watermark = _MESSAGE.unpack_from(view)
         at = _MESSAGE.size + channel_size
+        rest = view[at:]
+        if header_size & _PACKED:
+            header_size, rest = header_size ^ _PACKED, memoryview(unpack(rest, FAST))
         return Message(
             ChannelId(str(view[_MESSAGE.size : at], "utf-8")),
             seq,
             epoch,
-            columns.decode(view[at + header_size :]),
-            bytes(view[at : at + header_size]),
+            columns.decode(rest[header_size:]),
+            bytes(rest[:header_size]),
             None if watermark == _NO_WATERMARK else watermark,
         )
 
@@ -144,15 +161,21 @@ class StoredSnapshot:
 
 
 _MAGIC = b"SNP1"
+_MAGIC_PACKED = b"SNZ1"  # behind it stands the packed form of a snapshot
 _SNAPSHOT = struct.Struct("<4s?IHI")  # magic, full, size of the memo, parts, messages
 _PART = struct.Struct("<HQ")  # sizes of name and batch
 _SIZE = struct.Struct("<Q")
 
 
 def encode_snapshot(
-    capture_full: bool, parts: Mapping[str, Batch], memo: bytes, messages: Sequence[Message]
+    capture_full: bool,
+    parts: Mapping[str, Batch],
+    memo: bytes,
+    messages: Sequence[Message],
+    *,
+    compress: bool = False,
 ) -> Pieces:
-    """The binary form of a snapshot. Its columns are not copied."""
+    """The binary form of a snapshot. Its columns are not copied, unless they are compressed."""
     pieces: list[Buffer] = [
         _SNAPSHOT.pack(_MAGIC, capture_full, len(memo), len(parts), len(messages)),
         memo,
@@ -163,13 +186,21 @@ def encode_snapshot(
     for message in messages:
         form = message_pieces(message)
         pieces += (_SIZE.pack(sum(map(size_of, form))), *form)
-    return Pieces(pieces)
+    return Pieces([_MAGIC_PACKED, *pack(pieces, SMALL)] if compress else pieces)
 
 
-def decode_snapshot(data: bytes | memoryview) -> StoredSnapshot:
-    """Read a snapshot from its binary form. Its columns are views of `data`."""
+def plain_snapshot(data: bytes) -> bytes:
+    """The form of a snapshot without compression. To unpack a large one takes long; the rest does not."""
+    if not data.startswith(_MAGIC_PACKED):
+        return data
     with _damage_if_malformed("snapshot"):
-        view = memoryview(data)
+        return unpack(memoryview(data)[len(_MAGIC_PACKED) :], SMALL)
+
+
+def decode_snapshot(data: bytes) -> StoredSnapshot:
+    """Read a snapshot from its binary form. Its columns are views of `data`, unless it was compressed."""
+    with _damage_if_malformed("snapshot"):
+        view = memoryview(plain_snapshot(data))
         magic, full, memo_size, part_count, message_count = _SNAPSHOT.unpack_from(view)
         if magic != _MAGIC:
             raise ObjectDamaged(f"not a snapshot: it begins with {magic!r}, not with {_MAGIC!r}")

@@ -103,8 +103,8 @@ class MemoryLogs:
         self._channels: dict[ChannelId, _ChannelLog] = {}
         self._pending: dict[Life, dict[ChannelId, dict[Seq, Message]]] = {}
 
-    def open(self, life: Life) -> "MemoryLog":
-        """The log of one life."""
+    def open(self, life: Life, *, compress: bool = False) -> "MemoryLog":
+        """The log of one life; there is nothing to compress."""
         return MemoryLog(self._channels, self._pending.setdefault(life, {}), life.incarnation)
 
     def crash(self, life: Life) -> None:
@@ -135,9 +135,10 @@ class MemoryLog:
         self._pending = pending
         self._incarnation = incarnation
 
-    def append(self, message: Message) -> None:
+    def append(self, message: Message) -> int:
         """Add a message; durable only after the next `sync`."""
         self._pending.setdefault(message.channel, {})[message.seq] = message
+        return message.batch.nbytes + len(message.header)
 
     def sync(self) -> None:
         """Make everything appended so far durable."""

@@ -135,3 +135,50 @@ def test_a_simulated_run_is_repeated_with_its_options():
     assert Case.from_json(case.to_json()) == case
     with pytest.raises(UsageError, match="no option 'bach'"):
         Case.from_json(case.to_json().replace("linger", "bach"))
+
+
+def test_when_tasks_checkpoint_can_be_chosen():
+    given = {"every_records": "500", "at_window_close": "yes", "interval.bids": "2s"}
+    job = job_of(protocol="hmnr", options={**given, "compress": "yes"})
+    options = job.options
+    assert (options.every_records, options.at_window_close) == (500, True)
+    assert options.intervals_ms == (("bids", 2_000),)
+    assert job.settings.compress is True
+    usual = job_of(protocol="hmnr")
+    assert usual.options.intervals_ms == ()
+    assert usual.deployment.fingerprint == job.deployment.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"interval.bids": "0ms"}, "the option interval.bids is from 1ms to"),
+        ({"interval.": "1s"}, "there is no option 'interval.'; did you mean interval.OPERATOR"),
+        ({"interval.cuont": "1s"}, "interval.cuont is the interval of no task: .* bids, results "),
+        ({"every_records": "-1"}, "the option every_records is a whole number from 0 to"),
+    ],
+)
+def test_an_interval_that_cannot_be_is_one_sentence(given, message):
+    with pytest.raises(UsageError, match=message):
+        job_of(protocol="uncoordinated", options=given)
+
+
+def test_what_only_tasks_by_themselves_can_choose_is_refused_for_rounds():
+    for given in ({"interval.bids": "1s"}, {"every_records": 5}, {"at_window_close": "yes"}):
+        with pytest.raises(UsageError, match="changes nothing under aligned, which heeds"):
+            job_of(protocol="aligned", options=given)
+
+
+def test_the_end_of_windows_is_no_time_where_there_are_none():
+    with pytest.raises(UsageError, match="at_window_close is for dataflows with windows"):
+        job_of(flow="q1", protocol="uncoordinated", options={"at_window_close": "yes"})
+    job_of(flow="q1", protocol="uncoordinated", options={"at_window_close": "no"})
+
+
+def test_an_interval_of_an_operator_is_remembered_and_repeated(tmp_path):
+    spec = given_spec(protocol="uncoordinated", options={"interval.bids": "1.5s"})
+    directory = RunDirectory.create(tmp_path, "q12", "uncoordinated", spec.said())
+    assert spec_of(directory) == spec
+    case = Case("uncoordinated", "q12", 1, options=(("interval.count", 1_500),))
+    assert case.command().endswith("--option interval.count=1500ms")
+    assert Case.from_json(case.to_json()) == case

@@ -16,6 +16,7 @@ from snapline.core.events import (
     MarkerArrived,
     MarkerSighted,
     MessageArrived,
+    Progressed,
     SnapshotStored,
     Started,
     StoreFailed,
@@ -58,7 +59,7 @@ class TaskScene:
         peers: str = "a b t",
         guarantee: Guarantee | None = None,
         first: CheckpointNo = 1,
-        **options: int,
+        **options: Any,
     ) -> None:
         self.protocol: Any = protocol.task(
             TaskContext(
@@ -88,6 +89,9 @@ class TaskScene:
 
     def timer(self, timer: Timer) -> tuple[TaskEffect, ...]:
         return self.protocol.handle(TimerFired(timer))
+
+    def progress(self, records: int, windows: int = 0, pending: int = 0) -> tuple[TaskEffect, ...]:
+        return self.protocol.handle(Progressed(records, windows, pending))
 
     def take(self, message: Message) -> tuple[TaskEffect, ...]:
         return self.protocol.handle(MessageArrived(message))

@@ -1,6 +1,6 @@
 from scenes import TaskScene
 
-from snapline.core.effects import Deliver, Forward, Snapshot
+from snapline.core.effects import Deliver, Forward, SetTimer, Snapshot
 from snapline.core.events import LocalCheckpoint
 from snapline.core.messages import Marker
 from snapline.protocols.bcs import BCS
@@ -60,3 +60,17 @@ def test_a_consistent_round_counts_like_a_local_checkpoint():
 def test_every_message_is_logged():
     p, _ = two()
     assert p.protocol.log
+
+
+def test_a_checkpoint_by_count_raises_the_index_and_a_forced_one_does_not_end_the_count():
+    q = TaskScene(BCS, me="q", peers="p q", every_records=10)
+    assert [type(effect) for effect in q.progress(10)] == [Snapshot, SetTimer]
+    assert q.protocol.lc == 1
+    q.progress(6)
+    p, _ = two()
+    for _ in range(5):
+        p.timer(LocalCheckpoint())
+    assert q.take(p.send("q"))[0].forced
+    assert q.protocol.lc == 5
+    snapshot, _ = q.progress(4)
+    assert (snapshot.forced, q.protocol.lc) == (False, 6)

@@ -93,6 +93,62 @@ def test_there_are_no_other_orders_and_timers():
         CoordinatorScene(UNCOORDINATED).timer(NextRound())
 
 
+# When a task checkpoints, beside its timer.
+
+
+def test_a_task_that_took_enough_records_checkpoints_and_begins_to_count_anew():
+    task = TaskScene(UNCOORDINATED, "A", every_records=10)
+    assert task.protocol.wants_progress
+    assert task.progress(6) == ()
+    snapshot, timer = task.progress(4)
+    assert (snapshot, timer.timer) == (Snapshot(1), LocalCheckpoint())
+    assert 800 <= timer.delay_ms <= 1_200, "the interval begins anew"
+    assert task.progress(9) == ()
+    assert task.timer(LocalCheckpoint())[0] == Snapshot(2)
+    assert task.progress(9) == ()
+    assert task.progress(30)[0] == Snapshot(3)
+    assert task.progress(9) == ()
+
+
+def test_a_round_is_no_checkpoint_of_the_tasks_own():
+    task = TaskScene(UNCOORDINATED, "A", every_records=10)
+    task.progress(6)
+    assert task.marker("A", 7) == (Snapshot(1), Forward(Marker(7)))
+    assert task.progress(4)[0] == Snapshot(2)
+
+
+def test_a_task_whose_operator_has_closed_a_window_checkpoints():
+    task = TaskScene(UNCOORDINATED, "A", at_window_close=True)
+    assert task.protocol.wants_progress
+    assert task.progress(1_000_000) == ()
+    snapshot, timer = task.progress(0, windows=2)
+    assert (snapshot, timer.timer) == (Snapshot(1), LocalCheckpoint())
+    assert task.progress(5, windows=0) == ()
+
+
+def test_a_task_waits_until_its_last_checkpoint_is_durable_unless_it_is_time():
+    task = TaskScene(UNCOORDINATED, "A", every_records=10, at_window_close=True)
+    assert task.progress(40, windows=1, pending=1) == ()
+    assert task.timer(LocalCheckpoint())[0] == Snapshot(1)
+    assert task.progress(40, pending=2) == ()
+    assert task.progress(1)[0] == Snapshot(2)
+
+
+def test_a_task_that_has_only_its_timer_wants_to_know_nothing_else():
+    task = TaskScene(UNCOORDINATED, "A")
+    assert not task.protocol.wants_progress
+    assert task.progress(1_000_000, windows=3) == ()
+
+
+def test_an_operator_may_have_an_interval_of_its_own():
+    own = {"intervals_ms": (("count", 100), ("bids", 7))}
+    first, *rest = delays(TaskScene(UNCOORDINATED, "A", me="count/0", peers="count/0", **own), 50)
+    assert 1 <= first <= 100
+    assert 80 <= min(rest) < max(rest) <= 120
+    _, *rest = delays(TaskScene(UNCOORDINATED, "A", me="sink/0", peers="sink/0", **own), 50)
+    assert 800 <= min(rest) < max(rest) <= 1_200
+
+
 # The coordinator side: A leads from a to t, B from b to t.
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from snapline.errors import ObjectMissing
 from snapline.metrics.second import Usage
+from snapline.runtime.counted_store import CountedStore, Requests
 from snapline.runtime.resources import Resources, peak_bytes
 from snapline.storage.codec import Pieces
-from snapline.storage.counted import CountedStore, Requests
 from snapline.storage.memory import MemoryStore
 
 

@@ -210,6 +210,11 @@ class WindowAggregate(Operator):
         """Emit the windows that have closed, the oldest first."""
         return [(OUT, window.result(start)) for start, window in self._windows.advance(time)]
 
+    @property
+    def windows_closed(self) -> int:
+        """How many windows were closed."""
+        return self._windows.closed
+
     def capture(self, *, full: bool) -> Capture:
         """Capture the open windows, or what changed in them."""
         parts = {

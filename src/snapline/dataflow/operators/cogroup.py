@@ -177,6 +177,11 @@ class WindowCogroup(Operator):
         """Emit the windows that have closed, the oldest first."""
         return [(OUT, window.result(start)) for start, window in self._windows.advance(time)]
 
+    @property
+    def windows_closed(self) -> int:
+        """How many windows were closed."""
+        return self._windows.closed
+
     def capture(self, *, full: bool) -> Capture:
         """Capture the rows of the open windows, all or those that are new."""
         parts = {side: methodcaller("capture", side, full=full) for side in SIDES}

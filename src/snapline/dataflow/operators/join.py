@@ -164,6 +164,11 @@ class WindowJoin(Operator):
         self._windows.advance(time)
         return ()
 
+    @property
+    def windows_closed(self) -> int:
+        """How many windows were closed."""
+        return self._windows.closed
+
     def capture(self, *, full: bool) -> Capture:
         """Capture the rows of the open windows, all or those that are new."""
         parts = {side: methodcaller("capture", side, full=full) for side in SIDES}

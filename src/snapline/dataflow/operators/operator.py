@@ -53,6 +53,11 @@ class Operator:
         """Take a watermark, which says that no record older than `time` will come; return what goes out."""
         return ()
 
+    @property
+    def windows_closed(self) -> int:
+        """How many windows this instance has closed: a protocol may take a checkpoint then."""
+        return 0
+
     def capture(self, *, full: bool) -> Capture:
         """Capture the state. With `full=False` it may be a delta to the capture before."""
         return Capture(True, {})

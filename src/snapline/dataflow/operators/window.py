@@ -81,6 +81,7 @@ class Windows(Generic[State]):
         self._open: dict[Millis, State] = {}
         self._starts: list[Millis] = []  # a heap of the starts of the open windows
         self._watermark: Millis = BEFORE_TIME
+        self.closed = 0  #: how many were closed by now
         #: the bound between closed and open: windows that start here or earlier have closed
         self._horizon: Millis = BEFORE_TIME - shape.size_ms - shape.lateness_ms
 
@@ -105,6 +106,7 @@ class Windows(Generic[State]):
         while self._starts and self._starts[0] <= self._horizon:
             start = heapq.heappop(self._starts)
             closed.append((start, self._open.pop(start)))
+        self.closed += len(closed)
         return closed
 
     def capture(self, parts: Mapping[str, Callable[[State], Batch]], *, full: bool) -> Capture:

@@ -62,6 +62,11 @@ class WindowCount(Operator):
         self._windows.advance(time)
         return ()
 
+    @property
+    def windows_closed(self) -> int:
+        """How many windows were closed."""
+        return self._windows.closed
+
     def capture(self, *, full: bool) -> Capture:
         """Capture the counts of the open windows, all or those that changed."""
         return self._windows.capture({STATE: methodcaller("capture", full=full)}, full=full)

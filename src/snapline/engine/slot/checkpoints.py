@@ -2,8 +2,8 @@
 
 A checkpoint counts once its snapshot is stored, the sender log is durable through its `sent`, the egress
 of a sink is durable through its `position`, and every earlier checkpoint of the task counts. Until then
-it is pending here, and nobody else knows it. To encode a large state takes long, so that is left to whoever
-stores it.
+it is pending here, and nobody else knows it. To encode a large state, and to compress it if so asked, takes
+long, so that is left to whoever stores it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,8 +58,11 @@ class Recording:
 class Content:
     """The stored form of a snapshot, made when it is first asked for, in any thread, one at a time."""
 
-    def __init__(self, capture: Capture, memo: bytes, messages: Sequence[Message]) -> None:
+    def __init__(
+        self, capture: Capture, memo: bytes, messages: Sequence[Message], *, compress: bool = False
+    ) -> None:
         self._captured = (capture, memo, messages)
+        self._compress = compress
         self._made: Pieces | None = None
         self.bytes = 0
         self.digest = ""
@@ -68,7 +71,8 @@ class Content:
         """Return the stored form, made if need be; from now on its size and digest are known."""
         if self._made is None:
             capture, memo, messages = self._captured
-            made = encode_snapshot(capture.full, capture.parts, memo, messages)
+            parts, compress = capture.parts, self._compress
+            made = encode_snapshot(capture.full, parts, memo, messages, compress=compress)
             self.bytes, self.digest = made.size, made.digest
             self._made = made
         return self._made
@@ -112,6 +116,7 @@ class CheckpointWriter:
         egress: Egress | None,
         full_every: int,
         retry_ms: Millis,
+        compress: bool = False,
     ) -> None:
         self.life = life
         self.shell = shell
@@ -119,6 +124,7 @@ class CheckpointWriter:
         self.egress = egress
         self.full_every = full_every
         self.retry_ms = retry_ms
+        self.compress = compress
         self.pending: dict[CheckpointNo, Pending] = {}  #: in the order in which they were taken
         self.open: Pending | None = None  #: the one that still records
         self.deltas = CHAIN_MAX  #: deltas since the last full capture; the first capture is full
@@ -231,7 +237,7 @@ class CheckpointWriter:
             after, _, queued = recorded.get(channel, (passed[0].seq - 1, 0, []))
             recorded[channel] = (after, passed[-1].seq, queued + passed)
         messages = [message for _, _, part in recorded.values() for message in part]
-        pending.content = Content(pending.capture, pending.memo, messages)
+        pending.content = Content(pending.capture, pending.memo, messages, compress=self.compress)
         pending.meta = replace(
             pending.meta,
             channel_state={c: (after, through) for c, (after, through, m) in recorded.items() if m},

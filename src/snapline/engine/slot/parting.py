@@ -46,7 +46,8 @@ class Partings:
         self._disconnect(peer)
 
     def restored(self) -> None:
-        """Disconnect tasks that were built while peers were away."""
+        """Connect tasks that restart alone: any first number of an input will do, and peers may be away."""
+        self.slot.inputs.joining.update(self.slot.inputs.inbox)
         for peer in self.away:
             self._disconnect(peer)
 

@@ -23,6 +23,7 @@ from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, RetryAlarm, SlotShell, SourceAlarm, Ticket, TimerAlarm
 from snapline.engine.slot.channels import Inputs, Outputs
 from snapline.engine.slot.parting import Partings
+from snapline.engine.slot.progress import tell_progress
 from snapline.engine.slot.restore import Restoration
 from snapline.engine.slot.source import at_hand, is_over, next_due_ms
 from snapline.engine.slot.task import Task
@@ -48,11 +49,11 @@ class Slot:
         self.running = False
         self.stopped = False
         self.peers: dict[SlotId, Incarnation] = {}  #: the present life of every slot
-        self.partings = Partings(self)
         self.restoration: Restoration | None = None  #: phase one of a rollback, while under way
         self._clear()
 
     def _clear(self) -> None:
+        self.partings = Partings(self)  #: peers that are away
         self.tasks: dict[TaskId, Task] = {}
         self.inputs = Inputs()
         self.outputs = Outputs()
@@ -191,8 +192,8 @@ class Slot:
             target.handle(MarkerArrived(channel, payload))
             return
         self.inputs.check_order(payload, target.received[channel])
+        messages = [payload]
         if self.shell.gathers and target.accept(payload):
-            messages = [payload]
             if self.inputs.waiting:
                 room, beside = self.job.settings.batch_max_records, target.beside(channel)
                 messages = self.inputs.gather(payload, beside, target.received, room, target.accept)
@@ -202,6 +203,8 @@ class Slot:
         else:
             self._give_credit(channel)
             target.take(payload)
+        if target.follows:
+            tell_progress(target, sum(message.batch.length for message in messages))
         self.shell.worked(payload.batch.length)
 
     def _give_credit(self, channel: ChannelId) -> None:
@@ -232,6 +235,8 @@ class Slot:
             del self.awake[name]
             return
         self.shell.worked(records := task.read_source(now))
+        if task.follows:
+            tell_progress(task, records)
         due = next_due_ms(task)
         if due is None:
             del self.awake[name]
@@ -254,7 +259,7 @@ class Slot:
         self._dispatch(channel, payload)
         if isinstance(payload, Message):
             if again:
-                self.shell.sent(payload, logged=False)
+                self.shell.sent(payload, logged=0)
             self.shell.note(channel.source, self.epoch, h.MessageReplayed(payload))
 
     # From the coordinator.
@@ -264,7 +269,6 @@ class Slot:
         if isinstance(order, control.Stop):
             self.stopped = True
         elif isinstance(order, control.Restore):
-            # A slot that restarts alone is told again, if a snapshot cannot be read.
             if order.epoch > self.epoch or (order.alone and order.epoch == self.epoch):
                 self._restore(order)
         elif order.epoch == self.epoch:
@@ -306,7 +310,6 @@ class Slot:
             task.writer.forget()
         self.epoch = order.epoch
         self.peers = dict(order.incarnations)
-        self.partings = Partings(self)
         self.running = False
         self._clear()
         self.restoration = Restoration(self, order)
@@ -325,7 +328,6 @@ class Slot:
         outputs = (c for task in tasks.values() for c in task.outputs)
         self.outputs = Outputs(outputs, self.job.settings.credit)
         if order.alone:
-            self.inputs.joining.update(self.inputs.inbox)
             self.partings.restored()
         for channel, messages in recorded:
             self._inject(channel, messages)

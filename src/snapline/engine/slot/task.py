@@ -25,7 +25,7 @@ from snapline.core.effects import (
     TaskEffect,
     Unblock,
 )
-from snapline.core.events import MessageArrived, Paused, TaskEvent
+from snapline.core.events import MessageArrived, Paused, Progressed, TaskEvent
 from snapline.core.messages import BEFORE_TIME, END_OF_TIME, IDLE, CheckpointMeta, Marker, Message
 from snapline.core.protocol import TaskProtocol
 from snapline.core.topology import Channel
@@ -56,12 +56,7 @@ class Task:
     """One parallel instance of an operator, in one life."""
 
     def __init__(
-        self,
-        job: Job,
-        plan: TaskPlan,
-        life: Life,
-        protocol: TaskProtocol,
-        host: Host,
+        self, job: Job, plan: TaskPlan, life: Life, protocol: TaskProtocol, host: Host
     ) -> None:
         shell = host.shell
         self.job = job
@@ -80,6 +75,7 @@ class Task:
         self.only_delivers = (
             type(protocol).on_message is TaskProtocol.on_message and not shell.journals_messages
         )
+        self.follows, self.windows_told = protocol.wants_progress, 0  #: see `progress`
         self.inputs = {channel.id: channel for channel in job.topology.inputs[plan.task]}
         self.by_port: dict[str, list[ChannelId]] = {}
         for channel in self.inputs.values():
@@ -106,8 +102,9 @@ class Task:
         shell, settings = self.host.shell, self.job.settings
         if self.plan.sink is not None:
             self.egress = shell.open_egress(self.life, position)
+        every, retry_ms, compress = settings.full_every, settings.retry_ms, settings.compress
         self.writer = CheckpointWriter(
-            self.life, shell, self.log, self.egress, settings.full_every, settings.retry_ms
+            self.life, shell, self.log, self.egress, every, retry_ms, compress
         )
 
     @property
@@ -161,7 +158,10 @@ class Task:
     def _ask(self, event: TaskEvent) -> Sequence[TaskEffect]:
         effects = self.protocol.handle(event)
         shell, life = self.host.shell, self.life
-        if shell.journals_messages or not isinstance(event, MessageArrived):
+        unsaid = isinstance(event, MessageArrived) or (
+            isinstance(event, Progressed) and not effects
+        )
+        if shell.journals_messages or not unsaid:
             shell.journal(
                 Handled(shell.now_us(), life.task, life.epoch, life.incarnation, event, effects)
             )
@@ -334,11 +334,11 @@ class Task:
                     channel.id, seq, stamp, batch.length,
                 )
             )  # fmt: skip
-        if stamp.log:
-            self.log.append(message)  # BEFORE: a message that was seen but not logged is lost
+        # BEFORE it is sent: a message that was seen but not logged is lost.
+        logged = self.log.append(message) if stamp.log else 0
         shell.performing(message)
         self.host.send(channel, message)  # AFTER it was logged
-        shell.sent(message, logged=stamp.log)
+        shell.sent(message, logged=logged)
 
     def forward(self, marker: Marker, *, overtake: bool) -> None:
         """Send a marker on every output."""

@@ -24,8 +24,8 @@ from snapline.engine.coordinator.sweep import sweep_snapshots
 from snapline.engine.shell import Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError, StoreUnavailable
 from snapline.ids import Epoch, TaskId
+from snapline.runtime.counted_store import CountedStore
 from snapline.storage.api import Extent, Storage
-from snapline.storage.counted import CountedStore
 
 COMPLAINT_SECONDS = 10.0
 """The least time between two complaints about a store that fails."""

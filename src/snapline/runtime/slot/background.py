@@ -20,7 +20,7 @@ from snapline.engine.shell import NextRead, SourceAlarm, Ticket
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.runtime.slot.read_ahead import ReadAhead
 from snapline.storage.api import Egress, MessageLog, PendingSync, Store
-from snapline.storage.codec import Pieces
+from snapline.storage.codec import Pieces, plain_snapshot
 
 _T = TypeVar("_T")
 _File: TypeAlias = MessageLog | Egress
@@ -83,11 +83,11 @@ class Background:
         )
 
     def fetch(self, asker: StorageAsker, ticket: Ticket, key: str, digest: str) -> None:
-        """Load an object."""
+        """Load a snapshot, and unpack it if it is compressed, which takes long."""
 
         def load() -> bytes | None:
             try:
-                return self._store.get(key, digest)
+                return plain_snapshot(self._store.get(key, digest))
             except (ObjectDamaged, ObjectMissing):
                 return None
 

@@ -51,13 +51,12 @@ class Meter:
             self._first_us = now_us
         self._last_us = now_us
 
-    def sent(self, message: Message, *, logged: bool) -> None:
-        """Count a message that a task sent, in or out of this slot, and perhaps logged before."""
-        volume, header, payload = self.volume, len(message.header), message.batch.nbytes
-        volume.payload += payload
-        volume.headers += header
-        if logged:
-            volume.log += payload + header
+    def sent(self, message: Message, *, logged: int) -> None:
+        """Count a message that a task sent, in or out of this slot; so many bytes were logged before."""
+        volume = self.volume
+        volume.payload += message.batch.nbytes
+        volume.headers += len(message.header)
+        volume.log += logged
 
     def marked(self, channels: int) -> None:
         """Count the markers that a task sent on so many channels, in or out of this slot."""

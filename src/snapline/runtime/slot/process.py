@@ -33,6 +33,7 @@ from snapline.net.listener import Listener, dial
 from snapline.net.loop import EventLoop
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import Detail, JournalFile
+from snapline.runtime.counted_store import CountedStore
 from snapline.runtime.resources import Resources
 from snapline.runtime.slot.allocator import give_memory_back
 from snapline.runtime.slot.background import Background
@@ -46,7 +47,6 @@ from snapline.runtime.wire import control_messages
 from snapline.runtime.wire.codec import Wire
 from snapline.storage.api import Egress, Life, MessageLog, Storage
 from snapline.storage.codec import Pieces
-from snapline.storage.counted import CountedStore
 
 LAST_WORDS_S = 1.0
 """How long a process that fails waits until the driver has heard why."""
@@ -289,7 +289,7 @@ class SlotProcess:
         self.has_read = True
         self.meter.ingested(records, self.now_us())
 
-    def sent(self, message: Message, *, logged: bool) -> None:
+    def sent(self, message: Message, *, logged: int) -> None:
         """Count a message that a task sent."""
         self.meter.sent(message, logged=logged)
 
@@ -376,7 +376,7 @@ class SlotProcess:
 
     def open_log(self, life: Life) -> MessageLog:
         """The log of a task in this life."""
-        return self.storage.logs.open(life)
+        return self.storage.logs.open(life, compress=self.spec.job.settings.compress)
 
     def open_egress(self, life: Life, position: int) -> Egress:
         """The egress of a sink task in this life."""

@@ -277,9 +277,12 @@ def storage_is_bounded(run: RunAccount) -> None:
     world = run.world
     if not world.job.protocol.bounded or not world.job.protocol.checkpoints:
         return
+    options = world.job.options
+    if options.every_records or options.at_window_close or options.intervals_ms:
+        return  # a task may checkpoint as often as it likes while its senders do not, and the line waits
     # The kept lines, what is newer, and for each of these the deltas down to a full snapshot.
     # Forced checkpoints come in bursts, when messages that waited bring news of many others.
-    more = max(0, world.job.options.kept_lines - 2)
+    more = max(0, options.kept_lines - 2)
     bound = 6 + 2 * more + (3 + more) * world.job.settings.full_every
     bound += 12 * world.job.protocol.no_useless
     registry = world.coordinator.engine.registry

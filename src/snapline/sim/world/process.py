@@ -238,7 +238,7 @@ class SimSlotProcess(Process):
     def ingested(self, records: int) -> None:
         """Do nothing: input is not measured in simulation."""
 
-    def sent(self, message: Message, *, logged: bool) -> None:
+    def sent(self, message: Message, *, logged: int) -> None:
         """Do nothing: messages are not measured in simulation."""
 
     def wrote(self, batch: Batch) -> None:

@@ -6,7 +6,9 @@ in memory knows where each message stands. Pruning takes away whole segments in 
 in the other segments it only hides messages.
 
 Messages are written down some at a time. Whoever appends has much else to do between two messages, and what
-a processor has not done for a while is slow: a message that is encoded among others takes less time.
+a processor has not done for a while is slow: a message that is encoded among others takes less time. Only
+one that is to be compressed is encoded at once, so that its size is known; each is compressed by itself,
+so that it can be read alone, and what a log holds may be compressed in part.
 
 A segment that is full is not synced at once, which would hold up whoever appends: it waits for the next
 sync, which takes all that is not durable yet.
@@ -27,6 +29,7 @@ from typing import NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
+from snapline.batch import Buffer, size_of
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import ChannelId, Epoch, Incarnation, Seq
@@ -116,24 +119,28 @@ class FileLogs:
         self._directory = directory
         self._segment_bytes = segment_bytes
 
-    def open(self, life: Life) -> "FileLog":
-        """The log of one life, with what earlier lives left."""
-        return FileLog(self._directory, life, self._segment_bytes)
+    def open(self, life: Life, *, compress: bool = False) -> "FileLog":
+        """The log of one life, with what earlier lives left, compressed or not."""
+        return FileLog(self._directory, life, self._segment_bytes, compress=compress)
 
 
 class FileLog:
     """A `MessageLog` in segments."""
 
-    def __init__(self, directory: Path, life: Life, segment_bytes: int) -> None:
+    def __init__(
+        self, directory: Path, life: Life, segment_bytes: int, *, compress: bool = False
+    ) -> None:
         self._directory = directory
         self._life = life
         self._rank = (life.epoch, life.incarnation)
         self._segment_bytes = segment_bytes
+        self._compress = compress
         self._index: dict[ChannelId, dict[Seq, _Place]] = {}
         self._floor: dict[ChannelId, Seq] = {}  #: everything up to here was pruned
         #: those to which we do not append
         self._closed = [_Segment(*found) for found in _find(directory, life, "log")]
-        self._waiting: deque[Message] = deque()  #: appended, and not written down yet
+        #: appended, and not written down yet; in their stored form if they are compressed
+        self._waiting: deque[tuple[Message, list[Buffer] | None]] = deque()
         self._waiting_bytes = 0
         self._waiting_max = segment_bytes // _TOGETHER_SHARE
         self._over = False  #: whether it was closed
@@ -173,28 +180,34 @@ class FileLog:
         if known is None or known.rank <= place.rank:
             places[seq] = place
 
-    def append(self, message: Message) -> None:
-        """Add a message; durable only after the next `sync`."""
+    def append(self, message: Message) -> int:
+        """Add a message, durable only after the next `sync`; return how many bytes of it are kept."""
         batch = message.batch
         batch.freeze()
-        self._waiting.append(message)
-        self._waiting_bytes += batch.nbytes
+        form: list[Buffer] | None = None
+        size = batch.nbytes + len(message.header)
+        if self._compress:
+            form = message_pieces(message, compress=True)
+            size = sum(map(size_of, form))
+        self._waiting.append((message, form))
+        self._waiting_bytes += size
         if len(self._waiting) >= _TOGETHER or self._waiting_bytes >= self._waiting_max:
             self._write_down()
+        return size
 
     def _write_down(self) -> None:
         """Add what waits to segments."""
         if self._waiting and self._over:
             raise StorageError(f"the log of {self._life.name} is closed")
         while self._waiting:
-            self._add(self._waiting[0])
+            self._add(*self._waiting[0])
             self._waiting.popleft()  # AFTER: what could not be added is not durable with the next sync
         self._waiting_bytes = 0
 
-    def _add(self, message: Message) -> None:
+    def _add(self, message: Message, form: list[Buffer] | None) -> None:
         appender, segment = self._active or self._roll()
         channel, seq, epoch = message.channel, message.seq, message.epoch
-        at = appender.append(*message_pieces(message))
+        at = appender.append(*(form or message_pieces(message)))
         length = appender.size - at - FRAME_OVERHEAD
         rank = (epoch, self._life.incarnation)
         self._enter(channel, seq, _Place(rank, segment, at, length))

@@ -35,7 +35,7 @@ from snapline.journal.happenings import (
     SlotRunning,
 )
 from snapline.judge.verdict import Verdict
-from snapline.metrics.checkpoint_history import Phases
+from snapline.metrics.checkpointing.history import Phases
 from snapline.metrics.costs import (
     CheckpointFigures,
     CheckpointTimes,

@@ -14,6 +14,7 @@ from snapline.engine.shell import RetryAlarm, Ticket
 from snapline.engine.slot.checkpoints import CheckpointWriter, snapshot_key
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId
+from snapline.storage import codec, packing
 from snapline.storage.api import Life
 from snapline.storage.codec import decode_snapshot, digest_of
 
@@ -34,10 +35,12 @@ class EgressSpy:
 class Scene:
     """The writer of a task whose operator can make deltas."""
 
-    def __init__(self, *, sink=False, full_every=2):
+    def __init__(self, *, sink=False, full_every=2, compress=False):
         self.shell = ShellSpy()
         self.log, self.egress = object(), EgressSpy() if sink else None
-        self.writer = CheckpointWriter(LIFE, self.shell, self.log, self.egress, full_every, 30)
+        self.writer = CheckpointWriter(
+            LIFE, self.shell, self.log, self.egress, full_every, 30, compress
+        )
 
     # What the writer asks of its task.
 
@@ -109,6 +112,23 @@ def test_what_is_reported_are_the_counters_of_the_capture_and_the_bytes_that_wer
     data = bytes(scene.shell.taken()[0][3]())
     reported = scene.report_of(7)
     assert (reported.received, reported.parent) == ({AB: 4}, None)
+    assert (reported.bytes, reported.digest) == (len(data), digest_of(data))
+
+
+def test_a_snapshot_is_compressed_by_whoever_stores_it_and_counts_at_the_bytes_that_are_stored(
+    monkeypatch,
+):
+    packed = []
+    pack = packing.pack
+    monkeypatch.setattr(codec, "pack", lambda *given: packed.append(1) or pack(*given))
+    scene = Scene(compress=True)
+    scene.take(7, memo=bytes(10_000))
+    assert packed == [], "not in the loop"
+    data = bytes(scene.shell.taken()[0][3]())
+    assert packed == [1]
+    assert len(data) < 1_000
+    assert decode_snapshot(data).memo == bytes(10_000)
+    reported = scene.report_of(7)
     assert (reported.bytes, reported.digest) == (len(data), digest_of(data))
 
 

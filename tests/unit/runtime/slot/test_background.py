@@ -9,6 +9,7 @@ from snapline.engine.shell import Ticket
 from snapline.errors import ObjectMissing, StorageError, StoreUnavailable
 from snapline.ids import TaskId
 from snapline.runtime.slot.background import Background
+from snapline.storage import codec, packing
 from snapline.storage.memory import MemoryStore
 
 WAIT_S = 120
@@ -166,6 +167,30 @@ def test_an_object_is_made_in_another_thread(loop, background):
     background.fetch(loop, ticket(2), "key", None)
     background.fetch(loop, ticket(3), "other", None)
     assert sorted(loop.run(2)) == [("fetched", 2, b"state"), ("fetched", 3, None)]
+
+
+def test_a_compressed_snapshot_is_unpacked_in_another_thread(loop, background, monkeypatch):
+    threads = []
+    unpack = packing.unpack
+
+    def note(*given):
+        threads.append(threading.current_thread())
+        return unpack(*given)
+
+    monkeypatch.setattr(codec, "unpack", note)
+    made = codec.encode_snapshot(True, {}, bytes(5_000), (), compress=True)
+    background.store(loop, ticket(1), "key", lambda: made)
+    loop.run()
+    background.fetch(loop, ticket(2), "key", made.digest)
+    [(_, _, data)] = loop.run()
+    assert codec.decode_snapshot(data).memo == bytes(5_000)
+    assert len(threads) == 1
+    assert threads != [threading.current_thread()]
+    other = codec.Pieces([b"SNZ1", b"no block"])
+    background.store(loop, ticket(3), "damaged", lambda: other)
+    loop.run()
+    background.fetch(loop, ticket(4), "damaged", other.digest)
+    assert loop.run() == [("fetched", 4, None)]
 
 
 def test_a_store_that_is_away_is_told_and_nothing_else_is(loop, background, monkeypatch):

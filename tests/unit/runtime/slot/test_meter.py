@@ -10,11 +10,11 @@ from snapline.ids import ChannelId, TaskId
 from snapline.kernels.ages import buckets_of
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.second import Volume
+from snapline.runtime.counted_store import CountedStore
 from snapline.runtime.resources import Resources
 from snapline.runtime.slot.meter import Meter, backlog
 from snapline.runtime.wire.codec import Wire
 from snapline.runtime.wire.control_messages import Heartbeat
-from snapline.storage.counted import CountedStore
 from snapline.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.usefixtures("both_forms")
@@ -74,11 +74,11 @@ def test_rows_without_a_time_are_written_without_latency():
     assert (said.written, said.latency) == (3, ())
 
 
-def test_a_message_counts_at_its_size_and_in_the_log_if_it_was_logged():
+def test_a_message_counts_at_its_size_and_in_the_log_at_what_was_stored_of_it():
     meter = a_meter()
-    meter.sent(message(10, b"clock"), logged=False)
-    meter.sent(message(1), logged=True)
-    assert pulse(meter).volume == Volume(payload=88, headers=5, log=8)
+    meter.sent(message(10, b"clock"), logged=0)
+    meter.sent(message(1), logged=3)
+    assert pulse(meter).volume == Volume(payload=88, headers=5, log=3)
 
 
 def test_a_marker_counts_on_every_channel_at_the_size_of_its_frame():
