@@ -126,6 +126,7 @@ def test_a_stream_of_a_run_that_is_over_comes_to_its_end(spark, finished, tmp_pa
         ({"what": "uncommitted"}, lambda run: run.output(uncommitted=True)),
         ({"what": "log"}, lambda run: run.channel_log()),
         ({"what": "journal"}, lambda run: run.journal()),
+        ({"what": "seconds"}, lambda run: run.seconds()),
         ({"what": "state"}, lambda run: run.state()),
         (
             {"what": "state", "operator": "join", "part": "left"},
