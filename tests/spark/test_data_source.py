@@ -127,6 +127,7 @@ def test_a_stream_of_a_run_that_is_over_comes_to_its_end(spark, finished, tmp_pa
         ({"what": "log"}, lambda run: run.channel_log()),
         ({"what": "checkpoints"}, lambda run: run.checkpoints()),
         ({"what": "journal"}, lambda run: run.journal()),
+        ({"what": "seconds"}, lambda run: run.seconds()),
         ({"what": "state"}, lambda run: run.state()),
         (
             {"what": "state", "operator": "join", "part": "left"},
