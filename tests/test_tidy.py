@@ -61,6 +61,7 @@ LAYERS["__main__"] = {"cli", "runs"}
 ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", ""),
     "dataflow": ("state", "operators", ""),
+    "experiments": ("", "papers"),
     "engine": ("", "slot", "coordinator", "reference"),
     "judge": ("prefix", ""),
     "report": ("", "spacetime"),
