@@ -61,8 +61,8 @@ LAYERS["__main__"] = {"cli", "runs"}
 ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", ""),
     "dataflow": ("state", "operators", ""),
-    "experiments": ("", "papers"),
     "engine": ("", "slot", "coordinator", "reference"),
+    "experiments": ("machine", "", "papers"),
     "judge": ("prefix", ""),
     "report": ("", "spacetime"),
     "rundir": ("", "lines"),
