@@ -9,6 +9,12 @@ import typer
 from rich.table import Table
 
 from snapline.cli.experiments.compare import ratio_columns
+from snapline.cli.experiments.papers import (
+    FigureOption,
+    FullOption,
+    paper_asked,
+    sweep_paper,
+)
 from snapline.cli.experiments.search_progress import START_S, SearchProgress, minutes
 from snapline.cli.terminal.console import (
     JSON_VERSION,
@@ -35,7 +41,10 @@ HELP = """Make all runs of an experiment that a file describes, and compare them
 The file says what all runs have in common, what varies, and how many turns there are. In every turn each \
 combination runs once, in an order of its own, and the first one twice: how far it is from itself is the \
 noise of this machine. A sweep that was interrupted, or killed, goes on where it was when it is started \
-again. docs/sweeps.md describes the file."""
+again. docs/sweeps.md describes the file.
+
+The name of a paper instead of a file makes the runs of its figures, and says which of its claims hold: \
+docs/experiments.md. [cyan]snapline list experiments[/] shows them."""
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -46,7 +55,11 @@ Make them; the results are in sweeps/price:
 [cyan]snapline sweep price.toml[/cyan]
 
 Compare two of its columns, figure by figure:
-[cyan]snapline compare sweeps/price:protocol=none sweeps/price:protocol=aligned[/cyan]"""
+[cyan]snapline compare sweeps/price:protocol=none sweeps/price:protocol=aligned[/cyan]
+
+See what one figure of a paper takes, and measure it:
+[cyan]snapline sweep checkmate-fig11 --dry-run[/cyan]
+[cyan]snapline sweep checkmate-fig11[/cyan]"""
 
 MAIN_FIGURES = ("records read", "latency p99", "published p99", "recovery")
 """What is said after every turn; all figures are shown at the end."""
@@ -54,7 +67,9 @@ MAIN_FIGURES = ("records read", "latency p99", "published p99", "recovery")
 FileArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE.toml", callback=local_path, help="The file that describes the experiment."
+        metavar="FILE.toml|PAPER[-FIGURE]",
+        callback=local_path,
+        help="The file that describes the experiment, or the name of a paper.",
     ),
 ]
 ToOption = Annotated[
@@ -78,12 +93,16 @@ DryRunOption = Annotated[
 def sweep_command(
     file: FileArgument,
     to: ToOption = None,
+    figure: FigureOption = None,
+    full: FullOption = False,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline sweep`."""
     with interruptible():
+        if (asked := paper_asked(file, figure, full)) is not None:
+            raise typer.Exit(sweep_paper(asked, to, dry_run, as_json, SweepProgress))
         raise typer.Exit(_sweep(file, to or Path("sweeps") / file.stem, dry_run, as_json))
 
 
