@@ -53,7 +53,7 @@ BOTH = runs({"aligned": ALIGNED, "uncoordinated": UNCOORDINATED})
 def test_a_difference_that_is_there_in_all_turns_holds():
     found = only(BOTH, "x[aligned] < x[uncoordinated]")
     assert (found.standing, found.p) == (HOLDS, 1 / 256)
-    assert found.ours == "0.425 and 0.635: 0.674 times (0.667 to 0.681)" or "times" in found.ours
+    assert found.ours == "0.425 and 0.635: 0.676 times (0.663 to 0.69)"
     assert only(BOTH, "x[uncoordinated] > 1.3 * x[aligned]").standing is HOLDS
 
 
@@ -65,8 +65,9 @@ def test_the_opposite_of_what_is_claimed_does_not_hold():
 
 def test_a_margin_that_the_interval_touches_is_not_decided():
     found = only(BOTH, "x[uncoordinated] > 1.49 * x[aligned]")
-    assert found.standing in (INDICATED, UNTESTED)
-    assert found.standing is not HOLDS
+    assert (found.standing, found.why) == (UNTESTED, "8 turns do not decide it")
+    leaning = only(BOTH, "x[uncoordinated] > 1.47 * x[aligned]")
+    assert leaning.standing is INDICATED
 
 
 def test_five_turns_indicate_only():
