@@ -8,7 +8,7 @@ quietest try counts, and its result says how quiet it was.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from snapline.experiments.sweep_directory import (
     environment,
 )
 from snapline.experiments.sweep_file import SPARK, Sweep, SweepCell, SweepColumn
+from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import remove_run
 from snapline.rundir.spec import Spec
 from snapline.runs.finished import Run
@@ -93,6 +94,15 @@ class Plan:
                 found.setdefault(column.capacity_key(code_digest()), column)
         known = self.directory.read
         return [column for key, column in found.items() if known(key, CAPACITIES) is None]
+
+
+def is_proved(result: Mapping[str, Any]) -> bool:
+    """Whether a run did what it promised.
+
+    One that takes no checkpoints promises nothing, and nobody can prove it; but it must not be wrong.
+    """
+    takes = PROTOCOLS[result["spec"]["protocol"]].checkpoints
+    return result["kept"] == "yes" or (not takes and result["kept"] != "no")
 
 
 def check_sweep(sweep: Sweep, runs: Path) -> None:

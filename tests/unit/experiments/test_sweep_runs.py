@@ -72,7 +72,8 @@ class World:
 
         def attempt(rate, left):
             teller.begins(rate, Window(5, least_s), left)
-            teller.second(Second(9, read=rate, backlog=0), Window(5, least_s))
+            for at_s in range(21):  # the last one is beyond the window
+                teller.second(Second(at_s, read=rate, backlog=0), Window(5, least_s))
             with teller.judging(rate):
                 trial = Trial(rate, () if rate <= capacity else ("too fast",), 20.0)
             teller.tried(trial)
@@ -175,6 +176,12 @@ def test_capacities_are_found_once_and_kept(snapline, world, tmp_path):
     assert "records/s not sustained: too fast" in err
     assert "try 1: 7,000 records/s for 20 s; about 4 min left" in err
     assert "measured, 10 of 20 s: 7,000 records/s read, backlog 0, 0 lines" in err
+    first = err.partition("try 1:")[2].partition("try 2:")[0]
+    numbers = [line for line in first.splitlines() if "records/s read" in line]
+    assert [line.split()[1:4] for line in numbers] == [
+        *(["warm-up,", "5", "of"], ["measured,", "10", "of"]),
+        *(["measured,", "15", "of"], ["measured,", "20", "of"]),
+    ]
     world.broken = set()
     assert snapline("sweep", "price.toml")[0] == 0
     assert sorted(world.searched) == ["aligned", "none"]
@@ -291,3 +298,21 @@ def test_a_result_says_on_what_machine_it_was_measured(snapline, world, tmp_path
     assert set(facts["pressure"]) == {"cpu", "io", "memory"}
     assert {"cpu", "quota_cores", "steal", "memory_mb", "code", "pyspark", "python"} <= set(facts)
     assert len(json.dumps(facts)) < 2_000
+
+
+def test_who_promises_nothing_has_broken_nothing(snapline, world, monkeypatch):
+    def kept(by_protocol):
+        def run(spec, session, *, runs, watcher):
+            made = world.run(spec, session, runs=runs, watcher=watcher)
+            made.verdict.kept = by_protocol[spec.protocol]
+            return made
+
+        monkeypatch.setattr(sweeping, "run", run)
+
+    kept({"none": "unknown", "aligned": "yes"})
+    code, out, _ = snapline("sweep", "price.toml")
+    assert (code, "nobody knows" in out) == (0, False)
+    kept({"none": "unknown", "aligned": "unknown"})
+    assert snapline("sweep", "price.toml", "--to", "doubtful")[0] == 3
+    kept({"none": "no", "aligned": "yes"})
+    assert snapline("sweep", "price.toml", "--to", "wrong")[0] == 3

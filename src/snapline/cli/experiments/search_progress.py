@@ -47,13 +47,13 @@ class SearchProgress:
     def second(self, second: "Second", window: "Window") -> None:
         """Say the numbers of a run, once every few seconds."""
         at_s = second.at_s + 1
-        if at_s % NUMBERS_EVERY_S and at_s != window.end_s:
+        if at_s > window.end_s or (at_s % NUMBERS_EVERY_S and at_s != window.end_s):
             return
         phase = "warm-up" if at_s <= window.warm_up_s else "measured"
         backlog = "unknown" if second.backlog is None else f"{second.backlog:,}"
         p99 = "" if second.p99_ms is None else f", p99 {second.p99_ms:.1f} ms"
         self._say(
-            f"  {phase}, {min(at_s, window.end_s)} of {window.end_s} s: {second.read:,} records/s read, "
+            f"  {phase}, {at_s} of {window.end_s} s: {second.read:,} records/s read, "
             f"backlog {backlog}{p99}, {plural(second.lines, 'line')}"
         )
 

@@ -107,7 +107,7 @@ def sweep_command(
 
 
 def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool) -> int:
-    from snapline.experiments.sweep import Plan, carry_out, check_sweep
+    from snapline.experiments.sweep import Plan, carry_out, check_sweep, is_proved
     from snapline.experiments.sweep_directory import TABLE, SweepDirectory
     from snapline.experiments.sweep_file import read_sweep
     from snapline.experiments.sweep_table import write_table
@@ -127,7 +127,7 @@ def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool) -> int:
         print_json(_to_json(plan, done))
     else:
         _print(plan, done)
-    return 0 if whole and all(each["kept"] == "yes" for each in done) else 3
+    return 0 if whole and all(map(is_proved, done)) else 3
 
 
 def _left_s(plan: "Plan", done: Mapping[str, Mapping[str, Any]]) -> float:
@@ -253,6 +253,7 @@ def _show(plan: "Plan", as_json: bool) -> None:
 
 def _print(plan: "Plan", done: Sequence[Mapping[str, Any]]) -> None:
     """Print each figure: every column against the first one."""
+    from snapline.experiments.sweep import is_proved
     from snapline.experiments.sweep_table import against_first, floors
 
     out, sweep = results(), plan.sweep
@@ -267,7 +268,7 @@ def _print(plan: "Plan", done: Sequence[Mapping[str, Any]]) -> None:
     )
     for name in dict.fromkeys(each.figure.name for found in compared.values() for each in found):
         _print_figure(name, first.label, noise.get(name), compared)
-    wrong = [each for each in done if each["kept"] != "yes"]
+    wrong = [each for each in done if not is_proved(each)]
     for each in wrong:
         out.print(
             f"[yellow]{escape(each['run'])}[/] has not kept its promise, or nobody knows: "
