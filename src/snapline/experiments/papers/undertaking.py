@@ -14,9 +14,8 @@ from snapline.experiments.papers.catalogue import CAPACITY, Paper, PaperFigure, 
 from snapline.experiments.papers.estimate import runs_s
 from snapline.experiments.papers.scoreboard import Scoreboard, score
 from snapline.experiments.papers.verdicts import FigureRuns
-from snapline.experiments.sweep import Plan, SweepTeller, carry_out, check_sweep
+from snapline.experiments.sweep import Plan, SweepTeller, carry_out, check_sweep, is_proved
 from snapline.experiments.sweep_directory import SweepDirectory
-from snapline.protocols import PROTOCOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +117,3 @@ def results_of(plan: Plan) -> list[dict[str, Any]]:
             result["metrics"] = {**result["metrics"], CAPACITY: capacity}
         found.append(result)
     return found
-
-
-def is_proved(result: Mapping[str, Any]) -> bool:
-    """Whether a run's figures are those of a job that did what it promised.
-
-    One that takes no checkpoints promises nothing, and nobody can prove it; but it must not be wrong.
-    """
-    takes = PROTOCOLS[result["spec"]["protocol"]].checkpoints
-    return result["kept"] == "yes" or (not takes and result["kept"] != "no")
