@@ -62,6 +62,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", ""),
     "dataflow": ("state", "operators", ""),
     "engine": ("", "slot", "coordinator", "reference"),
+    "experiments": ("machine", "", "papers"),
     "judge": ("prefix", ""),
     "report": ("", "spacetime"),
     "rundir": ("", "lines"),

@@ -14,7 +14,7 @@ from snapline.engine.job import Job, Settings
 from snapline.ids import task_id
 from snapline.journal.happenings import SlotLost
 from snapline.protocols import PROTOCOLS
-from snapline.runs.run import flow_failed
+from snapline.runs.drive import flow_failed
 from snapline.runtime.launch.processes import ProcessSlots
 from snapline.storage.api import rows_of
 

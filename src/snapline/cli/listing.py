@@ -10,6 +10,7 @@ from rich.table import Table
 
 from snapline.chaos.catalogue import GRAMMAR, where
 from snapline.chaos.faults import parse
+from snapline.cli.experiments.search_progress import minutes
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.engine.options import INTERVAL_OF, OPTIONS, RunOption
 from snapline.plugins import Catalogue
@@ -18,7 +19,7 @@ from snapline.rundir.spec import OWN
 from snapline.systems.registry import OWN_SUMMARY, SYSTEMS
 from snapline.workload import WORKLOADS
 
-LIST_HELP = """Show what there is to choose from: protocols, workloads, faults, systems and options.
+LIST_HELP = """Show what there is to choose from: protocols, workloads, faults, systems and more.
 
 Each list has the names that the other commands take, with one line on what they mean. Protocols, \
 workloads and systems of other installed packages are in it, too; docs/glossary.md explains the words. \
@@ -51,6 +52,7 @@ class Kind(StrEnum):
     SYSTEMS = "systems"
     OPTIONS = "options"
     FIGURES = "figures"
+    EXPERIMENTS = "experiments"
 
 
 def _protocols() -> list[Row]:
@@ -128,6 +130,25 @@ def _heeding(option: RunOption) -> list[str]:
     return ["all"] if len(names) == len(PROTOCOLS) else names
 
 
+def _experiments() -> list[Row]:
+    """The figures and tables of papers, with about how long the short form of each takes by itself."""
+    from snapline.experiments.papers.catalogue import PAPERS, read_shipped
+    from snapline.experiments.papers.estimate import form_s
+
+    return [
+        {
+            "name": figure.name,
+            "paper": f"{paper.authors.partition(',')[0]} {paper.year}",
+            "title": figure.title,
+            "quick": f"about {minutes(form_s(figure.quick))}"
+            if figure.quick and not figure.lacking
+            else "not yet",
+        }
+        for paper in map(read_shipped, PAPERS)
+        for figure in paper.figures.values()
+    ]
+
+
 LISTS: dict[Kind, Callable[[], list[Row]]] = {
     Kind.PROTOCOLS: _protocols,
     Kind.WORKLOADS: _workloads,
@@ -135,6 +156,7 @@ LISTS: dict[Kind, Callable[[], list[Row]]] = {
     Kind.SYSTEMS: _systems,
     Kind.OPTIONS: _options,
     Kind.FIGURES: _figures,
+    Kind.EXPERIMENTS: _experiments,
 }
 
 

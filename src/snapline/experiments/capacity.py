@@ -3,19 +3,13 @@
 It begins at a rate that is likely to be near, doubles or halves it until one rate is sustained and another
 is not, and then tries the rate in the middle, by ratio, until the two are at most 5 % apart. Machines are
 noisy, and one lucky or unlucky try must not decide: so both ends are then tried until each has three tries,
-and an end that most of its tries contradict moves.
+and an end that most of its tries contradict moves. A brief form of the search (`BRIEF`) asks for less.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
-
-STEP = 1.05
-"""How far apart the two ends are at most, as a ratio."""
-
-TRIES = 3
-"""How often each end is tried."""
 
 TRIALS_MAX = 60
 """After so many runs the search ends with what is known: the machine does not settle."""
@@ -24,11 +18,27 @@ LOWEST, HIGHEST = 1, 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class SearchForm:
+    """How thorough a search is."""
+
+    step: float = 1.05  # how far apart the two ends are at most, as a ratio
+    tries: int = 3  # how often each end is tried
+    window_s: int = 15  # for how long a rate is held at least, after the warm-up
+
+
+USUAL = SearchForm()
+BRIEF = SearchForm(1.10, 1, 8)
+"""For experiments that only need to know about how much a machine can do."""
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One run at a rate."""
 
     rate: int
     because: tuple[str, ...] = ()  # why the rate is not sustainable; empty: it is
+    took_s: float = 0.0  # from its start until it was judged
+    generator: float | None = None  # share of the CPU time that making its input took, if known
 
     @property
     def sustained(self) -> bool:
@@ -58,19 +68,30 @@ class CapacitySearch:
     """The search, with all that was tried so far."""
 
     attempt: Try
+    form: SearchForm = USUAL
     lowest: int = LOWEST
     highest: int = HIGHEST
     trials: list[Trial] = field(default_factory=list)
+    ends: tuple[int, int] | None = None  # between which it lies by all tries; None: not known yet
 
-    def run(self, start: int, step: float = STEP, tries: int = TRIES) -> Capacity:
+    def run(self, start: int) -> Capacity:
         """Search from a rate on until the ends are close enough, and each was tried often enough."""
         low, high = self._bracket(max(self.lowest, min(start, self.highest)))
         while True:
-            low, high = self._narrow(low, high, step)
-            moved = self._confirm(low, high, tries)
+            low, high = self.ends = self._narrow(low, high)
+            moved = self._confirm(low, high)
             if moved == (low, high) or len(self.trials) >= TRIALS_MAX:
                 return Capacity(low, high, tuple(self.trials))
             low, high = moved
+
+    def left(self) -> int:
+        """About how many tries are still to come, the next one included, if no try is contradicted."""
+        if self.ends is None:  # two more for the ends, which are a factor of two apart then
+            return max(1, 2 - len(self.trials)) + tries_between(2.0, self.form)
+        low, high = self.ends
+        if low and high > low * self.form.step:
+            return tries_between(high / low, self.form)
+        return max(1, sum(max(0, self.form.tries - self._count(rate)) for rate in (low, high)))
 
     def _try(self, rate: int) -> bool:
         self.trials.append(self.attempt(rate))
@@ -91,8 +112,9 @@ class CapacitySearch:
                 return rate, last
         return 0, rate
 
-    def _narrow(self, low: int, high: int, step: float) -> tuple[int, int]:
-        while low and step * low < high <= self.highest:
+    def _narrow(self, low: int, high: int) -> tuple[int, int]:
+        while low and self.form.step * low < high <= self.highest:
+            self.ends = (low, high)
             middle = round(math.sqrt(low * high))
             if middle in (low, high):
                 break
@@ -109,10 +131,10 @@ class CapacitySearch:
             return self._try(rate)
         return 2 * sum(known) > len(known)
 
-    def _confirm(self, low: int, high: int, tries: int) -> tuple[int, int]:
-        """Try both ends until each has so many tries; the ends between which the rate lies by them."""
+    def _confirm(self, low: int, high: int) -> tuple[int, int]:
+        """Try both ends until each has its tries; the ends between which the rate lies by them."""
         for rate in (low, high):
-            while rate and self.highest >= rate and self._count(rate) < tries:
+            while rate and self.highest >= rate and self._count(rate) < self.form.tries:
                 self._try(rate)
         if low and not self._holds(low):
             below = [rate for rate in self._rates() if rate < low and self._holds(rate)]
@@ -135,3 +157,14 @@ class CapacitySearch:
 
     def _count(self, rate: int) -> int:
         return sum(trial.rate == rate for trial in self.trials)
+
+
+def tries_between(ratio: float, form: SearchForm) -> int:
+    """How many tries it takes from two ends that are this far apart, if no try is contradicted."""
+    halves = max(0, math.ceil(math.log2(math.log(ratio) / math.log(form.step))))
+    return halves + 2 * (form.tries - 1)
+
+
+def expected_tries(form: SearchForm) -> int:
+    """How many tries a whole search takes, about: two for the ends, if it begins near the capacity."""
+    return 2 + tries_between(2.0, form)

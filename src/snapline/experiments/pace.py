@@ -6,15 +6,21 @@ C1  At least 99 % of the records that became due were read.
 C2  The backlog does not grow: the upper end of the 95 % interval of its slope is at most 1 % of the rate.
 C3  Latency does not grow: the p99 of the last third is at most twice that of the first third, or small.
 C4  Lines keep coming: the time between two of them is at most 1.2 times the interval of checkpoints, on
-    average, and no round was given up. So the line does not fall behind, and neither do logs that wait
-    to be pruned by it.
+    average, the last one is not older than two intervals at the end, and no round was given up. So the
+    line does not fall behind.
 C5  The output was judged, and is right.
+C6  Logs do not grow: in the last third a sender's log has at most half as many segments more than in the
+    first third, and two. A segment is a file that is pruned as a whole, so nothing smaller can be seen
+    from outside. What C4 says bounds the rest: a log is pruned by every line, up to the messages that
+    the line has received.
 
 A run whose backlog holds more than three seconds of input is given up at once: it will not catch up.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
+from types import MappingProxyType
 
 from snapline.experiments.slopes import slope_of
 from snapline.ids import Millis
@@ -26,6 +32,8 @@ GROWTH_MAX = 0.01  # of the rate, per second
 LATENCY_MAX = 2.0
 LATENCY_FLOOR_MS = 10.0  # of a p99: below it, twice as much is noise
 INTERVAL_MAX = 1.2
+LAG_MAX = 2.0  # intervals, and the second within which nobody knows when a line came
+SEGMENTS_MAX, SEGMENTS_FLOOR = 1.5, 2.0
 HOPELESS_S = 3.0  # of input
 
 
@@ -41,6 +49,10 @@ class Window:
         """When the measurement is over."""
         return self.warm_up_s + self.length_s
 
+    def holds(self, second: Second) -> bool:
+        """Whether a second is measured."""
+        return self.warm_up_s <= second.at_s < self.end_s
+
 
 def window_of(interval_ms: Millis, least_s: int = 15) -> Window:
     """The window for a run with this interval of checkpoints: at least five of them, and `least_s`."""
@@ -54,37 +66,48 @@ def is_hopeless(second: Second, rate: int) -> bool:
 
 
 def objections(
-    seconds: Sequence[Second], rate: int, interval_ms: Millis | None, window: Window
+    seconds: Sequence[Second],
+    rate: int,
+    interval_ms: Millis | None,
+    window: Window,
+    segments: Mapping[int, float] = MappingProxyType({}),
 ) -> Iterator[str]:
-    """Why a run has not kept pace (C1 to C4), in words; none if it has.
+    """Why a run has not kept pace (C1 to C4, and C6), in words; none if it has.
 
-    `interval_ms` is None for a protocol that takes no checkpoints.
+    `interval_ms` is None for a protocol that takes no checkpoints. `segments` says how many a log had in
+    each second, on average; a run that has no logs has none.
     """
-    measured = [s for s in seconds if window.warm_up_s <= s.at_s < window.end_s]
+    measured = [second for second in seconds if window.holds(second)]
     if len(measured) < window.length_s:
         yield f"it was measured for {len(measured)} of {window.length_s} s"
         return
+    yield from _reading(measured, rate)
+    yield from _latency(measured)
+    if interval_ms is not None:
+        yield from _lines(measured, interval_ms)
+    yield from _logs([segments[each.at_s] for each in measured if each.at_s in segments])
+
+
+def _reading(measured: Sequence[Second], rate: int) -> Iterator[str]:
     read = sum(second.read for second in measured) / (rate * len(measured))
     if read < READ_MIN:
         yield f"only {read:.1%} of what was due was read"
     known = [(float(s.at_s), float(s.backlog)) for s in measured if s.backlog is not None]
     if len(known) < 4:
         yield "the backlog is not known"
-    else:
-        slope = slope_of([at for at, _ in known], [backlog for _, backlog in known])
-        if slope.value + slope.error > GROWTH_MAX * rate:
-            yield f"the backlog may grow by {slope.value + slope.error:,.0f} records a second"
+        return
+    slope = slope_of([at for at, _ in known], [backlog for _, backlog in known])
+    if slope.value + slope.error > GROWTH_MAX * rate:
+        yield f"the backlog may grow by {slope.value + slope.error:,.0f} records a second"
+
+
+def _latency(measured: Sequence[Second]) -> Iterator[str]:
     third = len(measured) // 3
     first, last = _p99(measured[:third]), _p99(measured[-third:])
     if first is None or last is None:
         yield "nothing was put out"
     elif last > max(LATENCY_MAX * first, LATENCY_FLOOR_MS):
         yield f"p99 rose from {first:.1f} to {last:.1f} ms"
-    if interval_ms is not None:
-        lines = measured[-1].lines - measured[0].lines
-        between_ms = 1000 * (len(measured) - 1) / lines if lines else float("inf")
-        if between_ms > INTERVAL_MAX * interval_ms:
-            yield f"a line was committed every {between_ms / 1000:.2f} s only"
 
 
 def _p99(seconds: Sequence[Second]) -> float | None:
@@ -92,3 +115,24 @@ def _p99(seconds: Sequence[Second]) -> float | None:
     for second in seconds:
         latency.merge(second.latency)
     return latency.percentile_ms(99)
+
+
+def _lines(measured: Sequence[Second], interval_ms: Millis) -> Iterator[str]:
+    end = measured[-1]
+    lines = end.lines - measured[0].lines
+    if not lines:
+        yield f"no line was committed for {len(measured)} s"
+        return
+    between_ms = 1000 * (len(measured) - 1) / lines
+    if between_ms > INTERVAL_MAX * interval_ms:
+        yield f"a line was committed every {between_ms / 1000:.2f} s only"
+    last_s = next(second.at_s for second in measured if second.lines == end.lines)
+    if end.at_s - last_s > LAG_MAX * interval_ms / 1000 + 1:
+        yield f"no line was committed in the last {end.at_s - last_s} s"
+
+
+def _logs(segments: Sequence[float]) -> Iterator[str]:
+    if third := len(segments) // 3:
+        first, last = fmean(segments[:third]), fmean(segments[-third:])
+        if last > SEGMENTS_MAX * first + SEGMENTS_FLOOR:
+            yield f"logs grew from {first:.1f} to {last:.1f} segments of a task, and were not pruned"

@@ -1,145 +1,247 @@
 """Runs a dataflow at a rate, and says whether it kept pace: what a search for the capacity tries.
 
-Every try is a run of its own, with fresh slots and an empty directory, and is judged like any run. One that
-is hopelessly behind is ended early. What a run leaves is removed, unless its output is wrong.
+Every try is a run of its own, with fresh slots and an empty directory. One that is hopelessly behind is
+ended early, and one that has kept pace is judged like any run: a rate counts only if the output is right.
+A try that has not kept pace is not judged, because that would change nothing, and takes long where there
+are many records. What a run leaves is removed, unless its output is wrong.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from snapline.errors import SnaplineError, UsageError
-from snapline.experiments.capacity import Trial
+from snapline.experiments.capacity import Capacity, CapacitySearch, SearchForm, Trial
 from snapline.experiments.pace import Window, is_hopeless, objections, window_of
 from snapline.journal.entry import Happened
-from snapline.journal.happenings import JobFinished, JobRunning
-from snapline.metrics.second import SECOND_US, Second
+from snapline.metrics.second import Second
 from snapline.protocols import PROTOCOLS
-from snapline.rundir.directory import remove_run
+from snapline.rundir.directory import RunDirectory, remove_run
 from snapline.rundir.spec import Spec
-from snapline.runs.run import conclude, drive_prepared, prepare
-from snapline.runtime.driver.driver import Driver
+from snapline.runs.finished import Run
+from snapline.runs.run import PreparedRun, conclude, drive_prepared, prepare
+from snapline.runtime.driver.driver import Driver, Timeouts
+from snapline.runtime.launch.launcher import Launcher
+from snapline.runtime.launch.processes import ProcessSlots
 from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
 
-GROWN = 4
-"""How many times as many records a run at full speed gets if it was over too soon to be timed."""
-
-FULL_SPEED_S = 3.0
-"""How long a run at full speed takes at least, so that its rate means something."""
+FULL_SPEED = Window(2, 4)
+"""When a run at full speed, where all records are due at once, is timed; it is ended after that."""
 
 SHARE = 0.7
-"""The search begins at this share of the rate at full speed, where all records are due at once."""
+"""The search begins at this share of the rate at full speed."""
 
-RECORDS = 200_000, 200_000_000
+RECORDS = 200_000_000
+"""How many records a run at full speed has: more than any takes in until it is ended."""
+
+PATIENT = Timeouts(silence_s=10.0, lease_s=25.0, register_s=300.0, restore_s=60.0)
+"""For slots that are plain processes, perhaps many more than there are cores: nobody is given up for being
+slow. A process that dies is noticed at once all the same, because its connection breaks."""
+
+HOPELESS = "its backlog held more than three seconds of input"
 
 
 class OutputWrong(SnaplineError):
     """A run put out what it should not have: its capacity means nothing."""
 
 
+class ProbeTeller(Protocol):
+    """Is told how a search for a capacity goes on."""
+
+    def begins(self, rate: int | None, window: Window, left: int | None) -> None:
+        """A run at a rate (None: at full speed) is about to start.
+
+        About so many tries are left, this one included; None: nobody knows yet.
+        """
+        ...
+
+    def second(self, second: Second, window: Window) -> None:
+        """A second of a run is over."""
+        ...
+
+    def judging(self, records: int) -> AbstractContextManager[None]:
+        """A run that took in so many records is judged while the context is open."""
+        ...
+
+    def tried(self, trial: Trial) -> None:
+        """A rate was tried."""
+        ...
+
+
+class Untold:
+    """A teller that keeps everything to itself."""
+
+    def begins(self, rate: int | None, window: Window, left: int | None) -> None:
+        """Do nothing."""
+
+    def second(self, second: Second, window: Window) -> None:
+        """Do nothing."""
+
+    def judging(self, records: int) -> AbstractContextManager[None]:
+        """Do nothing."""
+        return nullcontext()
+
+    def tried(self, trial: Trial) -> None:
+        """Do nothing."""
+
+
 @dataclass(slots=True)
 class PaceWatcher:
-    """Collects the seconds of a run, and ends it when it is hopelessly behind."""
+    """Collects the seconds of a run, and ends it early when enough was seen."""
 
-    rate: int | None  # None: all records are due at once
-    window: Window
+    enough: Callable[[Second], bool]
+    tell: Callable[[Second], None]
     seconds: list[Second] = field(default_factory=list)
-    began_us: int | None = None
-    ended_us: int | None = None
-    hopeless: bool = False
+    segments: dict[int, float] = field(default_factory=dict)  # of a log, on average, by second
+    cut: bool = False  # whether it has ended the run
     driver: Driver | None = None
 
     def event(self, happened: Happened) -> None:
-        """Note when the job ran, and when it was over."""
-        if isinstance(happened.what, JobRunning) and self.began_us is None:
-            self.began_us = happened.at_us
-        elif isinstance(happened.what, JobFinished):
-            self.ended_us = happened.at_us
+        """Do nothing: the seconds tell enough."""
 
     def second(self, second: Second) -> None:
-        """Keep a second; end a run that will not catch up."""
+        """Keep a second; end the run if nothing more can be learnt from it."""
         self.seconds.append(second)
-        late = second.at_s >= self.window.warm_up_s
-        if self.rate is not None and late and not self.hopeless and is_hopeless(second, self.rate):
-            self.hopeless = True
-            if self.driver is not None:
-                self.driver.loop.post(self.driver.interrupt)
+        self.tell(second)
+        if self.driver is None:
+            return
+        found = segments_per_log(self.driver.directory)
+        if found is not None:
+            self.segments[second.at_s] = found
+        if not self.cut and self.enough(second):
+            self.cut = True
+            self.driver.loop.post(self.driver.interrupt)
+
+
+def segments_per_log(directory: RunDirectory) -> float | None:
+    """How many files the message log of a task has, on average; None if nobody logs."""
+    names = [path.name for path in (directory.path / "logs").glob("*.log")]
+    tasks = {name.partition(".e")[0] for name in names}
+    return len(names) / len(tasks) if tasks else None
 
 
 class Prober:
-    """Tries rates with one dataflow, in one Spark session."""
+    """Tries rates with one dataflow, in one Spark session, or as plain processes without Spark."""
 
-    def __init__(self, spec: Spec, session: SparkSession, runs: Path, least_s: int) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        session: SparkSession | None,  # None: slots are plain processes
+        runs: Path,
+        least_s: int,
+        teller: ProbeTeller | None = None,
+        launch: Callable[[], Launcher] = ProcessSlots,
+    ) -> None:
         self.spec = spec
         self.session = session
-        self._runs = runs
         self.window = window_of(spec.interval_ms, least_s)
+        self._runs = runs
+        self._teller = teller or Untold()
+        self._launch = launch
 
     def start(self) -> int:
         """A rate that is likely to be near the capacity: a share of that at full speed."""
-        records, most = RECORDS
-        while True:
-            spec = replace(self.spec, rate="max", records=records)
-            watcher = PaceWatcher(None, self.window)
-            self._run(spec, watcher)
-            took_s = _between_s(watcher)
-            if took_s >= FULL_SPEED_S or records >= most:
-                return max(1, round(SHARE * records / max(took_s, 1e-3)))
-            records *= GROWN
+        self._teller.begins(None, FULL_SPEED, None)
+        watcher = self._watcher(FULL_SPEED, lambda second: second.at_s + 1 >= FULL_SPEED.end_s)
+        _, driver = self._drive(replace(self.spec, rate="max", records=RECORDS), watcher)
+        remove_run(self._runs, driver.directory.name)
+        seconds = [s for s in watcher.seconds if FULL_SPEED.holds(s)] or watcher.seconds
+        read = sum(second.read for second in seconds) / max(1, len(seconds))
+        return max(1, round(SHARE * read))
 
-    def attempt(self, rate: int) -> Trial:
-        """One run at a rate."""
+    def attempt(self, rate: int, left: int = 1) -> Trial:
+        """One run at a rate; about so many tries are left, this one included."""
+        begun_s = time.monotonic()
+        self._teller.begins(rate, self.window, left)
+
+        def hopeless(second: Second) -> bool:
+            return second.at_s >= self.window.warm_up_s and is_hopeless(second, rate)
+
+        watcher = self._watcher(self.window, hopeless)
         duration_ms = 1000 * (self.window.end_s + 1)
-        watcher = PaceWatcher(rate, self.window)
-        wrong = self._run(replace(self.spec, rate=rate, duration_ms=duration_ms), watcher)
-        if watcher.hopeless:
-            return Trial(rate, ("its backlog held more than three seconds of input",))
-        takes = PROTOCOLS[self.spec.protocol].checkpoints
-        interval_ms = self.spec.interval_ms if takes else None
-        found = objections(watcher.seconds, rate, interval_ms, self.window)
-        return Trial(rate, (*found, *wrong))
+        spec = replace(self.spec, rate=rate, duration_ms=duration_ms)
+        prepared, driver = self._drive(spec, watcher)
+        found = tuple(self._objections(rate, watcher, driver.problem))
+        generator = None
+        if not found:
+            with self._teller.judging(rate * duration_ms // 1000):
+                finished = conclude(prepared, driver)
+            found, generator = tuple(_doubts(finished)), generator_share(finished.metrics)
+        remove_run(self._runs, driver.directory.name)
+        trial = Trial(rate, found, round(time.monotonic() - begun_s, 1), generator)
+        self._teller.tried(trial)
+        return trial
 
-    def _run(self, spec: Spec, watcher: PaceWatcher) -> tuple[str, ...]:
-        """Make a run; returns what is wrong with its output, or why it was not right all the time."""
+    def _watcher(self, window: Window, enough: Callable[[Second], bool]) -> PaceWatcher:
+        return PaceWatcher(enough, lambda second: self._teller.second(second, window))
 
+    def _drive(self, spec: Spec, watcher: PaceWatcher) -> tuple[PreparedRun, Driver]:
         def begun(driver: Driver) -> None:
             watcher.driver = driver
 
         prepared = prepare(spec, self.session, runs=self._runs)
-        prepared, driver = drive_prepared(prepared, None, watcher, begun)
-        name = driver.directory.name
-        if watcher.hopeless:
-            remove_run(self._runs, name)
-            return ()
-        finished = conclude(prepared, driver)
-        if finished.verdict.kept == "no":
-            raise OutputWrong(f"{name}, at {spec.rate} records/s: {finished.verdict.because}")
-        remove_run(self._runs, name)
-        aborted = finished.figures.checkpoints.aborted_rounds
-        wrong = (f"{aborted} rounds of checkpoints were given up",) if aborted else ()
-        proved = finished.verdict.kept == "yes" or not PROTOCOLS[spec.protocol].checkpoints
-        return wrong if proved else (*wrong, f"nobody knows: {finished.verdict.because}")
+        if self.session is not None:
+            return drive_prepared(prepared, None, watcher, begun)
+        return drive_prepared(replace(prepared, launcher=self._launch()), PATIENT, watcher, begun)
+
+    def _objections(self, rate: int, watcher: PaceWatcher, problem: str | None) -> Iterator[str]:
+        """Why a run has not kept pace."""
+        if watcher.cut:
+            yield HOPELESS
+            return
+        if problem is not None:
+            yield f"it ended early: {problem}"
+        takes = PROTOCOLS[self.spec.protocol].checkpoints
+        interval_ms = self.spec.interval_ms if takes else None
+        yield from objections(watcher.seconds, rate, interval_ms, self.window, watcher.segments)
 
 
-def _between_s(watcher: PaceWatcher) -> float:
-    began_us, ended_us = watcher.began_us or 0, watcher.ended_us or 0
-    return max(0.0, (ended_us - began_us) / SECOND_US)
+def _doubts(finished: Run) -> Iterator[str]:
+    """Why a run that kept pace does not count. Raises OutputWrong."""
+    verdict, protocol = finished.verdict, PROTOCOLS[finished.spec.protocol]
+    if verdict.kept == "no":
+        rate = finished.spec.rate
+        raise OutputWrong(f"{finished.name}, at {rate} records/s: {verdict.because}")
+    if aborted := finished.figures.checkpoints.aborted_rounds:
+        yield f"{aborted} rounds of checkpoints were given up"
+    if verdict.kept != "yes" and protocol.checkpoints:
+        yield f"nobody knows whether its output is right: {verdict.because}"
 
 
-@contextmanager
-def probing(spec: Spec, runs: Path, least_s: int) -> Iterator[Prober]:
-    """A prober with a Spark session of its own. Raises UsageError if the dataflow cannot be tried."""
+def generator_share(metrics: Mapping[str, Any]) -> float | None:
+    """The share of the CPU time of slots that making the input took; None if the figures do not say it."""
+    resources = metrics.get("resources") or {}
+    made_s, used_s = resources.get("generator_cpu_s"), resources.get("cpu_s", {})
+    slots_s = sum(each for name, each in used_s.items() if name.startswith("slot/"))
+    return round(float(made_s) / slots_s, 3) if made_s is not None and slots_s else None
+
+
+def find_capacity(prober: Prober, form: SearchForm) -> Capacity:
+    """Search for the capacity of what a prober runs."""
+    search: CapacitySearch = CapacitySearch(lambda rate: prober.attempt(rate, search.left()), form)
+    return search.run(prober.start())
+
+
+def check_probing(spec: Spec, runs: Path) -> None:
+    """Raise UsageError if a dataflow cannot be tried at rates; nothing is started or written."""
     if spec.flow not in WORKLOADS:
         raise UsageError(
             f"{spec.flow} brings its own rates: the capacity of a workload can be found"
         )
-    prepare(spec, runs=runs)  # bad input is refused before Spark is started
+    prepare(spec, runs=runs)
+
+
+@contextmanager
+def probing(spec: Spec, runs: Path, least_s: int, teller: ProbeTeller) -> Iterator[Prober]:
+    """A prober with a Spark session of its own."""
     session = own_session(spec.slots, spec.spares)
     try:
-        yield Prober(spec, session, runs, least_s)
+        yield Prober(spec, session, runs, least_s, teller)
     finally:
         session.stop()

@@ -105,6 +105,28 @@ def _means(logs: Floats) -> tuple[Floats, int]:
     return np.sort(means), len(means) + 1
 
 
+def holm(ps: Sequence[float]) -> list[float]:
+    """Correct the p of several tests for their number; each may then be held against ALPHA as it is.
+
+    The smallest of m is multiplied by m, the next by m - 1, and so on, and none becomes smaller than one
+    before it (S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979). Then all of them
+    together claim anything wrongly with the probability ALPHA at most, however they depend on each other.
+    """
+    corrected, least = [1.0] * len(ps), 0.0
+    for rank, place in enumerate(sorted(range(len(ps)), key=lambda place: ps[place])):
+        least = max(least, min(1.0, (len(ps) - rank) * ps[place]))
+        corrected[place] = least
+    return corrected
+
+
+def signs_p(agreeing: int, turns: int) -> float:
+    """The probability that at least so many of all turns agree with a claim, if a coin decided in each.
+
+    It needs no ratios, only an order: for values that may be 0, or a time that was never reached.
+    """
+    return sum(math.comb(turns, k) for k in range(agreeing, turns + 1)) / (1 << turns)
+
+
 class Difference(StrEnum):
     """What a comparison may answer."""
 

@@ -1,15 +1,14 @@
 """Carries out a sweep: run after run, in one Spark session, until every cell has a result.
 
-Where rates are shares of a capacity, the capacities are found first (`capacity`), and kept.
+A sweep whose launcher is `processes` needs no Spark: slots are plain processes then, and all else is the
+same. Where rates are shares of a capacity, the capacities are found first (`probing`), and kept.
 
 A cell is measured again, twice at most, if others used more than a twentieth of the machine meanwhile; the
 quietest try counts, and its result says how quiet it was.
 """
 
-import hashlib
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,41 +17,41 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from snapline.errors import SnaplineError, UsageError
-from snapline.experiments.capacity import CapacitySearch, Trial
-from snapline.experiments.foreign_load import read_load
-from snapline.experiments.probing import Prober
+from snapline.experiments.machine.foreign_load import read_load
+from snapline.experiments.probing import PATIENT, Prober, ProbeTeller, find_capacity
 from snapline.experiments.sweep_directory import (
     CAPACITIES,
     SweepDirectory,
     code_digest,
     environment,
 )
-from snapline.experiments.sweep_file import Sweep, SweepCell, SweepColumn
+from snapline.experiments.sweep_file import SPARK, Sweep, SweepCell, SweepColumn
+from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import remove_run
 from snapline.rundir.spec import Spec
 from snapline.runs.finished import Run
+from snapline.runs.run import carry_out as carry_out_run
 from snapline.runs.run import prepare, run
 from snapline.runs.supervise import kills_driver
 from snapline.runtime.driver.timeline import Watcher
+from snapline.runtime.launch.processes import ProcessSlots
 from snapline.spark.slot_jobs import own_session
 
 FOREIGN_MAX = 0.05
 """The share of the machine that others may use before a cell is measured again."""
 
 TRIES_MAX = 3
-WINDOW_S = 15
-"""For how long a rate is held at least while a capacity is found."""
+
+
+class NothingSustained(SnaplineError):
+    """No rate is sustained, so there is no capacity of which a rate could be a share."""
 
 
 class SweepTeller(Protocol):
     """Is told how a sweep goes on."""
 
-    def searching(self, column: SweepColumn) -> None:
-        """The capacity for a column is about to be found."""
-        ...
-
-    def tried(self, trial: Trial) -> None:
-        """A rate was tried."""
+    def searching(self, column: SweepColumn) -> ProbeTeller:
+        """The capacity for a column is about to be found; returns who is told how that goes on."""
         ...
 
     def begins(self, cell: SweepCell, attempt: int) -> Watcher:
@@ -86,6 +85,25 @@ class Plan:
         found = {key: self.directory.read(key) for key in self.keys}
         return {key: result for key, result in found.items() if result is not None}
 
+    @property
+    def unknown(self) -> list[SweepColumn]:
+        """A column for every capacity of which a rate is a share, and which was not found yet."""
+        found: dict[str, SweepColumn] = {}
+        for column in self.sweep.columns:
+            if column.share is not None:
+                found.setdefault(column.capacity_key(code_digest()), column)
+        known = self.directory.read
+        return [column for key, column in found.items() if known(key, CAPACITIES) is None]
+
+
+def is_proved(result: Mapping[str, Any]) -> bool:
+    """Whether a run did what it promised.
+
+    One that takes no checkpoints promises nothing, and nobody can prove it; but it must not be wrong.
+    """
+    takes = PROTOCOLS[result["spec"]["protocol"]].checkpoints
+    return result["kept"] == "yes" or (not takes and result["kept"] != "no")
+
 
 def check_sweep(sweep: Sweep, runs: Path) -> None:
     """Raise UsageError if any run of a sweep could not be made; nothing is started or written."""
@@ -108,12 +126,14 @@ def carry_out(plan: Plan, teller: SweepTeller) -> bool:
     if not missing:
         return True
     specs = [cell.column.spec for cell in missing.values()]
-    session = own_session(max(spec.slots + spec.spares for spec in specs))
+    session = None
+    if plan.sweep.launcher == SPARK:
+        session = own_session(max(spec.slots + spec.spares for spec in specs))
     whole = True
     try:
         for key, cell in missing.items():
             try:
-                spec = _at_its_rate(cell.column, plan.directory, session, teller)
+                spec = _at_its_rate(cell, plan.directory, session, teller)
                 result = _quietest(cell, spec, plan.directory, session, teller)
             except UsageError:
                 raise
@@ -124,39 +144,46 @@ def carry_out(plan: Plan, teller: SweepTeller) -> bool:
                 plan.directory.write(key, result)
                 teller.measured(cell, result)
     finally:
-        session.stop()
+        if session is not None:
+            session.stop()
     return whole
 
 
 def _at_its_rate(
-    column: SweepColumn, directory: SweepDirectory, session: SparkSession, teller: SweepTeller
+    cell: SweepCell,
+    directory: SweepDirectory,
+    session: SparkSession | None,
+    teller: SweepTeller,
 ) -> Spec:
-    """What a column runs; its capacity is found if its rate is a share of that, and nobody knows it yet."""
+    """What a cell runs; its capacity is found if its rate is a share of that, and nobody knows it yet."""
+    column = cell.column
     if column.share is None:
-        return column.spec
-    said = json.dumps([column.unhurried.said(), code_digest()], sort_keys=True, default=str)
-    key = hashlib.sha256(said.encode()).hexdigest()[:20]
+        return cell.spec
+    key = column.capacity_key(code_digest())
     known = directory.read(key, CAPACITIES)
     if known is None:
-        teller.searching(column)
-        prober = Prober(column.unhurried, session, directory.runs, WINDOW_S)
-
-        def attempt(rate: int) -> Trial:
-            trial = prober.attempt(rate)
-            teller.tried(trial)
-            return trial
-
-        found = CapacitySearch(attempt).run(prober.start())
-        known = {"sustained": found.low, "not_sustained": found.high, "spec": prober.spec.said()}
-        directory.write(key, {**known, "environment": environment()}, CAPACITIES)
-    return replace(column.spec, rate=max(1, round(column.share * known["sustained"])))
+        form, told = column.search, teller.searching(column)
+        prober = Prober(column.unhurried, session, directory.runs, form.window_s, told)
+        found = find_capacity(prober, form)
+        known = {
+            "sustained": found.low,
+            "not_sustained": found.high,
+            "spec": prober.spec.said(),
+            "launcher": column.launcher,
+            "trials": [[each.rate, each.sustained, *each.because] for each in found.trials],
+            "environment": environment(directory.path, session),
+        }
+        directory.write(key, known, CAPACITIES)
+    if not known["sustained"]:
+        raise NothingSustained(f"not even {known['not_sustained']:,} records/s are sustained")
+    return replace(cell.spec, rate=max(1, round(column.share * known["sustained"])))
 
 
 def _quietest(
     cell: SweepCell,
     spec: Spec,
     directory: SweepDirectory,
-    session: SparkSession,
+    session: SparkSession | None,
     teller: SweepTeller,
 ) -> dict[str, Any]:
     """Measure a cell until nobody disturbs it, or often enough; the runs of other tries are removed."""
@@ -177,16 +204,17 @@ def _measured(
     spec: Spec,
     attempt: int,
     runs: Path,
-    session: SparkSession,
+    session: SparkSession | None,
     begins: Callable[[SweepCell, int], Watcher],
 ) -> dict[str, Any]:
     before, begun_s = read_load(), time.time()
-    finished: Run = run(spec, session, runs=runs, watcher=begins(cell, attempt))
+    finished = _finished(spec, session, runs, begins(cell, attempt))
     return {
         "turn": cell.turn,
         "again": cell.column.again,
         "varied": dict(cell.column.varied),
         "spec": spec.said(),
+        "launcher": cell.column.launcher,
         "run": finished.name,
         "kept": finished.verdict.kept,
         "because": finished.verdict.because,
@@ -195,5 +223,13 @@ def _measured(
         "attempt": attempt,
         "begun_s": round(begun_s, 3),
         "elapsed_s": round(time.time() - begun_s, 3),
-        "environment": environment(),
+        "environment": environment(runs, session),
     }
+
+
+def _finished(spec: Spec, session: SparkSession | None, runs: Path, watcher: Watcher) -> Run:
+    """Make one run to its end, and have it judged: in a session of Spark, or without one."""
+    if session is not None:
+        return run(spec, session, runs=runs, watcher=watcher)
+    prepared = replace(prepare(spec, runs=runs), launcher=ProcessSlots())
+    return carry_out_run(prepared, PATIENT, watcher)

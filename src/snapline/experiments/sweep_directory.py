@@ -20,11 +20,15 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import snapline
 from snapline.errors import UsageError
+from snapline.experiments.machine.facts import machine_facts, spark_facts
 from snapline.storage.files.places import write_whole
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 VERSION = 1
 CELLS, CAPACITIES, RUNS = "cells", "capacities", "runs"
@@ -100,17 +104,15 @@ def code_digest() -> str:
     return digest.hexdigest()[:20]
 
 
-def environment() -> dict[str, Any]:
-    """The machine and the versions with which cells are measured."""
+def environment(place: Path, session: "SparkSession | None" = None) -> dict[str, Any]:
+    """The machine and the versions with which cells are measured; `place` is where runs are kept."""
     return {
         "snapline": _version("snapline"),
         "code": code_digest(),
         "python": platform.python_version(),
-        "system": platform.platform(),
-        "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_mb": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
         **{name: _version(name) for name in _DEPENDENCIES},
+        **machine_facts(place),
+        "spark": None if session is None else spark_facts(session),
     }
 
 
@@ -119,9 +121,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _cpu() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.machine())

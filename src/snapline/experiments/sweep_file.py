@@ -2,11 +2,13 @@
 
 turns = 6
 seed = 1
+launcher = "processes"       slots are plain processes, without Spark; left out: Spark jobs
 
 [base]                       what all runs have in common: the arguments of a run, by the names of `sl.run`
 flow = "q12"
 rate = 20_000
 duration = "20s"
+faults = "kill slot=1 at=8s..+interval"      at a time that each turn draws: see `drawn_times`
 
 [matrix]                     what varies: every combination is a *column* of the experiment
 protocol = ["none", "aligned", "uncoordinated"]
@@ -16,8 +18,13 @@ hot = [0, 20]
 protocol = "none"
 hot = 20
 
-`rate = "80% of capacity"` gives each column a share of what its own flow, protocol and slots sustain,
-without skew and faults. Each of these capacities is found once for the whole sweep.
+[capacity]                   how thoroughly capacities are searched for
+step = "10%"
+tries = 1
+window = "8s"
+
+`rate = "80% of capacity"` gives each column a share of what its own flow, protocol, slots and options
+sustain, without skew and faults. Each of these capacities is found once for the whole sweep.
 
 Each column runs once in each *turn*, in an order that is drawn anew for every turn: what the machine does
 meanwhile strikes all columns alike, and runs of one turn are pairs. The first column runs twice in every
@@ -30,13 +37,16 @@ import random
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from snapline.arguments import named, nearest, whole
+from snapline.arguments import named, nearest, one_of, refused, texts, whole
+from snapline.durations import millis
 from snapline.errors import UsageError
+from snapline.experiments.capacity import USUAL, SearchForm
+from snapline.experiments.drawn_times import at_last, drawn, has_ranges
 from snapline.rundir.spec import FOREVER, OWN, RULES, Spec, spec_from
 from snapline.workload import WORKLOADS
 
@@ -45,11 +55,23 @@ Settings: TypeAlias = Mapping[str, Any]
 TURNS_MAX = 1_000
 CELLS_MAX = 10_000
 SEED_MAX = (1 << 63) - 1
+TRIES_MAX = 20
+WINDOW_MS = 4_000, 3_600_000
 AGAIN = "again"
 """What the second run of the first column is called."""
 
+SPARK, PROCESSES = LAUNCHERS = ("spark", "processes")
+"""How slots are started: as jobs of one Spark session, or as plain processes of this machine."""
+
 _SHARE = re.compile(r"(\d+(?:\.\d+)?) ?% of capacity")
-_PARTS = ("turns", "seed", "base", "matrix", "exclude")
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
+_PARTS = ("turns", "seed", "launcher", "base", "matrix", "exclude", "capacity")
+_OF_SEARCHES = ("step", "tries", "window")
+_PLAIN = (
+    *("hot", "hot_ms", "faults", "drawn", "spares", "publish_lag", "seed", "retain_ms"),
+    *("rate", "records", "duration_ms", "reference", "allow_vacuous"),
+)
+"""What a run that finds a capacity has as everybody has it: it is no part of what is asked."""
 _NOT_SWEPT = ("listen", "shared", "journal", "system", "chaos")
 """Arguments of a run that a sweep has no use for, or that are not supported in one."""
 
@@ -62,6 +84,9 @@ class SweepColumn:
     spec: Spec  # its rate is to be found out if there is a share
     again: bool = False  # the first column, a second time
     share: float | None = None  # of the capacity, which is its rate
+    ranges: str | None = None  # its faults, if each turn draws their times; `spec` has the latest
+    launcher: str = SPARK
+    search: SearchForm = USUAL  # for its capacity
 
     @property
     def label(self) -> str:
@@ -71,10 +96,13 @@ class SweepColumn:
 
     @property
     def unhurried(self) -> Spec:
-        """What is run to find the capacity: without skew, and without faults."""
-        return replace(
-            self.spec, hot=0, hot_ms=0, faults="", drawn=False, spares=0, publish_lag=0, seed=1
-        )
+        """What is run to find the capacity: without skew and faults, and as long as the search wants."""
+        usual = Spec(self.spec.flow)
+        return replace(self.spec, **{name: getattr(usual, name) for name in _PLAIN})
+
+    def capacity_key(self, code: str) -> str:
+        """The name of the capacity that this column shares with all others that run the same."""
+        return _digest([self.unhurried.said(), asdict(self.search), self.launcher, code])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +111,19 @@ class SweepCell:
 
     column: SweepColumn
     turn: int  # counted from 1
+    faults: str | None = None  # those of this turn, if their times are drawn
+
+    @property
+    def spec(self) -> Spec:
+        """What is run; its rate is to be found out if the column has a share."""
+        spec = self.column.spec
+        return spec if self.faults is None else replace(spec, faults=self.faults)
 
     def key(self, code: str) -> str:
         """The name of the cell's result. `code` is the digest of what runs: other code, other cell."""
         column = self.column
-        content = [column.spec.said(), column.share, column.again, self.turn, code]
-        canonical = json.dumps(content, sort_keys=True, default=str)
-        return hashlib.sha256(canonical.encode()).hexdigest()[:20]
+        rate = None if column.share is None else [column.share, asdict(column.search)]
+        return _digest([self.spec.said(), rate, column.launcher, column.again, self.turn, code])
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +135,25 @@ class Sweep:
     seed: int
 
     @property
+    def launcher(self) -> str:
+        """How the slots of all runs are started."""
+        return self.columns[0].launcher
+
+    @property
     def cells(self) -> list[SweepCell]:
         """All runs, in the order in which they are made."""
         found = []
         for turn in range(1, self.turns + 1):
             order = list(self.columns)
             random.Random(f"{self.seed}/{turn}").shuffle(order)
-            found += [SweepCell(column, turn) for column in order]
+            found += [self._cell(column, turn) for column in order]
         return found
+
+    def _cell(self, column: SweepColumn, turn: int) -> SweepCell:
+        if column.ranges is None:
+            return SweepCell(column, turn)
+        interval_ms = column.spec.interval_ms
+        return SweepCell(column, turn, drawn(column.ranges, interval_ms, self.seed, turn))
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -130,24 +175,21 @@ def sweep_of(content: Settings) -> Sweep:
     for name in content:
         if name not in _PARTS:
             raise UsageError(f"there is no {name!r} in a sweep: {nearest(name, _PARTS)}")
+    launcher = one_of("launcher", LAUNCHERS)(content.get("launcher", SPARK), "launcher")
     base, matrix = _known(content, "base"), _known(content, "matrix")
+    if launcher == PROCESSES:  # they share cores, and may be many: whoever wants that says so by it
+        base = {"oversubscribe": True, **base} if "oversubscribe" not in matrix else base
     for name in matrix:
         if name in base:
             raise UsageError(f"{name} is in [base] and in [matrix]: leave it out of one of them")
         if not isinstance(matrix[name], list) or not matrix[name]:
             raise UsageError(f"[matrix] {name} is a list of values, not {matrix[name]!r}")
-    excluded = content.get("exclude", [])
-    if not isinstance(excluded, list) or not all(isinstance(each, dict) for each in excluded):
-        raise UsageError("exclude is a list of tables: write [[exclude]] above each of them")
-    for each in excluded:
-        for name in each:
-            if name not in matrix:
-                raise UsageError(f"[[exclude]] {name}: only what is in [matrix] varies")
-    columns = list(_columns(base, matrix, excluded))
+    search = _search(content)
+    found = _columns(base, matrix, _excluded(content, matrix))
+    columns = [replace(column, launcher=launcher, search=search) for column in found]
     if not columns:
         raise UsageError("[[exclude]] leaves no column")
-    first = columns[0]
-    columns.insert(1, replace(first, again=True))
+    columns.insert(1, replace(columns[0], again=True))
     turns = whole(1, TURNS_MAX)(content.get("turns", 1), "turns")
     if turns * len(columns) > CELLS_MAX:
         raise UsageError(f"{turns * len(columns):,} runs are too many: at most {CELLS_MAX:,}")
@@ -164,6 +206,34 @@ def _known(content: Settings, part: str) -> Settings:
     return found
 
 
+def _excluded(content: Settings, matrix: Settings) -> Sequence[Settings]:
+    excluded = content.get("exclude", [])
+    if not isinstance(excluded, list) or not all(isinstance(each, dict) for each in excluded):
+        raise UsageError("exclude is a list of tables: write [[exclude]] above each of them")
+    for each in excluded:
+        for name in each:
+            if name not in matrix:
+                raise UsageError(f"[[exclude]] {name}: only what is in [matrix] varies")
+    return excluded
+
+
+def _search(content: Settings) -> SearchForm:
+    """How thoroughly capacities are searched for; what is not said is as `snapline capacity` has it."""
+    said = named(content.get("capacity", {}), "[capacity]")
+    for name in said:
+        if name not in _OF_SEARCHES:
+            raise UsageError(f"there is no {name!r} in [capacity]: {nearest(name, _OF_SEARCHES)}")
+    step, name = said.get("step", "5%"), "[capacity] step"
+    percent = _PERCENT.fullmatch(step) if isinstance(step, str) else None
+    if percent is None or not 1 <= float(percent[1]) <= 100:
+        raise refused(name, "a percentage from 1% to 100%", step)
+    tries = whole(1, TRIES_MAX)(said.get("tries", USUAL.tries), "[capacity] tries")
+    least_ms, most_ms = WINDOW_MS
+    window = said.get("window", f"{USUAL.window_s}s")
+    window_ms = millis(window, "[capacity] window", least_ms=least_ms, most_ms=most_ms)
+    return SearchForm(1 + float(percent[1]) / 100, tries, round(window_ms / 1000))
+
+
 def _columns(
     base: Settings, matrix: Mapping[str, Sequence[Any]], excluded: Sequence[Settings]
 ) -> Iterator[SweepColumn]:
@@ -173,14 +243,24 @@ def _columns(
         varied = dict(zip(matrix, values, strict=True))
         if any(all(varied[name] == value for name, value in each.items()) for each in excluded):
             continue
-        given = {**base, **varied}
-        share = _share(given)
-        spec = spec_from({n: v for n, v in given.items() if n != "rate" or share is None}, str)
-        if spec.endless:
-            raise UsageError(f"duration = {FOREVER!r}: the runs of a sweep come to an end")
-        if spec.system != OWN:
-            raise UsageError(f"system = {spec.system!r}: a sweep runs {OWN}")
-        yield SweepColumn(varied, spec, share=share)
+        yield _column(varied, {**base, **varied})
+
+
+def _column(varied: Settings, given: dict[str, Any]) -> SweepColumn:
+    share = _share(given)
+    if share is not None:
+        del given["rate"]
+    faults = texts(given.get("faults", ""), "faults")
+    ranges = faults if isinstance(faults, str) else "; ".join(faults)
+    if has_ranges(ranges):
+        interval_ms = spec_from({**given, "faults": ""}, str).interval_ms
+        given["faults"] = at_last(ranges, interval_ms)
+    spec = spec_from(given, str)
+    if spec.endless:
+        raise UsageError(f"duration = {FOREVER!r}: the runs of a sweep come to an end")
+    if spec.system != OWN:
+        raise UsageError(f"system = {spec.system!r}: a sweep runs {OWN}")
+    return SweepColumn(varied, spec, share=share, ranges=ranges if has_ranges(ranges) else None)
 
 
 def _share(given: Settings) -> float | None:
@@ -195,6 +275,11 @@ def _share(given: Settings) -> float | None:
     if given.get("flow") not in WORKLOADS:
         raise UsageError(f"rate = {rate!r}: only workloads have a capacity")
     return share
+
+
+def _digest(content: Sequence[Any]) -> str:
+    canonical = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:20]
 
 
 def _shown(value: Any) -> str:

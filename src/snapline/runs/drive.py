@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from snapline.chaos.faults import Fault
 from snapline.engine.job import Job
+from snapline.errors import FlowFailed, OperatorFailed
 from snapline.journal.entry import Happened
 from snapline.net.listener import LOOPBACK
 from snapline.rundir.directory import RunDirectory
@@ -73,3 +74,13 @@ def drive(
     prepare(driver)
     driver.run()
     return driver
+
+
+def flow_failed(raised: OperatorFailed, directory: RunDirectory) -> FlowFailed:
+    """Make the error for a user whose dataflow failed twice; it says how the run can be resumed."""
+    story = (
+        f"{raised}. Starting again did not help. The traceback is in {directory.errors}. Once the dataflow "
+        f"is mended, go on with: snapline run --resume {directory.path}"
+    )
+    where = ", ".join(filter(None, (raised.code, raised.where)))
+    return FlowFailed(story, raised.operator, where, raised.cause)

@@ -1,16 +1,16 @@
 """One real run: from a description to published output and a verdict.
 
-A run is prepared and then carried out. To prepare it is to build its job once and to check everything that
-can be known beforehand; nothing is started or written, so bad input costs nothing. To carry it out is to
-start Spark, drive the job to its end and have it judged. A new run (`run`), one that goes on (`resume`) and
-one that goes on from a line of another (`fork`) differ only in how they are prepared.
+To prepare a run is to build its job once and to check everything that can be known beforehand; nothing is
+started or written, so bad input costs nothing. To carry it out is to start Spark, drive the job to its end
+and have it judged. A new run (`run`), one that goes on (`resume`) and one that goes on from a line of
+another (`fork`) differ only in how they are prepared.
 
-The session that is given is used and never stopped; without one, a local one is started and ended.
+A session that is given is used and never stopped; without one, a local one is started and ended.
 """
 
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from snapline.chaos.faults import Fault, check, describe, parse
 from snapline.dataflow.graph import Dataflow
 from snapline.engine.coordinator.holding import STOPPED
 from snapline.engine.job import Job
-from snapline.errors import FlowFailed, OperatorFailed, StoreUnavailable, UsageError
+from snapline.errors import StoreUnavailable, UsageError
 from snapline.ids import Millis
 from snapline.judge.evidence import RunEnding
 from snapline.judge.run_directory import judge
@@ -33,7 +33,7 @@ from snapline.rundir.presence import refuse_if_driven
 from snapline.rundir.program import Program, build_job, find_program
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.rundir.stored_input import unstaged
-from snapline.runs.drive import drive
+from snapline.runs.drive import drive, flow_failed
 from snapline.runs.finished import Run, write_result
 from snapline.runs.interrupt import Interruption
 from snapline.runs.listener import Listening
@@ -52,6 +52,7 @@ from snapline.runs.supervise import later_faults
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.driver.inject import check_executors, check_possible
 from snapline.runtime.driver.timeline import Timeline, Watcher, published_times
+from snapline.runtime.launch.launcher import Launcher
 from snapline.runtime.launch.spark import SparkSlots
 from snapline.spark.cores import holding
 from snapline.spark.ready import check_ready, check_sendable, check_workers
@@ -73,9 +74,8 @@ class PreparedRun:
     runs: Path
     directory: RunDirectory | None = None  # of the run that goes on; None: it is a new one
     fork: Fork | None = None  # of what the new run goes on from; None: it begins at the beginning
-    on_ui: Callable[[str], None] | None = (
-        None  # is told where our Spark's pages are; None: it has none
-    )
+    launcher: Launcher | None = None  # starts the slots; None: they are Spark jobs
+    on_ui: Callable[[str], None] | None = None  # told where our Spark's pages are; None: no pages
 
 
 def run(
@@ -231,37 +231,26 @@ def drive_prepared(
         streams.attach(driver)
         begun(driver)
 
-    with Interruption() as interruption:
-        pages = {} if prepared.on_ui is None else {"spark.ui.enabled": "true"}
-        session = spark or own_session(spec.slots, spec.spares, None, pages)
-        try:
-            if prepared.on_ui is not None:
-                prepared.on_ui(str(session.sparkContext.uiWebUrl))
-            if spark is not None:
-                check_workers(spark)
-            directory = prepared.directory or create_run(prepared)
-            prepared, streams = _staged(prepared, directory, session)
-            interruption.run = directory.name
-            with streams, holding(spark, spec, streams.names):
-                driver = drive(
-                    prepared.job,
-                    directory,
-                    SparkSlots(session, prepared.program.flow.name),
-                    prepared.faults,
-                    spares=spec.spares,
-                    origin_s=spec.origin_s,
-                    timeouts=timeouts,
-                    listen=spec.listen,
-                    journal=spec.journal,
-                    journal_bytes=BOUNDED_BYTES if spec.endless else None,
-                    timeline=Timeline(watcher, spec.warm_up_ms * 1000),
-                    prepare=prepare,
-                )
-            interruption.whole = driver.problem == STOPPED
-        finally:
-            if spark is None:
-                interruption.hold()
-                session.stop()
+    with Interruption() as interruption, _slots_of(prepared, interruption) as (session, launcher):
+        directory = prepared.directory or create_run(prepared)
+        prepared, streams = _staged(prepared, directory, session)
+        interruption.run = directory.name
+        with streams, holding(spark, spec, streams.names):
+            driver = drive(
+                prepared.job,
+                directory,
+                launcher,
+                prepared.faults,
+                spares=spec.spares,
+                origin_s=spec.origin_s,
+                timeouts=timeouts,
+                listen=spec.listen,
+                journal=spec.journal,
+                journal_bytes=BOUNDED_BYTES if spec.endless else None,
+                timeline=Timeline(watcher, spec.warm_up_ms * 1000),
+                prepare=prepare,
+            )
+        interruption.whole = driver.problem == STOPPED
     if driver.raised is not None:
         raise flow_failed(driver.raised, directory)
     if driver.problem is not None:
@@ -269,8 +258,30 @@ def drive_prepared(
     return prepared, driver
 
 
+@contextmanager
+def _slots_of(
+    prepared: PreparedRun, interruption: Interruption
+) -> Iterator[tuple[SparkSession | None, Launcher]]:
+    """Who starts the slots of a run, and in which session; one of our own ends with the run."""
+    if prepared.launcher is not None:
+        yield None, prepared.launcher
+        return
+    spec, pages = prepared.spec, {} if prepared.on_ui is None else {"spark.ui.enabled": "true"}
+    session = prepared.spark or own_session(spec.slots, spec.spares, None, pages)
+    try:
+        if prepared.on_ui is not None:
+            prepared.on_ui(str(session.sparkContext.uiWebUrl))
+        if prepared.spark is not None:
+            check_workers(prepared.spark)
+        yield session, SparkSlots(session, prepared.program.flow.name)
+    finally:
+        if prepared.spark is None:
+            interruption.hold()
+            session.stop()
+
+
 def _staged(
-    prepared: PreparedRun, directory: RunDirectory, session: SparkSession
+    prepared: PreparedRun, directory: RunDirectory, session: SparkSession | None
 ) -> tuple[PreparedRun, StreamQueries]:
     """Stage the DataFrames of a run, and build its job anew with what lies in its directory.
 
@@ -279,6 +290,7 @@ def _staged(
     spec, flow = prepared.spec, prepared.program.given
     if flow is None or not unstaged(flow):
         return prepared, StreamQueries()
+    assert session is not None  # who stages DataFrames has one
     try:
         stage_sources(flow, directory, session, spec.slots)
         program = find_program(spec, flow, directory)
@@ -379,13 +391,3 @@ def _read_spec(directory: RunDirectory, flow: Dataflow | None) -> Spec:
             f"with snapline.resume({directory.name!r}, flow=flow), or forks it, with snapline.fork"
         )
     return spec
-
-
-def flow_failed(raised: OperatorFailed, directory: RunDirectory) -> FlowFailed:
-    """Make the error for a user whose dataflow failed twice; it says how the run can be resumed."""
-    story = (
-        f"{raised}. Starting again did not help. The traceback is in {directory.errors}. Once the dataflow "
-        f"is mended, go on with: snapline run --resume {directory.path}"
-    )
-    where = ", ".join(filter(None, (raised.code, raised.where)))
-    return FlowFailed(story, raised.operator, where, raised.cause)

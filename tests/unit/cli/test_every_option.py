@@ -133,7 +133,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps", "line_max_lag=3"],
         "--runs": ["file", "file/below"],
     },
-    "sweep price.toml": {"--to": ["s3://x/y"]},
+    "sweep price.toml": {"--to": ["s3://x/y"], "--figure": ["fig7"]},
     "compare a b": {
         "--margin": ["x", "", "0", "-5%", "nan", "1e9"],
         "--threshold": ["x", "", "0", "-5%", "nan", "1e9"],

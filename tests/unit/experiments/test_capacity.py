@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from snapline.experiments.capacity import TRIALS_MAX, CapacitySearch, Trial
+from snapline.experiments.capacity import (
+    BRIEF,
+    TRIALS_MAX,
+    USUAL,
+    CapacitySearch,
+    Trial,
+    expected_tries,
+)
 from snapline.experiments.pace import Window, is_hopeless, objections, window_of
 from snapline.metrics.second import Second
 
@@ -53,6 +60,44 @@ def test_the_first_try_of_a_rate_does_not_decide(lucky, unlucky):
     assert found.low <= 1_000 < found.high
 
 
+def scanned(attempt, start, step=1.05, tries=3):
+    """The plain way: every rate in small steps from below, until most tries of one are not sustained."""
+    low, rate = 0, start
+    while 2 * sum(attempt(rate).sustained for _ in range(tries)) > tries:
+        low, rate = rate, round(rate * step)
+    return low, rate
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("capacity", [900, 40_000, 2_500_000])
+def test_a_noisy_machine_has_the_capacity_that_a_scan_in_small_steps_finds(capacity, seed):
+    found = CapacitySearch(machine(capacity, 0.02, seed)).run(round(0.6 * capacity))
+    low, high = scanned(machine(capacity, 0.02, seed + 100), round(0.7 * capacity))
+    assert found.low <= high
+    assert low <= found.high
+
+
+def test_a_brief_search_asks_for_less():
+    found = CapacitySearch(machine(12_345), BRIEF).run(9_000)
+    assert found.low <= 12_345 < found.high <= 1.1 * found.low
+    assert len({trial.rate for trial in found.trials}) == len(found.trials) == expected_tries(BRIEF)
+    assert expected_tries(BRIEF) < expected_tries(USUAL) / 1.5
+
+
+@pytest.mark.parametrize("form", [USUAL, BRIEF])
+@pytest.mark.parametrize("capacity", [10_000, 12_000, 19_000])
+def test_it_knows_how_many_tries_are_left(form, capacity):
+    left = []
+
+    def attempt(rate):
+        left.append(search.left())
+        return Trial(rate, () if rate <= capacity else ("too fast",))
+
+    search = CapacitySearch(attempt, form)
+    found = search.run(10_000)
+    assert left == [*range(len(found.trials), 0, -1)]
+
+
 def test_a_machine_that_sustains_nothing_and_one_that_sustains_all():
     assert CapacitySearch(machine(0)).run(1_000).low == 0
     all_of_it = CapacitySearch(machine(10**12), highest=1_000).run(10)
@@ -83,7 +128,8 @@ def test_a_run_that_keeps_pace_has_no_objections():
         (lambda at: second(at, backlog=20 * at), "the backlog may grow by"),
         (lambda at: second(at, p99_ms=10 if at < 12 else 40), "p99 rose from 10"),
         (lambda at: second(at, lines=at // 2), "a line was committed every 2"),
-        (lambda at: second(at, lines=0), "a line was committed every inf"),
+        (lambda at: second(at, lines=0), "no line was committed for 15 s"),
+        (lambda at: second(at, lines=3 * min(at, 15)), "no line was committed in the last 4 s"),
         (lambda at: second(at, backlog=None), "the backlog is not known"),
         (lambda at: Second(at, read=RATE, backlog=0, lines=at), "nothing was put out"),
     ],
@@ -91,6 +137,21 @@ def test_a_run_that_keeps_pace_has_no_objections():
 def test_each_rule_is_said(spoilt, because):
     [found] = said([spoilt(at) for at in range(21)])
     assert found.startswith(because)
+
+
+@pytest.mark.parametrize(
+    ("segments", "because"),
+    [
+        (lambda at: 1.0, []),
+        (lambda at: 1 + at % 3, []),  # they come and are pruned
+        (lambda at: 1 + at / 10, []),  # two more are what cannot be told from outside
+        (lambda at: at, ["logs grew from 7.0 to 17.0 segments of a task, and were not pruned"]),
+    ],
+)
+def test_logs_that_are_not_pruned_are_noticed(segments, because):
+    seconds = [second(at) for at in range(21)]
+    kept = {at: segments(at) for at in range(21)}
+    assert list(objections(seconds, RATE, 1_000, WINDOW, kept)) == because
 
 
 def test_what_happens_in_the_warm_up_and_after_the_window_does_not_count():

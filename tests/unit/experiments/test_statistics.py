@@ -11,7 +11,9 @@ from snapline.experiments.statistics import (
     ALPHA,
     Difference,
     answer,
+    holm,
     paired,
+    signs_p,
 )
 
 RATIOS = st.lists(st.floats(0.2, 5.0), min_size=1, max_size=9)
@@ -110,3 +112,28 @@ def test_answers() -> None:
 def test_few_pairs_are_never_called_alike() -> None:
     same = [1.0, 1.0, 1.0]
     assert answer(same, same, margin=1.05)[1].difference is Difference.CANNOT_TELL
+
+
+def test_holm_multiplies_the_smallest_p_by_their_number_and_keeps_their_order() -> None:
+    """By hand: 0.01 * 4, 0.013 * 3 is less than that, 0.03 * 2, and 0.04 is less than 0.06."""
+    assert holm([0.03, 0.01, 0.04, 0.013]) == pytest.approx([0.06, 0.04, 0.06, 0.04])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_holm_claims_something_wrongly_in_one_of_twenty_families_at_most() -> None:
+    dice = np.random.default_rng(3)
+    wrong, families = 0, 400
+    for _ in range(families):
+        ps = []
+        for _ in range(3):
+            found = paired([1.0] * 8, list(np.exp(dice.laplace(scale=0.1, size=8))))
+            ps.append(found.p / 2 if found.estimate > 1 else 1 - found.p / 2)
+        wrong += min(holm(ps)) <= ALPHA
+    assert wrong / families <= 0.08
+
+
+def test_the_sign_test_is_a_coin() -> None:
+    assert signs_p(6, 6) == 1 / 64
+    assert signs_p(5, 6) == 7 / 64
+    assert signs_p(0, 6) == 1.0

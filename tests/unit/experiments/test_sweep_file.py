@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from snapline.chaos.faults import parse, start_ms
 from snapline.errors import UsageError
+from snapline.experiments.capacity import BRIEF, SearchForm
 from snapline.experiments.sweep_file import SweepCell, read_sweep, sweep_of
 
 BASE = {"flow": "q12", "slots": 1, "duration": "2s"}
@@ -111,3 +113,103 @@ def test_a_file_is_read_and_named_in_messages(tmp_path):
             read_sweep(file)
     with pytest.raises(UsageError, match="cannot be read"):
         read_sweep(tmp_path / "nowhere.toml")
+
+
+def test_capacities_are_shared_by_all_that_runs_the_same():
+    base = {"flow": "q12", "slots": 2, "rate": "80% of capacity"}
+    matrix = {
+        "hot": [0, 20],
+        "duration": ["10s", "20s"],
+        "faults": ["", "kill slot=1 at=5s"],
+        "protocol": ["none", "aligned"],
+        "options": [{"batch": 100}, {"batch": 500}],
+    }
+    columns = sweep_of({"base": base, "matrix": matrix}).columns
+    assert len({column.capacity_key("code") for column in columns}) == 2 * 2
+    brief = sweep_of({"base": base, "capacity": {"tries": 1}}).columns[0]
+    usual = sweep_of({"base": base}).columns[0]
+    bare = sweep_of({"base": base, "launcher": "processes"}).columns[0]
+    assert len({each.capacity_key("code") for each in (brief, usual, bare)}) == 3
+
+
+def test_a_file_says_how_thoroughly_capacities_are_searched_for():
+    assert sweep_of({"base": BASE}).columns[0].search == SearchForm()
+    said = {"step": "10%", "tries": 1, "window": "8s"}
+    assert {c.search for c in sweep_of({"base": BASE, "capacity": said}).columns} == {BRIEF}
+
+
+def test_plain_processes_may_be_many_more_than_there_are_cores():
+    content = {"launcher": "processes", "base": {**BASE, "slots": 50}}
+    sweep = sweep_of(content)
+    assert sweep.launcher == "processes"
+    assert {(column.launcher, column.spec.oversubscribe) for column in sweep.columns} == {
+        ("processes", True)
+    }
+    on_spark = sweep_of({"base": {**BASE, "slots": 50, "oversubscribe": True}})
+    assert on_spark.launcher == "spark"
+    keys = [{cell.key("code") for cell in each.cells} for each in (sweep, on_spark)]
+    assert keys[0].isdisjoint(keys[1])
+
+
+FAULTY = {
+    "turns": 20,
+    "base": {**BASE, "slots": 2, "faults": "kill slot=1 at=8s..+interval; kill slot=0 at=20s..25s"},
+    "matrix": {"protocol": ["aligned", "hmnr"], "interval": ["1s", "4s"]},
+}
+
+
+def test_times_of_faults_are_drawn_for_every_turn_and_are_the_same_in_all_columns():
+    sweep = sweep_of(FAULTY)
+    shares: dict[int, set[tuple[float, float]]] = {}
+    for cell in sweep.cells:
+        first, second = (start_ms(fault) for fault in parse(cell.spec.faults))
+        interval_ms = cell.column.spec.interval_ms
+        assert 8_000 <= first <= 8_000 + interval_ms
+        assert 20_000 <= second <= 25_000
+        share = round((first - 8_000) / interval_ms, 2)
+        shares.setdefault(cell.turn, set()).add((share, second))
+    assert all(len({second for _, second in each}) == 1 for each in shares.values())
+    assert all(max(each)[0] - min(each)[0] <= 0.011 for each in shares.values())
+    times = sorted(second for ((_, second), *_) in map(sorted, shares.values()))
+    assert len(set(times)) > 15
+    assert times[0] < 22_000 < 23_000 < times[-1]
+
+
+def test_the_draw_depends_on_seed_and_turn_alone():
+    def faults(**other):
+        return [cell.faults for cell in sweep_of({**FAULTY, **other}).cells]
+
+    assert faults() == faults()
+    assert set(faults(seed=2)).isdisjoint(faults(seed=3))
+    # More turns, or columns, change nothing in those that are there.
+    fewer = {(cell.turn, cell.faults) for cell in sweep_of({**FAULTY, "turns": 3}).cells}
+    assert fewer <= {(cell.turn, cell.faults) for cell in sweep_of(FAULTY).cells}
+
+
+def test_the_key_of_a_cell_has_the_time_that_was_drawn():
+    cell = sweep_of(FAULTY).cells[0]
+    assert replace(cell, faults=None).key("code") != cell.key("code")
+    assert "at=" in cell.spec.said()["faults"]
+    assert ".." not in cell.spec.said()["faults"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"base": BASE, "launcher": "yarn"}, "there is no launcher 'yarn'"),
+        ({"base": BASE, "capacity": {"stp": 1}}, "there is no 'stp' in [capacity]"),
+        ({"base": BASE, "capacity": {"step": 1.05}}, "[capacity] step is a percentage"),
+        ({"base": BASE, "capacity": {"step": "0%"}}, "[capacity] step is a percentage"),
+        ({"base": BASE, "capacity": {"tries": 0}}, "[capacity] tries"),
+        ({"base": BASE, "capacity": {"window": "1s"}}, "[capacity] window is from 4s"),
+        ({"base": BASE, "capacity": 3}, "[capacity]"),
+        ({"base": {**BASE, "faults": "kill slot=0 at=3s..2s"}}, "a range ends after it begins"),
+        ({"base": {**BASE, "faults": "kill slot=0 at=3s..x"}}, "at=18s..23s, or at=18s..+interval"),
+        ({"base": {**BASE, "faults": "kill slot=0 at=..3s"}}, "at=..3s: a range is written as"),
+        ({"base": {**BASE, "faults": "kil slot=0 at=1s..2s"}}, "'kil' is not known here"),
+    ],
+)
+def test_what_is_wrong_with_a_draw_a_search_or_a_launcher_is_said(content, said):
+    with pytest.raises(UsageError) as refused:
+        sweep_of(content)
+    assert said in str(refused.value)

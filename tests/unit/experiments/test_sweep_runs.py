@@ -13,8 +13,11 @@ from snapline.cli.app import main
 from snapline.errors import NotStarted
 from snapline.experiments import sweep as sweeping
 from snapline.experiments.capacity import Trial
-from snapline.experiments.foreign_load import LoadReading, read_load
+from snapline.experiments.machine.foreign_load import LoadReading, read_load
+from snapline.experiments.pace import Window
+from snapline.experiments.probing import PATIENT
 from snapline.experiments.sweep_directory import SweepDirectory
+from snapline.metrics.second import Second
 
 FILE = """
 turns = 6
@@ -63,14 +66,20 @@ class World:
         monkeypatch.setattr(sweeping, "Prober", self.prober)
         monkeypatch.setattr(sweeping, "remove_run", lambda runs, name: self.removed.append(name))
 
-    def prober(self, spec, session, runs, least_s):
+    def prober(self, spec, session, runs, least_s, teller):
         self.searched.append(spec.protocol)
         capacity = 10_000 if spec.protocol == "none" else 5_000
-        return SimpleNamespace(
-            spec=spec,
-            start=lambda: 7_000,
-            attempt=lambda rate: Trial(rate, () if rate <= capacity else ("too fast",)),
-        )
+
+        def attempt(rate, left):
+            teller.begins(rate, Window(5, least_s), left)
+            for at_s in range(21):  # the last one is beyond the window
+                teller.second(Second(at_s, read=rate, backlog=0), Window(5, least_s))
+            with teller.judging(rate):
+                trial = Trial(rate, () if rate <= capacity else ("too fast",), 20.0)
+            teller.tried(trial)
+            return trial
+
+        return SimpleNamespace(spec=spec, start=lambda: 7_000, attempt=attempt)
 
     def foreign_share(self, later):
         return self.foreign.pop(0) if self.foreign else 0.0
@@ -159,11 +168,20 @@ def test_capacities_are_found_once_and_kept(snapline, world, tmp_path):
     )
     (tmp_path / "price.toml").write_text(text)
     out = snapline("sweep", "price.toml", "--dry-run")[1]
-    assert "2 capacities have to be found, unless they are known: about 10 min each" in out
+    assert "2 capacities have to be found first: protocol=none, protocol=aligned" in out
+    assert "about 16 min left in all" in out
     world.broken = {4, 5, 6}
     _, _, err = snapline("sweep", "price.toml")
     assert "finding the capacity for protocol=" in err
     assert "records/s not sustained: too fast" in err
+    assert "try 1: 7,000 records/s for 20 s; about 4 min left" in err
+    assert "measured, 10 of 20 s: 7,000 records/s read, backlog 0, 0 lines" in err
+    first = err.partition("try 1:")[2].partition("try 2:")[0]
+    numbers = [line for line in first.splitlines() if "records/s read" in line]
+    assert [line.split()[1:4] for line in numbers] == [
+        *(["warm-up,", "5", "of"], ["measured,", "10", "of"]),
+        *(["measured,", "15", "of"], ["measured,", "20", "of"]),
+    ]
     world.broken = set()
     assert snapline("sweep", "price.toml")[0] == 0
     assert sorted(world.searched) == ["aligned", "none"]
@@ -189,7 +207,7 @@ def test_two_sweeps_at_once_are_refused(snapline, world, tmp_path):
 def test_a_dry_run_starts_and_writes_nothing(snapline, world, tmp_path):
     code, out, _ = snapline("sweep", "price.toml", "--dry-run")
     assert (code, world.made, (tmp_path / "sweeps").exists()) == (0, [], False)
-    assert "18 runs in 6 turns, 0 done; about 2 min left" in out
+    assert "18 runs in 6 turns, 0 done; about 2 min left in all" in out
     document = json.loads(snapline("sweep", "price.toml", "--dry-run", "--json")[1])
     assert (document["runs"], document["done"]) == (18, 0)
 
@@ -228,3 +246,73 @@ def test_the_load_of_others_is_what_is_left_of_the_machine():
     now = read_load()
     assert 0.0 <= now.foreign_share(read_load()) <= 1.0
     assert now.own > 0
+
+
+def test_the_ratios_so_far_are_said_after_every_turn(snapline, world, tmp_path):
+    _, _, err = snapline("sweep", "price.toml")
+    said = [line[9:] for line in err.splitlines() if "so far" in line]
+    assert [line.partition(":")[0] for line in said] == [
+        f"so far, after turn {turn}" for turn in range(1, 7)
+    ]
+    told = "protocol=aligned against protocol=none: records read x 0.80"
+    assert all(line.endswith(told) for line in said), said
+    assert "0 of 18 runs done, about 2 min left" in err
+
+
+def test_times_that_were_drawn_are_said_and_kept(snapline, world, tmp_path):
+    drawn = FILE.replace('"1s"', '"1s"\nfaults = "kill slot=0 at=200ms..700ms"')
+    (tmp_path / "price.toml").write_text(drawn)
+    _, _, err = snapline("sweep", "price.toml")
+    found = SweepDirectory(tmp_path / "sweeps/price").results()
+    by_turn = {}
+    for each in found:
+        by_turn.setdefault(each["turn"], set()).add(each["spec"]["faults"])
+    assert all(len(faults) == 1 for faults in by_turn.values())
+    assert len(set(map(tuple, by_turn.values()))) == 6
+    [first] = by_turn[1]
+    assert f"turn 1: protocol=none ({first})" in err
+
+
+def test_a_sweep_of_processes_needs_no_spark(snapline, world, tmp_path, monkeypatch):
+    made = []
+
+    def carried_out(prepared, timeouts, watcher):
+        made.append((type(prepared.launcher).__name__, timeouts))
+        return MadeUp("run", {"rate": {"read": 1.0, "written": 1.0}})
+
+    monkeypatch.setattr(sweeping, "carry_out_run", carried_out)
+    monkeypatch.setattr(sweeping, "own_session", lambda slots: pytest.fail("Spark was started"))
+    (tmp_path / "price.toml").write_text('launcher = "processes"\n' + FILE)
+    assert snapline("sweep", "price.toml")[0] == 0
+    assert made == [("ProcessSlots", PATIENT)] * 18
+    found = SweepDirectory(tmp_path / "sweeps/price").results()
+    assert {each["launcher"] for each in found} == {"processes"}
+    assert {each["environment"]["spark"] for each in found} == {None}
+
+
+def test_a_result_says_on_what_machine_it_was_measured(snapline, world, tmp_path):
+    snapline("sweep", "price.toml")
+    facts = SweepDirectory(tmp_path / "sweeps/price").results()[0]["environment"]
+    assert facts["cores"] == len(facts["affinity"]) >= 1
+    assert facts["disk"]["free_mb"] > 0
+    assert set(facts["pressure"]) == {"cpu", "io", "memory"}
+    assert {"cpu", "quota_cores", "steal", "memory_mb", "code", "pyspark", "python"} <= set(facts)
+    assert len(json.dumps(facts)) < 2_000
+
+
+def test_who_promises_nothing_has_broken_nothing(snapline, world, monkeypatch):
+    def kept(by_protocol):
+        def run(spec, session, *, runs, watcher):
+            made = world.run(spec, session, runs=runs, watcher=watcher)
+            made.verdict.kept = by_protocol[spec.protocol]
+            return made
+
+        monkeypatch.setattr(sweeping, "run", run)
+
+    kept({"none": "unknown", "aligned": "yes"})
+    code, out, _ = snapline("sweep", "price.toml")
+    assert (code, "nobody knows" in out) == (0, False)
+    kept({"none": "unknown", "aligned": "unknown"})
+    assert snapline("sweep", "price.toml", "--to", "doubtful")[0] == 3
+    kept({"none": "no", "aligned": "yes"})
+    assert snapline("sweep", "price.toml", "--to", "wrong")[0] == 3

@@ -2,11 +2,14 @@
 
 import time
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from snapline.arguments import option
+from snapline.cli.experiments.search_progress import START_S, SearchProgress, minutes, outcome
 from snapline.cli.terminal.console import (
     JSON_VERSION,
     escape,
@@ -30,17 +33,18 @@ from snapline.cli.terminal.run_options import (
     ProtocolOption,
     SlotsOption,
 )
+from snapline.errors import UsageError
 from snapline.protocols import DEFAULT
 from snapline.wording import plural
 from snapline.workload.common.settings import split_settings
 
 if TYPE_CHECKING:
-    from snapline.experiments.capacity import Capacity, Trial
+    from snapline.experiments.capacity import Capacity, SearchForm, Trial
     from snapline.rundir.spec import Spec
 
 HELP = """Find the highest rate that a workload sustains on this machine.
 
-Rates are tried, each in a run of its own that is judged like any other. A rate is sustainable if a run \
+Rates are tried, each in a run of its own. A rate is sustainable if the output of its run is right, and it \
 keeps pace with it: all that is due is read, backlog and latency do not grow, and lines keep coming. The \
 search ends when a rate that is sustained and one that is not are at most 5 % apart, and each was tried \
 three times. docs/sweeps.md has the definition."""
@@ -50,13 +54,16 @@ EXAMPLES = """[bold]Examples[/bold]
 Find the capacity of a workload under the default protocol:
 [cyan]snapline capacity q12[/cyan]
 
+... in a few minutes only, with small messages, as many systems have them:
+[cyan]snapline capacity q12 --brief --option batch=100[/cyan]
+
 ... under another one, with a checkpoint every second:
 [cyan]snapline capacity q3 --protocol uncoordinated --interval 1s[/cyan]
 
 Let the answer be confirmed by a run of a minute, and print it for programs:
 [cyan]snapline capacity q12 --full --json[/cyan]"""
 
-BRIEF_S, FULL_S = 15, 60
+FULL_S = 60
 BROKEN = 1
 
 WorkloadArgument = Annotated[
@@ -74,6 +81,14 @@ FullOption = Annotated[
         help="Try the rate that was found once more, for a minute, at the end.",
     ),
 ]
+BriefOption = Annotated[
+    bool,
+    typer.Option(
+        "--brief",
+        metavar=" ",
+        help="Search for some minutes only: until rates are 10 % apart, each held for 8 s and tried once.",
+    ),
+]
 
 
 def capacity_command(
@@ -86,14 +101,18 @@ def capacity_command(
     settings: SetOption = None,
     options: OptionOption = None,
     oversubscribe: OversubscribeOption = False,
+    brief: BriefOption = False,
     full: FullOption = False,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline capacity`."""
+    from snapline.experiments.capacity import BRIEF, USUAL
     from snapline.rundir.spec import spec_from
 
+    if brief and full:
+        raise UsageError("--brief and --full exclude each other: search quickly, or thoroughly")
     given = {
         "flow": flow,
         "protocol": protocol,
@@ -105,79 +124,104 @@ def capacity_command(
         "options": split_settings(options or (), "an option", "batch=500"),
         "oversubscribe": oversubscribe,
     }
+    spec, form = spec_from(given, option), BRIEF if brief else USUAL
     with interruptible():
-        raise typer.Exit(_capacity(spec_from(given, option), runs, full, as_json))
+        raise typer.Exit(_capacity(spec, runs, form, full, as_json))
 
 
-def _capacity(spec: "Spec", runs: Path, full: bool, as_json: bool) -> int:
-    from snapline.experiments.capacity import CapacitySearch
-    from snapline.experiments.probing import OutputWrong, Prober, probing
+def _capacity(spec: "Spec", runs: Path, form: "SearchForm", full: bool, as_json: bool) -> int:
+    from snapline.experiments.capacity import expected_tries
+    from snapline.experiments.pace import window_of
+    from snapline.experiments.probing import (
+        OutputWrong,
+        Prober,
+        check_probing,
+        find_capacity,
+        probing,
+    )
 
-    with probing(spec, runs, BRIEF_S) as prober:
-        window = prober.window
-        _say(f"{spec.flow} under {spec.protocol}: each try takes about {window.end_s + 5} s")
+    check_probing(spec, runs)
+    begun_s, progress = time.monotonic(), SearchProgress(_say)
+    each_s = window_of(spec.interval_ms, form.window_s).end_s + START_S
+    about = minutes((1 + expected_tries(form)) * each_s)
+    _say(f"{spec.flow} under {spec.protocol}: about {about} in all; starting Spark")
+    with probing(spec, runs, form.window_s, progress) as prober:
         try:
-            _say("at full speed, to know where to begin")
-            start = prober.start()
-            search = CapacitySearch(lambda rate: _told(prober, rate))
-            found = search.run(start)
+            found = find_capacity(prober, form)
             confirmed = None
             if full and found.low:
-                _say(f"{found.low:,} records/s for a minute")
-                confirmed = _told(Prober(spec, prober.session, runs, FULL_S), found.low)
+                confirmed = Prober(spec, prober.session, runs, FULL_S, progress).attempt(found.low)
         except OutputWrong as wrong:
             messages().print(f"[red]broken:[/] {escape(wrong)}", soft_wrap=True)
             return BROKEN
+    took_s = round(time.monotonic() - begun_s)
     if as_json:
-        print_json(_to_json(spec, found, confirmed))
+        print_json(_to_json(spec, found, confirmed, form, took_s))
     else:
-        _print(spec, found, confirmed)
+        _print(spec, found, confirmed, took_s)
     return 0
-
-
-def _told(prober: Any, rate: int) -> "Trial":
-    """Try a rate, and say how that went."""
-    trial: Trial = prober.attempt(rate)
-    told = "sustained" if trial.sustained else f"not sustained: {'; '.join(trial.because)}"
-    _say(f"{rate:>12,} records/s  {told}")
-    return trial
 
 
 def _say(text: str) -> None:
     messages().print(escape(f"{time.strftime('%H:%M:%S')} {text}"), soft_wrap=True)
 
 
-def _print(spec: "Spec", found: "Capacity", confirmed: "Trial | None") -> None:
+def _print(spec: "Spec", found: "Capacity", confirmed: "Trial | None", took_s: int) -> None:
     out = results()
     where = f"{escape(spec.flow)} under {escape(spec.protocol)}, {plural(spec.slots, 'slot')}"
-    if not found.low:
-        out.print(f"{where}: not even {found.high:,} records/s are sustained")
-        return
-    out.print(
-        f"{where}: [bold]{found.estimate:,} records/s[/], between {found.low:,} (sustained) and "
-        f"{found.high:,} (not sustained); {plural(len(found.trials), 'run')}",
-        soft_wrap=True,
-    )
-    if confirmed is not None:
-        told = (
-            "confirmed" if confirmed.sustained else f"not confirmed: {'; '.join(confirmed.because)}"
+    runs = f"{plural(len(found.trials), 'run')} in {minutes(took_s)}"
+    if found.low:
+        out.print(
+            f"{where}: [bold]{found.estimate:,} records/s[/], between {found.low:,} (sustained) and "
+            f"{found.high:,} (not sustained); {runs}",
+            soft_wrap=True,
         )
-        out.print(f"{found.low:,} records/s for a minute: {escape(told)}", soft_wrap=True)
+    else:
+        out.print(f"{where}: not even {found.high:,} records/s are sustained; {runs}")
+    table = Table("records/s", "sustained", "why not", box=None, padding=(0, 2, 0, 2))
+    table.columns[0].justify = "right"
+    for rate in sorted({trial.rate for trial in found.trials}):
+        tries = [trial for trial in found.trials if trial.rate == rate]
+        why = "; ".join(dict.fromkeys(each for trial in tries for each in trial.because))
+        kept = f"{sum(trial.sustained for trial in tries)} of {len(tries)}"
+        table.add_row(f"{rate:,}", kept, escape(why))
+    out.print(table)
+    shares = [t.generator for t in found.trials if t.rate == found.low and t.generator is not None]
+    if shares:
+        made = f"{fmean(shares):.0%}".replace("%", " %")
+        out.print(
+            f"at {found.low:,} records/s, making the input took {made} of the CPU time of slots"
+        )
+    if confirmed is not None:
+        told = f"{found.low:,} records/s for a minute: {outcome(confirmed)}"
+        out.print(escape(told), soft_wrap=True)
 
 
-def _to_json(spec: "Spec", found: "Capacity", confirmed: "Trial | None") -> dict[str, Any]:
+def _to_json(
+    spec: "Spec", found: "Capacity", confirmed: "Trial | None", form: "SearchForm", took_s: int
+) -> dict[str, Any]:
     return {
         "version": JSON_VERSION,
         "flow": spec.flow,
         "protocol": spec.protocol,
         "slots": spec.slots,
         "interval_ms": spec.interval_ms,
+        "options": dict(spec.options),
+        "search": {"step": form.step, "tries": form.tries, "window_s": form.window_s},
         "capacity": found.estimate,
         "sustained": found.low,
         "not_sustained": found.high,
         "confirmed": None if confirmed is None else confirmed.sustained,
+        "runs": len(found.trials),
+        "took_s": took_s,
         "trials": [
-            {"rate": t.rate, "sustained": t.sustained, "because": list(t.because)}
-            for t in found.trials
+            {
+                "rate": trial.rate,
+                "sustained": trial.sustained,
+                "because": list(trial.because),
+                "took_s": trial.took_s,
+                "generator_share": trial.generator,
+            }
+            for trial in found.trials
         ],
     }

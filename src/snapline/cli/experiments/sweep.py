@@ -9,6 +9,13 @@ import typer
 from rich.table import Table
 
 from snapline.cli.experiments.compare import ratio_columns
+from snapline.cli.experiments.papers import (
+    FigureOption,
+    FullOption,
+    paper_asked,
+    sweep_paper,
+)
+from snapline.cli.experiments.search_progress import START_S, SearchProgress, minutes
 from snapline.cli.terminal.console import (
     JSON_VERSION,
     escape,
@@ -24,7 +31,6 @@ from snapline.errors import SnaplineError
 from snapline.wording import plural
 
 if TYPE_CHECKING:
-    from snapline.experiments.capacity import Trial
     from snapline.experiments.comparison import Compared
     from snapline.experiments.sweep import Plan
     from snapline.experiments.sweep_file import SweepCell, SweepColumn
@@ -35,7 +41,10 @@ HELP = """Make all runs of an experiment that a file describes, and compare them
 The file says what all runs have in common, what varies, and how many turns there are. In every turn each \
 combination runs once, in an order of its own, and the first one twice: how far it is from itself is the \
 noise of this machine. A sweep that was interrupted, or killed, goes on where it was when it is started \
-again. docs/sweeps.md describes the file."""
+again. docs/sweeps.md describes the file.
+
+The name of a paper instead of a file makes the runs of its figures, and says which of its claims hold: \
+docs/experiments.md. [cyan]snapline list experiments[/] shows them."""
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -46,18 +55,21 @@ Make them; the results are in sweeps/price:
 [cyan]snapline sweep price.toml[/cyan]
 
 Compare two of its columns, figure by figure:
-[cyan]snapline compare sweeps/price:protocol=none sweeps/price:protocol=aligned[/cyan]"""
+[cyan]snapline compare sweeps/price:protocol=none sweeps/price:protocol=aligned[/cyan]
 
-START_S = 6.0
-"""What a run takes beside its input, until one was measured: to start its slots, and to judge it."""
+See what one figure of a paper takes, and measure it:
+[cyan]snapline sweep checkmate-fig11 --dry-run[/cyan]
+[cyan]snapline sweep checkmate-fig11[/cyan]"""
 
-TRIALS = 14
-"""How many rates a search for a capacity tries, about."""
+MAIN_FIGURES = ("records read", "latency p99", "published p99", "recovery")
+"""What is said after every turn; all figures are shown at the end."""
 
 FileArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE.toml", callback=local_path, help="The file that describes the experiment."
+        metavar="FILE.toml|PAPER[-FIGURE]",
+        callback=local_path,
+        help="The file that describes the experiment, or the name of a paper.",
     ),
 ]
 ToOption = Annotated[
@@ -81,17 +93,21 @@ DryRunOption = Annotated[
 def sweep_command(
     file: FileArgument,
     to: ToOption = None,
+    figure: FigureOption = None,
+    full: FullOption = False,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline sweep`."""
     with interruptible():
+        if (asked := paper_asked(file, figure, full)) is not None:
+            raise typer.Exit(sweep_paper(asked, to, dry_run, as_json, SweepProgress))
         raise typer.Exit(_sweep(file, to or Path("sweeps") / file.stem, dry_run, as_json))
 
 
 def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool) -> int:
-    from snapline.experiments.sweep import Plan, carry_out, check_sweep
+    from snapline.experiments.sweep import Plan, carry_out, check_sweep, is_proved
     from snapline.experiments.sweep_directory import TABLE, SweepDirectory
     from snapline.experiments.sweep_file import read_sweep
     from snapline.experiments.sweep_table import write_table
@@ -111,24 +127,29 @@ def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool) -> int:
         print_json(_to_json(plan, done))
     else:
         _print(plan, done)
-    return 0 if whole and all(each["kept"] == "yes" for each in done) else 3
+    return 0 if whole and all(map(is_proved, done)) else 3
 
 
 def _left_s(plan: "Plan", done: Mapping[str, Mapping[str, Any]]) -> float:
-    """About how long the runs that are missing take: as those of the same column did, or their input."""
+    """About how long the rest takes: runs as those of the same column did, or their input; and searches."""
+    from snapline.experiments.capacity import expected_tries
+    from snapline.experiments.pace import window_of
+
     took: dict[str, float] = {}
     for key, cell in plan.keys.items():
         if key in done:
             took[cell.column.label] = done[key]["elapsed_s"]
-    return sum(
+    runs_s = sum(
         took.get(cell.column.label, START_S + cell.column.spec.duration_ms / 1000)
         for key, cell in plan.keys.items()
         if key not in done
     )
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+    searches_s = sum(
+        (1 + expected_tries(column.search))
+        * (START_S + window_of(column.spec.interval_ms, column.search.window_s).end_s)
+        for column in plan.unknown
+    )
+    return runs_s + searches_s
 
 
 class SweepProgress:
@@ -136,29 +157,27 @@ class SweepProgress:
 
     def __init__(self, plan: "Plan") -> None:
         self._plan = plan
+        self._keys = plan.keys
         self._done = dict(plan.done)
-        self._total = len(plan.keys)
-        self._said(f"{len(self._done)} of {plural(self._total, 'run')} done")
+        left = minutes(_left_s(plan, self._done))
+        self._said(f"{len(self._done)} of {plural(len(self._keys), 'run')} done, about {left} left")
 
-    def searching(self, column: "SweepColumn") -> None:
+    def searching(self, column: "SweepColumn") -> SearchProgress:
         """Say whose capacity is found."""
         self._said(f"finding the capacity for {column.label}")
-
-    def tried(self, trial: "Trial") -> None:
-        """Say how a rate did."""
-        told = "sustained" if trial.sustained else f"not sustained: {'; '.join(trial.because)}"
-        self._said(f"  {trial.rate:,} records/s {told}")
+        return SearchProgress(lambda text: self._said(f"  {text}"))
 
     def begins(self, cell: "SweepCell", attempt: int) -> "Watcher":
         """Say which run begins."""
         from snapline.runtime.driver.timeline import Unwatched
 
         again = f", try {attempt}: others used the machine" if attempt > 1 else ""
-        self._said(f"turn {cell.turn}: {cell.column.label}{again}")
+        drawn = "" if cell.faults is None else f" ({cell.faults})"
+        self._said(f"turn {cell.turn}: {cell.column.label}{drawn}{again}")
         return Unwatched()
 
     def measured(self, cell: "SweepCell", result: dict[str, Any]) -> None:
-        """Say how a run went."""
+        """Say how a run went; at the end of a turn, what all runs say so far."""
         from snapline.experiments.sweep import FOREIGN_MAX
         from snapline.experiments.sweep_directory import code_digest
 
@@ -166,12 +185,26 @@ class SweepProgress:
         told = f"{result['kept']} in {result['elapsed_s']:.0f} s"
         if result["foreign"] > FOREIGN_MAX:
             told += f", while others used {result['foreign']:.0%} of the machine"
-        left = _minutes(_left_s(self._plan, self._done))
-        self._said(f"  {told}; {len(self._done)} of {self._total} done, about {left} left")
+        left = minutes(_left_s(self._plan, self._done))
+        self._said(f"  {told}; {len(self._done)} of {len(self._keys)} done, about {left} left")
+        if all(key in self._done for key, each in self._keys.items() if each.turn == cell.turn):
+            self._so_far(cell.turn)
 
     def failed(self, cell: "SweepCell", error: SnaplineError) -> None:
         """Say that a run failed; it is tried again when the sweep is started again."""
         self._said(f"  {cell.column.label} failed: {error}")
+
+    def _so_far(self, turn: int) -> None:
+        """Say the main figures of every column, against the first."""
+        from snapline.experiments.sweep_table import against_first
+
+        columns = [column for column in self._plan.sweep.columns if not column.again]
+        compared = against_first(list(self._done.values()), [each.varied for each in columns])
+        for column, (_, found) in zip(columns[1:], compared, strict=True):
+            shown = [each for each in found if each.figure.name in MAIN_FIGURES]
+            ratios = ", ".join(f"{each.figure.name} x {each.ratio.estimate:.2f}" for each in shown)
+            so_far = f"so far, after turn {turn}: {column.label} against {columns[0].label}"
+            self._said(f"{so_far}: {ratios or 'nothing can be compared'}")
 
     def _said(self, text: str) -> None:
         messages().print(escape(f"{time.strftime('%H:%M:%S')} {text}"), soft_wrap=True)
@@ -182,18 +215,18 @@ class SweepProgress:
 
 def _show(plan: "Plan", as_json: bool) -> None:
     """Print what a sweep has to do."""
-    from snapline.experiments.pace import window_of
-
-    done, sweep = plan.done, plan.sweep
+    done, sweep, unknown = plan.done, plan.sweep, plan.unknown
     left_s = _left_s(plan, done)
     if as_json:
         print_json(
             {
                 "version": JSON_VERSION,
                 "turns": sweep.turns,
+                "launcher": sweep.launcher,
                 "columns": [column.label for column in sweep.columns],
                 "runs": len(plan.keys),
                 "done": len(done),
+                "capacities": len(unknown),
                 "left_s": round(left_s, 1),
             }
         )
@@ -208,18 +241,19 @@ def _show(plan: "Plan", as_json: bool) -> None:
         )
         table.add_row(escape(column.label), str(sweep.turns), str(ready), each)
     out.print(table)
+    if unknown:
+        labels = ", ".join(column.label for column in unknown)
+        found = plural(len(unknown), "capacity has", "capacities have")
+        out.print(f"{found} to be found first: {escape(labels)}", soft_wrap=True)
     out.print(
         f"{plural(len(plan.keys), 'run')} in {plural(sweep.turns, 'turn')}, {len(done)} done; about "
-        f"{_minutes(left_s)} left"
+        f"{minutes(left_s)} left in all"
     )
-    if searched := {column.unhurried for column in sweep.columns if column.share is not None}:
-        each = _minutes(TRIALS * (START_S + max(window_of(s.interval_ms).end_s for s in searched)))
-        found = plural(len(searched), "capacity", "capacities")
-        out.print(f"{found} have to be found, unless they are known: about {each} each")
 
 
 def _print(plan: "Plan", done: Sequence[Mapping[str, Any]]) -> None:
     """Print each figure: every column against the first one."""
+    from snapline.experiments.sweep import is_proved
     from snapline.experiments.sweep_table import against_first, floors
 
     out, sweep = results(), plan.sweep
@@ -234,7 +268,7 @@ def _print(plan: "Plan", done: Sequence[Mapping[str, Any]]) -> None:
     )
     for name in dict.fromkeys(each.figure.name for found in compared.values() for each in found):
         _print_figure(name, first.label, noise.get(name), compared)
-    wrong = [each for each in done if each["kept"] != "yes"]
+    wrong = [each for each in done if not is_proved(each)]
     for each in wrong:
         out.print(
             f"[yellow]{escape(each['run'])}[/] has not kept its promise, or nobody knows: "

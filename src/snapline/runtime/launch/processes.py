@@ -1,4 +1,4 @@
-"""Slots as plain processes of this machine: the launcher for tests and benchmarks that need no Spark.
+"""Slots as plain processes of this machine: the launcher for tests, benchmarks and sweeps without Spark.
 
 Everything but the start of a process is as on Spark. What a process is to run comes through its standard
 input, so neither the secret of the run nor its job is left on disk or seen in a list of processes.

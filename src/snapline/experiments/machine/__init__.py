@@ -1,0 +1,1 @@
+"""The machine on which an experiment runs: what it is, and who else uses it."""
