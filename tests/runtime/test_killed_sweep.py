@@ -9,6 +9,8 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
+
 PATIENCE_S = 240
 
 FILE = """
@@ -23,12 +25,15 @@ duration = "1s"
 interval = "200ms"
 """
 
-#: The command itself; only that others use the machine meanwhile is no reason to measure anything again.
+#: The command itself, where there is no Spark; and that others use the machine meanwhile is no reason to
+#: measure anything again.
 PROGRAM = """
 import sys
 from snapline.__main__ import main
 from snapline.experiments import sweep
+from snapline.runs import run
 sweep.FOREIGN_MAX = 2.0
+run.own_session = None
 sys.argv = ["snapline", "sweep", "tiny.toml", "--to", "results"]
 main()
 """
@@ -81,6 +86,7 @@ def under_way(place: Path) -> bool:
     return bool(named and decided - named)
 
 
+@pytest.mark.slow  # test_sweep_runs.py has the same without processes
 def test_a_sweep_that_was_killed_goes_on_and_leaves_nobody_behind(tmp_path):
     (tmp_path / "tiny.toml").write_text(FILE)
     with sweeping(tmp_path) as first:

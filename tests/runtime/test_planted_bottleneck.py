@@ -2,38 +2,41 @@
 
 import pytest
 
-from snapline.experiments.capacity import BRIEF
+from snapline.experiments.capacity import SearchForm
 from snapline.experiments.probing import Prober, find_capacity
 from snapline.rundir.spec import spec_from
 from snapline.runtime.launch.processes import ProcessSlots
 
 WAIT_S = 20e-6
-BATCH = 20
+BATCH = 100
+FORM = SearchForm(1.10, 3, 15)
 
-#: A slot whose source reads a batch only once in a while. It makes up for a tenth of a second, if the
-#: machine kept it from reading for so long: that others use the machine makes no difference.
+#: A slot whose source reads a batch only once in a while. It makes up for half a second, if the machine
+#: kept it from reading for so long: that others use the machine makes no difference. As it sleeps
+#: within its loop, it looks at its sockets after every input.
 SLOW = """
 import pickle, sys, time
 from snapline.engine.slot.task import Task
-from snapline.runtime.slot.process import SlotProcess
+from snapline.runtime.slot import process
 
 read, free_s = Task._read, 0.0
 
 def slow(task, *what):
     global free_s
     now_s = time.monotonic()
-    begin_s = max(free_s, now_s - 0.1)
+    begin_s = max(free_s, now_s - 0.5)
     free_s = begin_s + {wait_s}
     time.sleep(max(0.0, begin_s - now_s))
     return read(task, *what)
 
 Task._read = slow
-SlotProcess(*pickle.load(sys.stdin.buffer), sys.argv[1]).run()
+process.STEPS_PER_POLL = 1
+process.SlotProcess(*pickle.load(sys.stdin.buffer), sys.argv[1]).run()
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("waits", [100, 250])
+@pytest.mark.parametrize("waits", [2_500, 5_000])
 def test_the_search_finds_the_capacity_that_a_wait_for_each_batch_leaves(tmp_path, waits):
     wait_s = waits * WAIT_S
     implied = BATCH / wait_s  # one slot, one source, one partition
@@ -45,8 +48,8 @@ def test_the_search_finds_the_capacity_that_a_wait_for_each_batch_leaves(tmp_pat
     def launch():
         return ProcessSlots(program=SLOW.format(wait_s=wait_s))
 
-    prober = Prober(spec_from(given, str), None, tmp_path, BRIEF.window_s, launch=launch)
-    found = find_capacity(prober, BRIEF)
+    prober = Prober(spec_from(given, str), None, tmp_path, FORM.window_s, launch=launch)
+    found = find_capacity(prober, FORM)
     assert found.low <= 1.01 * implied  # it is enough to read 99 % of what is due
     assert found.high >= 0.99 * implied
     assert found.high <= 1.1 * found.low

@@ -53,16 +53,17 @@ class ProcessSlots:
         )
         self.processes[tag] = process
         _LOG.info("launched %s for %s as process %s", tag, role, process.pid)
-        assert process.stdin is not None
-        # If the process is gone already, `_wait` reports why.
-        with suppress(BrokenPipeError), process.stdin as told:
-            told.write(self._told)
         waiting = threading.Thread(target=self._wait, args=(tag, process), name=tag, daemon=True)
         self._waiting.append(waiting)
         waiting.start()
         return tag
 
     def _wait(self, tag: str, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        # Beside the driver's loop: a pipe takes all of a large job only once its reader has started. If the
+        # process is gone already, what follows says why.
+        with suppress(BrokenPipeError), process.stdin as told:
+            told.write(self._told)
         assert process.stderr is not None
         with process.stderr:
             said = process.stderr.read().decode().strip().rpartition("\n")[2]
