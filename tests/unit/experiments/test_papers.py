@@ -31,15 +31,6 @@ from snapline.metrics.figures import Figures
 
 ROOT = Path(__file__).parents[3]
 
-TO_COME = {
-    "bytes.payload",
-    "bytes.markers",
-    "bytes.metadata",
-    "checkpoints.useless",
-    "checkpoints.time_ms.mean",
-}
-"""Figures that claims are made about, and that runs do not have yet."""
-
 #: every figure and table of the papers that is the result of a measurement
 CATALOGUE = {
     "checkmate": {*(f"fig{n}" for n in range(7, 14)), "tab2", "tab3", "tab4"},
@@ -124,7 +115,7 @@ def test_what_claims_name_is_measured(name):
     metrics = [paper.metric(side.figure) for side in sides]
     paths = {path for each in metrics for path in (*each.paths, *filter(None, [each.over]))}
     unknown = {path for path in paths if not leads_somewhere(Figures, path.split("."))}
-    assert unknown <= {CAPACITY, *TO_COME}
+    assert unknown <= {CAPACITY}
 
 
 def test_a_figure_that_needs_an_option_is_run_once_there_is_one(monkeypatch):
