@@ -35,13 +35,14 @@ class Watched:
 
 
 def assert_computed_again(finished: Run) -> None:
-    """The figures follow from what the run left, the warm-up included."""
+    """The figures follow from what the run left, with the warm-up and the interval that were asked for."""
     entries, gap = driver_entries(finished.directory)
     sinks = [task for tasks in sinks_of(finished.directory).values() for task in tasks]
     times = published_times(finished.directory.output, sinks)
     assert gap is None
     warm_up_us = finished.spec.warm_up_ms * 1000
-    assert figures_of(entries, times, warm_up_us) == finished.figures
+    asked_ms = finished.spec.interval_ms
+    assert figures_of(entries, times, warm_up_us, asked_ms) == finished.figures
     assert figures_of(entries, times).bytes.wire > finished.figures.bytes.wire
 
 

@@ -112,11 +112,12 @@ def figures_of(
     entries: Iterable[Entry],
     times: Mapping[str, RowTimes] | None = None,
     warm_up_us: Micros = 0,
+    asked_ms: Millis | None = None,
 ) -> Figures:
     """The figures of a run from the journal of its coordinator.
 
     `times` are those of the rows that each sink has published: committed latency needs them. `warm_up_us`
-    is as for `figures`.
+    and `asked_ms` are as for `figures`.
     """
     account = CheckpointAccount()
     told: list[Happened] = []
@@ -132,7 +133,8 @@ def figures_of(
             seconds.append(second_of(entry.epoch, entry.what))
         elif isinstance(entry.what, Told):
             told.append(entry)
-    return figures(told, account, seconds, times or {}, found, warm_up_us=warm_up_us)
+    known = times or {}
+    return figures(told, account, seconds, known, found, warm_up_us=warm_up_us, asked_ms=asked_ms)
 
 
 def figures(

@@ -42,6 +42,7 @@ from snapline.core.events import (
     MessageArrived,
     NextRound,
     Paused,
+    Progressed,
     Quiet,
     RoundDeadline,
     SnapshotStored,
@@ -170,6 +171,7 @@ TASK_EVENTS = (
     CommandArrived(AbortRound(C1)),
     CommandArrived(Reckon(C1, A, True)),
     CommandArrived(Gather({AB: 3}, ((A, B), ()))),
+    Progressed(40, 1, 0),
     TimerFired(LocalCheckpoint()),
     TimerFired(Due(C1, (A, B))),
 )
