@@ -121,6 +121,7 @@ def run(
     hot_moves: Duration = 0,
     settings: Mapping[str, str | int] | None = None,
     options: Mapping[str, str | int | bool] | None = None,
+    pools: Mapping[str, int] | None = None,
     input: str | Path | None = None,
     reference: bool = False,
     publish_lag: int = 0,
@@ -166,6 +167,7 @@ def run(
         settings: what only this workload knows: `{"resources": 100}`; see `snapline list workloads`.
         options: those of the engine and the protocol: `{"batch": 500, "align_timeout": "50ms",
             "fused": False}`; see `snapline list options`. One that the protocol does not heed is refused.
+        pools: how many slots each pool of the dataflow has, besides `slots`: `{"model": 2}`; else 1.
         input: a directory with stored input, written by `snapline generate`; for workloads only.
         reference: judge the output by runs without failures. Without this and without an oracle the
             verdict is "unknown".

@@ -14,7 +14,7 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 from snapline.durations import LONGEST_MS, millis
@@ -23,6 +23,8 @@ from snapline.ids import Millis
 
 Rule: TypeAlias = Callable[[Any, str], Any]
 """(what was given, its name) -> its value. Raises UsageError."""
+
+RATE_MAX = 1_000_000_000
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -111,6 +113,23 @@ def texts(value: Any, name: str) -> str | tuple[str, ...]:
     raise refused(name, "a text, or a list of texts", value)
 
 
+def a_rate(value: Any, name: str) -> int | Literal["max"]:
+    """A rule for a rate: records per second, or `max`."""
+    if isinstance(value, str) and value == "max":
+        return "max"
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= RATE_MAX:
+        allowed = f"a whole number of records per second from 1 to {RATE_MAX:,}, or 'max'"
+        raise refused(name, allowed, value)
+    return value
+
+
+def written_rate(text: str, name: str) -> int | Literal["max"]:
+    """A rule for a rate as the shell gives it, as a text: digits, or "max"."""
+    return a_rate(
+        int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text, name
+    )
+
+
 def pairs(value: Any, name: str) -> Mapping[str, str | int]:
     """A rule for a dict of names and values: texts, or whole numbers."""
     if isinstance(value, Mapping) and all(
@@ -126,6 +145,20 @@ def named(value: Any, name: str) -> Mapping[str, Any]:
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return dict(value)
     raise refused(name, "a dict of names and their values", value)
+
+
+def numbered(least: int, most: int) -> Rule:
+    """A rule for names with a whole number each: a dict, or as JSON has it, a list of pairs."""
+    number = whole(least, most)
+
+    def rule(value: Any, name: str) -> tuple[tuple[str, int], ...]:
+        pairs = value.items() if isinstance(value, Mapping) else value
+        try:
+            return tuple((str(each), number(n, f"{name}: {each}")) for each, n in pairs)
+        except (TypeError, ValueError):
+            raise refused(name, "a dict of names and whole numbers", value) from None
+
+    return rule
 
 
 def instance(kind: type | tuple[type, ...], allowed: str) -> Rule:

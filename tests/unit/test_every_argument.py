@@ -62,6 +62,7 @@ WRONG: dict[str, list[Any]] = {
     "chaos": TEXTS,
     "settings": [3, "x", [1], {1: 2}, {"a": None}, {"a": 1.5}, {"a": True}],
     "options": [3, "x", [1], {1: 2}],
+    "pools": [3, "x", [1], {"model": 0}, {"model": "1"}, {"model": True}],
     "input": [value for value in PATHS if value is not None],
     "reference": FLAGS,
     "oversubscribe": FLAGS,

@@ -22,6 +22,8 @@ GRAMMAR: tuple[tuple[str, str], ...] = (
         "kill slot=1 on=round",
         "slot 1 dies while a round is under way, after the first committed line",
     ),
+    ("kill pool=model at=1s", "all slots of the pool model die at once"),
+    ("kill pool=model at=1s for=3s", "they die, and nothing takes their places for 3 s"),
     ("kill executor=1 at=1s", "the executor that hosts slot 1 dies, with all slots that it hosts"),
     ("kill driver at=1s", "the driver dies, and the run is resumed at once"),
     ("kill driver on=round", "the same, while the next round (or recovery) is under way"),

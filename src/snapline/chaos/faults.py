@@ -14,7 +14,6 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from snapline.chaos.grammar import StatementForm, read_statements
 from snapline.durations import write_duration
-from snapline.errors import FaultSyntaxError
 from snapline.ids import Millis, SlotId
 
 # When.
@@ -57,16 +56,21 @@ When: TypeAlias = At | BeforeEffect | During
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """Slots die, all at once; nothing takes their places for `for_ms` (0: until it has started)."""
+    """Slots die, all at once; nothing takes their places for `for_ms` (0: until it has started).
+
+    Where a pool is named, these are its slots: see `targets`.
+    """
 
     kind: ClassVar[str] = "kill"
     slots: tuple[SlotId, ...]
     when: When
     for_ms: Millis = 0
+    pool: str = ""
 
     def __str__(self) -> str:
         away = f" for={write_duration(self.for_ms)}" if self.for_ms else ""
-        return f"kill slot={','.join(map(str, self.slots))} {self.when}{away}"
+        whom = f"pool={self.pool}" if self.pool else f"slot={','.join(map(str, self.slots))}"
+        return f"kill {whom} {self.when}{away}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +329,10 @@ FORMS: tuple[StatementForm[Fault], ...] = (
     StatementForm("kill slot=SLOT step=COUNT", lambda slot, n: Kill((slot,), BeforeEffect(n))),
     StatementForm("kill slot=SLOTS on=PHASE", lambda slots, what: Kill(slots, During(what))),
     StatementForm("kill slot=SLOTS at=TIME for=SPAN", lambda s, at, ms: Kill(s, At(at), ms)),
+    StatementForm("kill pool=POOL at=TIME", lambda pool, at: Kill((), At(at), pool=pool)),
+    StatementForm(
+        "kill pool=POOL at=TIME for=SPAN", lambda pool, at, ms: Kill((), At(at), ms, pool)
+    ),
     StatementForm("kill executor=SLOT at=TIME", KillExecutor),
     StatementForm("kill coordinator at=TIME for=SPAN", KillCoordinator),
     StatementForm("kill driver at=TIME", lambda ms: KillDriver(At(ms))),
@@ -354,33 +362,6 @@ def parse(text: str) -> tuple[Fault, ...]:
 def describe(faults: Sequence[Fault]) -> str:
     """Faults as one line that `parse` takes back."""
     return "; ".join(map(str, faults))
-
-
-def check(faults: Sequence[Fault], slots: int) -> None:
-    """Refuse faults that name a slot which a job of so many slots does not have."""
-    for fault in faults:
-        for slot in slots_of(fault):
-            if slot >= slots:
-                raise FaultSyntaxError(
-                    f"there is no slot {slot}: the job has slots 0 to {slots - 1}\n  {fault}"
-                )
-
-
-def slots_of(fault: Fault) -> tuple[SlotId, ...]:
-    """The slots that a fault names."""
-    match fault:
-        case Kill(slots):
-            return slots
-        case Pause(slot) | Delay(slot) | Damage(slot) | KillExecutor(slot):
-            return (slot,)
-        case LaunchFailing(slot) | LaunchSlow(slot):
-            return (slot,)
-        case Cut(slot, other):
-            return (slot,) if other is None else (slot, other)
-        case Partition(slots, others):
-            return (*slots, *(other for other in others if other is not None))
-        case _:
-            return ()
 
 
 def start_ms(fault: Fault) -> Millis | None:

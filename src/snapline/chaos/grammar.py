@@ -17,6 +17,7 @@ from snapline.ids import Millis, SlotId
 T = TypeVar("T")
 
 _WORD = re.compile(r"\S+")
+_NAME = re.compile(r"[A-Za-z][\w.-]*")
 
 
 def _span(text: str) -> Millis:
@@ -64,9 +65,16 @@ def _record(text: str) -> str:
     return text
 
 
+def _pool(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError("it must be a name")
+    return text
+
+
 _KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SLOT": (_number, "one slot, such as 1"),
     "SLOTS": (_slots, "slots, such as 1 or 0,2"),
+    "POOL": (_pool, "a pool of the dataflow, such as model"),
     "PEERS": (_peers, "coordinator or a slot, such as 2, or several, such as 2,3,coordinator"),
     "PERCENT": (_percent, "a percentage, such as 30%"),
     "TIME": (read_duration, "a time, such as 800ms, 1.5s or 2m"),

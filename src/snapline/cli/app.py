@@ -203,6 +203,7 @@ def run_command(
     hot_moves: HotMovesOption = "0ms",
     settings: SetOption = None,
     options: OptionOption = None,
+    pools: run_options.PoolOption = None,
     source: run_options.InputOption = None,
     reference: run_options.ReferenceOption = False,
     publish_lag: run_options.PublishLagOption = 0,

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from snapline.arguments import nearest
-from snapline.chaos.faults import check, parse
+from snapline.chaos.faults import parse
+from snapline.chaos.targets import check
 from snapline.core.guarantee import Guarantee
 from snapline.engine.options import GivenOptions, idle_option
 from snapline.errors import UsageError

@@ -3,12 +3,12 @@
 The runtime is imported when it is used: Spark takes a second to import, and `--help` must not wait for it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from snapline.arguments import option
+from snapline.arguments import option, written_rate
 from snapline.cli.systems import refuse_description, refuse_options, run_system
 from snapline.cli.terminal import checkpoints_page
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
@@ -16,7 +16,7 @@ from snapline.cli.terminal.live import watching_run
 from snapline.cli.terminal.summary import print_summary
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.rundir.spec import OWN, RULES, refuse_idle, spec_from, written_rate
+from snapline.rundir.spec import OWN, RULES, refuse_idle, spec_from
 from snapline.runs.interrupt import Interrupted
 from snapline.workload.common.settings import split_settings
 
@@ -58,10 +58,17 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "rate": lambda text: written_rate(text, "--rate"),
     "settings": split_settings,
     "options": lambda texts: split_settings(texts, "an option", "batch=500"),
+    "pools": lambda texts: read_pools(texts),
     "guarantee": lambda level: level.value,
     "journal": lambda full: "full" if full else "brief",
 }
 """How parameters are read that the shell gives in another form than their rules expect."""
+
+
+def read_pools(texts: Sequence[str]) -> dict[str, int | str]:
+    """The sizes of pools, as the shell gives them: `model=2`; what is no number stays a text."""
+    given = split_settings(texts, "a pool", "model=1")
+    return {name: int(n) if n.isascii() and n.isdecimal() else n for name, n in given.items()}
 
 
 def start_run(stated: Mapping[str, str], params: Mapping[str, Any]) -> int:

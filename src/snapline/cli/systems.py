@@ -36,6 +36,7 @@ OURS = {
     "retain": "it keeps its output itself",
     "warm_up": "it is not measured second by second",
     "options": "it has no engine or protocol of ours",
+    "pools": "it has no slots of ours",
     "full_journal": "it has no protocol of ours to write about",
     "listen": "it runs on this machine",
     "shared": "it runs on this machine",

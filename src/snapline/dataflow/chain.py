@@ -45,7 +45,8 @@ def _needs_no_message(graph: Graph, edge: Edge) -> bool:
     outputs = [other for other in graph.edges if other.source == edge.source]
     alone = len(outputs) == len(graph.inputs(edge.target)) == 1
     direct = isinstance(edge.routing, OneToOne) and edge.output == OUT and not edge.feedback
-    return alone and direct
+    together = graph.nodes[edge.source].pool == graph.nodes[edge.target].pool
+    return alone and direct and together
 
 
 def _follow(graph: Graph, links: Mapping[str, Edge], first: str) -> list[Node]:
@@ -65,6 +66,7 @@ def _as_node(members: Sequence[Node], links: Mapping[str, Edge]) -> Node:
         partial(_build, members, ports),
         first.ingress,
         last.is_sink,
+        pool=first.pool,
     )
 
 

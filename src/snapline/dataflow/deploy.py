@@ -1,17 +1,24 @@
-"""Turns the logical graph into tasks and channels: every slot hosts one task of every operator."""
+"""Turns the logical graph into tasks and channels: every slot of a pool hosts one task of its operators.
+
+An operator is in the *default pool*, unless it was placed into another with `.pool("model")`: then it has
+slots of its own, and can fail without the others. Slots are numbered through: first those of the default
+pool, then those of the others, in the order in which the dataflow names them. A task is called after its
+operator and its slot.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.chain import chain_operators
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
 from snapline.dataflow.operators.operator import IN, OUT, Operator
-from snapline.dataflow.partition import ByKey, OneToOne, Route
+from snapline.dataflow.partition import ByKey, InTurn, OneToOne, Route, Routing
 from snapline.errors import GraphError, OperatorFailed
 from snapline.ids import ChannelId, SlotId, TaskId, operator_of, task_id
 from snapline.storage.api import Ingress
@@ -28,7 +35,7 @@ class TaskPlan:
     ]  # builds a fresh instance; sources and sinks pass everything on
     stateful: bool
     ingress: Ingress | None
-    partitions: tuple[int, ...]  # those that it reads of the ingress: partition % slots == slot
+    partitions: tuple[int, ...]  # those that it reads of the ingress: its share of them all
     sink: str | None  # the sink whose egress takes what the operator puts on `out`
     routes: tuple[Route, ...]
 
@@ -43,6 +50,7 @@ class Deployment:
     plans: Mapping[TaskId, TaskPlan]
     sinks: Mapping[str, tuple[TaskId, ...]]
     fingerprint: str  # equal for equal graphs and slots, in every process
+    pools: Mapping[str, tuple[SlotId, ...]] = field(default_factory=dict)  # the slots of each pool
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -55,49 +63,109 @@ class Deployment:
         return any(route.timed for plan in self.plans.values() for route in plan.routes)
 
 
-#: the channels of one logical edge: by source index, then by target index
-_Channels: TypeAlias = tuple[tuple[Channel, ...], ...]
+NO_POOLS: Mapping[str, int] = MappingProxyType({})
+"""Sizes of pools where nobody gives any."""
 
 
-def deploy(flow: Dataflow, slots: int, *, lean: bool = False) -> Deployment:
-    """Lay a dataflow out over slots; raises GraphError if it cannot run.
+DEFAULT_POOL: Final = ""
+"""The name of the pool in which an operator is that nobody has placed elsewhere."""
 
-    With `lean`, operators that need no message between them become one task (`chain.py`), and a message
-    carries no column that its receiver does not read.
+POOL_SLOTS: Final = 1
+"""How many slots a pool has if nobody says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The slots of every pool."""
+
+    pools: Mapping[str, tuple[SlotId, ...]]
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are in all."""
+        return sum(map(len, self.pools.values()))
+
+    def tasks(self, operator: str, pool: str) -> tuple[TaskId, ...]:
+        """The tasks of an operator in a pool."""
+        return tuple(task_id(operator, slot) for slot in self.pools[pool])
+
+
+def pool_sizes(graph: Graph, sizes: Mapping[str, int]) -> dict[str, int]:
+    """How many slots each pool of a dataflow has, in the order in which it names them.
+
+    The default pool is left out. Raises GraphError if a size is for no pool of the dataflow.
+    """
+    named = dict.fromkeys(node.pool for node in graph.nodes.values() if node.pool != DEFAULT_POOL)
+    for name, size in sizes.items():
+        if name not in named:
+            known = f"it has {', '.join(named)}" if named else "none of its operators is in one"
+            raise GraphError(f"{graph.name} has no pool {name!r}: {known}")
+        if size < 1:
+            raise GraphError(f"the pool {name!r} needs at least one slot, not {size}")
+    if all(node.pool != DEFAULT_POOL for node in graph.nodes.values()):
+        raise GraphError(f"all operators of {graph.name} are in pools: leave one of them in none")
+    return {name: sizes.get(name, POOL_SLOTS) for name in named}
+
+
+def pool_slots(slots: int, sizes: Mapping[str, int]) -> dict[str, tuple[SlotId, ...]]:
+    """The slots of every pool, where the default pool has so many and the others have these sizes."""
+    pools, first = {DEFAULT_POOL: tuple(range(slots))}, slots
+    for name, size in sizes.items():
+        pools[name] = tuple(range(first, first + size))
+        first += size
+    return pools
+
+
+class _Wire(NamedTuple):
+    edge: Edge
+    channels: tuple[tuple[Channel, ...], ...]  # by source index, then by target index
+    routing: Routing  # as the edge says, unless the pools of its ends demand another
+
+
+def deploy(
+    flow: Dataflow, slots: int, *, lean: bool = False, pools: Mapping[str, int] = NO_POOLS
+) -> Deployment:
+    """Lay a dataflow out over the slots of its pools; raises GraphError if it cannot run.
+
+    `slots` is the size of the default pool, and `pools` has those of others. With `lean`, operators that
+    need no message between them become one task (`chain.py`), and a message carries no column that its
+    receiver does not read.
     """
     flow.validate()
     graph = flow.graph
     if slots < 1:
         raise GraphError(f"{graph.name} needs at least one slot, not {slots}")
-    fingerprint = _fingerprint(graph, slots, lean, _samples(graph, slots))
+    placed = Placement(pool_slots(slots, pool_sizes(graph, pools)))
+    fingerprint = _fingerprint(graph, placed, lean, _samples(graph, placed))
     graph = chain_operators(graph) if lean else graph
     order = graph.order()
-    samples = _samples(graph, slots)
+    samples = _samples(graph, placed)
     needs_time = downstream_uses_time(graph, {n: s.uses_time for n, s in samples.items()})
     read = {name: _columns_read(graph, name, samples[name]) if lean else None for name in order}
-    wires = [(edge, channels) for edge, channels in _wire(graph, slots)]
+    wires = _wire(graph, placed)
     plans: dict[TaskId, TaskPlan] = {}
     for name in order:
-        for slot in range(slots):
-            routes = _routes(name, slot, wires, needs_time, read)
-            plan = _plan(graph.nodes[name], slot, slots, _is_stateful(samples[name]), routes)
+        node, stateful = graph.nodes[name], _is_stateful(samples[name])
+        hosts = placed.pools[node.pool]
+        for index, slot in enumerate(hosts):
+            routes = _routes(name, index, wires, needs_time, read)
+            context = OperatorContext(index, len(hosts))
+            plan = _plan(node, slot, context, stateful, routes)
             plans[plan.task] = plan
-    sinks = {n: _tasks(n, slots) for n in order if graph.nodes[n].is_sink}
-    channels = tuple(channel for _, rows in wires for row in rows for channel in row)
-    return Deployment(
-        graph.name, slots, Topology(tuple(plans), channels), plans, sinks, fingerprint
-    )
+    sinks = {n: placed.tasks(n, graph.nodes[n].pool) for n in order if graph.nodes[n].is_sink}
+    channels = tuple(channel for _, rows, _ in wires for row in rows for channel in row)
+    topology = Topology(tuple(plans), channels)
+    return Deployment(graph.name, placed.slots, topology, plans, sinks, fingerprint, placed.pools)
 
 
-def _samples(graph: Graph, slots: int) -> dict[str, Operator]:
+def _samples(graph: Graph, placed: Placement) -> dict[str, Operator]:
     try:
-        return {name: node.build(OperatorContext(0, slots)) for name, node in graph.nodes.items()}
+        return {
+            name: node.build(OperatorContext(0, len(placed.pools[node.pool])))
+            for name, node in graph.nodes.items()
+        }
     except OperatorFailed as failed:  # a factory failed, and nothing runs yet
         raise GraphError(str(failed)) from failed
-
-
-def _tasks(name: str, slots: int) -> tuple[TaskId, ...]:
-    return tuple(task_id(name, index) for index in range(slots))
 
 
 def _is_stateful(operator: Operator) -> bool:
@@ -110,9 +178,9 @@ def _columns_read(graph: Graph, name: str, operator: Operator) -> frozenset[str]
     return None if operator.reads is None or outputs - {OUT} else frozenset(operator.reads)
 
 
-def _wire(graph: Graph, slots: int) -> list[tuple[Edge, _Channels]]:
+def _wire(graph: Graph, placed: Placement) -> list[_Wire]:
     seen: dict[tuple[str, str, str], int] = {}
-    wires = []
+    wires: list[_Wire] = []
     for edge in graph.edges:
         key = (edge.source, edge.target, edge.port)
         seen[key] = seen.get(key, 0) + 1
@@ -120,37 +188,42 @@ def _wire(graph: Graph, slots: int) -> list[tuple[Edge, _Channels]]:
         mark = ("" if edge.port == IN else f"#{edge.port}") + (
             f"~{seen[key]}" if seen[key] > 1 else ""
         )
-        wires.append((edge, _channels(edge, mark, slots)))
+        ends = (placed.tasks(name, graph.nodes[name].pool) for name in (edge.source, edge.target))
+        wires.append(_wired(edge, mark, *ends))
     return wires
 
 
-def _channels(edge: Edge, mark: str, slots: int) -> _Channels:
-    def channel(i: int, j: int) -> Channel:
-        source, target = task_id(edge.source, i), task_id(edge.target, j)
+def _wired(
+    edge: Edge, mark: str, sources: tuple[TaskId, ...], targets: tuple[TaskId, ...]
+) -> _Wire:
+    def channel(source: TaskId, target: TaskId) -> Channel:
         name = ChannelId(f"{source}>{target}{mark}")
         return Channel(name, source, target, edge.port, edge.feedback)
 
-    if isinstance(edge.routing, OneToOne):
-        return tuple((channel(i, i),) for i in range(slots))
-    return tuple(tuple(channel(i, j) for j in range(slots)) for i in range(slots))
+    direct = isinstance(edge.routing, OneToOne)
+    if direct and len(sources) == len(targets):
+        pairs = zip(sources, targets, strict=True)
+        return _Wire(edge, tuple((channel(*pair),) for pair in pairs), edge.routing)
+    channels = tuple(tuple(channel(source, target) for target in targets) for source in sources)
+    return _Wire(edge, channels, InTurn() if direct else edge.routing)
 
 
 def _routes(
     name: str,
-    slot: SlotId,
-    wires: list[tuple[Edge, _Channels]],
+    index: int,
+    wires: list[_Wire],
     needs_time: Mapping[str, bool],
     read: Mapping[str, frozenset[str] | None],
 ) -> tuple[Route, ...]:
     return tuple(
         Route(
             edge.output,
-            edge.routing,
-            channels[slot],
+            routing,
+            channels[index],
             timed=needs_time[edge.target] and not edge.feedback,
             columns=_sent(edge, read[edge.target]),
         )
-        for edge, channels in wires
+        for edge, channels, routing in wires
         if edge.source == name
     )
 
@@ -161,28 +234,31 @@ def _sent(edge: Edge, read: frozenset[str] | None) -> frozenset[str] | None:
 
 
 def _plan(
-    node: Node, slot: SlotId, slots: int, stateful: bool, routes: tuple[Route, ...]
+    node: Node, slot: SlotId, context: OperatorContext, stateful: bool, routes: tuple[Route, ...]
 ) -> TaskPlan:
     ingress = node.bound
-    partitions = range(ingress.partitions) if ingress is not None else ()
+    partitions = range(ingress.partitions) if ingress is not None else range(0)
     return TaskPlan(
         task=task_id(node.name, slot),
         slot=slot,
-        operator=partial(node.build, OperatorContext(slot, slots)),
+        operator=partial(node.build, context),
         stateful=stateful,
         ingress=ingress,
-        partitions=tuple(p for p in partitions if p % slots == slot),
+        partitions=tuple(partitions[context.index :: context.parallelism]),
         sink=node.name if node.is_sink else None,
         routes=routes,
     )
 
 
-def _fingerprint(graph: Graph, slots: int, lean: bool, samples: Mapping[str, Operator]) -> str:
+def _fingerprint(
+    graph: Graph, placed: Placement, lean: bool, samples: Mapping[str, Operator]
+) -> str:
     """A digest of everything on which the meaning of stored state depends."""
-    lines = [graph.name, str(slots)] + ["lean"] * lean
+    lines = [graph.name, repr(placed.pools)] + ["lean"] * lean
     for name, node in graph.nodes.items():
         source = node.bound
         shape = (sorted(source.schema.items()), source.partitions) if source is not None else ""
-        lines.append(repr((name, type(samples[name]).__qualname__, node.detail, shape)))
+        kind = type(samples[name]).__qualname__
+        lines.append(repr((name, kind, node.detail, shape, node.pool)))
     lines += [repr(edge) for edge in graph.edges]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -40,6 +40,7 @@ class Node:
     is_sink: bool = False
     detail: str = ""  # its parameters, which must be the same when a run is resumed
     folder: str | None = None  # where a sink also writes Parquet files
+    pool: str = ""  # whose slots host it: see `deploy`
 
     @property
     def bound(self) -> Ingress | None:

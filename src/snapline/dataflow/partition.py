@@ -1,7 +1,8 @@
-"""How an edge routes: to the task of the same index, by key, or to every task."""
+"""How an edge routes: to the task of the same index, by key, to every task, or to all in turn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from snapline.batch import Array, Batch
 from snapline.core.topology import Channel
 from snapline.dataflow.state.hashing import hash_columns
+from snapline.ids import ChannelId, Seq
 from snapline.kernels import routing
 
 
@@ -30,7 +32,16 @@ class Broadcast:
     """Routes to every task of the target operator."""
 
 
-Routing: TypeAlias = OneToOne | ByKey | Broadcast
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """Routes each batch to one task of the target operator: whoever was sent the fewest messages.
+
+    This is what becomes of `OneToOne` where an operator and its target are in pools of unequal size. How
+    many messages were sent is part of every snapshot, so after a rollback the turns are as they were.
+    """
+
+
+Routing: TypeAlias = OneToOne | ByKey | Broadcast | InTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +55,16 @@ class Route:
     columns: frozenset[str] | None = None  # the columns that are sent; None: all
 
 
-def split(route: Route, batch: Batch) -> Sequence[tuple[Channel, Batch]]:
-    """The part of a batch that goes to each channel; empty parts are left out."""
+NOTHING_SENT: Mapping[ChannelId, Seq] = MappingProxyType({})
+
+
+def split(
+    route: Route, batch: Batch, sent: Mapping[ChannelId, Seq] = NOTHING_SENT
+) -> Sequence[tuple[Channel, Batch]]:
+    """The part of a batch that goes to each channel; empty parts are left out.
+
+    `sent` is the number of the last message on each channel.
+    """
     channels = route.channels
     if not batch.length:
         return ()
@@ -53,6 +72,8 @@ def split(route: Route, batch: Batch) -> Sequence[tuple[Channel, Batch]]:
         batch = Batch({n: c for n, c in batch.columns.items() if n in wanted}, batch.length)
     if len(channels) == 1:
         return ((channels[0], batch),)
+    if isinstance(route.routing, InTurn):
+        return ((min(channels, key=lambda channel: sent.get(channel.id, 0)), batch),)
     if not isinstance(route.routing, ByKey):
         return tuple((channel, batch) for channel in channels)
     columns = route.routing.columns

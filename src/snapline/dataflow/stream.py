@@ -69,6 +69,15 @@ class Stream(Hinted):
         """Another output of the operator behind this stream: `windows.output("late")`."""
         return Stream(self._tail.output(name))
 
+    def pool(self, name: str) -> "Stream":
+        """Place the operator behind this stream into slots of its own: `model.pool("model")`.
+
+        It then fails without the others, and they without it. How many slots a pool has is said when the
+        dataflow is run: `sl.run(flow, pools={"model": 2})`; 1 if nobody says so. A sink is where its input
+        is, and all other operators that are in no pool share the slots of the default pool.
+        """
+        return Stream(self._tail.pool(name))
+
     # Steps that add an operator.
 
     def map(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from snapline.batch import Schema
-from snapline.dataflow.given import check_columns, check_kind
+from snapline.dataflow.given import check_columns, check_kind, check_name
 from snapline.dataflow.hints import LOOP_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node
 from snapline.dataflow.operators.operator import IN, OUT, Operator
@@ -82,6 +82,15 @@ class Tail:
             raise GraphError("a union has no outputs of its own: ask its parts for theirs")
         return Tail(self.graph, (Upstream(self.upstreams[0].node, name),))
 
+    def pool(self, name: str) -> "Tail":
+        """Place the one operator behind this tail into a pool."""
+        check_name(name)
+        if len(self.upstreams) != 1:
+            raise GraphError("a union is no operator: place its parts, or what takes it")
+        node = self.graph.nodes[self.upstreams[0].node]
+        self.graph.nodes[node.name] = replace(node, pool=name)
+        return self
+
     # Steps that add an operator, or an edge.
 
     def add(
@@ -113,7 +122,9 @@ class Tail:
 
     def end(self, name: str, folder: str | None = None) -> None:
         """Add a sink, which publishes what comes to it, and may write Parquet files into a folder, too."""
-        added = self.graph.add(Node(name, Operator, is_sink=True, folder=folder))
+        pools = {self.graph.nodes[upstream.node].pool for upstream in self.upstreams}
+        pool = pools.pop() if len(pools) == 1 else ""  # it is where its input is
+        added = self.graph.add(Node(name, Operator, is_sink=True, folder=folder, pool=pool))
         self._connect(added.name, IN)
 
     def feed(self, loop: Loop) -> None:

@@ -186,7 +186,7 @@ def _evidence(
         unknown = Verdict("unknown", NO_PROGRAM.format(flow=spec.flow))
         return RunEvidence(promise, view, history, failed=unknown)
     try:
-        outputs = read_sinks(directory, program.sinks(spec.slots), view)
+        outputs = read_sinks(directory, program.sinks(spec.slots, dict(spec.pools)), view)
         deleted = read_deleted(directory.path / "output")
     except StorageError as error:
         return RunEvidence(promise, view, history, failed=_unreadable(error, promise))

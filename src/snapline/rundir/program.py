@@ -21,7 +21,7 @@ from snapline.arguments import nearest
 from snapline.batch import Batch
 from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import Options
-from snapline.dataflow.deploy import deploy
+from snapline.dataflow.deploy import NO_POOLS, deploy, pool_sizes, pool_slots
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.graph import Dataflow
 from snapline.engine.job import Job, Settings
@@ -72,12 +72,15 @@ class Program:
         judge, lineage = self.judges_up_to(offsets)
         return replace(self, flow=flow, judge=judge, lineage=lineage)
 
-    def sinks(self, slots: int) -> dict[str, tuple[TaskId, ...]]:
+    def sinks(
+        self, slots: int, pools: Mapping[str, int] = NO_POOLS
+    ) -> dict[str, tuple[TaskId, ...]]:
         """The sinks with their tasks, as every deployment over so many slots has them."""
         self.flow.validate()
         graph = self.flow.graph
-        names = [name for name in graph.order() if graph.nodes[name].is_sink]
-        return {name: tuple(task_id(name, index) for index in range(slots)) for name in names}
+        hosts = pool_slots(slots, pool_sizes(graph, pools))
+        sinks = [graph.nodes[name] for name in graph.order() if graph.nodes[name].is_sink]
+        return {each.name: tuple(task_id(each.name, s) for s in hosts[each.pool]) for each in sinks}
 
 
 Judges: TypeAlias = tuple[Judge, Lineage | None]
@@ -154,6 +157,11 @@ def program_of_run(
     return find_program(spec, flow, directory)
 
 
+def with_pools(spec: Spec, flow: Dataflow) -> Spec:
+    """The same spec, with the sizes of all pools of the dataflow. Raises GraphError if one is for none."""
+    return replace(spec, pools=tuple(pool_sizes(flow.graph, dict(spec.pools)).items()))
+
+
 def build_job(spec: Spec, program: Program) -> Job:
     """The job of a spec, which the engine runs. Raises UsageError if there cannot be one."""
     protocol = PROTOCOLS.get(spec.protocol)
@@ -166,7 +174,7 @@ def build_job(spec: Spec, program: Program) -> Job:
     if idle := idle_option(spec.options, protocol):
         raise UsageError(idle)
     fused = is_fused(spec.options, default=True)
-    deployment = with_inputs(deploy(program.flow, spec.slots, lean=fused))
+    deployment = with_inputs(deploy(program.flow, spec.slots, lean=fused, pools=dict(spec.pools)))
     if reason := refusal(protocol, deployment.topology) or unfit_option(spec.options, deployment):
         raise UsageError(reason)
     options = protocol_options(spec.options, Options(interval_ms=spec.interval_ms))

@@ -45,7 +45,6 @@ RETAINED_INTERVALS = 4
 """For how many checkpoint intervals output has to be kept at least."""
 
 SLOTS_MAX = 1_000
-RATE_MAX = 1_000_000_000
 RECORDS_MAX = 1 << 40
 SEED_MAX = (1 << 63) - 1
 YEAR_9999_S = 253_000_000_000
@@ -96,11 +95,13 @@ class Spec:
     endless: bool = False  # input has no end; `duration_ms` is what its sizes are worked out for
     retain_ms: Millis | None = None  # for how long published output is kept; None: for ever
     oversubscribe: bool = False  # more slots than the cores of this machine can serve in time
+    pools: tuple[tuple[str, int], ...] = ()  # slots of the pools of the dataflow, beside `slots`
     warm_up_ms: Millis = 0  # the seconds that begin before this do not count in figures
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))  # run.json has lists, not pairs
         object.__setattr__(self, "options", paired_options(self.options))
+        object.__setattr__(self, "pools", tuple((str(name), int(n)) for name, n in self.pools))
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.said().items())
@@ -116,6 +117,11 @@ class Spec:
         else:
             left_out = ("cut",)
         return {name: value for name, value in asdict(self).items() if name not in left_out}
+
+    @property
+    def all_slots(self) -> int:
+        """How many slots there are in all pools."""
+        return self.slots + sum(size for _, size in self.pools)
 
     @property
     def params(self) -> Params:
@@ -176,23 +182,6 @@ def _moment(value: Any, name: str) -> float:
     return value
 
 
-def a_rate(value: Any, name: str) -> int | Literal["max"]:
-    """A rule for a rate: records per second, or `max`."""
-    if isinstance(value, str) and value == "max":
-        return "max"
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= RATE_MAX:
-        allowed = f"a whole number of records per second from 1 to {RATE_MAX:,}, or 'max'"
-        raise arguments.refused(name, allowed, value)
-    return value
-
-
-def written_rate(text: str, name: str) -> int | Literal["max"]:
-    """A rule for a rate as the shell gives it, as a text: digits, or "max"."""
-    return a_rate(
-        int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text, name
-    )
-
-
 def a_duration(value: Any, name: str) -> Millis | Literal["forever"]:
     """A rule for how long input comes: a duration, or `forever`."""
     if value == FOREVER:
@@ -209,7 +198,8 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "protocol": one_of("protocol", PROTOCOLS),
         "guarantee": optional(one_of("guarantee", [level.value for level in Guarantee])),
         "slots": optional(whole(1, SLOTS_MAX)),
-        "rate": a_rate,
+        "pools": arguments.numbered(1, SLOTS_MAX),
+        "rate": arguments.a_rate,
         "records": whole(1, RECORDS_MAX),
         "duration": a_duration,
         "interval": span(1),

@@ -24,7 +24,6 @@ from snapline.durations import millis
 from snapline.errors import ObjectDamaged, ObjectMissing, RunDamaged, UsageError
 from snapline.ids import Millis
 from snapline.rundir.directory import INPUT, RunDirectory
-from snapline.rundir.spec import a_rate
 from snapline.storage.api import Ingress
 from snapline.storage.files.ingress import FileIngress, PacedIngress
 from snapline.storage.files.places import named_in
@@ -101,7 +100,7 @@ def _as_made(stored: Ingress, made: Ingress | None) -> Ingress:
         "path": arguments.path,
         "time": optional(arguments.text),
         "disorder": span(0),
-        "rate": optional(a_rate),
+        "rate": optional(arguments.a_rate),
     }
 )
 def parquet(

@@ -65,7 +65,7 @@ class Run:
 
     def batch(self, sink: str | None = None) -> Batch:
         """The public output of a sink, in memory, without Spark."""
-        tasks = [task_id(self._sink(sink), index) for index in range(self.spec.slots)]
+        tasks = [task_id(self._sink(sink), index) for index in range(self.spec.all_slots)]
         return read_output(self.directory, self.spec.protocol, tasks)
 
     def state(self, operator: str | None = None, part: str | None = None) -> DataFrame:

@@ -146,7 +146,9 @@ class KeptState:
     def __init__(self, directory: RunDirectory, flow: Dataflow | None = None) -> None:
         spec = spec_of(directory)
         program = program_of_run(spec, flow, directory)
-        deployment = with_inputs(deploy(program.flow, spec.slots, lean=True))
+        deployment = with_inputs(
+            deploy(program.flow, spec.slots, lean=True, pools=dict(spec.pools))
+        )
         self._where = str(directory.path)
         self._kept = _kept(directory, deployment)
 

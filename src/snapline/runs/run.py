@@ -17,7 +17,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from snapline.chaos.faults import Fault, check, describe, parse
+from snapline.chaos.faults import Fault, describe, parse
+from snapline.chaos.targets import aimed, check
+from snapline.dataflow.deploy import pool_slots
 from snapline.dataflow.graph import Dataflow
 from snapline.engine.coordinator.holding import STOPPED
 from snapline.engine.job import Job
@@ -30,7 +32,7 @@ from snapline.rundir.journal_file import BOUNDED_BYTES
 from snapline.rundir.lines.fork import Fork, fill_fork, plan_fork
 from snapline.rundir.past import read_past
 from snapline.rundir.presence import refuse_if_driven
-from snapline.rundir.program import Program, build_job, find_program
+from snapline.rundir.program import Program, build_job, find_program, with_pools
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.rundir.stored_input import unstaged
 from snapline.runs.drive import drive, flow_failed
@@ -135,8 +137,9 @@ def prepare(
     runs: Path = RUNS,
 ) -> PreparedRun:
     """Prepare a new run. Raises UsageError if it cannot be; starts and writes nothing."""
-    faults = faults_of(spec)
     program = find_program(spec, flow)
+    spec = with_pools(spec, program.flow)
+    faults = faults_of(spec)
     job = build_job(spec, program)
     check_frames(program.given, spec, spark)
     check_sendable(job)
@@ -267,7 +270,7 @@ def _slots_of(
         yield None, prepared.launcher
         return
     spec, pages = prepared.spec, {} if prepared.on_ui is None else {"spark.ui.enabled": "true"}
-    session = prepared.spark or own_session(spec.slots, spec.spares, None, pages)
+    session = prepared.spark or own_session(spec.all_slots, spec.spares, None, pages)
     try:
         if prepared.on_ui is not None:
             prepared.on_ui(str(session.sparkContext.uiWebUrl))
@@ -348,8 +351,8 @@ def create_run(prepared: PreparedRun) -> RunDirectory:
 
 def faults_of(spec: Spec) -> tuple[Fault, ...]:
     """The faults of a spec; raises UsageError if one is wrong."""
-    faults = parse(spec.faults)
-    check(faults, spec.slots)
+    faults = aimed(parse(spec.faults), pool_slots(spec.slots, dict(spec.pools)))
+    check(faults, spec.all_slots)
     check_possible(faults)
     return faults
 

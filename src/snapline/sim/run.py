@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 
 from snapline.batch import Batch, concat
-from snapline.chaos.faults import Fault, check, parse
+from snapline.chaos.faults import Fault, parse
 from snapline.chaos.plan import draw
 from snapline.chaos.strikes import Strike, vacuous
+from snapline.chaos.targets import check
 from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology

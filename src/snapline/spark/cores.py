@@ -38,7 +38,7 @@ class CoreNeed:
 def needs_of(spec: Spec, streams: Sequence[str] = ()) -> list[CoreNeed]:
     """All that holds a core while a run goes on; its streams are sources that are being read."""
     needs = [
-        CoreNeed(spec.slots, plural(spec.slots, "slot")),
+        CoreNeed(spec.all_slots, plural(spec.all_slots, "slot")),
         CoreNeed(spec.spares, plural(spec.spares, "spare")),
         CoreNeed(
             bool(streams), f"the query of the stream {' and that of '.join(map(repr, streams))}"

@@ -32,12 +32,12 @@ from snapline.chaos.faults import (
     StoreFailing,
     StoreOutage,
     StoreSlow,
-    check,
     cut,
     describe,
     parse,
     start_ms,
 )
+from snapline.chaos.targets import check
 from snapline.durations import write_duration
 from snapline.errors import FaultSyntaxError
 
@@ -45,6 +45,8 @@ MEANINGS: dict[str, Any] = {
     "kill slot=1 at=800ms": Kill((1,), At(800)),
     "kill slot=0,2 at=1s": Kill((0, 2), At(1_000)),
     "kill slot=1 at=1s for=3s": Kill((1,), At(1_000), 3_000),
+    "kill pool=model at=1s": Kill((), At(1_000), pool="model"),
+    "kill pool=model at=1s for=3s": Kill((), At(1_000), 3_000, "model"),
     "kill slot=1 step=137": Kill((1,), BeforeEffect(137)),
     "kill slot=1 on=recovery": Kill((1,), During("recovery")),
     "kill slot=1 on=round": Kill((1,), During("round")),
@@ -158,7 +160,7 @@ def test_a_duration_is_said_in_the_largest_unit_that_fits(ms, text):
         (
             "kill slot=1 att=800ms",
             "att=800ms",
-            "expected slot=, at=, step=, on=, for= or executor=",
+            "expected slot=, at=, step=, on=, for=, pool= or executor=",
         ),
         ("kill driver at=1s for=2s", "for=2s", "for= is not known here"),
         ("kill slot=1 at=1s at=2s", "at=2s", "twice"),

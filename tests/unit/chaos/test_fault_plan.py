@@ -17,12 +17,12 @@ from snapline.chaos.faults import (
     LaunchFailing,
     LaunchSlow,
     Partition,
-    check,
     describe,
     parse,
     start_ms,
 )
 from snapline.chaos.plan import FAULTS_MAX, draw
+from snapline.chaos.targets import check
 from snapline.errors import UsageError
 
 SEEDS = range(600)

@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapline.chaos.faults import KINDS, Cut, Kill, StoreSlow, describe, parse, slots_of
+from snapline.chaos.faults import KINDS, Cut, Kill, StoreSlow, describe, parse
 from snapline.chaos.plan import draw
 from snapline.chaos.shrink import shrink, smaller_faults
+from snapline.chaos.targets import slots_of
 
 
 def test_the_first_smaller_candidate_that_fails_is_taken():

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from snapline.chaos.faults import KINDS, Delay, Kill, Pause, check, describe, parse, start_ms
+from snapline.chaos.faults import KINDS, Delay, Kill, Pause, describe, parse, start_ms
 from snapline.chaos.soak import soak
+from snapline.chaos.targets import check
 from snapline.errors import FaultSyntaxError
 
 TEN_MINUTES = 600_000

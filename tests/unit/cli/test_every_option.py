@@ -46,6 +46,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
             "interval.bids=0s",
             "interval.bids=1s",
         ],
+        "--pool": ["x", "", "model=", "model=0", "model=x", "model=1"],
         "--input": ["nowhere"],
         "--publish-lag": ["16", *WHOLE],
         "--retain": ["0", "1s", "forever"],
@@ -171,7 +172,7 @@ SAID_BY_VALUE = {
     "--resume",
     "--fork",
 } | {
-    *("--option", "--repeat", "--diagram", "--system", "--to", "--junit"),
+    *("--option", "--pool", "--repeat", "--diagram", "--system", "--to", "--junit"),
 }
 """Options whose message shows the text or the file that is wrong."""
 

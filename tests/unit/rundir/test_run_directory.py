@@ -194,6 +194,7 @@ CHANGED: dict[str, list[Any]] = {
     "origin_s": ["x", [], 1e400, -1e300, float("nan")],
     "settings": [3, [[1]], "ab", [["a", "b"]]],
     "warm_up_ms": ["5s", -1],
+    "pools": [3, "ab", [["model", 0]], [["model", "x"]]],
     "drawn": ["x"],
     "system": [3],
 }

@@ -193,6 +193,15 @@ RetainOption = Annotated[
         "least four times [cyan]--interval[/]." + default("for ever"),
     ),
 ]
+PoolOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pool",
+        metavar="NAME=SLOTS",
+        help="How many slots a pool of the dataflow has, such as [cyan]model=2[/], besides those of "
+        "[cyan]--slots[/]; one unless it is given. The option can be given several times.",
+    ),
+]
 WarmUpOption = Annotated[
     str,
     typer.Option(

@@ -15,7 +15,7 @@ restore it now and then (`rehearsal.py`), or break it on purpose (`mishaps.py`).
 """
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias
@@ -130,6 +130,7 @@ class _Reference:
         self.watermarked = watermarked
         self.told = dict.fromkeys(self.plans, BEFORE_TIME)  #: the watermark of each task so far
         self.written: dict[TaskId, list[Batch]] = {task: [] for task in self.plans}
+        self.sent: Counter[ChannelId] = Counter()
         self.queue: deque[tuple[ChannelId, Batch | None, Millis | None]] = deque()
 
     def run(self, order: int) -> dict[str, Batch]:
@@ -195,7 +196,9 @@ class _Reference:
         for name, batch in outputs:
             for route in plan.routes:
                 if route.output == name and batch.length:
-                    self.queue += [(c.id, part, None) for c, part in split(route, batch)]
+                    parts = split(route, batch, self.sent)
+                    self.sent.update(channel.id for channel, _ in parts)
+                    self.queue += [(channel.id, part, None) for channel, part in parts]
         if watermark is not None:
             self.queue += [(c.id, None, watermark) for c in self.timed[plan.task]]
 

@@ -344,10 +344,10 @@ class Slot:
 
     def _go(self) -> None:
         self.running = True
-        for name, task in tuple(self.tasks.items()):
+        for task in tuple(self.tasks.values()):
             task.handle(Started())
-            if task.is_source:
-                self.awake[name] = None
+        self.awake |= {name: None for name, task in self.tasks.items() if task.is_source}
+        self._note_all_read()  # there may be no source here
         for channel, inbox in self.inputs.inbox.items():  # frames may have come before this order
             task = self.tasks[self.by_id[channel].target]
             for payload in tuple(inbox):

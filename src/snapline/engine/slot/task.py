@@ -281,7 +281,7 @@ class Task:
                 for route in self.plan.routes:
                     if route.output == name:
                         try:
-                            parts += split(route, batch)
+                            parts += split(route, batch, self.sent)
                         except KeyError as error:
                             raise unroutable(self.names[-1], error, batch) from error
         if watermark is None:
