@@ -101,3 +101,10 @@ def test_a_second_session_is_refused_and_the_first_tells_its_cores(spark):
     assert available_slots(spark) == 4
     with pytest.raises(UsageError, match="already"):
         own_session(1)
+
+
+def test_java_has_room_for_the_code_of_many_runs(spark):
+    """With fewer compilers it reserves little by default: full, it fails in the middle of a job."""
+    beans = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    rooms = {bean.getName(): bean.getUsage().getMax() for bean in beans}
+    assert sum(size for name, size in rooms.items() if name.startswith("Code")) >= 200 << 20, rooms

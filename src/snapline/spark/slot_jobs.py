@@ -75,8 +75,9 @@ _PADDING = bytes(int(os.environ.get("SPARK_BUFFER_SIZE", 1 << 16)) + 64)
 """PySpark writes through a buffer and empties it when it is full: a row that is larger leaves at once."""
 
 #: Compiling less halves the start-up time on few cores. It costs nothing here: slots are Python, and Java
-#: only starts them, and judges small runs.
-QUICK_START = "-XX:TieredStopAtLevel=1"
+#: only starts them, and judges small runs. Java then reserves room for only 48 MB of compiled code, which a
+#: session that judges many runs fills, and then fails; with this it has as much as Java usually has.
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 
 def own_session(
