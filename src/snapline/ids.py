@@ -48,7 +48,7 @@ def task_id(operator: str, index: int) -> TaskId:
 
 
 def slot_of(task: TaskId) -> SlotId:
-    """The slot that hosts a task: every slot hosts one task of every operator."""
+    """The slot that hosts a task: tasks are called after their slots."""
     return int(task.rpartition("/")[2])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
-from snapline.arguments import refused, shown
+from snapline.arguments import RATE_MAX, refused, shown
 from snapline.batch import Batch, Schema
 from snapline.durations import millis
 from snapline.errors import GraphError, UsageError
@@ -18,7 +18,6 @@ from snapline.ids import Millis
 from snapline.storage.column_types import TIMESTAMP, TIMESTAMP_MS, Meanings, column_type
 
 TIME: Final = "time"
-RATE_MAX: Final = 1_000_000_000
 
 Rate: TypeAlias = int | Literal["max"]
 """Records per second over all partitions, or `max`: all are due at once."""

@@ -1,4 +1,4 @@
-"""One slot: it hosts one task of every operator, and takes their inputs one at a time.
+"""One slot: it hosts one task of every operator of its pool, and takes their inputs one at a time.
 
 Its adapter calls it for frames, orders, alarms and answers of storage; `step` takes one ready input. After
 a rollback only `Go` lets it send again, so no frame of the new epoch reaches a slot still in the old one.
