@@ -8,11 +8,12 @@ operator and its slot.
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from snapline.core.policy import DEFAULT_POLICY, Policy
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.chain import chain_operators
 from snapline.dataflow.graph import Dataflow
@@ -38,6 +39,7 @@ class TaskPlan:
     partitions: tuple[int, ...]  # those that it reads of the ingress: its share of them all
     sink: str | None  # the sink whose egress takes what the operator puts on `out`
     routes: tuple[Route, ...]
+    policy: Policy = DEFAULT_POLICY  # of its operator; whether it is saved is settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +249,14 @@ def _plan(
         partitions=tuple(partitions[context.index :: context.parallelism]),
         sink=node.name if node.is_sink else None,
         routes=routes,
+        policy=_settled(node.policy, stateful),
     )
+
+
+def _settled(policy: Policy | None, stateful: bool) -> Policy:
+    """The policy of a task: what nobody says about saving it is decided by whether it has state."""
+    policy = policy or DEFAULT_POLICY
+    return policy if policy.saved is not None else replace(policy, saved=stateful)
 
 
 def _fingerprint(
@@ -259,6 +268,6 @@ def _fingerprint(
         source = node.bound
         shape = (sorted(source.schema.items()), source.partitions) if source is not None else ""
         kind = type(samples[name]).__qualname__
-        lines.append(repr((name, kind, node.detail, shape, node.pool)))
+        lines.append(repr((name, kind, node.detail, shape, node.pool, node.policy)))
     lines += [repr(edge) for edge in graph.edges]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

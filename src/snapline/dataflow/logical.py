@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from snapline.core.policy import Policy
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.given import check_name
 from snapline.dataflow.operators.guard import blame
@@ -41,6 +42,7 @@ class Node:
     detail: str = ""  # its parameters, which must be the same when a run is resumed
     folder: str | None = None  # where a sink also writes Parquet files
     pool: str = ""  # whose slots host it: see `deploy`
+    policy: Policy | None = None  # how it is protected, if somebody said so
 
     @property
     def bound(self) -> Ingress | None:

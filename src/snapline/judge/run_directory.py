@@ -194,7 +194,7 @@ def _evidence(
     if deleted is not None and (asked.reference or spec.reference or not alone):
         unknown = _incomparable(deleted)
         return RunEvidence(promise, view, history, outputs=outputs, failed=unknown)
-    if not PROTOCOLS[spec.protocol].checkpoints:
+    if PROTOCOLS[spec.protocol].publishes_at_once:
         # Without lines, the time of the first output stands for that of the first line.
         history = replace(history, first_line_ms=first_written(outputs.values()))
     evidence = RunEvidence(promise, view, history, program, outputs, deleted=deleted)
@@ -241,13 +241,13 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
         return Verdict("unknown", deleted)
     outputs = {sink: output.rows for sink, output in evidence.outputs.items()}
     if reference:
-        checkpoints = PROTOCOLS[spec.protocol].checkpoints
+        saves = PROTOCOLS[spec.protocol].saves
         verdict = judge_by_reference(
             program.flow,
             spec.slots,
             outputs,
             promise,
-            checkpoints=checkpoints,
+            saves=saves,
             watermarks=UNBOUNDED if cut is None else cut.watermarks,
         )
         doubt = stream_doubt(program.flow) if verdict.kept == "no" else None

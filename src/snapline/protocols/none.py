@@ -20,5 +20,6 @@ NONE = CheckpointProtocol(
     coordinator=CoordinatorProtocol,
     guarantees=(Guarantee.NOTHING,),
     cycles=True,
-    checkpoints=False,
+    publishes_at_once=True,
+    saves=False,
 )

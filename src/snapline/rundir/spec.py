@@ -362,9 +362,12 @@ def _idle(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Names of arguments that change nothing beside those that were given, and why."""
     flow, protocol = stated["flow"], PROTOCOLS.get(stated.get("protocol", DEFAULT))
-    if protocol is not None and not protocol.checkpoints:
+    if protocol is not None and not protocol.saves:
         why = f"changes nothing under {protocol.name}, which takes no checkpoints: leave it out"
-        yield ("interval", "publish_lag", "retain"), why
+        yield ("interval",), why
+    if protocol is not None and protocol.publishes_at_once:
+        why = f"changes nothing under {protocol.name}, which has no lines: leave it out"
+        yield ("publish_lag", "retain"), why
     if not isinstance(flow, str) or (flow not in WORKLOADS and stated.get("system", OWN) == OWN):
         own = flow if isinstance(flow, str) else flow.name
         yield ("rate", "records", "size"), f"is for workloads; {own} brings its own sources"

@@ -59,7 +59,7 @@ class Run:
     def output(self, sink: str | None = None, *, uncommitted: bool = False) -> DataFrame:
         """The public output of a sink, or all that was ever written to it."""
         name = self._sink(sink)
-        if uncommitted or not PROTOCOLS[self.spec.protocol].checkpoints:
+        if uncommitted or PROTOCOLS[self.spec.protocol].publishes_at_once:
             return tables.output(self._session, self.directory, name, "uncommitted")
         return tables.output(self._session, self.directory, name)
 

@@ -265,8 +265,8 @@ def simulate(
 def _vacuous(case: Case, world: WatchedWorld, strikes: tuple[Strike, ...], rows: int) -> str | None:
     """Why the run proves nothing, if so."""
     monitor = world.monitor
-    lines = world.job.protocol.checkpoints
-    first_us = monitor.first_line_us if lines else monitor.first_output_us
+    at_once = world.job.protocol.publishes_at_once
+    first_us = monitor.first_output_us if at_once else monitor.first_line_us
     return vacuous(
         strikes,
         drawn=case.faults is None,
@@ -303,7 +303,7 @@ def _judge_end(case: Case, world: WatchedWorld) -> tuple[tuple[str, ...], int]:
 
 def outputs(world: WatchedWorld) -> dict[str, Batch]:
     """The public output of each sink."""
-    view: View = "committed" if world.job.protocol.checkpoints else "uncommitted"
+    view: View = "uncommitted" if world.job.protocol.publishes_at_once else "committed"
     result = {}
     for sink, tasks in world.job.deployment.sinks.items():
         batches = list(rows_of(world.storage.output, tasks, view))

@@ -9,7 +9,6 @@ from typing import assert_never
 
 from snapline.core import effects, events
 from snapline.core.messages import CheckpointMeta, RecoveryLine
-from snapline.core.protocol import JobContext
 from snapline.engine import control
 from snapline.engine.coordinator.decider import Chains, Decider, Intent, line_of
 from snapline.engine.coordinator.holding import STOPPED, SourceHold, how_it_ended
@@ -48,8 +47,7 @@ class Coordinator:
         self.shell = shell
         self.past = past
         self.seed = f"{job.seed}:coordinator:{past.epoch if past else 0}"
-        context = JobContext(job.topology, job.options, job.guarantee, shell.rng(self.seed))
-        self.protocol = job.protocol.coordinator(context)
+        self.protocol = job.protocol.coordinator(job.context(shell.rng(self.seed)))
         self.decider = Decider(job, shell, author, self._decided, self._deposed)
         self.registry = Registry(job.topology)
         self.epoch: Epoch = past.epoch if past else 0
@@ -210,7 +208,7 @@ class Coordinator:
         if self.epoch != self.epoch_asked:
             return  # another failure has come meanwhile
         self._collect()
-        if self.job.protocol.checkpoints:
+        if not self.job.protocol.publishes_at_once:
             self.shell.sweep(self.epoch, self.registry.keys(), self.decider.held_files())
         if self.epoch == (self.past.epoch if self.past else 0) + 1:
             for slot in self.job.slots:
@@ -220,7 +218,7 @@ class Coordinator:
 
     def _order_restore(self, slot: SlotId) -> None:
         # A resumed job that never saved anything goes on at the present, as a lost slot of it would.
-        alone = self.past is not None and not self.job.protocol.checkpoints
+        alone = self.past is not None and self.job.protocol.publishes_at_once
         lives, line = self.members.incarnations, self.decider.chains
         self._send(slot, self.plan.order(slot, self.epoch, lives, line, alone=alone))
 
@@ -292,7 +290,7 @@ class Coordinator:
         if self.ended or self.hold.stopping:
             return
         self.hold.stopping = True
-        if not self.job.protocol.checkpoints:
+        if self.job.protocol.publishes_at_once:
             self._end(STOPPED)  # there are no lines, so there is nothing to wait for
         else:
             self._drain()
@@ -320,7 +318,7 @@ class Coordinator:
         if self.quiet.is_quiet(held=self.hold.draining):
             self.final = self.quiet.final()
             self.handle(events.Quiet())
-            if not self.job.protocol.checkpoints:
+            if self.job.protocol.publishes_at_once:
                 self._complete()
         else:
             alarm = ProbeAlarm(self.epoch, self.quiet.wave)
@@ -348,7 +346,7 @@ class Coordinator:
     def _end(self, problem: str | None) -> None:
         self.ended = True
         self._send_all(control.Stop())
-        line = self.decider.number if self.job.protocol.checkpoints else None
+        line = None if self.job.protocol.publishes_at_once else self.decider.number
         self.shell.note(COORDINATOR, self.epoch, how_it_ended(problem, line))
         self.shell.finish(problem)
 

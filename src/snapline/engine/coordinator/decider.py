@@ -215,7 +215,7 @@ class Decider:
 
     def _extents(self, chains: Chains) -> dict[TaskId, Extent]:
         """The rows of this line that are neither public nor held."""
-        if not self.job.protocol.checkpoints:
+        if self.job.protocol.publishes_at_once:
             return {}
         covered = dict(self.public)
         for held in self.held:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Protocol
 
 from snapline.core.messages import CheckpointMeta, Message
-from snapline.core.protocol import TaskContext
 from snapline.dataflow.operators.operator import Capture
 from snapline.engine.control import Restore, Unreadable
 from snapline.engine.job import Job
@@ -92,17 +91,7 @@ class Restoration:
         memo = self.loaded[name, chain[-1].checkpoint].memo if chain else None
         seed = f"{job.seed}:{name}:{epoch}:{slot.incarnation}"
         first = self._first_checkpoint()
-        context = TaskContext(
-            name,
-            job.topology.inputs[name],
-            job.topology.outputs[name],
-            job.topology.tasks,
-            job.options,
-            job.guarantee,
-            first,
-            slot.shell.rng(seed),
-        )
-        protocol = job.protocol.task(context)
+        protocol = job.protocol.task(job.task_context(name, first, slot.shell.rng(seed)))
         if memo is not None:
             protocol.restore(memo)
         now_us = slot.shell.now_us()

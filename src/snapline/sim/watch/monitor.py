@@ -206,7 +206,7 @@ class Monitor(RunAccount):
                     invariants.tasks_stand_at_the_line(self)
             case SlotLeft() if entry.epoch == self.epoch:  # else: a zombie
                 self.stats["left"] += 1
-                if self.world.job.protocol.checkpoints:
+                if not self.world.job.protocol.publishes_at_once:
                     fencing.line_holds_everything(self)
             case ProcessKilled():
                 self._killed()
@@ -324,7 +324,7 @@ class Monitor(RunAccount):
     def stopping(self) -> None:
         """Check the invariants of a run that stops with a last line."""
         self.stats["stopped"] += 1
-        if self.world.job.protocol.checkpoints:
+        if not self.world.job.protocol.publishes_at_once:
             fencing.line_holds_everything(self)
             fencing.all_output_is_public(self)
 
