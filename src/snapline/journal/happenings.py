@@ -15,6 +15,8 @@ from snapline.ids import (
     Epoch,
     Incarnation,
     Micros,
+    Millis,
+    Seq,
     SlotId,
     TaskId,
 )
@@ -108,6 +110,20 @@ class SlotRestored:
 @dataclass(frozen=True, slots=True)
 class SlotRunning:
     """A slot that restarted alone runs again; the others never stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLoss:
+    """A task of a slot that restarted alone is let go: what it took in meanwhile may be lost.
+
+    The coordinator, which is the actor, declares this for every task of the slot, in milliseconds of the
+    run, before `SlotRunning`. What a task took in while it was away is what was meant for it then.
+    """
+
+    task: TaskId
+    checkpoint: CheckpointNo  # to which it went back; INITIAL: it began empty
+    from_ms: Millis  # when that was captured; 0: it began empty
+    to_ms: Millis  # when it was let go
 
 
 # The job. The actor is the coordinator, or a system under test.
@@ -253,10 +269,28 @@ class MessagesDiscarded:
 
 @dataclass(frozen=True, slots=True)
 class InputSkipped:
-    """A source that restarted alone goes on here: what it had not read before is lost."""
+    """A source that restarted alone goes on at `stop`: records start <= n < stop may be lost."""
 
     partition: int
-    offset: int  # the first record that it reads
+    start: int  # the offset of the checkpoint that it went back to; 0: it began empty
+    stop: int  # the first record that it reads
+
+
+@dataclass(frozen=True, slots=True)
+class StaleDropped:
+    """A task that restarted alone, the actor, dropped windows that had ended while it was away."""
+
+    task: TaskId
+    rows: int  # of its state
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLost:
+    """Messages after < n <= through were to be kept for their receiver, and nobody has them any more."""
+
+    channel: ChannelId
+    after: Seq
+    through: Seq
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +372,7 @@ ProcessHappening: TypeAlias = (
     | SlotLeft
     | SlotRestored
     | SlotRunning
+    | TaskLoss
 )
 JobHappening: TypeAlias = (
     JobRunning
@@ -363,6 +398,8 @@ MessageHappening: TypeAlias = (
     | MessagesOvertaken
     | MessagesDiscarded
     | InputSkipped
+    | StaleDropped
+    | KeptLost
 )
 Measurement: TypeAlias = CheckpointTimed | SecondMeasured | SystemProgressed
 

@@ -99,6 +99,8 @@ def _of_process(what: h.ProcessHappening, who: str) -> str:
             return f"{who} lets slot/{slot} go: the line holds all that it did"
         case h.SlotRestored():
             return f"{who} is restored"
+        case h.TaskLoss(task, _, from_ms, to_ms):
+            return f"{task} may have lost what it took in from {from_ms:,} to {to_ms:,} ms"
         case h.SlotRunning():
             return f"{who} runs again; the others never stopped"
         case _:
@@ -160,8 +162,14 @@ def _of_message(what: h.MessageHappening, who: str) -> str:
         case h.MessagesDiscarded(channel, messages, records):
             lost = f"{plural(messages, 'message')} with {plural(records, 'record')}"
             return f"{who} has discarded {lost} on {channel} while the receiver was away"
-        case h.InputSkipped(partition, offset):
-            return f"{who} goes on with record {offset} of partition {partition}, which is due now"
+        case h.InputSkipped(partition, start, stop):
+            lost = f"records {start} to {stop - 1} of partition {partition} may be lost"
+            return f"{who} goes on with record {stop}, which is due now: {lost}"
+        case h.StaleDropped(task, rows):
+            return f"{task} drops {plural(rows, 'row')} of windows that ended while it was away"
+        case h.KeptLost(channel, after, through):
+            lost = plural(through - after, "message")
+            return f"{lost} behind {after} on {channel} were kept, and nobody has them any more"
         case _:
             assert_never(what)
 

@@ -93,6 +93,7 @@ from snapline.journal.happenings import (
     JobStopped,
     JobStopping,
     JobSuspended,
+    KeptLost,
     LaunchFailed,
     LineDecided,
     LineFound,
@@ -113,9 +114,11 @@ from snapline.journal.happenings import (
     SlotLost,
     SlotRestored,
     SlotRunning,
+    StaleDropped,
     StoreAwaited,
     SystemDown,
     SystemProgressed,
+    TaskLoss,
 )
 from snapline.protocols.none import NONE
 
@@ -239,6 +242,7 @@ HAPPENINGS = (
     SlotLeft(1, 2),
     SlotRestored(2),
     SlotRunning(),
+    TaskLoss(A, C1, 500, 2_500),
     JobRunning(),
     SystemDown(),
     LineFound(3, 1, 0.5, 40),
@@ -261,7 +265,9 @@ HAPPENINGS = (
     FrameFenced(0, AB, (1, 1, 2)),
     MessagesOvertaken(AB, 3),
     MessagesDiscarded(AB, 3, 40),
-    InputSkipped(1, 40),
+    InputSkipped(1, 5, 40),
+    StaleDropped(A, 7),
+    KeptLost(AB, 3, 9),
     CheckpointTimed(A, C1, CheckpointMoments(C1, None, 10, 12, 13, 40)),
     CheckpointTimed(B, C1, CheckpointMoments(None, 9, 10, 12, 13, 40)),
     SecondMeasured(

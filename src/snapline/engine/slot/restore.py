@@ -113,8 +113,9 @@ class Restoration:
             return
         shell = self.slot.shell
         for partition in task.offsets:
-            task.offsets[partition] = due = ingress.due_through(partition, shell.now_ms())
-            shell.note(task.plan.task, self.order.epoch, InputSkipped(partition, due))
+            start, due = task.offsets[partition], ingress.due_through(partition, shell.now_ms())
+            task.offsets[partition] = due
+            shell.note(task.plan.task, self.order.epoch, InputSkipped(partition, start, due))
 
     def _first_checkpoint(self) -> CheckpointNo:
         """The first number for checkpoints of the new tasks.
