@@ -1,7 +1,7 @@
 """What happens in a run beside faults: to its processes, its engine, its messages, and what is measured.
 
-`Happening` is the union of all kinds, those of faults included. Whoever goes through them by kind matches
-all of them and ends with `assert_never`, or names a smaller union and says so.
+`Happening` is the union of all kinds, those of faults and declared losses included. Whoever goes through
+them by kind matches all of them and ends with `assert_never`, or names a smaller union and says so.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,11 @@ from snapline.ids import (
     Epoch,
     Incarnation,
     Micros,
-    Millis,
-    Seq,
     SlotId,
     TaskId,
 )
 from snapline.journal.fault_happenings import FaultHappening
+from snapline.journal.loss_happenings import LossHappening
 
 # Processes. The actor is the slot, unless something else is said.
 
@@ -110,20 +109,6 @@ class SlotRestored:
 @dataclass(frozen=True, slots=True)
 class SlotRunning:
     """A slot that restarted alone runs again; the others never stopped."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskLoss:
-    """A task of a slot that restarted alone is let go: what it took in meanwhile may be lost.
-
-    The coordinator, which is the actor, declares this for every task of the slot, in milliseconds of the
-    run, before `SlotRunning`. What a task took in while it was away is what was meant for it then.
-    """
-
-    task: TaskId
-    checkpoint: CheckpointNo  # to which it went back; INITIAL: it began empty
-    from_ms: Millis  # when that was captured; 0: it began empty
-    to_ms: Millis  # when it was let go
 
 
 # The job. The actor is the coordinator, or a system under test.
@@ -277,23 +262,6 @@ class InputSkipped:
 
 
 @dataclass(frozen=True, slots=True)
-class StaleDropped:
-    """A task that restarted alone, the actor, dropped windows that had ended while it was away."""
-
-    task: TaskId
-    rows: int  # of its state
-
-
-@dataclass(frozen=True, slots=True)
-class KeptLost:
-    """Messages after < n <= through were to be kept for their receiver, and nobody has them any more."""
-
-    channel: ChannelId
-    after: Seq
-    through: Seq
-
-
-@dataclass(frozen=True, slots=True)
 class MessagesOvertaken:
     """A marker has passed messages that were waiting to be sent."""
 
@@ -372,7 +340,6 @@ ProcessHappening: TypeAlias = (
     | SlotLeft
     | SlotRestored
     | SlotRunning
-    | TaskLoss
 )
 JobHappening: TypeAlias = (
     JobRunning
@@ -398,12 +365,15 @@ MessageHappening: TypeAlias = (
     | MessagesOvertaken
     | MessagesDiscarded
     | InputSkipped
-    | StaleDropped
-    | KeptLost
 )
 Measurement: TypeAlias = CheckpointTimed | SecondMeasured | SystemProgressed
 
 Happening: TypeAlias = (
-    FaultHappening | ProcessHappening | JobHappening | MessageHappening | Measurement
+    FaultHappening
+    | LossHappening
+    | ProcessHappening
+    | JobHappening
+    | MessageHappening
+    | Measurement
 )
 """Every kind of happening."""

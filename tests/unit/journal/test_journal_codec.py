@@ -57,7 +57,7 @@ from snapline.core.events import (
 from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine, Stamp
 from snapline.errors import ObjectDamaged, UsageError
 from snapline.ids import ChannelId, CheckpointNo, Seq, TaskId, first_checkpoint
-from snapline.journal import entry, fault_happenings, happenings
+from snapline.journal import entry, fault_happenings, happenings, loss_happenings
 from snapline.journal.codec import digest, lines, read
 from snapline.journal.entry import COORDINATOR, Built, Handled, Happened, Stamped
 from snapline.journal.fault_happenings import (
@@ -93,7 +93,6 @@ from snapline.journal.happenings import (
     JobStopped,
     JobStopping,
     JobSuspended,
-    KeptLost,
     LaunchFailed,
     LineDecided,
     LineFound,
@@ -114,14 +113,14 @@ from snapline.journal.happenings import (
     SlotLost,
     SlotRestored,
     SlotRunning,
-    StaleDropped,
     StoreAwaited,
     SystemDown,
     SystemProgressed,
-    TaskLoss,
 )
+from snapline.journal.loss_happenings import KeptLost, StaleDropped, TaskLoss
 from snapline.protocols.none import NONE
 
+HAPPENING_MODULES = (fault_happenings, happenings, loss_happenings)
 A, B = TaskId("a/0"), TaskId("b/0")
 AB = ChannelId("a/0>b/0")
 C1 = first_checkpoint(1)
@@ -313,7 +312,7 @@ def test_the_sample_journal_contains_every_class_that_a_journal_may_hold():
 
     known = [
         name
-        for module in (messages, events, effects, entry, fault_happenings, happenings)
+        for module in (messages, events, effects, entry, *HAPPENING_MODULES)
         for name, kind in vars(module).items()
         if isinstance(kind, type) and is_dataclass(kind) and kind not in (Command, Timer)
     ]

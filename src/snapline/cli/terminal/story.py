@@ -36,8 +36,8 @@ from snapline.journal.happenings import (
     SlotLaunched,
     SlotRestored,
     SlotRunning,
-    TaskLoss,
 )
+from snapline.journal.loss_happenings import TaskLoss
 from snapline.journal.sentences import sentence
 from snapline.wording import plural
 
