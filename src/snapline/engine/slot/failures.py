@@ -1,11 +1,14 @@
-"""What is said of an operator that failed: which messages it had, and what was wrong with its output."""
+"""What is said of an operator that failed: what it was given, and what was wrong with its output."""
 
 from collections.abc import Sequence
 
 from snapline.batch import Batch
 from snapline.core.messages import Message
+from snapline.dataflow.operators.guard import Guard, blame
+from snapline.dataflow.operators.operator import IN, Outputs
 from snapline.errors import OperatorFailed
 from snapline.ids import ChannelId, Seq
+from snapline.storage.api import Ingress
 
 
 def numbers_of(messages: Sequence[Message]) -> str:
@@ -25,3 +28,20 @@ def unroutable(operator: str, error: KeyError, batch: Batch) -> OperatorFailed:
     """The error of a batch that lacks the column by which it is to be sent on."""
     text = f"its output has no column {error} to key by: it has {', '.join(batch.columns)}"
     return OperatorFailed(operator, "KeyError", text)
+
+
+def read_range(
+    ingress: Ingress, guard: Guard, source: str, partition: int, offset: int, stop: int
+) -> Outputs:
+    """What the first operator of a source makes of these records; OperatorFailed says which they were."""
+    try:
+        try:
+            batch = ingress.read(partition, offset, stop)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise blame(source, error, ingress, "read") from error
+        return guard.process(IN, batch)
+    except OperatorFailed as failed:
+        failed.where = f"records {offset} to {stop - 1} of partition {partition} of '{source}'"
+        raise

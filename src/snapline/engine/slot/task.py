@@ -26,18 +26,25 @@ from snapline.core.effects import (
     Unblock,
 )
 from snapline.core.events import MessageArrived, Paused, Progressed, TaskEvent
-from snapline.core.messages import BEFORE_TIME, END_OF_TIME, IDLE, CheckpointMeta, Marker, Message
+from snapline.core.messages import (
+    BEFORE_TIME,
+    END_OF_TIME,
+    SILENT,
+    CheckpointMeta,
+    Marker,
+    Message,
+)
 from snapline.core.protocol import TaskProtocol
 from snapline.core.topology import Channel
 from snapline.dataflow.chain import Chain
 from snapline.dataflow.deploy import TaskPlan
-from snapline.dataflow.operators.guard import Guard, blame
-from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator
+from snapline.dataflow.operators.guard import Guard
+from snapline.dataflow.operators.operator import OUT, Capture, Operator
 from snapline.dataflow.partition import split
 from snapline.engine.control import TaskPaused
 from snapline.engine.job import Job
 from snapline.engine.slot.checkpoints import CheckpointWriter
-from snapline.engine.slot.failures import numbers_of, unroutable
+from snapline.engine.slot.failures import numbers_of, read_range, unroutable
 from snapline.engine.slot.host import Host
 from snapline.engine.slot.outbox import Outbox
 from snapline.engine.slot.watermarks import Watermarks
@@ -228,11 +235,11 @@ class Task:
                 failed.where = f"the watermark {low}"
                 raise
         if self.egress is None:
-            idle = self.watermarks.idle
-            woke = not idle and IDLE in self.told.values()
+            said = self.watermarks.said
+            woke = said not in SILENT and any(mark in SILENT for mark in self.told.values())
             self.emit(outputs, low if rose or woke else None)
-            if idle:
-                self._tell_idle()
+            if said in SILENT:
+                self._tell_silence(said)
             return
         for name, batch in outputs:
             if name == OUT and batch.length:
@@ -249,29 +256,13 @@ class Task:
             due = ingress.due_through(partition, now_ms)
             if due > offset:
                 stop = min(due, offset + self.job.settings.batch_limit(due - offset))
-                outputs += self._read(partition, offset, stop)
+                outputs += read_range(ingress, self.guard, self.names[0], partition, offset, stop)
                 self.offsets[partition] = stop
                 records += stop - offset
         marks = [ingress.watermark(partition, offset) for partition, offset in self.offsets.items()]
         self._put_out(outputs, self.watermarks.look(marks))
         self.host.shell.ingested(records)
         return records
-
-    def _read(self, partition: int, offset: int, stop: int) -> Sequence[tuple[str, Batch]]:
-        ingress = self.plan.ingress
-        assert ingress is not None
-        source = self.names[0]
-        try:
-            try:
-                batch = ingress.read(partition, offset, stop)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                raise blame(source, error, ingress, "read") from error
-            return self.guard.process(IN, batch)
-        except OperatorFailed as failed:
-            failed.where = f"records {offset} to {stop - 1} of partition {partition} of '{source}'"
-            raise
 
     def emit(self, outputs: Sequence[tuple[str, Batch]], watermark: Millis | None) -> None:
         """Route batches to outputs. The watermark holds after the last message on each channel."""
@@ -300,14 +291,14 @@ class Task:
         for channel in self.outputs:
             if channel.id in told and channel.id not in last:
                 known = told[channel.id]
-                if known <= old or known == IDLE or watermark == END_OF_TIME:
+                if known <= old or known in SILENT or watermark == END_OF_TIME:
                     self.send(channel, NOTHING, watermark)
 
-    def _tell_idle(self) -> None:
+    def _tell_silence(self, said: Millis) -> None:
         """Tell every receiver that does not know it yet not to wait for this task's watermark."""
         for channel in self.outputs:
-            if self.told.get(channel.id, IDLE) != IDLE:
-                self.send(channel, NOTHING, IDLE)
+            if self.told.get(channel.id, said) != said:
+                self.send(channel, NOTHING, said)
 
     def catch_up(self) -> None:
         """Let time go on, if it waited only for inputs whose senders are lost."""
@@ -375,6 +366,7 @@ class Task:
             position=self.rows,
             watermark=self.watermarks.low,
             forced=effect.forced,
+            taken_ms=self.host.shell.now_ms(),
         )
 
     def restore(self, captures: Sequence[Capture], meta: CheckpointMeta) -> None:
