@@ -125,6 +125,17 @@ class Chain(Operator):
         """How many windows the members have closed."""
         return sum(member.guard.operator.windows_closed for member in self._members)
 
+    def expire(self, time: Millis) -> int:
+        """Have all members forget the windows that have ended by then."""
+        return sum(member.guard.expire(time) for member in self._members)
+
+    def mark_stale(self, time: Millis) -> Outputs:
+        """Have all members put out the windows that have ended as tentative.
+
+        Only the last one can have an output beside `out`, so nothing is handed on.
+        """
+        return [member.guard.mark_stale(time) for member in self._members][-1]
+
     def capture(self, *, full: bool) -> Capture:
         """Capture all members. It is full if all are; if only some are, an empty part marks each."""
         captures = {m.guard.name + _SEPARATOR: m.guard.capture(full=full) for m in self._members}
