@@ -43,6 +43,7 @@ class Node:
     folder: str | None = None  # where a sink also writes Parquet files
     pool: str = ""  # whose slots host it: see `deploy`
     policy: Policy | None = None  # how it is protected, if somebody said so
+    said: frozenset[str] = frozenset()  # the parts of its policy that were said
 
     @property
     def bound(self) -> Ingress | None:

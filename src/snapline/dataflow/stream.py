@@ -29,14 +29,16 @@ from snapline.dataflow.usage.given import (
     check_kind,
     given_folder,
 )
-from snapline.dataflow.usage.hints import KEYED_HINTS, STREAM_HINTS, Hinted
+from snapline.dataflow.usage.hints import KEYED_HINTS, STREAM_HINTS
+from snapline.dataflow.usage.policies import Saying
+from snapline.dataflow.usage.protectable import Protectable
 from snapline.dataflow.windowed import WindowedStream, refuse_results
 from snapline.durations import millis
 from snapline.errors import GraphError
 from snapline.ids import Millis
 
 
-class Stream(Hinted):
+class Stream(Protectable):
     """Records on their way to the next operator."""
 
     _hints = STREAM_HINTS
@@ -77,6 +79,9 @@ class Stream(Hinted):
         is, and all other operators that are in no pool share the slots of the default pool.
         """
         return Stream(self._tail.pool(name))
+
+    def _protect(self, said: Saying) -> None:
+        self._tail.protect(said)
 
     # Steps that add an operator.
 
