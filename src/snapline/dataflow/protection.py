@@ -70,7 +70,7 @@ def check_policies(graph: Graph, samples: Mapping[str, Operator]) -> None:
         if policy.intake is Intake.KEEP and not policy.saved and inputs:
             raise GraphError(
                 f"what goes from '{inputs[0].source}' to '{name}' cannot be kept: '{name}' has no state "
-                "and is not saved, so nobody knows what it has had: add checkpoint(), or have it drop or wait"
+                "and is not saved, so nobody knows what it had: add checkpoint(), or let it drop or wait"
             )
         if policy.intake is Intake.WAIT and not policy.buffer:
             _check_wait(graph, name)

@@ -17,6 +17,9 @@ from snapline.errors import GraphError, UsageError
 Saying: TypeAlias = Mapping[str, Any]
 """Parts of a policy, by the names that they have there."""
 
+Sayings: TypeAlias = tuple[tuple[str, str], ...]
+"""What is said about operators where a dataflow is run, as texts: the operator, and what is said of it."""
+
 VERSIONS_MAX: Final = 100
 BUFFER_MAX: Final = 1_000_000
 
@@ -103,14 +106,16 @@ def _words(part: str, value: Any) -> str:
 # The same as texts: from the shell, from sweep files, and in run.json.
 
 
-def save_rule(value: Any, name: str) -> tuple[tuple[str, str], ...]:
+def save_rule(value: Any, name: str) -> Sayings:
     """A rule for which operators are saved: `{"model": "1s", "clicks": "no"}`, or a list of such pairs."""
-    return tuple((operator, _save_text(said, name)) for operator, said in _pairs(value, name))
+    pairs = _pairs(value, name)
+    return tuple((operator, _save_text(said, f"{name}: {operator}")) for operator, said in pairs)
 
 
-def inputs_rule(value: Any, name: str) -> tuple[tuple[str, str], ...]:
+def inputs_rule(value: Any, name: str) -> Sayings:
     """A rule for the inputs of operators: `{"model": "keep", "clicks": "wait:1000"}`, or such pairs."""
-    return tuple((operator, _inputs_text(said, name)) for operator, said in _pairs(value, name))
+    pairs = _pairs(value, name)
+    return tuple((operator, _inputs_text(said, f"{name}: {operator}")) for operator, said in pairs)
 
 
 def _pairs(value: Any, name: str) -> list[tuple[str, Any]]:

@@ -13,6 +13,7 @@ from operator_models import (
     Rows,
     WindowCountModel,
     WindowJoinModel,
+    WindowModel,
     check,
     plain,
     stories,
@@ -78,7 +79,7 @@ class Expiring(Operator):
 class ExpiringModel(Model):
     """A model of windows that knows which of them hold rows, so that it can tell which of them end."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: WindowModel) -> None:
         self.model = model
         self.open: set[int] = set()
 
@@ -202,10 +203,10 @@ def test_a_chain_asks_all_of_its_members():
 
 
 class Wrong(Operator):
-    def expire(self, time: int) -> int:
+    def expire(self, time):
         return None
 
-    def mark_stale(self, time: int) -> Outputs:
+    def mark_stale(self, time):
         return None
 
 
