@@ -20,7 +20,7 @@ from snapline.cli import validate as validation
 from snapline.cli.experiments import capacity, compare, sweep
 from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, Kind, print_catalogue
 from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
-from snapline.cli.run import DOCTOR_EXAMPLES, diagnose, show_checkpoints, start_run
+from snapline.cli.run import DOCTOR_EXAMPLES, READ, diagnose, show_checkpoints, start_run
 from snapline.cli.terminal import checkpoints_page, run_options, validate_options
 from snapline.cli.terminal.console import (
     NOTHING_SAID,
@@ -38,6 +38,7 @@ from snapline.cli.terminal.options import (
     GuaranteeOption,
     HotMovesOption,
     HotOption,
+    InputsOption,
     JobsOption,
     JsonOption,
     OptionOption,
@@ -45,6 +46,7 @@ from snapline.cli.terminal.options import (
     RecordsOption,
     RepeatOption,
     RunsOption,
+    SaveOption,
     SeedOption,
     SeedsOption,
     SetOption,
@@ -55,6 +57,7 @@ from snapline.cli.terminal.options import (
     SlotsOption,
     WorkloadOption,
 )
+from snapline.dataflow.usage.policies import inputs_rule, save_rule
 from snapline.durations import millis
 from snapline.engine.options import read_options
 from snapline.errors import FlowFailed, SnaplineError, UsageError
@@ -130,6 +133,8 @@ def simulate_command(
     hot_moves: SimulatedHotMovesOption = None,
     settings: SetOption = None,
     options: OptionOption = None,
+    save: SaveOption = None,
+    inputs: InputsOption = None,
     guarantee: GuaranteeOption = None,
     faults: FaultsOption = None,
     diagram: DiagramOption = None,
@@ -158,6 +163,8 @@ def simulate_command(
         millis(hot_moves or 0, "--hot-moves"),
         tuple(settings or ()),
         read_options(split_settings(options or (), "an option", "batch=500")),
+        save_rule(READ["save"](save or ()), "--save"),
+        inputs_rule(READ["inputs"](inputs or ()), "--inputs"),
     )
     checked(request, diagram)
     refuse_given(given, simulate.IDLE_ALONE if request.alone else simulate.IDLE_IN_A_SWEEP)
@@ -204,6 +211,8 @@ def run_command(
     settings: SetOption = None,
     options: OptionOption = None,
     pools: run_options.PoolOption = None,
+    save: SaveOption = None,
+    inputs: InputsOption = None,
     source: run_options.InputOption = None,
     reference: run_options.ReferenceOption = False,
     publish_lag: run_options.PublishLagOption = 0,

@@ -37,6 +37,8 @@ OURS = {
     "warm_up": "it is not measured second by second",
     "options": "it has no engine or protocol of ours",
     "pools": "it has no slots of ours",
+    "save": "it decides itself what to save",
+    "inputs": "it has no operators of ours",
     "full_journal": "it has no protocol of ours to write about",
     "listen": "it runs on this machine",
     "shared": "it runs on this machine",

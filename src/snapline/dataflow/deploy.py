@@ -8,7 +8,7 @@ operator and its slot.
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -20,6 +20,7 @@ from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import ByKey, InTurn, OneToOne, Route, Routing
+from snapline.dataflow.protection import check_policies, is_stateful, settle
 from snapline.errors import GraphError, OperatorFailed
 from snapline.ids import ChannelId, SlotId, TaskId, operator_of, task_id
 from snapline.storage.api import Ingress
@@ -53,6 +54,7 @@ class Deployment:
     sinks: Mapping[str, tuple[TaskId, ...]]
     fingerprint: str  # equal for equal graphs and slots, in every process
     pools: Mapping[str, tuple[SlotId, ...]] = field(default_factory=dict)  # the slots of each pool
+    protected: tuple[str, ...] = ()  # operators of which somebody said how they are protected
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -138,16 +140,20 @@ def deploy(
     if slots < 1:
         raise GraphError(f"{graph.name} needs at least one slot, not {slots}")
     placed = Placement(pool_slots(slots, pool_sizes(graph, pools)))
-    fingerprint = _fingerprint(graph, placed, lean, _samples(graph, placed))
-    graph = chain_operators(graph) if lean else graph
-    order = graph.order()
     samples = _samples(graph, placed)
+    check_policies(graph, samples)
+    fingerprint = _fingerprint(graph, placed, lean, samples)
+    protected = tuple(name for name, node in graph.nodes.items() if node.policy is not None)
+    if lean:
+        graph = chain_operators(graph)
+        samples = _samples(graph, placed)
+    order = graph.order()
     needs_time = downstream_uses_time(graph, {n: s.uses_time for n, s in samples.items()})
     read = {name: _columns_read(graph, name, samples[name]) if lean else None for name in order}
     wires = _wire(graph, placed)
     plans: dict[TaskId, TaskPlan] = {}
     for name in order:
-        node, stateful = graph.nodes[name], _is_stateful(samples[name])
+        node, stateful = graph.nodes[name], is_stateful(samples[name])
         hosts = placed.pools[node.pool]
         for index, slot in enumerate(hosts):
             routes = _routes(name, index, wires, needs_time, read)
@@ -157,7 +163,9 @@ def deploy(
     sinks = {n: placed.tasks(n, graph.nodes[n].pool) for n in order if graph.nodes[n].is_sink}
     channels = tuple(channel for _, rows, _ in wires for row in rows for channel in row)
     topology = Topology(tuple(plans), channels)
-    return Deployment(graph.name, placed.slots, topology, plans, sinks, fingerprint, placed.pools)
+    return Deployment(
+        graph.name, placed.slots, topology, plans, sinks, fingerprint, placed.pools, protected
+    )
 
 
 def _samples(graph: Graph, placed: Placement) -> dict[str, Operator]:
@@ -168,10 +176,6 @@ def _samples(graph: Graph, placed: Placement) -> dict[str, Operator]:
         }
     except OperatorFailed as failed:  # a factory failed, and nothing runs yet
         raise GraphError(str(failed)) from failed
-
-
-def _is_stateful(operator: Operator) -> bool:
-    return type(operator).capture is not Operator.capture
 
 
 def _columns_read(graph: Graph, name: str, operator: Operator) -> frozenset[str] | None:
@@ -249,14 +253,8 @@ def _plan(
         partitions=tuple(partitions[context.index :: context.parallelism]),
         sink=node.name if node.is_sink else None,
         routes=routes,
-        policy=_settled(node.policy, stateful),
+        policy=settle(node.policy, stateful=stateful),
     )
-
-
-def _settled(policy: Policy | None, stateful: bool) -> Policy:
-    """The policy of a task: what nobody says about saving it is decided by whether it has state."""
-    policy = policy or DEFAULT_POLICY
-    return policy if policy.saved is not None else replace(policy, saved=stateful)
 
 
 def _fingerprint(

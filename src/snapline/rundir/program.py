@@ -116,8 +116,14 @@ def find_program(
     """The program of a spec that the user wrote: a file that it names is executed. Raises UsageError.
 
     `flow` is the dataflow if the caller holds it, and `directory` that of a run which may have staged its
-    DataFrames. The spec of a run directory is for `program_of_run`.
+    DataFrames. The spec of a run directory is for `program_of_run`. Operators are protected as the spec
+    says, where it says something of them.
     """
+    found = _found_program(spec, flow, directory)
+    return replace(found, flow=found.flow.with_policies(dict(spec.save), dict(spec.inputs)))
+
+
+def _found_program(spec: Spec, flow: Dataflow | None, directory: RunDirectory | None) -> Program:
     if flow is None and spec.flow in WORKLOADS:
         workload = WORKLOADS[spec.flow]
         params, sources = (spec.params, None) if spec.input is None else _stored(spec)
@@ -175,7 +181,8 @@ def build_job(spec: Spec, program: Program) -> Job:
         raise UsageError(idle)
     fused = is_fused(spec.options, default=True)
     deployment = with_inputs(deploy(program.flow, spec.slots, lean=fused, pools=dict(spec.pools)))
-    if reason := refusal(protocol, deployment.topology) or unfit_option(spec.options, deployment):
+    reason = refusal(protocol, deployment.topology, deployment.protected)
+    if reason := reason or unfit_option(spec.options, deployment):
         raise UsageError(reason)
     options = protocol_options(spec.options, Options(interval_ms=spec.interval_ms))
     if not spec.publish_lag < options.kept_lines:

@@ -21,6 +21,8 @@ from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
 from snapline.dataflow.deploy import deploy
+from snapline.dataflow.graph import Dataflow
+from snapline.dataflow.usage.policies import Sayings, inputs_rule, save_rule
 from snapline.durations import write_duration
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import (
@@ -73,10 +75,14 @@ class Case:
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # those of the workload that were given
     options: GivenOptions = ()  # those of engine and protocol that were given; others are drawn
+    save: Sayings = ()  # how often operators are saved, and ...
+    inputs: Sayings = ()  # ... what becomes of their input while they are away
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))  # read from JSON they are lists
         object.__setattr__(self, "options", stored_options(self.options, "options"))
+        object.__setattr__(self, "save", save_rule(self.save, "save"))
+        object.__setattr__(self, "inputs", inputs_rule(self.inputs, "inputs"))
 
     @property
     def params(self) -> Params:
@@ -112,6 +118,9 @@ class Case:
             words += ["--set", f"{name}={known[name].write(value)}"]
         for name, value in self.options:
             words += ["--option", f"{name}={option_named(name).write(value)}"]
+        for option, said in (("--save", self.save), ("--inputs", self.inputs)):
+            for operator, how in said:
+                words += [option, f"{operator}={how}"]
         return shlex.join(words)
 
     def to_json(self) -> str:
@@ -166,9 +175,15 @@ def faults_of(case: Case) -> tuple[Fault, ...]:
     return draw(case.seed, case.slots, DURATION_MS)
 
 
+def flow_of(case: Case) -> Dataflow:
+    """The dataflow of a case. Raises GraphError if it has no operator of which something is said."""
+    flow = WORKLOADS[case.workload].build(case.params)
+    return flow.with_policies(dict(case.save), dict(case.inputs))
+
+
 def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> Job:
     """The job of a case: what it does not say itself is drawn, with the world, from its seed."""
-    flow = WORKLOADS[case.workload].build(case.params)
+    flow = flow_of(case)
     deployment = deploy(flow, case.slots, lean=is_fused(case.options, default=False))
     settings = Settings(
         batch_max_records=rng.choice((3, 8, 100)),
@@ -223,8 +238,8 @@ def simulate(
     rng = random.Random(f"{case.seed}:world")
     costs = Costs.draw(rng)
     job = build_job(case, chosen, rng)
-    reason = refusal(chosen, job.topology) or unfit_option(case.options, job.deployment)
-    if reason is not None:
+    reason = refusal(chosen, job.topology, job.deployment.protected)
+    if reason := reason or unfit_option(case.options, job.deployment):
         return Outcome(case, refused=reason)
     faults = faults_of(case)
     world = WatchedWorld(job, costs, keep_journal=journal)

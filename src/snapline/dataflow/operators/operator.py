@@ -13,6 +13,7 @@ Outputs: TypeAlias = Sequence[tuple[str, Batch]]
 
 OUT = "out"
 IN = "in"
+TENTATIVE = "tentative"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +65,19 @@ class Operator:
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Restore a state from a full capture and then deltas, in order. Called on a fresh instance."""
+
+    def expire(self, time: Millis) -> int:
+        """Forget the windows that a watermark of `time` closes, unsaid; return how many there were.
+
+        Called on an instance that was restored alone, while others went on to `time`: such a window missed
+        records, and must not be put out as if it were right. Records that come for it are late.
+        """
+        return 0
+
+    def mark_stale(self, time: Millis) -> Outputs:
+        """As `expire`, but return what these windows would put out on the output `tentative`.
+
+        An operator that puts out everything at once has nothing left to say of them.
+        """
+        self.expire(time)
+        return ()
