@@ -234,6 +234,8 @@ class Coordinator:
             self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:
             for slot in self.members.let_back(self.epoch, held=self.hold.held):
+                for loss in self.members.losses(slot, self.shell.now_ms()):
+                    self.shell.note(COORDINATOR, self.epoch, loss)
                 self.shell.note(f"slot/{slot}", self.epoch, happenings.SlotRunning())
         if self.hold.draining and not self.members.rejoining:
             self._probe()

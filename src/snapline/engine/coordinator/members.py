@@ -23,7 +23,8 @@ from snapline.engine.control import (
     Severed,
 )
 from snapline.engine.job import Job
-from snapline.ids import Epoch, Incarnation, SlotId, TaskId
+from snapline.ids import INITIAL, Epoch, Incarnation, Millis, SlotId, TaskId
+from snapline.journal.loss_happenings import TaskLoss
 
 
 class Members:
@@ -129,6 +130,10 @@ class Members:
             if held:
                 self.send(slot, HoldSources(epoch, True))
         return back
+
+    def losses(self, slot: SlotId, now_ms: Millis) -> list[TaskLoss]:
+        """What the tasks of a slot that restarted alone may have lost, now that it is let go."""
+        return [TaskLoss(task, INITIAL, 0, now_ms) for task in self.job.hosted[slot]]
 
     @property
     def settled(self) -> dict[SlotId, None]:
