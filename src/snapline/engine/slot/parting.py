@@ -25,6 +25,7 @@ from snapline.journal.happenings import MessagesDiscarded
 class PartingSlot(Protocol):
     """What is asked of the slot."""
 
+    slot: SlotId
     epoch: Epoch
     running: bool
     tasks: dict[TaskId, Task]
@@ -53,7 +54,15 @@ class Partings:
 
     def restored(self) -> None:
         """Connect tasks that restart alone: any first number of an input will do, and peers may be away."""
-        self.slot.inputs.joining.update(self.slot.inputs.inbox)
+        slot = self.slot
+        slot.inputs.joining.update(slot.inputs.inbox)
+        for task in slot.tasks.values():
+            for channel in task.inputs.values():
+                # It begins with the time of those who live on: a window that they saw closed stays closed.
+                # Where messages are kept, they bring their own time with them.
+                own = slot.slot_by_task[channel.source] == slot.slot
+                if own and channel.id not in slot.job.kept:
+                    task.watermarks.sever(channel.id)
         for peer in self.away:
             self._disconnect(peer)
 

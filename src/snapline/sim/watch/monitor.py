@@ -53,6 +53,7 @@ from snapline.journal.happenings import (
     SlotRestored,
     SlotRunning,
 )
+from snapline.journal.loss_happenings import TaskLoss
 from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.sim.watch import fencing, invariants
 from snapline.sim.watch.account import Line, RunAccount, TaskAccount
@@ -222,6 +223,8 @@ class Monitor(RunAccount):
                 seq, channel = message.seq, message.channel
                 invariants.channels_continue_at_the_line(self, channel, seq, entry.epoch)
                 invariants.replay_is_faithful(self, message)
+            case TaskLoss():
+                self.declared.append(what)
             case LineDecided():
                 self._decided(entry, what)
             case GarbageCollected():
