@@ -28,7 +28,7 @@ class StaleDropped:
     """A task that restarted alone, the actor, dropped windows that had ended while it was away."""
 
     task: TaskId
-    rows: int  # of its state
+    windows: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from snapline.loss.bound import SIMULATED
 from snapline.loss.judge import judge_losses
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.sim.inject import SimInjector
+from snapline.sim.policies import with_drawn_policies
 from snapline.sim.watch import fencing, invariants
 from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
@@ -188,6 +189,8 @@ def flow_of(case: Case) -> Dataflow:
 def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> Job:
     """The job of a case: what it does not say itself is drawn, with the world, from its seed."""
     flow = flow_of(case)
+    if protocol.heeds_policies and not case.save and not case.inputs:
+        flow = with_drawn_policies(flow, case.seed)
     deployment = deploy(flow, case.slots, lean=is_fused(case.options, default=False))
     settings = Settings(
         batch_max_records=rng.choice((3, 8, 100)),

@@ -319,7 +319,8 @@ class Coordinator:
             self.shell.delete(key_of(meta))
         if not self.restoring:
             for slot, logs in self.job.by_sender(garbage.logs).items():
-                self._send(slot, control.Prune(self.epoch, logs))
+                if slot not in self.members.rejoining:  # else it has no tasks; the next one will do
+                    self._send(slot, control.Prune(self.epoch, logs))
         self.shell.note(COORDINATOR, self.epoch, happenings.GarbageCollected(len(garbage.metas)))
 
     def _probe(self) -> None:

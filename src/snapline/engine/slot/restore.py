@@ -126,6 +126,7 @@ class Restoration:
             task.sent[channel] = last_seq_before(self.slot.incarnation)
         if job.policies[task.plan.task].intake is not Intake.KEEP:
             task.watermarks.hear_again()
+            task.may_be_stale = True
         self._skip_to_present(task)
 
     def _skip_to_present(self, task: Task) -> None:

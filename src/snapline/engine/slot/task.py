@@ -34,23 +34,24 @@ from snapline.core.messages import (
     Marker,
     Message,
 )
+from snapline.core.policy import Stale
 from snapline.core.protocol import TaskProtocol
 from snapline.core.topology import Channel
 from snapline.dataflow.chain import Chain
 from snapline.dataflow.deploy import TaskPlan
 from snapline.dataflow.operators.guard import Guard
 from snapline.dataflow.operators.operator import OUT, Capture, Operator
-from snapline.dataflow.partition import split
 from snapline.engine.control import TaskPaused
 from snapline.engine.job import Job
 from snapline.engine.slot.checkpoints import CheckpointWriter
-from snapline.engine.slot.failures import numbers_of, read_range, unroutable
+from snapline.engine.slot.failures import numbers_of, read_range, routed
 from snapline.engine.slot.host import Host
 from snapline.engine.slot.outbox import Outbox
 from snapline.engine.slot.watermarks import Watermarks
 from snapline.errors import OperatorFailed
 from snapline.ids import ChannelId, Millis, Seq, checkpoint_label, operator_of
 from snapline.journal.entry import Handled, Stamped
+from snapline.journal.loss_happenings import StaleDropped
 from snapline.storage.api import Egress, Life, MessageLog, Prefetched
 
 WATERMARKS = "@watermarks"
@@ -96,6 +97,8 @@ class Task:
         self.told: dict[ChannelId, Millis] = {
             c.id: BEFORE_TIME for c in self.outputs if c.id in job.timed
         }
+        #: whether it restarted alone, and does not know yet which time it is for the others
+        self.may_be_stale = False
         self.blocked: set[ChannelId] = set()  #: inputs that the protocol asked not to read
         self.halted = False
         #: messages to send again, per output; nothing else leaves on it before they are gone
@@ -230,6 +233,8 @@ class Task:
         low = self.watermarks.low
         if rose and self.operator.uses_time:
             try:
+                if self.may_be_stale:
+                    outputs += self._expire(low)
                 outputs += self.guard.on_watermark(low)
             except OperatorFailed as failed:
                 failed.where = f"the watermark {low}"
@@ -245,6 +250,16 @@ class Task:
             if name == OUT and batch.length:
                 self.egress.append(batch)
                 self.host.shell.wrote(batch)
+
+    def _expire(self, time: Millis) -> Sequence[tuple[str, Batch]]:
+        """Do away with windows that ended while this task was away: they missed records."""
+        self.may_be_stale = False
+        if self.job.policies[self.life.task].stale is Stale.MARK:
+            return self.guard.mark_stale(time)
+        if windows := self.guard.expire(time):
+            dropped = StaleDropped(self.life.task, windows)
+            self.host.shell.note(self.life.task, self.life.epoch, dropped)
+        return ()
 
     def read_source(self, now_ms: Millis) -> int:
         """Read what is due in the ingress, send what comes of it, and return the number of records."""
@@ -266,15 +281,7 @@ class Task:
 
     def emit(self, outputs: Sequence[tuple[str, Batch]], watermark: Millis | None) -> None:
         """Route batches to outputs. The watermark holds after the last message on each channel."""
-        told, parts = self.told, list[tuple[Channel, Batch]]()
-        for name, batch in outputs:
-            if batch.length:
-                for route in self.plan.routes:
-                    if route.output == name:
-                        try:
-                            parts += split(route, batch, self.sent)
-                        except KeyError as error:
-                            raise unroutable(self.names[-1], error, batch) from error
+        told, parts = self.told, routed(outputs, self.plan.routes, self.sent, self.names[-1])
         if watermark is None:
             for channel, batch in parts:
                 self.send(channel, batch, told.get(channel.id))

@@ -11,7 +11,16 @@ from snapline.core.policy import Intake
 from snapline.core.topology import Channel
 from snapline.engine.slot.checkpoints import key_of
 from snapline.engine.slot.task import Task
-from snapline.ids import INITIAL, ChannelId, CheckpointNo, Seq, SlotId, TaskId, checkpoint_label
+from snapline.ids import (
+    INITIAL,
+    ChannelId,
+    CheckpointNo,
+    Seq,
+    SlotId,
+    TaskId,
+    checkpoint_label,
+    same_life,
+)
 from snapline.sim.watch.invariants import OBSERVER, broken
 from snapline.sim.world.world import World
 from snapline.wording import are, plural
@@ -36,6 +45,9 @@ class Alone:
         self.last: dict[ChannelId, Seq] = {}  #: the last message that any life took
         self.discarded: dict[ChannelId, int] = {}  #: messages, since the receiver last took one ...
         self.losses: dict[ChannelId, int] = {}  #: ... and how often it was lost since then
+        self.left: dict[
+            ChannelId, set[Seq]
+        ] = {}  #: what earlier lives of its sender had made durable
         self.skipped: dict[tuple[TaskId, int], int] = {}  #: where sources said that they go on
 
     def _channels(self, slot: SlotId) -> Iterator[Channel]:
@@ -191,7 +203,9 @@ class Alone:
 
     def restores(self, slot: SlotId) -> None:
         """P10: nobody who was there waits for credit of the lost slot, unless its policy says so."""
-        job = self.world.job
+        job, log = self.world.job, self.world.storage.logs.open(OBSERVER)
+        for channel in job.kept_from(slot):
+            self.left[channel.id] = {message.seq for message in log.tail(channel.id, after=0)[0]}
         for channel in self._channels(slot):
             sender = job.slot_by_task[channel.source]
             process = self.world.current(sender)
@@ -231,7 +245,11 @@ class Alone:
             meta = self.restored.get(target)
             after = meta.received.get(channel, 0) if meta else 0
         messages, _ = self.world.storage.logs.open(OBSERVER).tail(channel, after=after)
-        first = next((message.seq for message in messages), seq)
+        left = self.left.get(
+            channel, ()
+        )  # a zombie may have added to it later, which nobody can know
+        known = (m.seq for m in messages if m.seq in left or same_life(m.seq, seq))
+        first = next(known, seq)
         if first < seq:
             story = f"message {seq} of {channel} comes after {after}, but the log has {first}"
             broken("kept_edge_loses_nothing", story)

@@ -53,7 +53,7 @@ from snapline.journal.happenings import (
     SlotRestored,
     SlotRunning,
 )
-from snapline.journal.loss_happenings import TaskLoss
+from snapline.journal.loss_happenings import StaleDropped, TaskLoss
 from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.sim.watch import fencing, invariants
 from snapline.sim.watch.account import Line, RunAccount, TaskAccount
@@ -225,6 +225,8 @@ class Monitor(RunAccount):
                 invariants.replay_is_faithful(self, message)
             case TaskLoss():
                 self.declared.append(what)
+            case StaleDropped():
+                self.stats["stale"] += 1
             case LineDecided():
                 self._decided(entry, what)
             case GarbageCollected():
