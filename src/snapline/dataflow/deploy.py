@@ -19,6 +19,7 @@ from snapline.dataflow.chain import chain_operators
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
 from snapline.dataflow.operators.operator import IN, OUT, Operator
+from snapline.dataflow.operators.saved import captured, check_saved
 from snapline.dataflow.partition import ByKey, InTurn, OneToOne, Route, Routing
 from snapline.dataflow.protection import check_policies, is_stateful, settle
 from snapline.errors import GraphError, OperatorFailed
@@ -141,6 +142,7 @@ def deploy(
         raise GraphError(f"{graph.name} needs at least one slot, not {slots}")
     placed = Placement(pool_slots(slots, pool_sizes(graph, pools)))
     samples = _samples(graph, placed)
+    _check_saved(samples)
     check_policies(graph, samples)
     fingerprint = _fingerprint(graph, placed, lean, samples)
     protected = tuple(name for name, node in graph.nodes.items() if node.policy is not None)
@@ -176,6 +178,16 @@ def _samples(graph: Graph, placed: Placement) -> dict[str, Operator]:
         }
     except OperatorFailed as failed:  # a factory failed, and nothing runs yet
         raise GraphError(str(failed)) from failed
+
+
+def _check_saved(samples: Mapping[str, Operator]) -> None:
+    """Raise GraphError if an operator names attributes to be saved that cannot be."""
+    for name, sample in samples.items():
+        try:
+            check_saved(type(sample), sample.saved)
+            captured(sample, sample.saved)
+        except TypeError as error:
+            raise GraphError(f"'{name}' cannot be saved: {error}") from error
 
 
 def _columns_read(graph: Graph, name: str, operator: Operator) -> frozenset[str] | None:

@@ -53,7 +53,7 @@ def is_stateful(operator: Operator) -> bool:
     """Whether an operator, or one of those that are chained in it, has anything to save."""
     if isinstance(operator, Chain):
         return any(is_stateful(member) for _, member in operator.members)
-    return type(operator).capture is not Operator.capture
+    return bool(operator.saved) or type(operator).capture is not Operator.capture
 
 
 def settle(policy: Policy | None, *, stateful: bool) -> Policy:
