@@ -12,7 +12,7 @@ from snapline.engine.job import Job
 from snapline.ids import Millis
 from snapline.journal.loss_happenings import TaskLoss
 from snapline.loss.bound import Allowances, Bound, struck_by
-from snapline.loss.declared import outage_ms, settle
+from snapline.loss.declared import Lost, outage_ms, settle
 from snapline.loss.excuses import DeclaredExcuses, places_of
 from snapline.workload.common.base import Problem
 from snapline.workload.common.losses import Excuses
@@ -23,13 +23,24 @@ class LossAccount:
     """What was lost, and what may have been."""
 
     problems: tuple[Problem, ...]  # what no declared loss excuses; none: the guarantee was kept
-    losses: int  # tasks that declared one, each time
+    settled: tuple[Lost, ...]  # the losses that were declared rightly
     lost: int  # expected rows (or records, where rows stand for records) that are missing ...
     rows: int  # ... of so many; 0: nothing was lost, so nobody counted
     free: int  # rows whose numbers need not be right, because they depend on lost state
     bound: int  # how many records may be lost at most
     outage_ms: Millis  # the longest time that a lost slot was away
     allowed: Allowances
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """What a result keeps of it."""
+        names = ("losses", "lost", "rows", "free", "bound", "outage_ms")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def losses(self) -> int:
+        """How many losses of tasks were declared rightly."""
+        return len(self.settled)
 
 
 def judge_losses(
@@ -46,7 +57,7 @@ def judge_losses(
     problems = settled.problems or tuple(problems_with(excuses))
     return LossAccount(
         problems,
-        len(settled.losses),
+        settled.losses,
         excuses.lost,
         excuses.rows,
         excuses.free,
