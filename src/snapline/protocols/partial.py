@@ -151,5 +151,5 @@ PARTIAL = CheckpointProtocol(
     publishes_at_once=True,
     heeds_policies=True,
     timers=(Gathered,),
-    shows=("rejoined", "discarded", "stale", "damaged", "replayed"),
+    shows=("rejoined", "discarded", "stale", "replayed"),
 )

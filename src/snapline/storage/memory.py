@@ -111,6 +111,15 @@ class MemoryLogs:
         """Drop what a life did not sync, as its crash would."""
         self._pending.setdefault(life, {}).clear()
 
+    def holds(self, message: Message) -> bool:
+        """Whether any life has appended this message, synced or not."""
+        lives = (life.get(message.channel, {}) for life in self._pending.values())
+        synced = self._channels.get(message.channel) or _ChannelLog()
+        kept = synced.entries.get(message.seq)
+        return (kept is not None and kept[1] is message) or any(
+            life.get(message.seq) is message for life in lives
+        )
+
     def epochs(self) -> Iterator[Epoch]:
         """The epochs in which lives opened a log."""
         return (life.epoch for life in self._pending)

@@ -22,6 +22,7 @@ from snapline.ids import (
     same_life,
 )
 from snapline.sim.watch.invariants import OBSERVER, broken
+from snapline.sim.world.process import SimSlotProcess
 from snapline.sim.world.world import World
 from snapline.wording import are, plural
 
@@ -45,6 +46,7 @@ class Alone:
         self.last: dict[ChannelId, Seq] = {}  #: the last message that any life took
         self.discarded: dict[ChannelId, int] = {}  #: messages, since the receiver last took one ...
         self.losses: dict[ChannelId, int] = {}  #: ... and how often it was lost since then
+        self.stamped: dict[ChannelId, Seq] = {}  #: the highest number ever used on a kept channel
         self.left: dict[
             ChannelId, set[Seq]
         ] = {}  #: what earlier lives of its sender had made durable
@@ -141,6 +143,10 @@ class Alone:
         """Forget who took what: all tasks are new, for the first time or after a resume."""
         self.last, self.discarded, self.losses = {}, {}, {}
         self.meeting = {channel.id for channel in self.world.job.topology.channels}
+        for process in filter(None, map(self.world.current, self.world.job.slots)):
+            if process.alive:
+                for task in process.engine.tasks.values():
+                    self._stands(task)
 
     def goes_back(self, line: RecoveryLine, *, resuming: bool) -> None:
         """P2, P3: only lost tasks go back, each to its newest checkpoint that can be read."""
@@ -209,15 +215,48 @@ class Alone:
         for channel in self._channels(slot):
             sender = job.slot_by_task[channel.source]
             process = self.world.current(sender)
-            if sender == slot or sender in self.away or process is None or not process.alive:
+            if sender == slot or sender in self.away or not _acts(process):
                 continue
+            assert process is not None
             waits = job.policies[channel.target].intake is Intake.WAIT
-            outputs = process.engine.outputs
-            dry = channel.id in outputs.dry and channel.id not in outputs.severed
+            dry = channel.id in process.engine.outputs.dry
             if process.engine.running and dry and not waits:
                 broken("survivors_go_on", f"{channel.source} waits for the lost {channel.target}")
+        for channel in self._channels(slot):
+            self._time_goes_on(channel, slot)
+
+    def _time_goes_on(self, channel: Channel, slot: SlotId) -> None:
+        """P10: the watermark of no survivor waits for a lost sender of which nothing is left."""
+        receiver = self.world.job.slot_by_task[channel.target]
+        process = self.world.current(receiver)
+        if receiver == slot or receiver in self.away or not _acts(process):
+            return
+        assert process is not None
+        engine = process.engine
+        task = engine.tasks.get(channel.target) if engine.running else None
+        if task is None or channel.id not in task.watermarks.by_channel:
+            return
+        if channel.id not in task.watermarks.severed and not engine.inputs.inbox[channel.id]:
+            broken(
+                "nobody_waits_for_the_dead", f"{channel.target} waits for the lost {channel.source}"
+            )
 
     # Messages.
+
+    def stamps(self, channel: ChannelId, seq: Seq) -> None:
+        """P7: no number of a kept channel is used twice."""
+        if channel in self.world.job.kept:
+            last = self.stamped.get(channel, 0)
+            if seq <= last:
+                broken("kept_numbers_continue", f"{channel} uses number {seq} after {last}")
+            self.stamped[channel] = seq
+
+    def sends(self, message: Message) -> None:
+        """P7: what is kept for a receiver is logged BEFORE it is sent."""
+        kept = message.channel in self.world.job.kept
+        if kept and not self.world.storage.logs.holds(message):
+            story = f"message {message.seq} of {message.channel} is sent, and not in the log"
+            broken("kept_is_logged_before_it_is_sent", story)
 
     def takes_in(self, message: Message, delivered: Seq | None) -> None:
         """P6, P7: numbers jump only where two lives meet, and what is kept is not left out."""
@@ -234,8 +273,6 @@ class Alone:
             elif delivered is None:
                 self._nothing_undeclared(channel, seq)
             self.meeting.discard(channel)
-        if kept and delivered is not None and seq <= delivered:
-            broken("kept_numbers_continue", f"message {seq} of {channel} comes after {delivered}")
         self.last[channel] = seq
 
     def _nothing_left_out(self, channel: ChannelId, seq: Seq, delivered: Seq | None) -> None:
@@ -268,3 +305,8 @@ class Alone:
                 f"{plural(missing, 'message')} of {channel} before {seq} {are(missing)} lost, and nobody "
                 f"declared that: {discarded} were discarded",
             )
+
+
+def _acts(process: SimSlotProcess | None) -> bool:
+    """Whether a process lives and is not paused: one that is has not heard of losses yet."""
+    return process is not None and process.alive and not process.paused

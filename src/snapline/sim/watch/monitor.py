@@ -105,8 +105,13 @@ class Monitor(RunAccount):
                 self._task(entry)
         elif isinstance(entry, Stamped):
             invariants.channels_continue_at_the_line(self, entry.channel, entry.seq, entry.epoch)
+            account = self._account(entry)
+            if (
+                self.alone is not None and self.accounts[TaskId(entry.actor)] is account
+            ):  # no zombie
+                self.alone.stamps(entry.channel, entry.seq)
             if entry.stamp.log:
-                self._account(entry).logged[entry.channel] = entry.seq
+                account.logged[entry.channel] = entry.seq
             self.stats["messages"] += 1
         elif isinstance(entry, Happened):
             self._happened(entry)
@@ -342,6 +347,8 @@ class Monitor(RunAccount):
 
     def sending(self, message: Message) -> None:
         """Remember a message that is about to be sent for the first time."""
+        if self.alone is not None:
+            self.alone.sends(message)
         sent = self.truth.setdefault(message.channel, {})
         if message.seq not in sent or sent[message.seq].epoch <= message.epoch:  # else: a zombie
             sent[message.seq] = message
