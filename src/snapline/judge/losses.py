@@ -91,7 +91,8 @@ def sentence_of(account: LossAccount, others_ms: Millis | None) -> str:
         return "nothing was lost, and nothing was declared as lost"
     lost = f"lost {account.lost:,} of {plural(account.rows, 'row')} that were due"
     if account.free:
-        lost += f"; {plural(account.free, 'row')} may be wrong, because they depend on lost state"
+        share = f"{100 * account.free / max(account.rows, 1):.3g} %"
+        lost += f"; {plural(account.free, 'row')} ({share}) may be wrong: they depend on lost state"
     bound = f"at most {plural(account.bound, 'record')} may be lost ({account.allowed})"
     away = f"a lost slot was away for {write_duration(account.outage_ms)} at most"
     if others_ms is not None:

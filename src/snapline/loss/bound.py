@@ -30,6 +30,7 @@ from snapline.chaos.faults import (
 )
 from snapline.chaos.strikes import Strike
 from snapline.chaos.targets import aimed, slots_of
+from snapline.core.messages import END_OF_TIME
 from snapline.core.policy import Intake
 from snapline.dataflow.deploy import TaskPlan
 from snapline.durations import write_duration
@@ -169,7 +170,8 @@ class Bound:
         """How many records may be lost at most."""
         spans = merged([self._span(blow) for blow in self.struck.blows])
         due = sum(self._due_in(*span) for span in spans)
-        return due + sum(self._under_way(slot) for blow in self.struck.blows for slot in blow.slots)
+        under_way = (self._under_way(slot) for blow in self.struck.blows for slot in blow.slots)
+        return min(due + sum(under_way), self._due_in(0, END_OF_TIME))
 
     def _span(self, blow: Blow) -> tuple[Millis, Millis]:
         """From when to when records were due that a blow can have cost."""
@@ -182,10 +184,9 @@ class Bound:
         return max(blow.at_ms - self.lag_ms - max(known, default=0), 0), until
 
     def _due_in(self, from_ms: Millis, to_ms: Millis) -> int:
-        plans = (plan for plan in self.job.deployment.plans.values() if plan.ingress is not None)
         return sum(
             plan.ingress.due_through(p, to_ms) - plan.ingress.due_through(p, from_ms - 1)
-            for plan in plans
+            for plan in self.job.deployment.plans.values()
             if plan.ingress is not None
             for p in plan.partitions
         )
