@@ -215,25 +215,28 @@ class Alone:
         for channel in self._channels(slot):
             sender = job.slot_by_task[channel.source]
             process = self.world.current(sender)
-            if sender == slot or sender in self.away or not _acts(process):
+            if process is None or not self._does_without(process, slot):
                 continue
-            assert process is not None
             waits = job.policies[channel.target].intake is Intake.WAIT
             dry = channel.id in process.engine.outputs.dry
-            if process.engine.running and dry and not waits:
+            if dry and not waits:
                 broken("survivors_go_on", f"{channel.source} waits for the lost {channel.target}")
         for channel in self._channels(slot):
             self._time_goes_on(channel, slot)
+
+    def _does_without(self, process: SimSlotProcess, slot: SlotId) -> bool:
+        """Whether a process runs, and has heard that a slot is lost."""
+        runs = process.alive and not process.paused and process.engine.running
+        return runs and process.slot not in self.away and slot in process.engine.partings.away
 
     def _time_goes_on(self, channel: Channel, slot: SlotId) -> None:
         """P10: the watermark of no survivor waits for a lost sender of which nothing is left."""
         receiver = self.world.job.slot_by_task[channel.target]
         process = self.world.current(receiver)
-        if receiver == slot or receiver in self.away or not _acts(process):
+        if process is None or not self._does_without(process, slot):
             return
-        assert process is not None
         engine = process.engine
-        task = engine.tasks.get(channel.target) if engine.running else None
+        task = engine.tasks.get(channel.target)
         if task is None or channel.id not in task.watermarks.by_channel:
             return
         if channel.id not in task.watermarks.severed and not engine.inputs.inbox[channel.id]:
@@ -305,8 +308,3 @@ class Alone:
                 f"{plural(missing, 'message')} of {channel} before {seq} {are(missing)} lost, and nobody "
                 f"declared that: {discarded} were discarded",
             )
-
-
-def _acts(process: SimSlotProcess | None) -> bool:
-    """Whether a process lives and is not paused: one that is has not heard of losses yet."""
-    return process is not None and process.alive and not process.paused
