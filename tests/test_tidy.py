@@ -60,7 +60,7 @@ LAYERS["__main__"] = {"cli", "runs"}
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", ""),
-    "dataflow": ("state", "operators", ""),
+    "dataflow": ("usage", "state", "operators", ""),
     "engine": ("", "slot", "coordinator", "reference"),
     "experiments": ("machine", "", "papers"),
     "judge": ("prefix", ""),

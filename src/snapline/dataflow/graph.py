@@ -13,12 +13,12 @@ from typing import Any, Final
 from snapline.arguments import shown
 from snapline.dataflow.feed import EndlessFeed, Feed
 from snapline.dataflow.frames import Rate, frame_feed, is_frame
-from snapline.dataflow.hints import DATAFLOW_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
 from snapline.dataflow.operators.operator import Operator
 from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Route, Routing
 from snapline.dataflow.stream import KeyedStream, Stream
 from snapline.dataflow.tail import Loop, Tail, Upstream
+from snapline.dataflow.usage.hints import DATAFLOW_HINTS, Hinted
 from snapline.durations import LONGEST_MS
 from snapline.errors import GraphError
 from snapline.ids import Millis

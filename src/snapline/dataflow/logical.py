@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from snapline.dataflow.feed import Feed
-from snapline.dataflow.given import check_name
 from snapline.dataflow.operators.guard import blame
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import Routing
+from snapline.dataflow.usage.given import check_name
 from snapline.errors import GraphError
 from snapline.storage.api import Ingress
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from snapline.batch import Schema
-from snapline.dataflow.given import check_columns, check_kind, check_name
-from snapline.dataflow.hints import LOOP_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import ByKey, OneToOne, Routing
+from snapline.dataflow.usage.given import check_columns, check_kind, check_name
+from snapline.dataflow.usage.hints import LOOP_HINTS, Hinted
 from snapline.errors import GraphError
 
 
