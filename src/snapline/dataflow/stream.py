@@ -81,9 +81,6 @@ class Stream(Protectable):
         """
         return Stream(self._tail.pool(name))
 
-    def _protect(self, said: Saying) -> None:
-        self._tail.protect(said)
-
     # Steps that add an operator.
 
     def map(
@@ -201,6 +198,9 @@ class Stream(Protectable):
             kind, factory, name, port=port, ports=ports, detail=detail, schema=schema
         )
         return Stream(added)
+
+    def _protect(self, said: Saying) -> None:
+        self._tail.protect(said)
 
 
 class KeyedStream(Stream):
