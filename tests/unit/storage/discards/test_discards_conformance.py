@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from snapline.batch import Batch, Varlen
-from snapline.dataflow.identity import identities_of
+from snapline.dataflow.state.identity import identities_of
 from snapline.errors import ObjectDamaged
 from snapline.ids import ChannelId, TaskId
 from snapline.storage.api import Life
