@@ -105,7 +105,7 @@ class SinkRows:
 
     @property
     def written(self) -> tuple[Ints, Ints]:
-        """The index of the sink task that wrote each row, and when it did."""
+        """The slot that wrote each row, and when it did."""
         return self.stamps["position"] >> POSITION_BITS, self.stamps["written"]
 
     @property

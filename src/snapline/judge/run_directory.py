@@ -327,7 +327,7 @@ def _with_losses(
         build_job(spec, program),
         history.declared,
         history.strikes,
-        {sink: output.written for sink, output in evidence.outputs.items() if len(output.stamps)},
+        [output.written for output in evidence.outputs.values() if len(output.stamps)],
         lambda excuses: judges_with(excuses)[0](rows, level),
     )
     wrong = found.account.problems

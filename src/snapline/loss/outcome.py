@@ -4,7 +4,7 @@ Slots that are back say so themselves. How long the others put out nothing meanw
 rows were written.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,12 +44,12 @@ def judge_run_losses(
     job: Job,
     declared: Sequence[TaskLoss],
     strikes: Sequence[Strike],
-    stamps: Mapping[str, tuple[Ints, Ints]],
+    stamps: Sequence[tuple[Ints, Ints]],
     problems_with: Callable[[Excuses], Sequence[Problem]],
 ) -> LossOutcome:
-    """Judge what a real run lost; `stamps` has of each sink the task index and the time of each row."""
+    """Judge what a real run lost; `stamps` says which slot wrote the rows of each sink, and when."""
     account = judge_losses(job, declared, strikes, REAL, problems_with)
-    return LossOutcome(account, sentence_of(account, _others_ms(account, job, stamps)))
+    return LossOutcome(account, sentence_of(account, _others_ms(account, stamps)))
 
 
 def sentence_of(account: LossAccount, others_ms: Millis | None) -> str:
@@ -69,23 +69,12 @@ def sentence_of(account: LossAccount, others_ms: Millis | None) -> str:
     return f"{lost}; {bound}; {away}; all else is right"
 
 
-def _others_ms(
-    account: LossAccount, job: Job, stamps: Mapping[str, tuple[Ints, Ints]]
-) -> Millis | None:
+def _others_ms(account: LossAccount, stamps: Sequence[tuple[Ints, Ints]]) -> Millis | None:
     """The longest time in which slots that were not lost wrote nothing while one was away."""
-    slots: list[Ints] = []
-    times: list[Ints] = []
-    for sink, (index, written) in stamps.items():
-        tasks = job.deployment.sinks[sink]
-        hosts = np.array([job.slot_by_task[task] for task in tasks], np.int64)
-        slots.append(hosts[index])
-        times.append(written)
-    if not times:
+    if not stamps:
         return None
-    return max(
-        (_gap(loss, np.concatenate(slots), np.concatenate(times)) for loss in account.settled),
-        default=None,
-    )
+    slots, times = (np.concatenate(columns) for columns in zip(*stamps, strict=True))
+    return max((_gap(loss, slots, times) for loss in account.settled), default=None)
 
 
 def _gap(loss: Lost, slots: Ints, times: Ints) -> Millis:
