@@ -149,13 +149,17 @@ class Windows(Generic[State]):
 
     def capture(self, parts: Mapping[str, Callable[[State], Batch]], *, full: bool) -> Capture:
         """The watermark, and each part of all open windows in one batch, labelled by window."""
-        windows = sorted(self._open.items(), key=lambda item: item[0])
+        windows = [(start, self._open[start]) for start in self._to_capture(full)]
         captured = {
             part: self._stack([(start, capture(state)) for start, state in windows])
             for part, capture in parts.items()
         }
         clock = Batch.of(watermark=np.array([self._watermark], np.int64))
         return Capture(full, {**captured, CLOCK: clock})
+
+    def _to_capture(self, full: bool) -> list[Millis]:
+        """The starts of what may have something to capture, in order."""
+        return sorted(self._open)
 
     def _stack(self, parts: Sequence[tuple[Millis, Batch]]) -> Batch:
         labelled = [

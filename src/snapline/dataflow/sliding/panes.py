@@ -8,7 +8,7 @@ the last one that it belongs to. A record behind the watermark still counts for 
 are open. If none is, it is late.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,7 +56,6 @@ class Pane:
     def __init__(self, layout: Layout) -> None:
         self._layout: Final = layout
         self._state: KeyedState | None = None  # made with the first records, which fix the types
-        self._dirty = False  # whether there is something that was not captured
 
     @property
     def state(self) -> KeyedState:
@@ -70,14 +69,10 @@ class Pane:
         numbers, plan = self._layout.numbers(batch), self._layout.plan
         rows = self.state.locate(plan.key_columns(batch))
         self.state.touch(rows)
-        self._dirty = True
         add_records(self.state, plan, rows, numbers)
 
     def capture(self, *, full: bool) -> Batch:
-        """All keys, or those that changed; a pane without changes costs nothing."""
-        if not full and not self._dirty:
-            return Batch({})
-        self._dirty = False
+        """All keys, or those that changed."""
         return self.state.capture(full=full)
 
     def restore(self, batches: Sequence[Batch]) -> None:
@@ -88,6 +83,20 @@ class Pane:
 
 class Panes(Windows[Pane]):
     """The panes of all windows that are open."""
+
+    def __init__(self, shape: Sliding, new: Callable[[], Pane], label: str) -> None:
+        super().__init__(shape, new, label)
+        self._changed: set[Millis] = set()  # those that have something that was not captured
+
+    def add(self, start: Millis, batch: Batch) -> None:
+        """Add records to their pane."""
+        self._changed.add(start)
+        self.at(start).add(batch)
+
+    def _to_capture(self, full: bool) -> list[Millis]:
+        """Of a delta the panes to which records came: the others cost nothing, however many there are."""
+        changed, self._changed = self._changed, set()
+        return sorted(self._open if full else changed & self._open.keys())
 
     def closing(self, shape: Sliding, watermark: Millis) -> Iterator[Millis]:
         """Take a watermark; yield the start of each window that it closes and that has records, in order.

@@ -60,7 +60,7 @@ class SlidingTimeWindows(Operator):
     def _add(self, batch: Batch, starts: Starts) -> None:
         self._rolling.forget_from(starts.lowest)
         for start, rows in starts.runs():
-            self._panes.at(start).add(take_rows(batch, rows))
+            self._panes.add(start, take_rows(batch, rows))
 
     def on_watermark(self, time: Millis) -> Outputs:
         """Emit the windows that have closed, the oldest first."""
