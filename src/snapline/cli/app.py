@@ -19,6 +19,7 @@ from snapline.cli import runs as run_list
 from snapline.cli import validate as validation
 from snapline.cli.experiments import capacity, compare, sweep
 from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, Kind, print_catalogue
+from snapline.cli.pages import report
 from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
 from snapline.cli.run import DOCTOR_EXAMPLES, diagnose, show_checkpoints, start_run
 from snapline.cli.terminal import checkpoints_page, run_options, validate_options
@@ -332,6 +333,7 @@ def generate_command(
 app.command("capacity", help=capacity.HELP, epilog=capacity.EXAMPLES)(capacity.capacity_command)
 app.command("sweep", help=sweep.HELP, epilog=sweep.EXAMPLES)(sweep.sweep_command)
 app.command("compare", help=compare.HELP, epilog=compare.EXAMPLES)(compare.compare_command)
+app.command("report", help=report.HELP, epilog=report.EXAMPLES)(report.report_command)
 
 
 @app.command("doctor", epilog=DOCTOR_EXAMPLES)

@@ -20,11 +20,14 @@ from snapline.metrics.figures import Figures
 from snapline.metrics.json_form import from_json, to_json
 from snapline.metrics.seconds_table import SecondRow
 from snapline.protocols import PROTOCOLS
+from snapline.report.run.reading import read_run
+from snapline.report.run.reported import ReportedRun
 from snapline.rundir.directory import RunDirectory
-from snapline.rundir.output_rows import public_view
+from snapline.rundir.output_rows import public_view, sinks_of
 from snapline.rundir.results import FILE, VERSION, check_version, settle
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.runs import readings, tables
+from snapline.runtime.driver.timeline import published_times
 from snapline.storage.api import rows_of
 from snapline.workload.common.base import Problem
 
@@ -178,3 +181,9 @@ def read_output(directory: RunDirectory, protocol: str, tasks: Sequence[TaskId])
     """The public output of one sink: where nothing is ever committed, all that was written."""
     batches = list(rows_of(directory.output, tasks, public_view(protocol)))
     return concat(batches) if batches else Batch({}, 0)
+
+
+def reported(directory: RunDirectory) -> ReportedRun:
+    """What a page shows of a run: as far as it went, if it is not over. Raises UsageError."""
+    tasks = [task for tasks in sinks_of(directory).values() for task in tasks]
+    return read_run(directory, published_times(directory.output, tasks))
