@@ -14,9 +14,9 @@ from snapline.wording import size
 
 HELP = """Make a page about runs: one HTML file that shows and explains them, and can be sent to anybody.
 
-The page needs nothing beside it and fetches nothing. It has the verdict with its witnesses, rates, backlog \
-and latency with the faults, each failure step by step, the checkpoint graph with the recovery line, the \
-history of checkpoints, bytes by kind, every slot, a space-time diagram, and all numbers as files."""
+The page needs nothing beside it and fetches nothing. It has the verdict with its witnesses, rates, \
+backlog and latency with the faults, each failure step by step, the checkpoint graph with the recovery \
+line, the history of checkpoints, bytes by kind, every slot, a space-time diagram, and all numbers."""
 
 EXAMPLES = """[bold]Examples[/bold]
 

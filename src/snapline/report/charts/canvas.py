@@ -54,6 +54,7 @@ class Plot:
         self.canvas, self.xs, self.ys = canvas, x, y
         self.left, self.right = left, canvas.width - 12
         self.top, self.bottom = top, top + height
+        self.head = 10.0  #: how far above it stands what the vertical axis shows
 
     def x(self, value: float) -> float:
         """The place of a value on the horizontal axis, at the border if it is beyond it."""
@@ -70,7 +71,7 @@ class Plot:
             yield segment("grid", self.left, y, self.right, y)
             yield text(self.left - 6, y + 4, "tick end", label)
         yield from self.bottom_axis(x_title)
-        yield text(4, self.top - 10, "unit", y_title)
+        yield text(4, self.top - self.head, "unit", y_title)
 
     def bottom_axis(self, title: str) -> Iterator[str]:
         """The horizontal axis alone."""

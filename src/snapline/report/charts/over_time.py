@@ -62,7 +62,8 @@ def time_chart(
     values = [value for each in drawn for value in each if value is not None]
     y = logarithmic(values) if log else linear(values)
     span = Linear(frame.begin_s, max(frame.end_s, frame.begin_s + 1))
-    plot = Plot(canvas, span, y, top=top + 34, height=height)
+    plot = Plot(canvas, span, y, top=top + (38 if frame.faults else 22), height=height)
+    plot.head = 24 if frame.faults else 10  # the names of faults stand below it
     parts += _spans(plot, frame)
     parts += plot.axes(frame.title, unit)
     for place, each in enumerate(drawn):
@@ -156,8 +157,8 @@ def _moments(plot: Plot, frame: TimeFrame) -> Iterator[str]:
             continue
         room = plot.right - x - 10
         label = shortened(words, room) if room > 60 else ""
-        yield tipped(f"{words} at {start:.2f} s", cross(x, plot.top - 5, 4))
-        yield text(x + 8, plot.top - 1, "fault-name", label)
+        yield tipped(f"{words} at {start:.2f} s", cross(x, plot.top - 9, 4))
+        yield text(x + 8, plot.top - 5, "fault-name", label)
         free = x + 20 + len(label) * 6.6
     for at, epoch in frame.epochs[1:]:
         x = plot.x(at)

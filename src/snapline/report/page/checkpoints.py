@@ -36,8 +36,8 @@ def history(run: ReportedRun, rows: Sequence[CheckpointRow], id: str) -> str:
         told=size,
     )
     note = (
-        f"{plural(len(rows), 'checkpoint')} in the order in which they were stored. Phases add up to the time "
-        "from when a checkpoint was due until the coordinator had it; the strip below has its size."
+        f"{plural(len(rows), 'checkpoint')} in the order in which they were stored. Phases add up to the "
+        "time from when a checkpoint was due until the coordinator had it; the strip below has its size."
     )
     return figure(f"{id}history", "Checkpoint history", note, chart, table)
 

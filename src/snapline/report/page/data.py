@@ -1,8 +1,10 @@
 """The end of a page: settings, environment, every figure with its definition, and all tables as files."""
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
+from snapline.durations import LONGEST_MS, write_duration
 from snapline.metrics.figures import Figures
 from snapline.metrics.json_form import listed
 from snapline.report.page.html import DataTable, download, download_json, grid, pairs
@@ -53,7 +55,17 @@ def _document(run: ReportedRun) -> dict[str, Any]:
 def _settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in settings.items():
         if name not in _NO_SETTINGS and value not in (None, "", False, [], {}, ()):
-            yield name.replace("_", " "), _told(value)
+            yield _named(name, value)
+
+
+def _named(name: str, value: Any) -> tuple[str, str]:
+    """A setting as people read it: durations with their units, and a moment as a date."""
+    words = name.removesuffix("_ms").removesuffix("_s").replace("_", " ")
+    if name == "origin_s" and isinstance(value, int | float) and 1e9 < value < 2.5e11:
+        return "input began", f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    if name.endswith("_ms") and type(value) is int and 0 < value <= LONGEST_MS:
+        return words, write_duration(value)
+    return name.replace("_", " "), _told(value)
 
 
 def _told(value: Any) -> str:

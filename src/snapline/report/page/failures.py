@@ -56,14 +56,16 @@ def _one(run: ReportedRun, failure: ExplainedFailure, number: int, id: str) -> l
             ],
         )
         chart = partial(waterfall, steps=failure.steps, title=name, origin=since)
-        whole = failure.steps[-1].end_s
+        begun = "the fault" if failure.from_fault else "detection"
         note = (
-            f"From the fault to normal in {whole:.2f} s, step by step."
-            if failure.from_fault
-            else (
-                f"From detection to normal in {whole:.2f} s, step by step; nobody made this slot fail on purpose."
-            )
+            f"From {begun} until all was as before, step by step: {failure.steps[-1].end_s:.2f} s."
         )
+        if not failure.from_fault:
+            note += (
+                " Nobody made this slot fail on purpose, so nothing is known of the time before."
+            )
+        if failure.steps[-1].open:
+            note += " The run was over before that."
         parts.append(figure(f"{id}failure-{number}", name, note, chart, table))
     if failure.rollback is not None and run.topology is not None and failure.rollback.stored:
         parts.append(_graph(run, failure, number, id))
@@ -99,9 +101,10 @@ def _graph(run: ReportedRun, failure: ExplainedFailure, number: int, id: str) ->
         topology=topology,
         title=f"Checkpoint graph of failure {number}, with its recovery line",
     )
+    beyond = plural(skipped, "checkpoint lies", "checkpoints lie")
     note = (
         "The newest checkpoints of each task in the order of storing, what was sent between them, and the "
-        f"recovery line: {plural(skipped, 'checkpoint lies', 'checkpoints lie')} beyond it and {'was' if skipped == 1 else 'were'} stored in vain."
+        f"recovery line: {beyond} beyond it, stored in vain."
     )
     return figure(f"{id}graph-{number}", "The line", note, chart, table)
 

@@ -54,12 +54,23 @@ def behind(table: DataTable) -> str:
 
 def grid(columns: Sequence[str], rows: Iterable[Sequence[Any]], label: str = "table") -> str:
     """A table, in a region that scrolls by itself where it is wider than the page."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    known = list(rows)
+    head = "".join(
+        f'<th scope="col"{_aligned(row[at] for row in known)}>{escape(name)}</th>'
+        for at, name in enumerate(columns)
+    )
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in known)
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _aligned(values: Iterable[Any]) -> str:
+    """The class of a heading above numbers, which stand at the right."""
+    known = [value for value in values if value is not None]
+    is_number = known and all(type(value) in (int, float) for value in known)
+    return ' class="n"' if is_number else ""
 
 
 def _cell(value: Any) -> str:
@@ -67,7 +78,9 @@ def _cell(value: Any) -> str:
         return f"<td>{'yes' if value else 'no'}</td>"
     if isinstance(value, int | float):
         return f'<td class="n">{escape(plain(value))}</td>'
-    return f"<td>{'' if value is None else escape(str(value))}</td>"
+    words = "" if value is None else str(value)
+    kind = ' class="long"' if len(words) > 40 else ""
+    return f"<td{kind}>{escape(words)}</td>"
 
 
 def plain(value: float) -> str:

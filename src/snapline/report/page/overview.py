@@ -77,9 +77,9 @@ def _what_broke(run: ReportedRun, figures: Figures) -> str:
     struck = [str(each.get("statement")) for each in run.strikes if each.get("struck")]
     if not figures.lost:
         if struck:
-            return f"{_listed(struck)} struck, and no slot was lost."
+            return f"The {_listed(struck)} struck, and no slot was lost."
         return "No fault struck, and no slot was lost."
-    told = f"{_listed(struck)} struck: " if struck else ""
+    told = f"the {_listed(struck)} struck: " if struck else ""
     told += f"{plural(figures.lost, 'slot was', 'slots were')} lost"
     if figures.detection_s:
         told += f", noticed after {_seconds(figures.detection_s)}"
@@ -94,8 +94,9 @@ def _what_broke(run: ReportedRun, figures: Figures) -> str:
 
 
 def _listed(struck: list[str]) -> str:
-    shown = "; ".join(struck[:3])
-    return shown if len(struck) <= 3 else f"{shown} and {len(struck) - 3} more faults"
+    shown = "; ".join(f"'{each}'" for each in struck[:3])
+    more = f" and {len(struck) - 3} more" if len(struck) > 3 else ""
+    return f"{'fault' if len(struck) == 1 else 'faults'} {shown}{more}"
 
 
 def _seconds(values: tuple[float | None, ...]) -> str:

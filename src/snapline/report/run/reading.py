@@ -1,11 +1,13 @@
 """Reads a run directory into the value that its page is made of. Nothing in it is executed or changed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from snapline.errors import SnaplineError
+from snapline.ids import Micros
 from snapline.journal.entry import Entry
-from snapline.judge.history import driver_entries, journal_entries
+from snapline.judge.history import journal_entries, journals_of_drivers
 from snapline.metrics.checkpointing.history import checkpoint_rows
 from snapline.metrics.fault_spans import fault_spans
 from snapline.metrics.figures import Figures, figures_of
@@ -31,7 +33,9 @@ def read_run(
     A run that is not over is read as far as its journals go.
     """
     spec, result = directory.spec(), directory.result()
-    entries, gap = driver_entries(directory)
+    journals, gap = journals_of_drivers(directory)
+    drivers = [entry for each in journals for entry in _in_order(each)]
+    entries = sorted(drivers, key=lambda entry: entry.at_us)
     journal, left_out = _of_slots(directory)
     whole = sorted((*entries, *journal), key=lambda entry: entry.at_us)
     known = result or {"kept": RUNNING, "because": directory.why_not_over() or "it is not over"}
@@ -50,7 +54,7 @@ def read_run(
         figures=figures,
         rows=_mapping(known.get("rows")),
         seconds=tuple(second_rows(entries, times)),
-        checkpoints=tuple(checkpoint_rows(entries)),
+        checkpoints=tuple(checkpoint_rows(drivers)),
         faults=tuple(fault_spans(entries)),
         entries=tuple(entries),
         journal=tuple(whole),
@@ -92,10 +96,26 @@ def _of_slots(directory: RunDirectory) -> tuple[list[Entry], str | None]:
             gap = f"the journal {path.name} is too large to be drawn"
             continue
         try:
-            found += journal_entries(directory, path)
+            found += _in_order(journal_entries(directory, path))
         except (SnaplineError, OSError, ValueError, LookupError, TypeError) as error:
             gap = f"the journal {path.name} cannot be read: {error}"
     return found, gap
+
+
+def _in_order(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries of one process, each no later than those that it wrote behind it.
+
+    A process starts its clock again when input begins to be due, so what it wrote before has times that
+    mean nothing: it came before, and that is all that is known.
+    """
+    told: list[Entry] = []
+    latest_us: Micros | None = None
+    for entry in reversed(entries):
+        if latest_us is not None and entry.at_us > latest_us:
+            entry = replace(entry, at_us=latest_us)
+        latest_us = entry.at_us
+        told.append(entry)
+    return told[::-1]
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
