@@ -1,4 +1,4 @@
-"""A real browser for tests: Debian's Chromium without a window, driven by the DevTools protocol over a pipe.
+"""A real browser for tests: Debian's Chromium without a window, driven by the DevTools protocol.
 
 One browser serves all pages of a test file: `with Browser() as browser: page = browser.open(path)`. It is
 killed at the end, with all its processes, which share a process group of their own.

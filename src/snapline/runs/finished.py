@@ -20,6 +20,7 @@ from snapline.metrics.figures import Figures
 from snapline.metrics.json_form import from_json, to_json
 from snapline.metrics.seconds_table import SecondRow
 from snapline.protocols import PROTOCOLS
+from snapline.report.page.run_page import run_card, run_page
 from snapline.report.run.reading import read_run
 from snapline.report.run.reported import ReportedRun
 from snapline.rundir.directory import RunDirectory
@@ -98,6 +99,17 @@ class Run:
         """The rows of `seconds`, without Spark."""
         return list(readings.measured_seconds(self.directory))
 
+    def page(self) -> str:
+        """A page about the run: one HTML document, which needs nothing beside it (docs/report.md)."""
+        return run_page([reported(self.directory)])
+
+    def plot(self) -> "RunCard":
+        """The verdict, the main figures and the latency of the run, as a notebook shows them."""
+        return RunCard(run_card(reported(self.directory)))
+
+    def _repr_html_(self) -> str:
+        return self.plot().html
+
     def _sink(self, sink: str | None) -> str:
         sinks = ", ".join(self.rows)
         if sink is None and len(self.rows) != 1:
@@ -114,6 +126,16 @@ class Run:
                 "a DataFrame needs a Spark session: pass one to run() or open_run(), or use batch()"
             )
         return session
+
+
+@dataclass(frozen=True, slots=True)
+class RunCard:
+    """A run on a card. A notebook shows it; elsewhere its `html` can be written into a file."""
+
+    html: str = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        return self.html
 
 
 def write_result(

@@ -115,10 +115,10 @@ FaultsOption = Annotated[
 DiagramOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE.svg",
+        metavar="FILE.svg|FILE.html",
         callback=local_file,
-        help="Draw the run, with its slots and messages over time, into this file. It needs one protocol, "
-        "one workload and one seed.",
+        help="Draw the run, with its slots and messages over time, into this file; if it ends in .html, "
+        "make a page about the run. It needs one protocol, one workload and one seed.",
     ),
 ]
 RepeatOption = Annotated[

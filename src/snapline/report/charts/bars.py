@@ -69,8 +69,9 @@ def stacked_chart(
     parts, top = legend(canvas, keys, 12)
     shown = _joined(stacks)
     y = linear(sum(each.parts) for each in shown)
-    plot = Plot(canvas, Linear(0, max(1, len(shown))), y, top=top + 22, height=170)
-    for value, label in y.ticks(5):
+    height = 170 if names else 0  # where no part was measured, only the strip says anything
+    plot = Plot(canvas, Linear(0, max(1, len(shown))), y, top=top + 22, height=height)
+    for value, label in y.ticks(5) if names else ():
         parts.append(segment("grid", plot.left, plot.y(value), plot.right, plot.y(value)))
         parts.append(text(plot.left - 6, plot.y(value) + 4, "tick end", label))
     parts.append(text(4, plot.top - 10, "unit", unit))

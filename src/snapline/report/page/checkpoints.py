@@ -73,7 +73,7 @@ def by_task(run: ReportedRun, rows: Sequence[CheckpointRow]) -> str:
 
 
 def _by_task(rows: Sequence[CheckpointRow]) -> Iterator[tuple[object, ...]]:
-    for task in dict.fromkeys(row.task for row in rows):
+    for task in sorted({row.task for row in rows}):
         mine = [row for row in rows if row.task == task]
         times = [row.phases.whole_us / 1000 for row in mine if row.phases is not None]
         sizes = [row.bytes for row in mine]

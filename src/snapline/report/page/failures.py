@@ -56,15 +56,13 @@ def _one(run: ReportedRun, failure: ExplainedFailure, number: int, id: str) -> l
             ],
         )
         chart = partial(waterfall, steps=failure.steps, title=name, origin=since)
-        begun = "the fault" if failure.from_fault else "detection"
-        note = (
-            f"From {begun} until all was as before, step by step: {failure.steps[-1].end_s:.2f} s."
-        )
+        begun, last = "the fault" if failure.from_fault else "detection", failure.steps[-1]
+        note = f"From {begun} {last.meaning.rpartition('; ')[2]}, step by step: {last.end_s:.2f} s."
         if not failure.from_fault:
             note += (
                 " Nobody made this slot fail on purpose, so nothing is known of the time before."
             )
-        if failure.steps[-1].open:
+        if last.open:
             note += " The run was over before that."
         parts.append(figure(f"{id}failure-{number}", name, note, chart, table))
     if failure.rollback is not None and run.topology is not None and failure.rollback.stored:

@@ -17,8 +17,8 @@ from snapline.report.charts.canvas import NARROW, WIDE, Chart
 from snapline.report.page.style import asset
 
 ROWS_SHOWN_MAX = 300
-ROWS_KEPT_MAX = 6_000
-"""So many rows of a table are in the file to download; a longer one says that it is not complete."""
+CSV_CHARS_MAX = 90_000
+"""So much of a table is in the file to download; a longer one says that it is not complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,14 @@ def download(table: DataTable) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows([_harmless(each) for each in row] for row in table.rows[:ROWS_KEPT_MAX])
-    cut = len(table.rows) - ROWS_KEPT_MAX
-    note = f" (the first {ROWS_KEPT_MAX:,} of {len(table.rows):,} rows)" if cut > 0 else ""
+    kept = 0
+    for row in table.rows:
+        if text.tell() > CSV_CHARS_MAX:
+            break
+        writer.writerow([_harmless(each) for each in row])
+        kept += 1
+    cut = kept < len(table.rows)
+    note = f" (the first {kept:,} of {len(table.rows):,} rows)" if cut else ""
     name = f"{table.name}.csv"
     return f"{_link(name, 'text/csv', text.getvalue())}{note}"
 

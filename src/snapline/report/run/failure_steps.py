@@ -118,7 +118,7 @@ def _ends(
     yield "restore", (until_us, True, running_us is not None)
     if running_us is None:
         return
-    if (replayed_us := _last_replayed(run.journal, running_us, end_us)) is not None:
+    if (replayed_us := _last_replayed(run.journal, running_us)) is not None:
         yield "replay", (replayed_us, True, True)
     back = None if figures is None else figures.from_detection
     if back is not None:
@@ -153,7 +153,7 @@ def _first_built(journal: Iterable[Entry], failure: Failure, until_us: Micros) -
     return None
 
 
-def _last_replayed(journal: Iterable[Entry], since_us: Micros, until_us: Micros) -> Micros | None:
+def _last_replayed(journal: Iterable[Entry], since_us: Micros) -> Micros | None:
     """When the last message was replayed, in the epoch that began then."""
     epoch: int | None = None
     last: Micros | None = None
@@ -163,7 +163,7 @@ def _last_replayed(journal: Iterable[Entry], since_us: Micros, until_us: Micros)
         if isinstance(entry.what, MessageReplayed):
             epoch = entry.epoch if epoch is None else epoch
             if entry.epoch == epoch:
-                last = min(entry.at_us, until_us)
+                last = entry.at_us
     return last
 
 

@@ -49,8 +49,8 @@ class ReportedRun:
     def end_s(self) -> float:
         """When the last thing happened, in seconds since input began to be due."""
         last_us = max((entry.at_us for entry in self.entries), default=0)
-        last_s = max((row.second + 1 for row in self.seconds), default=0)
-        return max(last_us / SECOND_US, float(last_s))
+        last_s = max((row.second + 0.5 for row in self.seconds), default=0)
+        return max(last_us / SECOND_US, last_s)
 
     @property
     def epochs(self) -> tuple[tuple[float, int], ...]:
