@@ -218,6 +218,7 @@ def run_command(
     silence: run_options.SilenceOption = "2s",
     oversubscribe: run_options.OversubscribeOption = False,
     ui: run_options.UiOption = False,
+    report: run_options.ReportOption = None,
     restart_failures: run_options.RestartFailuresOption = 10,
     restart_window: run_options.RestartWindowOption = "60s",
     resume: run_options.ResumeOption = None,

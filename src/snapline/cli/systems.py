@@ -39,6 +39,7 @@ OURS = {
     "pools": "it has no slots of ours",
     "full_journal": "it has no protocol of ours to write about",
     "listen": "it runs on this machine",
+    "report": "'snapline report last' makes its page when it is over",
     "shared": "it runs on this machine",
     "heartbeat": "it has no slots of ours",
     "silence": "it has no slots of ours",
@@ -52,7 +53,16 @@ OURS = {
 }
 
 OF_WHAT_GOES_ON = frozenset(
-    {"runs", "heartbeat", "silence", "restart_failures", "restart_window", "ui", "as_json"}
+    {
+        "runs",
+        "heartbeat",
+        "silence",
+        "restart_failures",
+        "restart_window",
+        "ui",
+        "as_json",
+        "report",
+    }
 )
 """Parameters that a resume and a fork may have; all else was settled when the run began."""
 

@@ -60,6 +60,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--fork": ["last"],
         "--line": ["0", *WHOLE, "3"],
         "--runs": ["file", "file/below"],
+        "--report": ["nowhere/x.html", ".", "s3://x/y"],
     },
     "simulate": {
         "--protocol": NAMES[:1],
@@ -140,6 +141,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--threshold": ["x", "", "0", "-5%", "nan", "1e9"],
         "--runs": ["file"],
     },
+    "report last": {"--to": ["nowhere/x.html", ".", "s3://x/y"], "--runs": ["file"]},
     "doctor": {"--runs": []},
     "list": {},
 }

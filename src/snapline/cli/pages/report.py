@@ -8,7 +8,7 @@ import typer
 
 from snapline.cli.terminal.console import escape, interruptible, messages, results
 from snapline.cli.terminal.logs import CommandVerboseOption
-from snapline.cli.terminal.options import RunsOption, local_path
+from snapline.cli.terminal.options import RunsOption, written_file
 from snapline.errors import UsageError
 from snapline.wording import size
 
@@ -38,7 +38,7 @@ ToOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        callback=local_path,
+        callback=written_file,
         help="The file to write, which may exist. Usually it is called after the first run.",
     ),
 ]

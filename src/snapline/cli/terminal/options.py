@@ -23,6 +23,14 @@ def local_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
     return path
 
 
+def written_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """Check an option that names a file to write: its directory has to be there before anything runs."""
+    path = local_file(param, value)
+    if path is not None and not path.resolve().parent.is_dir():
+        raise UsageError(f"{param.opts[0]} {path}: there is no directory {path.parent}")
+    return path
+
+
 def local_directory(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """Check an option that names a directory: a file is refused before anything has run."""
     path = local_path(param, value)

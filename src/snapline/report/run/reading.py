@@ -6,6 +6,7 @@ from typing import Any
 
 from snapline.errors import SnaplineError
 from snapline.ids import Micros
+from snapline.journal.codec import happened_of
 from snapline.journal.entry import Entry
 from snapline.judge.history import journal_entries, journals_of_drivers
 from snapline.metrics.checkpointing.history import checkpoint_rows
@@ -33,8 +34,7 @@ def read_run(
     A run that is not over is read as far as its journals go.
     """
     spec, result = directory.spec(), directory.result()
-    journals, gap = journals_of_drivers(directory)
-    drivers = [entry for each in journals for entry in _in_order(each)]
+    drivers, gap = _of_drivers(directory, result)
     entries = sorted(drivers, key=lambda entry: entry.at_us)
     journal, left_out = _of_slots(directory)
     whole = sorted((*entries, *journal), key=lambda entry: entry.at_us)
@@ -85,6 +85,17 @@ def _figures(
         return metrics, from_json(Figures, dict(metrics))
     except ValueError:
         return metrics, None  # of another system, which has figures of its own
+
+
+def _of_drivers(
+    directory: RunDirectory, result: Mapping[str, Any] | None
+) -> tuple[list[Entry], str | None]:
+    """The entries of all drivers in the order of writing; of another system, what was seen of it."""
+    events = (result or {}).get("events")
+    if isinstance(events, list) and events:
+        return [happened_of(each) for each in events], None
+    journals, gap = journals_of_drivers(directory)
+    return [entry for each in journals for entry in _in_order(each)], gap
 
 
 def _of_slots(directory: RunDirectory) -> tuple[list[Entry], str | None]:
