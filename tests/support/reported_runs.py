@@ -16,6 +16,9 @@ from snapline.metrics.figures import figures_of
 from snapline.metrics.json_form import to_json
 from snapline.metrics.second import SECOND_US, SlotSecond, Usage, Used, Volume
 from snapline.metrics.seconds_table import second_rows
+from snapline.report.charts.forest import ForestRow
+from snapline.report.page.comparison import ComparedColumn, ComparisonPage
+from snapline.report.page.paper import PaperPage, PaperRow
 from snapline.report.run.reported import ReportedRun
 from snapline.sim.run import Case, simulate
 
@@ -80,3 +83,51 @@ def _timed(row):
     moments = CheckpointMoments(None, *steps)
     timed = CheckpointTimed(row.task, row.checkpoint, moments)
     return replace(row, phases=phases_of(timed.moments, None, stored))
+
+
+def a_comparison() -> ComparisonPage:
+    """Two runs with a kill each, of whose figures some surely differ and some do not."""
+    rows = [
+        ForestRow("records read", 0.80, 0.78, 0.83, "20.2 % slower", "less", 1.04),
+        ForestRow("latency p99", 3.1, 2.2, 4.4, "3.1 times longer", "more", 1.3),
+        ForestRow("restart", 1.02, 0.9, 1.2, "not distinguishable", "same", 1.1),
+        ForestRow("bytes per record", 1.2, None, None, "1.2 times, from one pair", "same"),
+    ]
+    column = ComparedColumn("protocol=hmnr", rows, [(10.0, 8.0, "/s")] * len(rows))
+    return ComparisonPage(
+        "protocol=aligned",
+        [column],
+        "6 pairs of runs; intervals of 96.9 %.",
+        {"protocol": ("aligned", "hmnr")},
+        [crashed_run(), crashed_run("aligned", 3)],
+    )
+
+
+def a_paper() -> PaperPage:
+    """The scoreboard of a paper with a row of each verdict."""
+    sides = "capacity[aligned] / capacity[none]"
+    ratio = ForestRow(sides, 0.97, 0.93, 1.01, "holds", "more", bound=0.95, upwards=True)
+    level = ForestRow("invalid[hmnr]", 0.03, 0.0, 0.05, "indicated", "same", bound=0.04)
+    missing = ForestRow(
+        "recovery[hmnr] / recovery[aligned]", None, None, None, "?", "same", bound=1
+    )
+    verdicts = ("holds", "indicated", "does not hold", "cannot be tested here")
+    rows = [
+        PaperRow(
+            f"fig{number}",
+            "capacity, relative to no checkpoints, with up to a hundred workers",
+            "all is as fast as without checkpoints",
+            {"10 workers": {"COOR": [1.0, 0.9], "UNC": 0.9}},
+            verdict,
+            "two slots",
+            f"snapline sweep checkmate-fig{number}",
+            None if number == 4 else "spark",
+            [("capacity[aligned] >= 0.95 * capacity[none]", f"{verdict}: 0.97 times")],
+            [] if number == 4 else [ratio, missing],
+            [level] if number == 2 else [],
+        )
+        for number, verdict in enumerate(verdicts, 1)
+    ]
+    return PaperPage(
+        "A paper", "Somebody, 2024", "10 to 100 workers", rows, "1 holds", {"cores": 2}
+    )

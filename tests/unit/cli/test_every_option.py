@@ -141,7 +141,11 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--threshold": ["x", "", "0", "-5%", "nan", "1e9"],
         "--runs": ["file"],
     },
-    "report last": {"--to": ["nowhere/x.html", ".", "s3://x/y"], "--runs": ["file"]},
+    "report last": {
+        "--against": [],
+        "--to": ["nowhere/x.html", ".", "s3://x/y"],
+        "--runs": ["file"],
+    },
     "doctor": {"--runs": []},
     "list": {},
 }

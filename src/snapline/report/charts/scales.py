@@ -56,7 +56,7 @@ class Logarithmic:
     def ticks(self, most: int) -> list[tuple[float, str]]:
         """Powers of ten; where there are few of them, twice and five times these, too."""
         first, last = floor(log10(self.low) + 1e-9), ceil(log10(self.high) - 1e-9)
-        factors = (1, 2, 5) if last - first <= most // 2 else (1,)
+        factors = (1, 2, 5) if last - first <= 2 and most > 3 else (1,)
         values = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
         shown = [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
         return [(value, latency(value) if self.times else f"{value:g}") for value in shown]

@@ -23,9 +23,9 @@ def data(run: ReportedRun) -> list[str]:
     )
     files = [download_json(run.name, _document(run)), download(figures)]
     files += [download(seconds)] if run.seconds else []
-    parts = [f"<h3>Settings</h3>{pairs(_settings(run.settings))}"]
+    parts = [f"<h3>Settings</h3>{pairs(settings_told(run.settings))}"]
     if run.environment:
-        parts.append(f"<h3>Environment</h3>{pairs(_settings(run.environment))}")
+        parts.append(f"<h3>Environment</h3>{pairs(settings_told(run.environment))}")
     if figures.rows:
         table = grid(figures.columns, figures.rows, "figures")
         parts.append(
@@ -52,7 +52,8 @@ def _document(run: ReportedRun) -> dict[str, Any]:
     }
 
 
-def _settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def settings_told(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Settings that say something, each with its name in words and its value as people read it."""
     for name, value in settings.items():
         if name not in _NO_SETTINGS and value not in (None, "", False, [], {}, ()):
             yield _named(name, value)

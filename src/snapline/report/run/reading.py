@@ -95,7 +95,8 @@ def _of_drivers(
     if isinstance(events, list) and events:
         return [happened_of(each) for each in events], None
     journals, gap = journals_of_drivers(directory)
-    return [entry for each in journals for entry in _in_order(each)], gap
+    found = [entry for each in journals for entry in _in_order(each)]
+    return found, gap if found or gap else "the run has left no journal of a driver"
 
 
 def _of_slots(directory: RunDirectory) -> tuple[list[Entry], str | None]:
