@@ -14,7 +14,7 @@ CELLS_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Small:
+class SmallChart:
     """One of the little charts."""
 
     name: str
@@ -25,7 +25,7 @@ class Small:
 def small_multiples(
     canvas: Canvas,
     frame: TimeFrame,
-    cells: Sequence[Small],
+    cells: Sequence[SmallChart],
     *,
     title: str,
     log: bool = False,
@@ -55,7 +55,7 @@ def small_multiples(
 
 def _cell(
     frame: TimeFrame,
-    cell: Small,
+    cell: SmallChart,
     y: Scale,
     place: tuple[float, float, float],
 ) -> str:

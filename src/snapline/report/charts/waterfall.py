@@ -11,7 +11,7 @@ STEP_ROW = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FailureStep:
     """A step of a failure; times are in seconds since the fault, or since it was noticed."""
 
     name: str
@@ -22,7 +22,7 @@ class Step:
     open: bool = False  # whether it had not ended when the run did
 
 
-def waterfall(canvas: Canvas, steps: Sequence[Step], *, title: str, origin: str) -> str:
+def waterfall(canvas: Canvas, steps: Sequence[FailureStep], *, title: str, origin: str) -> str:
     """The steps from top to bottom, each where it began and as long as it took."""
     end = max((step.end_s for step in steps), default=1.0) or 1.0
     left = 82.0 if canvas.narrow else 110.0

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from snapline.metrics.seconds_table import SecondRow
-from snapline.report.charts.multiples import Small, small_multiples
+from snapline.report.charts.multiples import SmallChart, small_multiples
 from snapline.report.charts.over_time import Series, TimeFrame, Values, time_chart
 from snapline.report.charts.scales import short
 from snapline.report.page.html import DataTable, figure
@@ -156,13 +156,13 @@ def _small(
     by_slot: dict[tuple[int, int], SecondRow],
     *,
     late: bool,
-) -> Small:
+) -> SmallChart:
     found = [by_slot.get((number, row.second)) for row in rows]
     values: Values = tuple(
         None if row is None else row.p99_ms if late else row.read for row in found
     )
     most = max((value for value in values if value is not None), default=0.0)
-    return Small(f"slot {number}", values, latency(most) if late else short(most))
+    return SmallChart(f"slot {number}", values, latency(most) if late else short(most))
 
 
 def _count(value: float) -> str:

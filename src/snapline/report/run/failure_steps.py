@@ -25,7 +25,7 @@ from snapline.metrics.figures import Told
 from snapline.metrics.recovery import FailureFigures
 from snapline.metrics.second import SECOND_US
 from snapline.report.charts.checkpoint_graph import GraphedRollback
-from snapline.report.charts.waterfall import Step
+from snapline.report.charts.waterfall import FailureStep
 from snapline.report.run.reported import ReportedRun
 from snapline.wording import latency
 
@@ -46,7 +46,7 @@ class ExplainedFailure:
     lost_s: float
     slots: tuple[int, ...]
     from_fault: bool  # whether the steps count from the fault; else from its detection
-    steps: tuple[Step, ...]
+    steps: tuple[FailureStep, ...]
     rollback: GraphedRollback | None
 
 
@@ -72,7 +72,9 @@ def _figures_of(failure: Failure, known: Sequence[FailureFigures]) -> FailureFig
     return next((each for each in known if abs(each.lost_at_s - at_s) < 0.002), None)
 
 
-def _steps(run: ReportedRun, failure: Failure, figures: FailureFigures | None) -> Iterator[Step]:
+def _steps(
+    run: ReportedRun, failure: Failure, figures: FailureFigures | None
+) -> Iterator[FailureStep]:
     begin_us = failure.lost_us if failure.struck_us is None else failure.struck_us
     ends = dict(_ends(run, failure, figures))
     last_us, still_open = begin_us, False
@@ -88,7 +90,7 @@ def _steps(run: ReportedRun, failure: Failure, figures: FailureFigures | None) -
         took_ms = (end_us - last_us) / 1000
         told = latency(took_ms) if closed else f"> {latency(took_ms)}"
         meaning = "; ".join(MEANINGS[each] for each in waiting)
-        yield Step(
+        yield FailureStep(
             " + ".join(waiting),
             (last_us - begin_us) / SECOND_US,
             (end_us - begin_us) / SECOND_US,
