@@ -284,13 +284,14 @@ def runs_command(
     limit: run_list.LimitOption = 20,
     form: run_list.FormatOption = "table",
     to: run_list.ToOption = None,
+    older: run_list.OlderOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline runs`."""
     refuse_given(given_options(context), run_list.idle(action, to, as_json))
-    wanted = run_list.Wanted(sink, uncommitted, limit, form, to)
+    wanted = run_list.Wanted(sink, uncommitted, limit, form, to, older)
     raise typer.Exit(run_list.manage_runs(action, name, runs, wanted, as_json=as_json))
 
 

@@ -118,6 +118,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--column": ["x", "", "a=b=c", "=x", "nothing=x"],
     },
     "runs list": {
+        "--older": [],
         "--sink": [],
         "--limit": ["x", "-1", "1.5"],
         "--format": [],
