@@ -219,6 +219,7 @@ def run_command(
     oversubscribe: run_options.OversubscribeOption = False,
     ui: run_options.UiOption = False,
     report: run_options.ReportOption = None,
+    live: run_options.LiveOption = False,
     restart_failures: run_options.RestartFailuresOption = 10,
     restart_window: run_options.RestartWindowOption = "60s",
     resume: run_options.ResumeOption = None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from snapline.arguments import option, written_rate
+from snapline.cli.pages.live import beside
 from snapline.cli.pages.report import write_page
 from snapline.cli.systems import refuse_description, refuse_options, run_system
 from snapline.cli.terminal import checkpoints_page
@@ -87,7 +88,7 @@ def start_run(stated: Mapping[str, str], params: Mapping[str, Any]) -> int:
         refuse_description(stated)
     elif line is not None:
         raise UsageError("--line says at which line a fork begins: say --fork RUN, too")
-    telling = Telling(params["as_json"], params["ui"], params["report"])
+    telling = Telling(params["as_json"], params["ui"], params["report"], params["live"])
     if resume is not None:
         return resume_run(resume, runs, patience, telling)
     if fork is not None:
@@ -105,6 +106,7 @@ class Telling:
     as_json: bool = False
     ui: bool = False
     report: Path | None = None  # where the page goes; None: there is none
+    live: bool = False  # whether there is a page while the run goes on
 
 
 def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, telling: Telling) -> int:
@@ -188,8 +190,8 @@ def _carry_out(prepared: "PreparedRun", timeouts: "Timeouts", telling: Telling) 
 
     messages().print("starting Spark ...")
     try:
-        with watching_run() as told:
-            finished = carry_out(prepared, timeouts, told)
+        with watching_run() as told, beside(told, live=telling.live) as watcher:
+            finished = carry_out(prepared, timeouts, watcher)
     except Interrupted as interrupted:
         return _tell_interrupted(interrupted, prepared.runs)
     if telling.as_json:

@@ -39,6 +39,7 @@ OURS = {
     "pools": "it has no slots of ours",
     "full_journal": "it has no protocol of ours to write about",
     "listen": "it runs on this machine",
+    "live": "it is not measured second by second",
     "report": "'snapline report last' makes its page when it is over",
     "shared": "it runs on this machine",
     "heartbeat": "it has no slots of ours",
@@ -62,6 +63,7 @@ OF_WHAT_GOES_ON = frozenset(
         "ui",
         "as_json",
         "report",
+        "live",
     }
 )
 """Parameters that a resume and a fork may have; all else was settled when the run began."""

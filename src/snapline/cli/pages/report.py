@@ -1,13 +1,13 @@
 """`snapline report`: one offline HTML file about runs."""
 
 import re
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from snapline.cli.terminal.console import escape, interruptible, messages, results
+from snapline.cli.pages.live import open_page, serve_page
+from snapline.cli.terminal.console import escape, interruptible, results
 from snapline.cli.terminal.logs import CommandVerboseOption
 from snapline.cli.terminal.options import RunsOption, written_file
 from snapline.errors import UsageError
@@ -31,6 +31,9 @@ Explain two runs on one page, and open it:
 
 Compare a run with another:
 [cyan]snapline report q12-hmnr-warm-wren --against q12-aligned-calm-reed[/cyan]
+
+Watch a run in a browser while it goes on:
+[cyan]snapline report last --live --open[/cyan]
 
 Compare the columns of a sweep, or show what became of a paper's claims:
 [cyan]snapline report sweeps/checkmate[/cyan]"""
@@ -64,23 +67,43 @@ OpenOption = Annotated[
 ]
 
 
+LiveOption = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        metavar=" ",
+        help="Serve the page on this machine while the run goes on, until Ctrl-C, and say where.",
+    ),
+]
+
+
 def report_command(
     names: NamesArgument,
     against: AgainstOption = None,
     to: ToOption = None,
     runs: RunsOption = Path("runs"),
     open_it: OpenOption = False,
+    live: LiveOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline report`."""
     with interruptible():
+        if live:
+            raise typer.Exit(_live(names, against, to, runs, open_it))
         name, page = _page(list(dict.fromkeys(names)), against, runs)
         path = to or Path(f"{name}.html")
         write_page(path, page)
         told = f"page: [cyan]{escape(str(path))}[/] ({size(len(page.encode()))})"
         results().print(told, soft_wrap=True)
-        if open_it and not webbrowser.open(path.resolve().as_uri()):
-            messages().print("no browser could be started: open the file yourself")
+        if open_it:
+            open_page(path.resolve().as_uri())
+
+
+def _live(names: list[str], against: str | None, to: Path | None, runs: Path, open_it: bool) -> int:
+    """Serve the page of one run; refuse what a page that is served cannot have. Raises UsageError."""
+    if len(names) > 1 or against is not None or to is not None:
+        raise UsageError("--live shows one run, and writes no file: leave the rest out")
+    return serve_page(names[0], runs, open_it)
 
 
 def _page(names: list[str], other: str | None, runs: Path) -> tuple[str, str]:

@@ -266,6 +266,14 @@ UiOption = Annotated[
         "where they are.",
     ),
 ]
+LiveOption = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        metavar=" ",
+        help="Show the run in a browser while it goes on: say where its page is, for this machine only.",
+    ),
+]
 ReportOption = Annotated[
     Path | None,
     typer.Option(

@@ -29,6 +29,12 @@ def run_page(runs: Sequence[ReportedRun]) -> str:
 
 def article(run: ReportedRun, id: str) -> str:
     """All that is shown of one run; `id` stands before the ids of its parts."""
+    anchor = f' id="{id.rstrip("-")}"' if id else ""
+    return f"<article{anchor}>{''.join(parts_of(run, id).values())}</article>"
+
+
+def parts_of(run: ReportedRun, id: str = "") -> dict[str, str]:
+    """The parts of an article by their names, in order; those that have nothing to show are empty."""
     sections = {
         "traffic": ("Rates, backlog, latency", traffic(run, id)),
         "failure": ("Failures", failures(run, id)),
@@ -40,12 +46,11 @@ def article(run: ReportedRun, id: str) -> str:
         "promise": ("Guarantees", guarantees(run)),
         "data": ("Data", data(run)),
     }
-    shown = {name: made for name, made in sections.items() if any(made[1])}
-    links = "".join(f'<a href="#{id}{n}">{escape(h)}</a>' for n, (h, _) in shown.items())
-    body = "".join(section(f"{id}{name}", h, *parts) for name, (h, parts) in shown.items())
-    anchor = f' id="{id.rstrip("-")}"' if id else ""
-    contents = f'<nav aria-label="Contents">{links}</nav>'
-    return f"<article{anchor}>{overview(run)}{contents}{body}</article>"
+    shown = {name: heading for name, (heading, parts) in sections.items() if any(parts)}
+    links = "".join(f'<a href="#{id}{n}">{escape(heading)}</a>' for n, heading in shown.items())
+    head = {"head": overview(run), "contents": f'<nav aria-label="Contents">{links}</nav>'}
+    made = {n: section(f"{id}{n}", heading, *parts) for n, (heading, parts) in sections.items()}
+    return head | made
 
 
 def run_card(run: ReportedRun) -> str:

@@ -33,11 +33,24 @@ def read_run(
 
     A run that is not over is read as far as its journals go.
     """
+    drivers, gap = _of_drivers(directory, directory.result())
+    slots, left_out = _of_slots(directory)
+    return reported_run(directory, drivers, slots, times, environment, gap=gap or left_out)
+
+
+def reported_run(
+    directory: RunDirectory,
+    drivers: Sequence[Entry],
+    slots: Sequence[Entry],
+    times: Mapping[str, RowTimes],
+    environment: Mapping[str, Any] | None = None,
+    *,
+    gap: str | None = None,
+) -> ReportedRun:
+    """What a page shows of a run, of which drivers have written this in this order, and slots that."""
     spec, result = directory.spec(), directory.result()
-    drivers, gap = _of_drivers(directory, result)
     entries = sorted(drivers, key=lambda entry: entry.at_us)
-    journal, left_out = _of_slots(directory)
-    whole = sorted((*entries, *journal), key=lambda entry: entry.at_us)
+    whole = sorted((*entries, *slots), key=lambda entry: entry.at_us)
     known = result or {"kept": RUNNING, "because": directory.why_not_over() or "it is not over"}
     metrics, figures = _figures(known, entries, times, spec)
     return ReportedRun(
@@ -60,7 +73,7 @@ def read_run(
         journal=tuple(whole),
         topology=topology_of(whole),
         environment=environment or _mapping(known.get("environment")),
-        gap=gap or left_out,
+        gap=gap,
     )
 
 
@@ -95,7 +108,7 @@ def _of_drivers(
     if isinstance(events, list) and events:
         return [happened_of(each) for each in events], None
     journals, gap = journals_of_drivers(directory)
-    found = [entry for each in journals for entry in _in_order(each)]
+    found = [entry for each in journals for entry in in_order(each)]
     return found, gap if found or gap else "the run has left no journal of a driver"
 
 
@@ -108,13 +121,13 @@ def _of_slots(directory: RunDirectory) -> tuple[list[Entry], str | None]:
             gap = f"the journal {path.name} is too large to be drawn"
             continue
         try:
-            found += _in_order(journal_entries(directory, path))
+            found += in_order(journal_entries(directory, path))
         except (SnaplineError, OSError, ValueError, LookupError, TypeError) as error:
             gap = f"the journal {path.name} cannot be read: {error}"
     return found, gap
 
 
-def _in_order(entries: Sequence[Entry]) -> list[Entry]:
+def in_order(entries: Sequence[Entry]) -> list[Entry]:
     """The entries of one process, each no later than those that it wrote behind it.
 
     A process starts its clock again when input begins to be due, so what it wrote before has times that
