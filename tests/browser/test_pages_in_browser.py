@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from browser import Browser, find_browser
+from growing_run import GrowingRun
 from reported_runs import a_comparison, a_paper, crashed_run
+from snapline.report.live.server import LiveServer
 from snapline.report.page.comparison import comparison_page
 from snapline.report.page.paper import paper_page
 from snapline.report.page.run_page import run_page
@@ -169,3 +171,38 @@ def test_pointing_at_a_mark_tells_its_values(opened):
     opened.until('!document.querySelector(".tip").hidden')
     assert len(opened.eval('document.querySelector(".tip").textContent')) > 5
     assert opened.complaints == []
+
+
+def test_a_live_page_grows_and_a_reload_loses_nothing(browser, tmp_path):
+    run = GrowingRun(tmp_path)
+    run.grow(0.3)
+    server = LiveServer(run.directory)
+    server.start(nice=False)
+    try:
+        pages = [browser.open(server.url, width) for width in (1440, 390)]
+        rows = "document.querySelectorAll('#rates tbody')[0].rows.length"
+        before = [page.eval(rows) for page in pages]
+        pages[0].eval('document.querySelector("#rates details").open = true')
+        run.grow(1)
+        for page, seen in zip(pages, before, strict=True):
+            page.until(f"{rows} > {seen}")
+            page.until("document.getElementById('failure-1') !== null")
+        assert pages[0].eval(
+            'document.querySelector("#rates details").open'
+        )  # it was opened before
+        told = pages[0].eval('document.querySelector("article").innerText')
+        pages[0].call("Page.reload")
+        pages[0].until("document.querySelectorAll('#failure-1').length === 1")
+        again = pages[0].eval('document.querySelector("article").innerText')
+        assert "slot 1 lost at" in told
+        assert "slot 1 lost at" in again
+        for page in pages:
+            assert page.complaints == []
+            assert {url.partition("?")[0] for url in page.requests} <= {
+                server.url,
+                f"{server.url}events",
+            }
+            assert page.eval("document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        server.stop()
+    pages[1].until("document.querySelector('.live').textContent.includes('has ended')")

@@ -7,44 +7,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from reported_runs import crashed_run
-from snapline.journal.codec import lines
+from growing_run import GrowingRun
 from snapline.journal.entry import Happened
 from snapline.journal.happenings import SecondMeasured, SlotLost
 from snapline.report.live import server as live_server
 from snapline.report.live.follower import JournalFollower
 from snapline.report.live.server import LiveServer
-from snapline.rundir.directory import RunDirectory
 
 PATIENCE_S = 60
-
-
-class GrowingRun:
-    """A run directory whose journal grows as a test says."""
-
-    def __init__(self, tmp_path):
-        spec = {"flow": "counting", "protocol": "uncoordinated", "slots": 3, "faults": ""}
-        self.directory = RunDirectory.create(tmp_path, "counting", "uncoordinated", spec)
-        self.entries = [e for e in crashed_run().entries if e.actor == "coordinator" or told(e)]
-        self.written = 0
-        self.path = self.directory.path / "journal" / "driver-1.jsonl"
-        self.path.parent.mkdir()
-        self.lines = list(lines(self.entries))
-        self.path.write_text(self.lines[0])
-
-    def grow(self, share):
-        """Append entries until this share of them is there."""
-        until = round(len(self.entries) * share)
-        self.append("".join(self.lines[1 + self.written : 1 + until]))
-        self.written = until
-
-    def append(self, text):
-        with self.path.open("a") as file:
-            file.write(text)
-
-
-def told(entry):
-    return isinstance(entry, Happened) and entry.actor.startswith("slot/")
 
 
 @pytest.fixture
