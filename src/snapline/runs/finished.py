@@ -1,7 +1,10 @@
 """A run that is over: its verdict, its figures, and all that it left, as DataFrames."""
 
+import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +171,31 @@ def write_result(
             "faults": [asdict(strike) for strike in judgement.strikes],
             "metrics": to_json(figures),
             "rows": dict(judgement.rows),
+            "environment": environment(),
             "events": [json_of(happened) for happened in events],
         },
         author,
     )
+
+
+def environment() -> dict[str, Any]:
+    """The versions and the machine with which a run was driven, for whoever reads its result later."""
+    names = ("snapline", "numpy", "numba", "pyarrow", "pyspark")
+    versions = {name: _version(name) for name in names}
+    cores = len(os.sched_getaffinity(0))
+    return {
+        **versions,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cores": cores,
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def open_run(

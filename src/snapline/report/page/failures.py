@@ -133,7 +133,7 @@ def story(run: ReportedRun) -> str:
 
 def diagram(run: ReportedRun, id: str) -> str:
     """The space-time diagram around the first rollback, or the end of the run."""
-    if run.topology is None or not run.journal or len(run.topology.tasks) > 40:
+    if run.topology is None or not run.end_s or len(run.topology.tasks) > 40:
         return ""
     since_us, until_us = _window(run.journal)
     title = f"{run.name}, {since_us / 1e6:.2f} s to {until_us / 1e6:.2f} s"

@@ -60,10 +60,10 @@ def _what_ran(run: ReportedRun, figures: Figures | None) -> str:
     settings = run.settings
     flow = settings.get("flow") or settings.get("workload", "a dataflow")
     by = settings.get("protocol") or settings.get("system", "?")
-    told = f"{flow} ran under {by}"
+    told = f"{flow} {'runs' if run.kept == RUNNING else 'ran'} under {by}"
     if isinstance(slots := settings.get("slots"), int):
         told += f" in {plural(slots, 'slot')}"
-    told += f" for {run.end_s:.1f} s"
+    told += f" for {run.end_s:.1f} s" if run.kept != RUNNING else f"; {run.end_s:.1f} s are over"
     if figures is not None and figures.records_read is not None:
         told += f": {plural(figures.records_read, 'record')} were read"
         if figures.rate is not None:

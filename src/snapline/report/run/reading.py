@@ -7,7 +7,8 @@ from typing import Any
 from snapline.errors import SnaplineError
 from snapline.ids import Micros
 from snapline.journal.codec import happened_of
-from snapline.journal.entry import Entry
+from snapline.journal.entry import Entry, Happened
+from snapline.journal.happenings import JobRunning
 from snapline.judge.history import journal_entries, journals_of_drivers
 from snapline.metrics.checkpointing.history import checkpoint_rows
 from snapline.metrics.fault_spans import fault_spans
@@ -49,6 +50,9 @@ def reported_run(
 ) -> ReportedRun:
     """What a page shows of a run, of which drivers have written this in this order, and slots that."""
     spec, result = directory.spec(), directory.result()
+    if not any(isinstance(e, Happened) and isinstance(e.what, JobRunning) for e in drivers):
+        # Input is not due yet: the clocks of all processes still count from their own beginning.
+        drivers, slots = ([replace(e, at_us=0) for e in some] for some in (drivers, slots))
     entries = sorted(drivers, key=lambda entry: entry.at_us)
     whole = sorted((*entries, *slots), key=lambda entry: entry.at_us)
     known = result or {"kept": RUNNING, "because": directory.why_not_over() or "it is not over"}
