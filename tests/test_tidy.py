@@ -44,6 +44,7 @@ LAYERS: dict[str, set[str]] = {
     "validate": NOUNS | {"core"},
     "workload": NOUNS | {"plugins", "core", "dataflow", "kernels", "storage", "validate"},
 }
+LAYERS["loss"] = NOUNS | {"chaos", "core", "dataflow", "engine", "journal", "workload"}
 LAYERS["sim"] = {*LAYERS} - {"report", "net"}
 LAYERS["rundir"] = {*LAYERS} - {"report", "net", "sim", "metrics", "validate"}
 LAYERS["spark"] = NOUNS | {"kernels", "user_cache", "storage", "workload", "rundir"}
@@ -60,7 +61,7 @@ LAYERS["__main__"] = {"cli", "runs"}
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", "pages", ""),
-    "dataflow": ("state", "operators", ""),
+    "dataflow": ("usage", "state", "operators", ""),
     "engine": ("", "slot", "coordinator", "reference"),
     "experiments": ("machine", "", "papers"),
     "judge": ("prefix", ""),

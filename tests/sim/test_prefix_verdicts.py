@@ -30,7 +30,7 @@ from snapline.workload import WORKLOADS
 from snapline.workload.lineage.oracle import LATE, SINK
 
 EXACTLY = Guarantee.EXACTLY_ONCE
-WITH_LINES = [p for p in PROTOCOLS if PROTOCOLS[p].checkpoints]
+WITH_LINES = [p for p in PROTOCOLS if not PROTOCOLS[p].publishes_at_once]
 PAIRS = [(p, w) for p in WITH_LINES for w in WORKLOADS if can_run(p, w)]
 CYCLIC = [w for w in WORKLOADS if WORKLOADS[w].cyclic]
 QUICK = [
@@ -235,9 +235,7 @@ def test_a_line_with_messages_on_their_way_is_not_judged(stops):
 def by_reference(stopped: Stopped, public: Mapping[str, Batch]) -> str:
     flow, slots = stopped.program.up_to(stopped.cut.offsets).flow, stopped.case.slots
     marks = stopped.cut.watermarks
-    return judge_by_reference(
-        flow, slots, public, EXACTLY, checkpoints=False, watermarks=marks
-    ).kept
+    return judge_by_reference(flow, slots, public, EXACTLY, saves=False, watermarks=marks).kept
 
 
 @pytest.mark.parametrize("fused", [0, 1])

@@ -18,10 +18,10 @@ from snapline.cli import explore, generate, simulate
 from snapline.cli import runs as run_list
 from snapline.cli import validate as validation
 from snapline.cli.experiments import capacity, compare, sweep
-from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, Kind, print_catalogue
+from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, list_command
 from snapline.cli.pages import report
 from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
-from snapline.cli.run import DOCTOR_EXAMPLES, diagnose, show_checkpoints, start_run
+from snapline.cli.run import DOCTOR_EXAMPLES, READ, diagnose, show_checkpoints, start_run
 from snapline.cli.terminal import checkpoints_page, run_options, validate_options
 from snapline.cli.terminal.console import (
     NOTHING_SAID,
@@ -39,6 +39,7 @@ from snapline.cli.terminal.options import (
     GuaranteeOption,
     HotMovesOption,
     HotOption,
+    InputsOption,
     JobsOption,
     JsonOption,
     OptionOption,
@@ -46,6 +47,7 @@ from snapline.cli.terminal.options import (
     RecordsOption,
     RepeatOption,
     RunsOption,
+    SaveOption,
     SeedOption,
     SeedsOption,
     SetOption,
@@ -56,6 +58,7 @@ from snapline.cli.terminal.options import (
     SlotsOption,
     WorkloadOption,
 )
+from snapline.dataflow.usage.policies import inputs_rule, save_rule
 from snapline.durations import millis
 from snapline.engine.options import read_options
 from snapline.errors import FlowFailed, SnaplineError, UsageError
@@ -131,6 +134,8 @@ def simulate_command(
     hot_moves: SimulatedHotMovesOption = None,
     settings: SetOption = None,
     options: OptionOption = None,
+    save: SaveOption = None,
+    inputs: InputsOption = None,
     guarantee: GuaranteeOption = None,
     faults: FaultsOption = None,
     diagram: DiagramOption = None,
@@ -159,6 +164,8 @@ def simulate_command(
         millis(hot_moves or 0, "--hot-moves"),
         tuple(settings or ()),
         read_options(split_settings(options or (), "an option", "batch=500")),
+        save_rule(READ["save"](save or ()), "--save"),
+        inputs_rule(READ["inputs"](inputs or ()), "--inputs"),
     )
     checked(request, diagram)
     refuse_given(given, simulate.IDLE_ALONE if request.alone else simulate.IDLE_IN_A_SWEEP)
@@ -205,6 +212,8 @@ def run_command(
     settings: SetOption = None,
     options: OptionOption = None,
     pools: run_options.PoolOption = None,
+    save: SaveOption = None,
+    inputs: InputsOption = None,
     source: run_options.InputOption = None,
     reference: run_options.ReferenceOption = False,
     publish_lag: run_options.PublishLagOption = 0,
@@ -360,16 +369,7 @@ def doctor_command(
     raise typer.Exit(diagnose(runs, try_spark, as_json))
 
 
-@app.command("list", help=LIST_HELP, epilog=LIST_EXAMPLES)
-def list_command(
-    kind: Annotated[
-        Kind | None, typer.Argument(help="The list to show. Without it, all but figures are shown.")
-    ] = None,
-    as_json: JsonOption = False,
-    verbose: CommandVerboseOption = 0,
-) -> None:
-    """`snapline list`."""
-    print_catalogue(kind, as_json)
+app.command("list", help=LIST_HELP, epilog=LIST_EXAMPLES)(list_command)
 
 
 def main() -> None:

@@ -49,18 +49,20 @@ def described(stated: Mapping[str, Any]) -> dict[str, Any]:
     Those that were not given are left out, so that it can be told which ones have no effect.
     """
     given = {_RENAMED.get(name, name): value for name, value in stated.items()}
-    for name, read in _READ.items():
+    for name, read in READ.items():
         if name in given:
             given[name] = read(given[name])
     return {name: value for name, value in given.items() if name in RULES}
 
 
 _RENAMED = {"source": "input", "full_journal": "journal"}
-_READ: Mapping[str, Callable[[Any], Any]] = {
+READ: Mapping[str, Callable[[Any], Any]] = {
     "rate": lambda text: written_rate(text, "--rate"),
     "settings": split_settings,
     "options": lambda texts: split_settings(texts, "an option", "batch=500"),
     "pools": lambda texts: read_pools(texts),
+    "save": lambda texts: split_settings(texts, "--save", "model=1s"),
+    "inputs": lambda texts: split_settings(texts, "--inputs", "model=keep"),
     "guarantee": lambda level: level.value,
     "journal": lambda full: "full" if full else "brief",
 }

@@ -2,41 +2,43 @@
 
 A stream is the open end of a dataflow (`tail.py`): where records come from, and how they are routed to
 whatever comes next: to the same slot, by key after `key_by`, or to every slot after `broadcast`. A keyed
-stream has the operators that keep state per key, and cuts itself into windows. The three kinds of stream
-make each other, so they are in one module; what a step does to the graph is not here.
+stream has the operators that keep state per key, and cuts itself into windows. Both kinds of stream
+make each other, so they are in one module; what a step does to the graph is not here, and streams that are
+cut into windows are in `windowed.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from snapline.batch import Array, Batch, Schema
-from snapline.dataflow.given import (
-    PathLike,
-    check_aggregates,
-    check_callable,
-    check_kind,
-    given_folder,
-)
-from snapline.dataflow.hints import KEYED_HINTS, STREAM_HINTS, WINDOWED_HINTS, Hinted
 from snapline.dataflow.logical import Factory
-from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
+from snapline.dataflow.operators.aggregate import Aggregate
 from snapline.dataflow.operators.cogroup import Pairing, Side, WindowCogroup
 from snapline.dataflow.operators.fold import Count, Fold, Step
 from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin
 from snapline.dataflow.operators.operator import IN
 from snapline.dataflow.operators.stateless import Filter, Map, MapRecords, RecordFunction
 from snapline.dataflow.operators.window import Tumbling
-from snapline.dataflow.operators.window_count import WindowCount
 from snapline.dataflow.partition import Broadcast, ByKey
 from snapline.dataflow.tail import Loop, Tail
+from snapline.dataflow.usage.given import (
+    PathLike,
+    check_callable,
+    check_kind,
+    given_folder,
+)
+from snapline.dataflow.usage.hints import KEYED_HINTS, STREAM_HINTS
+from snapline.dataflow.usage.policies import Saying
+from snapline.dataflow.usage.protectable import Protectable
+from snapline.dataflow.windowed import WindowedStream, refuse_results
 from snapline.durations import millis
 from snapline.errors import GraphError
 from snapline.ids import Millis
 
 
-class Stream(Hinted):
+class Stream(Protectable):
     """Records on their way to the next operator."""
 
     _hints = STREAM_HINTS
@@ -77,6 +79,9 @@ class Stream(Hinted):
         is, and all other operators that are in no pool share the slots of the default pool.
         """
         return Stream(self._tail.pool(name))
+
+    def _protect(self, said: Saying) -> None:
+        self._tail.protect(said)
 
     # Steps that add an operator.
 
@@ -187,7 +192,7 @@ class KeyedStream(Stream):
 
     def count(self, *, name: str | None = None) -> Stream:
         """The running count per key, one output per record: `bids.key_by("bidder").count()`."""
-        _refuse(self.keys, ("count",))
+        refuse_results(self.keys, ("count",))
         schema = _running_schema(self.schema, self.keys, count="int64")
         return self._then("count", partial(Count, self.keys), name, schema=schema)
 
@@ -205,13 +210,13 @@ class KeyedStream(Stream):
         """
         check_kind("fold", Mapping, "a dict of values to begin with", initial)
         check_callable("fold", "a function of the state and a batch", step)
-        _refuse(self.keys, tuple(initial))
+        refuse_results(self.keys, tuple(initial))
         factory = partial(Fold, self.keys, dict(initial), step)
         return self._then("fold", factory, name, detail=repr(sorted(initial)))
 
     def tumbling(
         self, size: str | Millis, *, time: str = "time", lateness: str | Millis = 0
-    ) -> "WindowedStream":
+    ) -> WindowedStream[Stream]:
         """Cut the stream into windows of event time: `bids.key_by("bidder").tumbling("10s")`.
 
         The next step says what is computed per window: `count`, `running_count` or `aggregate`.
@@ -282,61 +287,6 @@ class KeyedStream(Stream):
     def _same_keys(self, other: "KeyedStream") -> None:
         if not isinstance(other, KeyedStream) or len(self.keys) != len(other.keys):
             raise GraphError("a join needs key_by with the same number of columns on both sides")
-
-
-@dataclass(frozen=True, slots=True)
-class WindowedStream(Hinted):
-    """A keyed stream cut into windows."""
-
-    _hints = WINDOWED_HINTS
-
-    stream: KeyedStream
-    shape: Tumbling
-
-    def count(self, *, name: str | None = None) -> Stream:
-        """One output per key when the window closes: the key, `window`, `count` and `time`.
-
-        `bids.key_by("bidder").tumbling("10s").count()` is short for `aggregate(count="count")`.
-        """
-        _refuse(self.stream.keys, ("window", "count", "time"))
-        return self._aggregate("window-count", name, {"count": "count"})
-
-    def running_count(self, *, name: str | None = None) -> Stream:
-        """One output per record, at once: the key, `window`, the `count` so far in it, and `time`.
-
-        Late records go to the output `late`.
-        """
-        keys = self.stream.keys
-        _refuse(keys, ("window", "count", "time"))
-        factory = partial(WindowCount, keys, self.shape)
-        return self.stream._then("running-count", factory, name, detail=repr(self.shape))
-
-    def aggregate(
-        self,
-        *,
-        name: str | None = None,
-        **aggregates: Aggregate,
-    ) -> Stream:
-        """One output per key when the window closes: `aggregate(n="count", top=("max", "price"))`.
-
-        Aggregates: count, sum, min, max, collect (a list). Late records go to the output `late`.
-        """
-        _refuse(self.stream.keys, ("window", "time"))
-        return self._aggregate("aggregate", name, aggregates)
-
-    def _aggregate(
-        self, kind: str, name: str | None, aggregates: Mapping[str, Aggregate]
-    ) -> Stream:
-        check_aggregates(self.stream.schema, aggregates)
-        plan = AggregatePlan.of(self.stream.keys, self.shape, aggregates)
-        factory = partial(WindowAggregate, plan, self.shape)
-        return self.stream._then(kind, factory, name, detail=repr((self.shape, plan)))
-
-
-def _refuse(keys: Sequence[str], results: Sequence[str]) -> None:
-    taken = [key for key in keys if key in results]
-    if taken:
-        raise GraphError(f"a key cannot be called {', '.join(taken)}: the results have that column")
 
 
 def _running_schema(

@@ -4,16 +4,19 @@ Streams (`stream.py`) are how users write a dataflow, and each step of theirs as
 add an operator to the graph, to connect it, and to refuse what cannot run, with a word on what to do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from snapline.batch import Schema
-from snapline.dataflow.given import check_columns, check_kind, check_name
-from snapline.dataflow.hints import LOOP_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import ByKey, OneToOne, Routing
+from snapline.dataflow.protection import protected
+from snapline.dataflow.usage.given import check_columns, check_kind, check_name
+from snapline.dataflow.usage.hints import LOOP_HINTS, Hinted
+from snapline.dataflow.usage.policies import Saying
 from snapline.errors import GraphError
 
 
@@ -85,10 +88,17 @@ class Tail:
     def pool(self, name: str) -> "Tail":
         """Place the one operator behind this tail into a pool."""
         check_name(name)
+        return self._change("place", lambda node: replace(node, pool=name))
+
+    def protect(self, said: Saying) -> "Tail":
+        """Take what is said about the protection of the one operator behind this tail."""
+        return self._change("protect", partial(protected, said=said))
+
+    def _change(self, verb: str, change: Callable[[Node], Node]) -> "Tail":
         if len(self.upstreams) != 1:
-            raise GraphError("a union is no operator: place its parts, or what takes it")
-        node = self.graph.nodes[self.upstreams[0].node]
-        self.graph.nodes[node.name] = replace(node, pool=name)
+            raise GraphError(f"a union is no operator: {verb} its parts, or what takes it")
+        name = self.upstreams[0].node
+        self.graph.nodes[name] = change(self.graph.nodes[name])
         return self
 
     # Steps that add an operator, or an edge.

@@ -102,8 +102,8 @@ def is_proved(result: Mapping[str, Any]) -> bool:
 
     One that takes no checkpoints promises nothing, and nobody can prove it; but it must not be wrong.
     """
-    takes = PROTOCOLS[result["spec"]["protocol"]].checkpoints
-    return result["kept"] == "yes" or (not takes and result["kept"] != "no")
+    saves = PROTOCOLS[result["spec"]["protocol"]].saves
+    return result["kept"] == "yes" or (not saves and result["kept"] != "no")
 
 
 def check_sweep(sweep: Sweep, runs: Path) -> None:

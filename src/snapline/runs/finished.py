@@ -66,7 +66,7 @@ class Run:
     def output(self, sink: str | None = None, *, uncommitted: bool = False) -> DataFrame:
         """The public output of a sink, or all that was ever written to it."""
         name = self._sink(sink)
-        if uncommitted or not PROTOCOLS[self.spec.protocol].checkpoints:
+        if uncommitted or PROTOCOLS[self.spec.protocol].publishes_at_once:
             return tables.output(self._session, self.directory, name, "uncommitted")
         return tables.output(self._session, self.directory, name)
 
@@ -168,6 +168,7 @@ def write_result(
             "guarantees": dict(verdict.guarantees),
             "problems": [asdict(found) for found in verdict.problems],
             "problem": problem,
+            "losses": None if judgement.losses is None else judgement.losses.figures,
             "faults": [asdict(strike) for strike in judgement.strikes],
             "metrics": to_json(figures),
             "rows": dict(judgement.rows),

@@ -9,6 +9,7 @@ import pytest
 from snapline.cli.app import main
 from snapline.cli.pages import run_table
 from snapline.cli.pages.run_table import ListedRun, print_runs
+from snapline.cli.terminal import console
 from snapline.errors import UsageError
 from snapline.rundir import presence
 from snapline.rundir.directory import RunDirectory
@@ -80,12 +81,12 @@ def test_a_narrow_terminal_gets_fewer_columns(width, columns, monkeypatch, capsy
         1_000,
         1e9,
     )
-    made = run_table.results
+    made = console.results
 
     def narrow():
-        console = made()
-        console.width = width
-        return console
+        shown = made()
+        shown.width = width
+        return shown
 
     monkeypatch.setattr(run_table, "results", narrow)
     print_runs([run])

@@ -47,6 +47,8 @@ WRONG: dict[str, dict[str, list[str]]] = {
             "interval.bids=1s",
         ],
         "--pool": ["x", "", "model=", "model=0", "model=x", "model=1"],
+        "--save": ["x", "", "count=", "count=0s", "count=soon", "model=1s", "count=1s"],
+        "--inputs": ["x", "", "count=", "count=wait:0", "count=keep:1", "model=drop", "count=drop"],
         "--input": ["nowhere"],
         "--publish-lag": ["16", *WHOLE],
         "--retain": ["0", "1s", "forever"],
@@ -74,6 +76,8 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--hot-moves": SPANS[:1] + SPANS[2:],
         "--set": ["x", "", "a=", "a=1"],
         "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps", "interval.a=0s"],
+        "--save": ["x", "", "count=", "count=0s", "count=soon", "model=1s"],
+        "--inputs": ["x", "", "count=", "count=wait:0", "count=keep:1", "model=drop"],
         "--guarantee": NAMES,
         "--faults": ["x", "kill slot=900 at=1s", "@nowhere"],
         "--diagram": ["nowhere/x.svg"],
@@ -179,7 +183,8 @@ SAID_BY_VALUE = {
     "--resume",
     "--fork",
 } | {
-    *("--option", "--pool", "--repeat", "--diagram", "--system", "--to", "--junit"),
+    *("--option", "--pool", "--save", "--inputs", "--repeat", "--diagram", "--system", "--to"),
+    "--junit",
 }
 """Options whose message shows the text or the file that is wrong."""
 

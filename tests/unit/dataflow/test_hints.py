@@ -29,7 +29,7 @@ def bids(flow):
         (lambda flow, stream: stream.key_by("id").reduceByKey, "use fold"),
         (lambda flow, stream: stream.key_by("id").sliding, "windows are tumbling so far"),
         (lambda flow, stream: stream.key_by("id").tumbling("1s").mean, "divide in a map"),
-        (lambda flow, stream: stream.quux, "it has .*flat_map, key_by, map"),
+        (lambda flow, stream: stream.quux, "it has .*flat_map, inputs, key_by, map"),
         (lambda flow, stream: stream.key_by("id").agg, "a KeyedStream has no 'agg': use tumbling"),
         (lambda flow, stream: stream.key_by("id").tumbling("1s").agg, "use aggregate"),
         (lambda flow, stream: stream.key_by("id").tumbling("1s").sink, "say first what is made"),

@@ -56,7 +56,7 @@ def test_what_each_protocol_promises():
         "hmnr": (exactly, least, most),
         "bcs": (exactly, least, most),
     }
-    assert [n for n, p in PROTOCOLS.items() if not p.checkpoints] == ["none"]
+    assert [n for n, p in PROTOCOLS.items() if p.publishes_at_once] == ["none"]
     assert [n for n, p in PROTOCOLS.items() if not p.bounded] == ["uncoordinated"]
     assert [n for n, p in PROTOCOLS.items() if p.no_useless] == ["hmnr", "bcs"]
 

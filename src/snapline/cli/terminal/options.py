@@ -138,6 +138,26 @@ RepeatOption = Annotated[
         "promise.",
     ),
 ]
+SaveOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--save",
+        metavar="OPERATOR=TIME|yes|no",
+        help="How often an operator is saved, such as [cyan]model=1s[/], whatever the dataflow says; "
+        "[cyan]model=no[/] never saves it. Only for protocols that heed it. The option can be given "
+        "several times.",
+    ),
+]
+InputsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inputs",
+        metavar="OPERATOR=drop|wait|keep",
+        help="What becomes of messages to an operator while its slot is away, such as [cyan]model=keep[/]; "
+        "[cyan]model=wait:1000[/] holds 1,000 messages of each channel back before their senders wait. "
+        "Only for protocols that heed it. The option can be given several times.",
+    ),
+]
 SimulatedSizeOption = Annotated[
     Text,
     typer.Option(

@@ -99,15 +99,20 @@ class Windows(Generic[State]):
 
     def advance(self, watermark: Millis) -> list[tuple[Millis, State]]:
         """Take a watermark; return the windows that it closes, and forget them."""
+        closed = self.expire(watermark)
+        self.closed += len(closed)
+        return closed
+
+    def expire(self, watermark: Millis) -> list[tuple[Millis, State]]:
+        """As `advance`, for windows that are stale: they do not count as closed."""
         if watermark > self._watermark:
             self._watermark = watermark
             self._horizon = watermark - self.shape.size_ms - self.shape.lateness_ms
-        closed = []
+        ended = []
         while self._starts and self._starts[0] <= self._horizon:
             start = heapq.heappop(self._starts)
-            closed.append((start, self._open.pop(start)))
-        self.closed += len(closed)
-        return closed
+            ended.append((start, self._open.pop(start)))
+        return ended
 
     def capture(self, parts: Mapping[str, Callable[[State], Batch]], *, full: bool) -> Capture:
         """The watermark, and each part of all open windows in one batch, labelled by window."""

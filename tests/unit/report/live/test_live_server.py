@@ -13,6 +13,7 @@ from snapline.journal.happenings import SecondMeasured, SlotLost
 from snapline.report.live import server as live_server
 from snapline.report.live.follower import JournalFollower
 from snapline.report.live.server import LiveServer
+from snapline.report.page import run_page
 
 PATIENCE_S = 60
 
@@ -71,24 +72,31 @@ def test_a_damaged_line_stops_nobody(run):
     assert follower.advance()
 
 
-@pytest.fixture
-def get():
-    """Asks a server for something; all connections are closed at the end."""
-    opened = []
+class Visitor:
+    """Asks a server for something, and closes all its connections at the end."""
 
-    def ask(url, path="", host=None):
+    def __init__(self):
+        self.opened = []
+
+    def __call__(self, url, path="", host=None):
         parts = urlsplit(url)
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE_S)
         headers = {} if host is None else {"Host": host}
         connection.request("GET", parts.path + path, headers=headers)
         answer = connection.getresponse()
-        answer.connection = connection
-        opened.extend((answer, connection))
+        self.opened += [answer, connection]
         return answer
 
-    yield ask
-    for each in opened:
-        each.close()
+    def leave(self):
+        for each in self.opened:
+            each.close()
+
+
+@pytest.fixture
+def get():
+    visitor = Visitor()
+    yield visitor
+    visitor.leave()
 
 
 def test_only_who_has_the_address_gets_the_page(run, server, get):
@@ -147,14 +155,13 @@ def test_a_viewer_that_leaves_is_forgotten_and_nothing_is_drawn_for_nobody(
     run, server, get, monkeypatch
 ):
     drawn = threading.Event()
-    made = live_server.parts_of
+    made = run_page.parts_of
     monkeypatch.setattr(live_server, "parts_of", lambda found: drawn.set() or made(found))
     monkeypatch.setattr(live_server, "SIGN_EVERY_S", 0.05)
     viewer = get(server.url, "events")
     run.grow(0.5)
     news(viewer)
-    viewer.close()
-    viewer.connection.close()
+    get.leave()
     waited = threading.Event()
     for _ in range(PATIENCE_S * 20):
         if server.page.viewers == 0:

@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 import typer.main
@@ -27,7 +28,8 @@ def test_the_command_describes_the_same_run(given):
     spec = spec_from(given, option)
     words = shlex.split(command_of(asdict(spec)))
     assert words[:2] == ["snapline", "run"]
-    command = typer.main.get_command(app).commands["run"]
+    group: Any = typer.main.get_command(app)
+    command = group.commands["run"]
     context = command.make_context("run", words[2:], resilient_parsing=False)
     stated = {
         name: value

@@ -17,6 +17,9 @@ _KEY: Final = 'use key_by("column", ...)'
 _WINDOWS: Final = 'use key_by(...).tumbling("10s").aggregate(n="count", most=("max", "price"))'
 _OUTPUT: Final = 'end the stream with sink("name"), run it with sl.run(flow), and read run.output()'
 _TUMBLING: Final = 'windows are tumbling so far: use key_by(...).tumbling("10s")'
+_WINDOW_FIRST: Final = (
+    "say first what is made of a window: count(), running_count() or aggregate(...)"
+)
 _NO_ORDER: Final = (
     "a stream has no end at which it could be sorted or cut off: do it with run.output()"
 )
@@ -94,8 +97,9 @@ WINDOWED_HINTS: Final[Mapping[str, str]] = {
     "avg": 'use aggregate(n="count", total=("sum", "column")), and divide in a map',
     **dict.fromkeys(
         ("map", "flatmap", "filter", "sink", "keyby", "groupby", "join", "union", "output"),
-        "say first what is made of a window: count(), running_count() or aggregate(...)",
+        _WINDOW_FIRST,
     ),
+    **dict.fromkeys(("pool", "checkpoint", "inputs", "buffered", "besteffort"), _WINDOW_FIRST),
 }
 DATAFLOW_HINTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
