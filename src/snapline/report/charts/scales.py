@@ -57,9 +57,18 @@ class Logarithmic:
         """Powers of ten; where there are few of them, twice and five times these, too."""
         first, last = floor(log10(self.low) + 1e-9), ceil(log10(self.high) - 1e-9)
         factors = (1, 2, 5) if last - first <= 2 and most > 3 else (1,)
-        values = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
-        shown = [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
+        powers = [10.0**power for power in range(first, last + 1)]
+        shown = self._within(power * factor for power in powers for factor in factors)
+        if len(shown) < 3:
+            shown = self._within(power * factor for power in powers for factor in _FINE)
         return [(value, latency(value) if self.times else f"{value:g}") for value in shown]
+
+    def _within(self, values: Iterable[float]) -> list[float]:
+        return [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
+
+
+_FINE = (1, 1.1, 1.25, 1.5, 2, 3, 5, 7, 8, 9)
+"""The ticks of a logarithmic axis that covers less than a factor of ten."""
 
 
 def linear(values: Iterable[float], unit: str = "") -> Linear:

@@ -67,11 +67,6 @@ class JournalFollower:
             changed |= self._over
         return changed
 
-    @property
-    def over(self) -> bool:
-        """Whether the run has its verdict."""
-        return self._over
-
     def reported(self) -> ReportedRun:
         """What the page shows now. How old rows were when they became public is known at the end."""
         drivers = [

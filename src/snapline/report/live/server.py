@@ -97,10 +97,10 @@ class LivePage:
             changed = {n: html for n, html in self._parts.items() if self._numbers[n] > since}
             return self._version, changed
 
-    @property
-    def over(self) -> bool:
-        """Whether the run has its verdict, and the page shows it."""
-        return self._follower.over and not self._stale
+    def count_viewer(self, more: int) -> None:
+        """Take note that somebody has come (1), or left (-1)."""
+        with self._news:
+            self.viewers += more
 
 
 class LiveServer:
@@ -177,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         known = self.headers.get("Last-Event-ID") or query.partition("since=")[2]
         version = int(known) if known.isascii() and known.isdecimal() and len(known) < 18 else 0
-        self._page.viewers += 1
+        self._page.count_viewer(1)
         try:
             while True:
                 ended = self._page.ended.is_set()
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             return  # the viewer has left
         finally:
-            self._page.viewers -= 1
+            self._page.count_viewer(-1)
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: the terminal belongs to the run."""

@@ -27,6 +27,11 @@ def test_a_logarithmic_axis_spans_powers_of_ten():
     assert axis.share(1) == pytest.approx(0.2)
 
 
+def test_a_narrow_axis_of_ratios_has_ticks_on_both_sides_of_one():
+    axis = Logarithmic(0.73, 1.37, times=False)
+    assert [label for _, label in axis.ticks(10)] == ["0.8", "0.9", "1", "1.1", "1.25"]
+
+
 def test_axes_without_values_still_have_ticks():
     assert len(linear([]).ticks(5)) > 1
     assert len(logarithmic([]).ticks(5)) > 1
