@@ -50,7 +50,8 @@ def reported_run(
 ) -> ReportedRun:
     """What a page shows of a run, of which drivers have written this in this order, and slots that."""
     spec, result = directory.spec(), directory.result()
-    if not any(isinstance(e, Happened) and isinstance(e.what, JobRunning) for e in drivers):
+    runs = any(isinstance(e, Happened) and isinstance(e.what, JobRunning) for e in drivers)
+    if result is None and not runs:
         # Input is not due yet: the clocks of all processes still count from their own beginning.
         drivers, slots = ([replace(e, at_us=0) for e in some] for some in (drivers, slots))
     entries = sorted(drivers, key=lambda entry: entry.at_us)

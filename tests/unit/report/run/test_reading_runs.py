@@ -3,12 +3,16 @@
 from snapline.core.events import SnapshotStored
 from snapline.core.messages import CheckpointMeta
 from snapline.ids import ChannelId, TaskId, first_checkpoint
+from snapline.journal.codec import json_of
 from snapline.journal.entry import COORDINATOR, Built, Handled, Happened
+from snapline.journal.fault_happenings import ProcessKilled
 from snapline.journal.happenings import JobRunning, LineDecided
+from snapline.report.page.run_page import run_page
 from snapline.report.run.reading import in_order, read_run
 from snapline.report.run.topology import topology_of
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
+from snapline.runs.finished import reported
 
 A, B = TaskId("a/0"), TaskId("b/1")
 AB = ChannelId("a/0>b/1#left")
@@ -57,3 +61,17 @@ def test_tasks_and_channels_are_found_in_the_journals():
     (channel,) = found.channels
     assert (channel.id, channel.source, channel.target, channel.port) == (AB, A, B, "left")
     assert topology_of([RUNNING]) is None
+
+
+def test_a_run_of_another_system_is_read_from_what_was_seen_of_it(tmp_path):
+    spec = {"flow": "sst", "system": "other", "faults": "kill driver at=1s"}
+    directory = RunDirectory.create(tmp_path, "sst", "other", spec)
+    events = [json_of(Happened(1_000_000, "other", 0, ProcessKilled("kill driver at=1s")))]
+    result = {"kept": "no", "because": "lost", "metrics": {"lost": 1}, "events": events}
+    directory.write("result.json", result)
+    run = reported(directory)
+    assert run.figures is None
+    assert [entry.at_us for entry in run.entries] == [1_000_000]
+    page = run_page([run])
+    assert "other is killed (kill driver at=1s)" in page
+    assert "--system other" in page
