@@ -70,7 +70,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "runs": ("sources", ""),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
-    "storage": ("", "files", "parquet", "streams"),
+    "storage": ("", "files", "discards", "parquet", "streams"),
     "systems": ("harness", "structured_streaming", "own_query", "recorded", ""),
     "validate": ("", "on_spark"),
     "workload": (

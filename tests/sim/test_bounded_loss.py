@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from loss_runs import model_of, recorded, tampered
+from loss_runs import SLOTS, batch_of, model_of, recorded, rows_of, tampered
 
 from snapline.batch import Batch
 from snapline.ids import INITIAL, TaskId
 from snapline.journal.loss_happenings import TaskLoss
+from snapline.kernels.routing import target_of
 from snapline.sim.run import Case, simulate
 from snapline.workload import WORKLOADS
 
@@ -74,6 +75,33 @@ def test_what_no_loss_explains_is_never_excused(monkeypatch, workload):
             assert problems, f"one {what} was excused: {it.case.command()}"
             if what == "removed":
                 assert "missing" in {problem.kind for problem in problems}
+            if what == "repeated":
+                assert "missing" not in {problem.kind for problem in problems}
+
+
+@pytest.mark.parametrize("workload", ["counting", "q12"])
+def test_a_number_is_right_unless_its_task_lost_what_it_had_counted(monkeypatch, workload):
+    rng, tried = random.Random(f"numbers of {workload}"), 0
+    for seed in range(1, 6):
+        it = recorded(monkeypatch, case_of(workload, seed, kill(seed, (1_200, 2_200))))
+        model = model_of(it.case)
+        (lost,) = {loss.slot for loss in it.losses}
+        sink = it.public[model.sink]
+        rows = rows_of(sink)
+        firm = [n for n, row in enumerate(rows) if target_of(row[model.values[0]], SLOTS) != lost]
+        for n in rng.sample(firm, 20):
+            changed = [dict(row) for row in rows]
+            changed[n]["count"] = max(changed[n]["count"] + rng.choice((-1, 1, 40)), 0)
+            problems = it.judged(public={model.sink: batch_of(changed, sink)})
+            assert problems, (seed, rows[n], changed[n])
+            tried += 1
+    assert tried == 100
+
+
+def test_a_window_that_a_lost_task_had_put_out_is_not_opened_again():
+    """An event that is late came to a task that had restarted, and that knew no time yet."""
+    outcome = simulate(case_of("mst", 1, "kill slot=0 at=1465ms"))
+    assert outcome.violation is None
 
 
 # Two who would have everything excused.

@@ -21,7 +21,7 @@ from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downst
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.operators.saved import captured, check_saved
 from snapline.dataflow.partition import ByKey, InTurn, OneToOne, Route, Routing
-from snapline.dataflow.protection import check_policies, is_stateful, settle
+from snapline.dataflow.protection import barriers_by_order, check_policies, is_stateful, settle
 from snapline.errors import GraphError, OperatorFailed
 from snapline.ids import ChannelId, SlotId, TaskId, operator_of, task_id
 from snapline.storage.api import Ingress
@@ -56,6 +56,8 @@ class Deployment:
     fingerprint: str  # equal for equal graphs and slots, in every process
     pools: Mapping[str, tuple[SlotId, ...]] = field(default_factory=dict)  # the slots of each pool
     protected: tuple[str, ...] = ()  # operators of which somebody said how they are protected
+    #: barriers that pair records by their order, with where records may be lost above each of them
+    barriers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -146,6 +148,7 @@ def deploy(
     check_policies(graph, samples)
     fingerprint = _fingerprint(graph, placed, lean, samples)
     protected = tuple(name for name, node in graph.nodes.items() if node.policy is not None)
+    barriers = barriers_by_order(graph, samples)
     if lean:
         graph = chain_operators(graph)
         samples = _samples(graph, placed)
@@ -166,7 +169,15 @@ def deploy(
     channels = tuple(channel for _, rows, _ in wires for row in rows for channel in row)
     topology = Topology(tuple(plans), channels)
     return Deployment(
-        graph.name, placed.slots, topology, plans, sinks, fingerprint, placed.pools, protected
+        graph.name,
+        placed.slots,
+        topology,
+        plans,
+        sinks,
+        fingerprint,
+        placed.pools,
+        protected,
+        barriers,
     )
 
 

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from snapline.arguments import nearest
+from snapline.core.guarantee import Guarantee
 from snapline.core.policy import DEFAULT_POLICY, Intake, Policy, Stale
+from snapline.core.protocol import CheckpointProtocol
 from snapline.dataflow.chain import Chain
 from snapline.dataflow.logical import Edge, Graph, Node
+from snapline.dataflow.operators.barrier import Barrier
 from snapline.dataflow.operators.operator import TENTATIVE, Operator
 from snapline.dataflow.usage.policies import Saying, added, saying_of, settled
 from snapline.errors import GraphError
@@ -118,3 +121,58 @@ def _check_stale(graph: Graph, node: Node, policy: Policy, sample: Operator) -> 
             f"'{node.name}' puts stale windows out on its output '{TENTATIVE}', and nobody takes it: use "
             f'output("{TENTATIVE}").sink("..."), or let them be dropped'
         )
+
+
+# Barriers, which a single record too few or too many puts out of step for ever.
+
+
+def barriers_by_order(graph: Graph, samples: Mapping[str, Operator]) -> dict[str, str]:
+    """The barriers that pair records by their order, each with where records may be lost above it.
+
+    That is a clause for a message, and empty where all operators above are saved and keep their inputs.
+    """
+    saved = {
+        name: settle(node.policy, stateful=is_stateful(samples[name]))
+        for name, node in graph.nodes.items()
+    }
+    return {
+        name: _weak_spot(graph, name, saved)
+        for name, sample in samples.items()
+        if isinstance(sample, Barrier) and not sample.plan.by_value
+    }
+
+
+def _weak_spot(graph: Graph, barrier: str, policies: Mapping[str, Policy]) -> str:
+    for name in (barrier, *ancestors(graph, barrier)):
+        policy, inputs = policies[name], graph.inputs(name)
+        if not policy.saved:
+            kind = "source" if graph.nodes[name].ingress is not None else "operator"
+            return f"the {kind} '{name}' is not saved"
+        if inputs and policy.intake is not Intake.KEEP:
+            return f"what goes from '{inputs[0].source}' to '{name}' is not kept"
+    return ""
+
+
+def barrier_refusal(
+    barriers: Mapping[str, str], protocol: CheckpointProtocol, guarantee: Guarantee
+) -> str | None:
+    """Why a run cannot have the barriers of its dataflow, in a sentence for its user; None if it can.
+
+    `barriers` are those that pair by order, with the weak spot above each.
+    """
+    if guarantee is Guarantee.EXACTLY_ONCE:
+        return None
+    for name, weak in barriers.items():
+        if not protocol.heeds_policies:
+            return (
+                f"the barrier '{name}' pairs records by their order, and {protocol.name} may lose or "
+                f'repeat some ({guarantee.value}): pair them by a column, barrier(..., by="id"), or '
+                f"promise {Guarantee.EXACTLY_ONCE.value}"
+            )
+        if weak:
+            return (
+                f"the barrier '{name}' pairs records by their order, and {weak}, so that some may be "
+                "lost or repeated: use checkpoint().buffered() on the barrier and on all that leads to it "
+                '(of sources checkpoint() alone), or pair them by a column, barrier(..., by="id")'
+            )
+    return None

@@ -15,6 +15,7 @@ from typing import Any, Final
 from snapline.batch import Array, Batch, Schema
 from snapline.dataflow.logical import Factory
 from snapline.dataflow.operators.aggregate import Aggregate
+from snapline.dataflow.operators.barrier import Barrier, BarrierPlan
 from snapline.dataflow.operators.cogroup import Pairing, Side, WindowCogroup
 from snapline.dataflow.operators.fold import Count, Fold, Step
 from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin
@@ -22,7 +23,7 @@ from snapline.dataflow.operators.operator import IN
 from snapline.dataflow.operators.stateless import Filter, Map, MapRecords, RecordFunction
 from snapline.dataflow.operators.window import Tumbling
 from snapline.dataflow.partition import Broadcast, ByKey
-from snapline.dataflow.tail import Loop, Tail
+from snapline.dataflow.tail import Loop, Tail, keyed_alike
 from snapline.dataflow.usage.given import (
     PathLike,
     check_callable,
@@ -79,9 +80,6 @@ class Stream(Protectable):
         is, and all other operators that are in no pool share the slots of the default pool.
         """
         return Stream(self._tail.pool(name))
-
-    def _protect(self, said: Saying) -> None:
-        self._tail.protect(said)
 
     # Steps that add an operator.
 
@@ -145,6 +143,30 @@ class Stream(Protectable):
         }
         return self._then("apply", factory, name, port=port, ports=others)
 
+    def barrier(
+        self,
+        *others: "Stream",
+        by: str | tuple[str, ...] = (),
+        name: str | None = None,
+    ) -> "Stream":
+        """One output for the n-th record of each stream: `a.barrier(b)`; it waits for the last of them.
+
+        Keyed streams are brought together per key, other streams in each slot. `by="id"` routes by this
+        column, and says that records belong together because of it: then a record that is lost leaves
+        another one waiting, and moves none. A column whose name is taken ends in the number of its stream,
+        as in `price_2`.
+        """
+        for other in others:
+            check_kind("barrier", Stream, "streams", other)
+        check_kind("by=", (str, tuple), "the name of a column, or a tuple of names", by)
+        tails, keys = keyed_alike(
+            [s._tail for s in (self, *others)], (by,) if isinstance(by, str) else by
+        )
+        plan = BarrierPlan.of(keys, by_value=bool(by))
+        ports = dict(zip(plan.ports[1:], tails[1:], strict=True))
+        factory, detail = partial(Barrier, plan), repr(plan)
+        return Stream(tails[0].add("barrier", factory, name, ports=ports, detail=detail))
+
     def sink(
         self, name: str, *, to: str | PathLike | None = None, format: str | None = None
     ) -> None:
@@ -176,6 +198,9 @@ class Stream(Protectable):
             kind, factory, name, port=port, ports=ports, detail=detail, schema=schema
         )
         return Stream(added)
+
+    def _protect(self, said: Saying) -> None:
+        self._tail.protect(said)
 
 
 class KeyedStream(Stream):

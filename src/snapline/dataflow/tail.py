@@ -154,3 +154,20 @@ class Tail:
     def _check_same_graph(self, other: "Tail") -> None:
         if other.graph is not self.graph:
             raise GraphError(f"{other.graph.name} and {self.graph.name} are different dataflows")
+
+
+def keyed_alike(
+    tails: Sequence[Tail], by: Sequence[str]
+) -> tuple[list[Tail], list[tuple[str, ...]]]:
+    """The tails of streams that are brought together, routed by these columns if there are any.
+
+    Returns also the columns by which each is routed. Raises GraphError if they cannot be routed so.
+    """
+    if by:
+        if any(not isinstance(tail.routing, OneToOne) for tail in tails):
+            raise GraphError("by= routes the streams itself: leave out key_by and broadcast")
+        tails = [tail.by_key(tuple(by)) for tail in tails]
+    if any(not isinstance(tail.routing, OneToOne | ByKey) for tail in tails):
+        raise GraphError("a barrier takes streams as they are, or keyed: leave out broadcast")
+    routings = [tail.routing for tail in tails]
+    return list(tails), [r.columns if isinstance(r, ByKey) else () for r in routings]

@@ -185,6 +185,8 @@ class InputEnded:
 class JobFinished:
     """All input is processed, and all output public."""
 
+    with_line: bool = True  # whether its last line holds all of it; False: it has no lines
+
 
 @dataclass(frozen=True, slots=True)
 class JobStopped:

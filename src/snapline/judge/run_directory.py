@@ -13,9 +13,9 @@ A run that is not over, and that nobody goes on with, is judged up to its last l
 what the dataflow makes of the records that it had read by then, without the end of time (`judge.prefix`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 from snapline.batch import Batch
@@ -29,7 +29,6 @@ from snapline.judge.by_reference import input_deleted, judge_by_reference, strea
 from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
 from snapline.judge.history import History, history_of
 from snapline.judge.lineage import LineageReport, judge_lineage, too_early
-from snapline.judge.losses import LossVerdict, judge_bounded_loss
 from snapline.judge.prefix.cut import LineCut, NoCut
 from snapline.judge.prefix.last_line import cut_of, line_of
 from snapline.judge.reader import BrokenChain, Deleted, read_deleted, read_sinks
@@ -42,18 +41,20 @@ from snapline.judge.verdict import (
     first_said,
     judge_retained,
     rows_as,
+    verdict_of,
 )
 from snapline.loss.judge import LossAccount
+from snapline.loss.outcome import NO_EXCUSES, NO_RATE, judge_run_losses
 from snapline.metrics.reliability import LineageFigures
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.output_rows import position_label, public_view
-from snapline.rundir.program import Program, guarantee_of, program_of_run
+from snapline.rundir.program import Program, build_job, guarantee_of, program_of_run
 from snapline.rundir.results import check_version
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.storage.api import View
 from snapline.validate.causes import Cause
-from snapline.validate.judged import PROMISES, Answer, Judged
+from snapline.validate.judged import Answer, Judged
 from snapline.wording import plural
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Lineage, Problem
@@ -123,7 +124,7 @@ def judge(
         verdict = evidence.failed or _by_output(evidence, spec, ended.problem, reference)
         judgement = Judgement(verdict, evidence.promise, evidence.view, evidence.rows)
     if bounded:
-        judgement = _with_losses(judgement, judge_bounded_loss(evidence, spec, ended.problem))
+        judgement = _with_losses(judgement, evidence, spec, ended.problem)
     if spec.system != OWN:
         judgement = replace(judgement, verdict=with_remarks(judgement.verdict, ended))
     judgement = replace(judgement, strikes=evidence.history.strikes)
@@ -270,24 +271,6 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
     return verdict_of(problems_at, promise, rows_as(left, "the oracle expects"))
 
 
-def verdict_of(
-    problems_at: Callable[[Guarantee], Sequence[Problem]], promised: Guarantee, right: str
-) -> Verdict:
-    """Make a verdict of the problems at each guarantee level; `right` is its sentence if there are none.
-
-    If exactly once is kept, so are the other guarantees, and they are not asked.
-    """
-    at = cache(lambda level: tuple(problems_at(level)))
-    clean = not at(Guarantee.EXACTLY_ONCE)
-    answers: Answers = {
-        level.value: "yes" if clean or not at(level) else "no" for level in PROMISES
-    }
-    problems = at(held_to(promised))
-    if not problems:
-        return Verdict("yes", right, (), answers)
-    return Verdict("no", first_said(problems, promised), problems, answers)
-
-
 def _by_lineage(
     evidence: RunEvidence,
     lineage: Lineage,
@@ -327,12 +310,44 @@ def _by_lineage(
     )
 
 
-def _with_losses(judgement: Judgement, found: LossVerdict) -> Judgement:
-    """The same judgement, with the verdict on bounded loss, and what else was found about guarantees."""
-    verdict, level = found.verdict, Guarantee.BOUNDED_LOSS
-    answers: Answers = {**judgement.verdict.guarantees, level.value: verdict.kept}
-    verdict = replace(verdict, guarantees=answers)
-    return replace(judgement, verdict=verdict, promise=level, losses=found.account)
+def _with_losses(
+    judgement: Judgement, evidence: RunEvidence, spec: Spec, problem: str | None
+) -> Judgement:
+    """The same judgement with the verdict on bounded loss, which decides."""
+    level, program, history = Guarantee.BOUNDED_LOSS, evidence.program, evidence.history
+    answers = judgement.verdict.guarantees
+    if doubt := _loss_doubt(evidence, spec, problem):
+        verdict = Verdict("unknown", doubt, (), {**answers, level.value: "unknown"})
+        return replace(judgement, promise=level, verdict=verdict)
+    assert program is not None
+    assert program.judges_with is not None
+    judges_with = program.judges_with
+    rows = {sink: output.rows for sink, output in evidence.outputs.items()}
+    found = judge_run_losses(
+        build_job(spec, program),
+        history.declared,
+        history.strikes,
+        {sink: output.written for sink, output in evidence.outputs.items() if len(output.stamps)},
+        lambda excuses: judges_with(excuses)[0](rows, level),
+    )
+    wrong = found.account.problems
+    kept: Answer = "no" if wrong else "yes"
+    because = first_said(wrong, level) if wrong else found.because
+    verdict = Verdict(kept, because, wrong, {**answers, level.value: kept})
+    return replace(judgement, promise=level, verdict=verdict, losses=found.account)
+
+
+def _loss_doubt(evidence: RunEvidence, spec: Spec, problem: str | None) -> str | None:
+    """Why nobody can say what a run lost; None if somebody can."""
+    history, failed = evidence.history, evidence.failed
+    if failed is not None or problem is not None:
+        return failed.because if failed is not None else problem
+    if history.gap is not None:
+        return f"nobody knows what the run declared as lost, because {history.gap}"
+    able = evidence.program is not None and evidence.program.judges_with is not None
+    if not able or evidence.cut is not None or evidence.deleted is not None:
+        return NO_EXCUSES.format(flow=spec.flow)
+    return NO_RATE if history.declared and spec.params.at_once else None
 
 
 def _all_broken(verdict: Verdict, wrong: tuple[Problem, ...]) -> Verdict:

@@ -70,7 +70,7 @@ class Blow:
 
 
 @dataclass(frozen=True, slots=True)
-class Struck:
+class StruckFaults:
     """The faults of a run that struck, as far as losses depend on them."""
 
     blows: tuple[Blow, ...]
@@ -82,7 +82,7 @@ class Struck:
         return sorted((b for b in self.blows if slot in b.slots), key=lambda blow: blow.at_ms)
 
 
-def struck_by(strikes: Iterable[Strike], job: Job) -> Struck:
+def struck_by(strikes: Iterable[Strike], job: Job) -> StruckFaults:
     """What the faults that struck can have taken away."""
     blows: list[Blow] = []
     disturbed, damaged = 0, 0
@@ -98,7 +98,7 @@ def struck_by(strikes: Iterable[Strike], job: Job) -> Struck:
         if slots:
             away = fault.for_ms if isinstance(fault, Kill | KillCoordinator) else 0
             blows.append(Blow(strike.statement, slots, strike.at_ms, away))
-    return Struck(tuple(blows), disturbed, damaged)
+    return StruckFaults(tuple(blows), disturbed, damaged)
 
 
 def _taken_away(fault: Fault, everybody: frozenset[SlotId]) -> frozenset[SlotId]:
@@ -120,7 +120,7 @@ class Bound:
     """What a run may lose at most."""
 
     job: Job
-    struck: Struck
+    struck: StruckFaults
     allowed: Allowances
 
     @property

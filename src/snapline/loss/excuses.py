@@ -22,14 +22,14 @@ from snapline.workload.common.losses import Bools, Ints, Stay
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TaskPlace:
     """Where the tasks of an operator ran."""
 
     tasks: str  # what they are called: after their operator, or after the chain that it is part of
     slots: tuple[SlotId, ...]  # by the index of the task
 
 
-def places_of(deployment: Deployment) -> dict[str, Place]:
+def places_of(deployment: Deployment) -> dict[str, TaskPlace]:
     """Where the tasks of every operator ran, also of those that are parts of chains."""
     slots: dict[str, list[SlotId]] = {}
     members: dict[str, Sequence[str]] = {}
@@ -40,14 +40,18 @@ def places_of(deployment: Deployment) -> dict[str, Place]:
             operator = plan.operator()
             members[name] = operator.names if isinstance(operator, Chain) else (name,)
     return {
-        member: Place(name, tuple(slots[name])) for name, some in members.items() for member in some
+        member: TaskPlace(name, tuple(slots[name]))
+        for name, some in members.items()
+        for member in some
     }
 
 
 class DeclaredExcuses:
     """The losses of one run, as an oracle asks for them (`Excuses`)."""
 
-    def __init__(self, losses: Sequence[Lost], places: Mapping[str, Place], lag_ms: Millis) -> None:
+    def __init__(
+        self, losses: Sequence[Lost], places: Mapping[str, TaskPlace], lag_ms: Millis
+    ) -> None:
         self.lost = 0  #: expected rows that are missing, and are excused
         self.rows = 0  #: rows that were expected
         self.free = 0  #: rows whose numbers need not be right

@@ -40,6 +40,7 @@ from snapline.core.effects import Commit, Rollback, Scope, SetTimer, Snapshot
 from snapline.core.events import LocalCheckpoint, Timer
 from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, RecoveryLine, Stamp
+from snapline.core.policy import DEFAULT_POLICY
 from snapline.core.protocol import (
     CheckpointProtocol,
     CoordinatorEffects,
@@ -120,7 +121,8 @@ class PartialCoordinator(CoordinatorProtocol):
             yield from super().on_timer(timer)  # raises
         self.gathering = False
         for task, known in self.known.items():
-            del known[: -self.context.policies[task].versions]  # P4
+            policy = self.context.policies.get(task, DEFAULT_POLICY)
+            del known[: -policy.versions]  # P4
         yield Commit(self._newest(self.context.topology.tasks))
 
     def on_started(self, first_checkpoint: CheckpointNo) -> CoordinatorEffects:

@@ -24,6 +24,7 @@ from snapline.core.protocol import Options
 from snapline.dataflow.deploy import NO_POOLS, deploy, pool_sizes, pool_slots
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.graph import Dataflow
+from snapline.dataflow.protection import barrier_refusal
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import (
     engine_settings,
@@ -189,8 +190,12 @@ def build_job(spec: Spec, program: Program) -> Job:
         raise UsageError(idle)
     fused = is_fused(spec.options, default=True)
     deployment = with_inputs(deploy(program.flow, spec.slots, lean=fused, pools=dict(spec.pools)))
-    reason = refusal(protocol, deployment.topology, deployment.protected)
-    if reason := reason or unfit_option(spec.options, deployment):
+    reason = (
+        refusal(protocol, deployment.topology, deployment.protected)
+        or barrier_refusal(deployment.barriers, protocol, guarantee)
+        or unfit_option(spec.options, deployment)
+    )
+    if reason:
         raise UsageError(reason)
     options = protocol_options(spec.options, Options(interval_ms=spec.interval_ms))
     if not spec.publish_lag < options.kept_lines:

@@ -22,6 +22,7 @@ from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
 from snapline.dataflow.deploy import deploy
 from snapline.dataflow.graph import Dataflow
+from snapline.dataflow.protection import barrier_refusal
 from snapline.dataflow.usage.policies import Sayings, inputs_rule, save_rule
 from snapline.durations import write_duration
 from snapline.engine.job import Job, Settings
@@ -245,8 +246,12 @@ def simulate(
     rng = random.Random(f"{case.seed}:world")
     costs = Costs.draw(rng)
     job = build_job(case, chosen, rng)
-    reason = refusal(chosen, job.topology, job.deployment.protected)
-    if reason := reason or unfit_option(case.options, job.deployment):
+    reason = (
+        refusal(chosen, job.topology, job.deployment.protected)
+        or barrier_refusal(job.deployment.barriers, chosen, job.guarantee)
+        or unfit_option(case.options, job.deployment)
+    )
+    if reason is not None:
         return Outcome(case, refused=reason)
     faults = faults_of(case)
     world = WatchedWorld(job, costs, keep_journal=journal)

@@ -146,3 +146,18 @@ def test_wrong_ones_are_said_as_the_user_wrote_them():
         spec_from({"flow": "q12", "save": {"count": "soon"}}, option)
     with pytest.raises(UsageError, match="--inputs: count is one of drop, wait, keep, or wait:N"):
         spec_from({"flow": "q12", "inputs": {"count": "soon"}}, option)
+
+
+def test_a_barrier_by_order_is_refused_where_records_may_be_lost(heeding):
+    flow = Dataflow("mine")
+    a, b = (flow.source(generated(lambda n: {"n": n}, rate=9, name=x), name=x) for x in "ab")
+    a.barrier(b, name="pairs").sink("out")
+    for protocol, said in (
+        ("none", "none may lose or repeat"),
+        (heeding, "from 'a' to 'pairs' is"),
+    ):
+        spec = Spec("mine", protocol=protocol, slots=1)
+        with pytest.raises(UsageError, match=f"the barrier 'pairs' pairs records by .*{said}"):
+            build_job(spec, find_program(spec, flow))
+    exact = Spec("mine", slots=1)
+    assert build_job(exact, find_program(exact, flow)).deployment.barriers

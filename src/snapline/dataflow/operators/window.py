@@ -99,20 +99,24 @@ class Windows(Generic[State]):
 
     def advance(self, watermark: Millis) -> list[tuple[Millis, State]]:
         """Take a watermark; return the windows that it closes, and forget them."""
-        closed = self.expire(watermark)
+        self.raise_to(watermark)
+        closed = self.drop_through(self._horizon)
         self.closed += len(closed)
         return closed
 
-    def expire(self, watermark: Millis) -> list[tuple[Millis, State]]:
-        """As `advance`, for windows that are stale: they do not count as closed."""
+    def raise_to(self, watermark: Millis) -> None:
+        """Take a watermark; one that is behind the last one says nothing."""
         if watermark > self._watermark:
             self._watermark = watermark
             self._horizon = watermark - self.shape.size_ms - self.shape.lateness_ms
-        ended = []
-        while self._starts and self._starts[0] <= self._horizon:
+
+    def drop_through(self, last: Millis) -> list[tuple[Millis, State]]:
+        """Forget all that starts at `last` or earlier, and return it in order."""
+        dropped = []
+        while self._starts and self._starts[0] <= last:
             start = heapq.heappop(self._starts)
-            ended.append((start, self._open.pop(start)))
-        return ended
+            dropped.append((start, self._open.pop(start)))
+        return dropped
 
     def capture(self, parts: Mapping[str, Callable[[State], Batch]], *, full: bool) -> Capture:
         """The watermark, and each part of all open windows in one batch, labelled by window."""
@@ -123,6 +127,11 @@ class Windows(Generic[State]):
         }
         clock = Batch.of(watermark=np.array([self._watermark], np.int64))
         return Capture(full, {**captured, CLOCK: clock})
+
+    def expire(self, watermark: Millis) -> list[tuple[Millis, State]]:
+        """As `advance`, for windows that are stale: they do not count as closed."""
+        self.raise_to(watermark)
+        return self.drop_through(self._horizon)
 
     def _stack(self, parts: Sequence[tuple[Millis, Batch]]) -> Batch:
         labelled = [

@@ -5,7 +5,6 @@ slots, the two phases of a rollback, deciding durably, publishing, deleting garb
 A failure may come at any moment, during a rollback too: each begins another epoch.
 """
 
-from collections.abc import Iterable
 from typing import assert_never
 
 from snapline.core import effects, events
@@ -17,7 +16,7 @@ from snapline.engine.coordinator.ledger import Decision
 from snapline.engine.coordinator.members import Members
 from snapline.engine.coordinator.quiet import Final, QuietDetector, covers
 from snapline.engine.coordinator.registry import Registry
-from snapline.engine.coordinator.restoring import RestorePlan, losses
+from snapline.engine.coordinator.restoring import RestorePlan, declare
 from snapline.engine.job import Job
 from snapline.engine.shell import (
     Alarm,
@@ -185,7 +184,7 @@ class Coordinator:
         if self.ended:
             return
         if self.epoch_asked == epoch_asked:  # the others keep running
-            self.members.sever(slot, self.epoch)
+            self.members.sever(slot, self.epoch, self.shell.now_us() // 1000)
             self.quiet.lost(slot)
             self.hold.tell(self.hold.held)
             self._let_go()
@@ -234,21 +233,17 @@ class Coordinator:
                 self.hold.tell(True)  # BEFORE they go: nothing new is read in this epoch
             self._send_all(control.Go(self.epoch))
             if self.resumes_alone:
-                self._declare(self.job.slots, self.decider.chains)
+                every = dict.fromkeys(self.job.slots, 0)
+                declare(self.shell, self.job, self.epoch, every, self.decider.chains)
             self.shell.note(COORDINATOR, self.epoch, happenings.JobRunning())
             self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:
             back = self.members.let_back(self.epoch, held=self.hold.held)
-            self._declare(back, self.members.alone)
+            declare(self.shell, self.job, self.epoch, back, self.members.alone)
             for slot in back:
                 self.shell.note(f"slot/{slot}", self.epoch, happenings.SlotRunning())
         if self.hold.draining and not self.members.rejoining:
             self._probe()
-
-    def _declare(self, slots: Iterable[SlotId], chains: Chains) -> None:
-        now_ms = self.shell.now_us() // 1000
-        for loss in losses(self.job, slots, chains, now_ms):
-            self.shell.note(COORDINATOR, self.epoch, loss)
 
     # Reports.
 

@@ -23,7 +23,7 @@ from snapline.engine.control import (
     Severed,
 )
 from snapline.engine.job import Job
-from snapline.ids import ChannelId, Epoch, Incarnation, Seq, SlotId, TaskId
+from snapline.ids import ChannelId, Epoch, Incarnation, Millis, Seq, SlotId, TaskId
 
 _RESUME_STRIDE = 1 << 16
 """A resumed coordinator numbers incarnations from its next multiple: no decision tells of all slots."""
@@ -47,6 +47,7 @@ class Members:
         #: slots that restart alone, and who has not met them yet; None: it is not restored
         self.rejoining: dict[SlotId, dict[SlotId, None] | None] = {}
         self.alone: dict[TaskId, tuple[CheckpointMeta, ...]] = {}  #: where their tasks begin
+        self.lost_ms: dict[SlotId, Millis] = {}  #: when they were lost
 
     def begin(self, past: Mapping[SlotId, Incarnation]) -> None:
         """Number the first lives under this coordinator, behind all that an earlier one knew of."""
@@ -76,7 +77,7 @@ class Members:
 
     def await_all(self) -> None:
         """Wait for every slot to acknowledge the new epoch."""
-        self.rejoining = {}
+        self.rejoining, self.lost_ms = {}, {}
         self.awaited = dict.fromkeys(self.job.slots)
 
     @property
@@ -98,9 +99,10 @@ class Members:
 
     # A slot that restarts alone.
 
-    def sever(self, slot: SlotId, epoch: Epoch) -> None:
+    def sever(self, slot: SlotId, epoch: Epoch, now_ms: Millis) -> None:
         """Let the others go on without a slot until it is back."""
         self.rejoining[slot] = None
+        self.lost_ms.setdefault(slot, now_ms)
         for other in self.registered:
             self.send(other, Severed(epoch, slot, self.incarnations[slot]))
 
@@ -152,9 +154,12 @@ class Members:
         if strangers and incarnation == self.incarnations[slot]:
             strangers.pop(witness, None)
 
-    def let_back(self, epoch: Epoch, *, held: bool) -> tuple[SlotId, ...]:
-        """Let slots go that have met all others, and return them; `held`: they may not read input."""
-        back = tuple(self.settled)
+    def let_back(self, epoch: Epoch, *, held: bool) -> dict[SlotId, Millis]:
+        """Let slots go that have met all others; `held`: they may not read input.
+
+        Returns them, and when each was lost.
+        """
+        back = {slot: self.lost_ms.pop(slot) for slot in self.settled}
         for slot in back:
             del self.rejoining[slot]
             self.send(slot, Go(epoch))

@@ -20,6 +20,17 @@ from snapline.ids import (
     TaskId,
     checkpoint_label,
     same_life,
+    slot_of,
+)
+from snapline.journal.entry import Happened
+from snapline.journal.happenings import (
+    GarbageCollected,
+    InputSkipped,
+    JobRunning,
+    MessagesDiscarded,
+    SlotLost,
+    SlotRestored,
+    SlotRunning,
 )
 from snapline.sim.watch.invariants import OBSERVER, broken
 from snapline.sim.world.process import SimSlotProcess
@@ -51,6 +62,26 @@ class Alone:
             ChannelId, set[Seq]
         ] = {}  #: what earlier lives of its sender had made durable
         self.skipped: dict[tuple[TaskId, int], int] = {}  #: where sources said that they go on
+
+    def see(self, entry: Happened) -> None:
+        """Take something that happened into the account, and check what concerns it."""
+        match entry.what:
+            case JobRunning():
+                self.begins()
+            case SlotLost(slot):
+                self.lost(slot, entry.at_us)
+            case SlotRestored():
+                self.restores(slot_of(TaskId(entry.actor)))
+            case SlotRunning():
+                self.back(slot_of(TaskId(entry.actor)))
+            case MessagesDiscarded(channel, messages):
+                self.discards(channel, messages)
+            case InputSkipped(partition, _, stop):
+                self.skips(TaskId(entry.actor), partition, stop)
+            case GarbageCollected():
+                self.collected()
+            case _:
+                pass
 
     def _channels(self, slot: SlotId) -> Iterator[Channel]:
         slots = self.world.job.slot_by_task

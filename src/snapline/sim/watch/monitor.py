@@ -38,7 +38,6 @@ from snapline.journal.happenings import (
     FrameFenced,
     GarbageCollected,
     Happening,
-    InputSkipped,
     JobRunning,
     LaunchFailed,
     LineDecided,
@@ -50,7 +49,6 @@ from snapline.journal.happenings import (
     SentAway,
     SlotLeft,
     SlotLost,
-    SlotRestored,
     SlotRunning,
 )
 from snapline.journal.loss_happenings import StaleDropped, TaskLoss
@@ -221,7 +219,7 @@ class Monitor(RunAccount):
         if isinstance(what, Loss):
             self._lost(entry, what)
         if self.alone is not None and entry.epoch == self.epoch:  # else: a zombie
-            self._happened_alone(self.alone, entry)
+            self.alone.see(entry)
         match what:
             case MessageReplayed(message):
                 self.stats["replayed"] += 1
@@ -250,25 +248,6 @@ class Monitor(RunAccount):
                 self._killed()
             case _ if type(what) in COUNTED:
                 self.stats[COUNTED[type(what)]] += 1
-
-    def _happened_alone(self, alone: Alone, entry: Happened) -> None:
-        match entry.what:
-            case JobRunning():
-                alone.begins()
-            case SlotLost(slot):
-                alone.lost(slot, entry.at_us)
-            case SlotRestored():
-                alone.restores(int(entry.actor.rpartition("/")[2]))
-            case SlotRunning():
-                alone.back(int(entry.actor.rpartition("/")[2]))
-            case MessagesDiscarded(channel, messages):
-                alone.discards(channel, messages)
-            case InputSkipped(partition, _, stop):
-                alone.skips(TaskId(entry.actor), partition, stop)
-            case GarbageCollected():
-                alone.collected()
-            case _:
-                pass
 
     def _killed(self) -> None:
         self.stats["crashes"] += 1

@@ -190,7 +190,8 @@ class World:
             self.controls[own].up.sever()
         for life in process.lives:
             self.storage.logs.crash(life)
-            if not self.job.protocol.publishes_at_once:  # else readers have seen what was written
+            # Where output is public as written, readers have seen all that was.
+            if not self.job.protocol.publishes_at_once:
                 self.storage.outlet.crash(life)
 
     def report_lost(self, process: SimSlotProcess) -> None:

@@ -69,7 +69,7 @@ class Excuses(Protocol):
         ...
 
 
-class Asked(Protocol):
+class MayExcuse(Protocol):
     """Whoever may have been asked to judge bounded loss: the parameters of an oracle."""
 
     @property
@@ -78,7 +78,7 @@ class Asked(Protocol):
         ...
 
 
-def losses_of(params: Asked) -> Excuses | None:
+def losses_of(params: MayExcuse) -> Excuses | None:
     """The losses that an oracle has to heed; None if there are none."""
     excuses = params.excuses
     return None if excuses is None or excuses.nothing_lost else excuses

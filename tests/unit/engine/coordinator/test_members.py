@@ -35,7 +35,7 @@ def lose(members, *slots):
     """Slots are lost, and are to restart alone; the next life of each is its second."""
     for slot in slots:
         members.lose(slot, 1)
-        members.sever(slot, 5)
+        members.sever(slot, 5, 900)
 
 
 def test_only_the_present_life_of_a_slot_registers(members):
