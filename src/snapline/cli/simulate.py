@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from snapline.cli.failure import BrokenPromise, find_failures, print_failure, read_case, shrink
+from snapline.cli.pages.report import write_page
+from snapline.cli.pages.simulated import simulated_run
 from snapline.cli.request import Request
 from snapline.cli.terminal.console import JSON_VERSION, escape, print_json, results
 from snapline.cli.terminal.options import GLOSSARY
@@ -23,6 +25,7 @@ from snapline.cli.terminal.tables import (
 from snapline.errors import UsageError
 from snapline.metrics.figures import figures_of
 from snapline.metrics.json_form import to_json
+from snapline.report.page.run_page import run_page
 from snapline.report.spacetime.draw import draw, interesting_window
 from snapline.sim.explore import sweep, vacuous
 from snapline.sim.run import Case, Outcome, simulate
@@ -195,6 +198,9 @@ def _tell(
 
 def _draw(outcome: Outcome, path: Path) -> None:
     assert outcome.topology is not None
+    if path.suffix == ".html":
+        write_page(path, run_page([simulated_run(outcome)]))
+        return
     since_us, until_us = interesting_window(outcome.journal)
     picture = draw(
         outcome.journal,

@@ -42,6 +42,8 @@ OURS = {
     "inputs": "it has no operators of ours",
     "full_journal": "it has no protocol of ours to write about",
     "listen": "it runs on this machine",
+    "live": "it is not measured second by second",
+    "report": "'snapline report last' makes its page when it is over",
     "shared": "it runs on this machine",
     "heartbeat": "it has no slots of ours",
     "silence": "it has no slots of ours",
@@ -55,7 +57,17 @@ OURS = {
 }
 
 OF_WHAT_GOES_ON = frozenset(
-    {"runs", "heartbeat", "silence", "restart_failures", "restart_window", "ui", "as_json"}
+    {
+        "runs",
+        "heartbeat",
+        "silence",
+        "restart_failures",
+        "restart_window",
+        "ui",
+        "as_json",
+        "report",
+        "live",
+    }
 )
 """Parameters that a resume and a fork may have; all else was settled when the run began."""
 

@@ -73,11 +73,12 @@ class Plan:
 
     sweep: Sweep
     directory: SweepDirectory
+    code: str | None = None  # the digest of the code that measured; None: that of this code
 
     @property
     def keys(self) -> dict[str, SweepCell]:
         """The key of every cell, in the order in which they run."""
-        return {cell.key(code_digest()): cell for cell in self.sweep.cells}
+        return {cell.key(self.code or code_digest()): cell for cell in self.sweep.cells}
 
     @property
     def done(self) -> dict[str, dict[str, Any]]:

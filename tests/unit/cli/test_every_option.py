@@ -62,6 +62,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--fork": ["last"],
         "--line": ["0", *WHOLE, "3"],
         "--runs": ["file", "file/below"],
+        "--report": ["nowhere/x.html", ".", "s3://x/y"],
     },
     "simulate": {
         "--protocol": NAMES[:1],
@@ -121,6 +122,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--column": ["x", "", "a=b=c", "=x", "nothing=x"],
     },
     "runs list": {
+        "--older": [],
         "--sink": [],
         "--limit": ["x", "-1", "1.5"],
         "--format": [],
@@ -142,6 +144,11 @@ WRONG: dict[str, dict[str, list[str]]] = {
     "compare a b": {
         "--margin": ["x", "", "0", "-5%", "nan", "1e9"],
         "--threshold": ["x", "", "0", "-5%", "nan", "1e9"],
+        "--runs": ["file"],
+    },
+    "report last": {
+        "--against": [],
+        "--to": ["nowhere/x.html", ".", "s3://x/y"],
         "--runs": ["file"],
     },
     "doctor": {"--runs": []},

@@ -23,6 +23,14 @@ def local_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
     return path
 
 
+def written_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """Check an option that names a file to write: its directory has to be there before anything runs."""
+    path = local_file(param, value)
+    if path is not None and not path.resolve().parent.is_dir():
+        raise UsageError(f"{param.opts[0]} {path}: there is no directory {path.parent}")
+    return path
+
+
 def local_directory(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """Check an option that names a directory: a file is refused before anything has run."""
     path = local_path(param, value)
@@ -115,10 +123,10 @@ FaultsOption = Annotated[
 DiagramOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE.svg",
+        metavar="FILE.svg|FILE.html",
         callback=local_file,
-        help="Draw the run, with its slots and messages over time, into this file. It needs one protocol, "
-        "one workload and one seed.",
+        help="Draw the run, with its slots and messages over time, into this file; if it ends in .html, "
+        "make a page about the run. It needs one protocol, one workload and one seed.",
     ),
 ]
 RepeatOption = Annotated[
