@@ -52,7 +52,7 @@ class Allowances:
         return ", ".join(f"{name} {write_duration(ms)}" for name, ms in spans.items())
 
 
-REAL: Final = Allowances(lag_ms=2_000, detection_ms=2_000, restart_ms=15_000, save_ms=5_000)
+REAL: Final = Allowances(lag_ms=2_000, detection_ms=2_000, restart_ms=30_000, save_ms=5_000)
 """For real runs: the silence after which a slot is given up, and what starting a process may take."""
 
 SIMULATED: Final = Allowances(lag_ms=700, detection_ms=300, restart_ms=700, save_ms=400)

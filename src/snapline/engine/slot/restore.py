@@ -18,7 +18,7 @@ from snapline.engine.job import Job
 from snapline.engine.shell import Ticket
 from snapline.engine.slot.checkpoints import key_of
 from snapline.engine.slot.host import Host
-from snapline.engine.slot.outbox import Outbox
+from snapline.engine.slot.outbox import Outbox, SentBefore
 from snapline.engine.slot.task import Task
 from snapline.ids import (
     ChannelId,
@@ -124,10 +124,21 @@ class Restoration:
         job = self.slot.job
         for channel in job.kept.intersection(task.sent):
             task.sent[channel] = last_seq_before(self.slot.incarnation)
-        if job.policies[task.plan.task].intake is not Intake.KEEP:
+        if job.policies[task.plan.task].intake is Intake.KEEP:
+            self._remember_sent(task)
+        else:
             task.watermarks.hear_again()
             task.may_be_stale = True
         self._skip_to_present(task)
+
+    def _remember_sent(self, task: Task) -> None:
+        """Let a task that gets its input again not send again what its log has sent already."""
+        chain = self.order.chains.get(task.plan.task, ())
+        for channel in self.slot.job.kept.intersection(task.sent):
+            after = chain[-1].sent.get(channel, 0) if chain else 0
+            messages, count = task.log.tail(channel, after=after)
+            if count:
+                task.sent_before[channel] = SentBefore(message.batch for message in messages)
 
     def _skip_to_present(self, task: Task) -> None:
         """Let a source begin at what is due now: what was due before is lost."""

@@ -26,14 +26,7 @@ from snapline.core.effects import (
     Unblock,
 )
 from snapline.core.events import MessageArrived, Paused, Progressed, TaskEvent
-from snapline.core.messages import (
-    BEFORE_TIME,
-    END_OF_TIME,
-    SILENT,
-    CheckpointMeta,
-    Marker,
-    Message,
-)
+from snapline.core.messages import BEFORE_TIME, END_OF_TIME, SILENT, CheckpointMeta, Marker, Message
 from snapline.core.policy import Stale
 from snapline.core.protocol import TaskProtocol
 from snapline.core.topology import Channel
@@ -46,7 +39,7 @@ from snapline.engine.job import Job
 from snapline.engine.slot.checkpoints import CheckpointWriter
 from snapline.engine.slot.failures import numbers_of, read_range, routed
 from snapline.engine.slot.host import Host
-from snapline.engine.slot.outbox import Outbox
+from snapline.engine.slot.outbox import Outbox, SentBefore
 from snapline.engine.slot.watermarks import Watermarks
 from snapline.errors import OperatorFailed
 from snapline.ids import ChannelId, Millis, Seq, checkpoint_label, operator_of
@@ -103,6 +96,7 @@ class Task:
         self.halted = False
         #: messages to send again, per output; nothing else leaves on it before they are gone
         self.outbox: dict[ChannelId, Outbox] = {}
+        self.sent_before: dict[ChannelId, SentBefore] = {}  #: if it restarted alone
         self.log: MessageLog = shell.open_log(life)
         self.egress: Egress | None = None  # opened at the restored position
         self.writer: CheckpointWriter
@@ -184,6 +178,8 @@ class Task:
                 self.deliver(message)
             case Snapshot():
                 self.writer.take(self, effect)
+                if self.sent_before:
+                    self.sent_before = {c: b for c, b in self.sent_before.items() if b.goes_on()}
             case Block(channel):
                 self.blocked.add(channel)
             case Unblock(channel):
@@ -318,6 +314,10 @@ class Task:
 
     def send(self, channel: Channel, batch: Batch, watermark: Millis | None) -> None:
         """Number, stamp, log and send one message, in this order."""
+        if self.sent_before and channel.id in self.sent_before:
+            batch = self.sent_before[channel.id].without(batch)
+            if not batch.length and watermark is None:
+                return
         seq = self.sent[channel.id] + 1
         self.sent[channel.id] = seq
         if watermark is not None:
