@@ -13,6 +13,7 @@ from snapline.errors import UsageError
 from snapline.journal.codec import json_of
 from snapline.journal.entry import Happened
 from snapline.journal.sentences import sentence
+from snapline.judge.report_files import NOT_DECLARED
 from snapline.metrics.json_form import to_json
 from snapline.rundir.spec import OWN
 from snapline.systems.registry import system_of
@@ -95,6 +96,8 @@ def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:
     check_spec(spec, system)
     if spec.guarantee == Guarantee.NOTHING.value:
         raise UsageError("a system is held to something: --guarantee exactly-once, or less")
+    if spec.guarantee == Guarantee.BOUNDED_LOSS.value:
+        raise UsageError(NOT_DECLARED)
     check_own_cores(spec)
     check_place(runs)
     messages().print(f"starting {escape(system.name)} ...")

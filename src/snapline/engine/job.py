@@ -7,9 +7,9 @@ from functools import cached_property
 
 from snapline.core.events import Command, Timer
 from snapline.core.guarantee import Guarantee
-from snapline.core.policy import Intake, Policy
+from snapline.core.policy import DEFAULT_POLICY, Intake, Policy
 from snapline.core.protocol import CheckpointProtocol, JobContext, Options, TaskContext
-from snapline.core.topology import Topology
+from snapline.core.topology import Channel, Topology
 from snapline.dataflow.deploy import Deployment
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, CheckpointNo, Millis, Seq, SlotId, TaskId
@@ -110,17 +110,23 @@ class Job:
 
     @cached_property
     def policies(self) -> dict[TaskId, Policy]:
-        """How each task is protected."""
-        return {task: plan.policy for task, plan in self.deployment.plans.items()}
-
-    def intake(self, channel: ChannelId) -> Intake:
-        """What becomes of messages on a channel while the slot of its receiver is away."""
-        return self.policies[self.topology.by_id[channel].target].intake
+        """How each task is protected, where the protocol heeds that."""
+        heeds = self.protocol.heeds_policies
+        plans = self.deployment.plans
+        return {task: plan.policy if heeds else DEFAULT_POLICY for task, plan in plans.items()}
 
     @cached_property
     def kept(self) -> frozenset[ChannelId]:
         """The channels whose receivers are sent again what they missed."""
-        return frozenset(c for c in self.topology.by_id if self.intake(c) is Intake.KEEP)
+        if not self.protocol.heeds_policies:
+            return frozenset()
+        channels = self.topology.channels
+        return frozenset(c.id for c in channels if self.policies[c.target].intake is Intake.KEEP)
+
+    def kept_from(self, slot: SlotId) -> list[Channel]:
+        """Those of them on which a slot sends."""
+        slots = self.slot_by_task
+        return [c for c in self.topology.channels if c.id in self.kept and slots[c.source] == slot]
 
     def check_known(self, said: Command | Timer) -> None:
         """Raise ProtocolViolation if the protocol uses a command or timer that it does not list.

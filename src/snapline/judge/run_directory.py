@@ -29,6 +29,7 @@ from snapline.judge.by_reference import input_deleted, judge_by_reference, strea
 from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
 from snapline.judge.history import History, history_of
 from snapline.judge.lineage import LineageReport, judge_lineage, too_early
+from snapline.judge.losses import LossVerdict, judge_bounded_loss
 from snapline.judge.prefix.cut import LineCut, NoCut
 from snapline.judge.prefix.last_line import cut_of, line_of
 from snapline.judge.reader import BrokenChain, Deleted, read_deleted, read_sinks
@@ -42,6 +43,7 @@ from snapline.judge.verdict import (
     judge_retained,
     rows_as,
 )
+from snapline.loss.judge import LossAccount
 from snapline.metrics.reliability import LineageFigures
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
@@ -85,6 +87,7 @@ class Judgement:
     #: of a run that is not over: how many records it had read by the line up to which it was judged
     records: int | None = None
     strikes: tuple[Strike, ...] = ()  # what became of the faults
+    losses: LossAccount | None = None  # of a run that may lose something
 
 
 def judge(
@@ -110,12 +113,17 @@ def judge(
     else:
         evidence = evidence_of_system(directory, spec, asked, ended)
     reference = asked.reference or spec.reference
+    bounded = evidence.promise is Guarantee.BOUNDED_LOSS
+    if bounded:  # first as if it had promised more, then what it lost
+        evidence = replace(evidence, promise=Guarantee.EXACTLY_ONCE)
     whole = not spec.endless or evidence.cut is not None
     if evidence.lineage is not None and not reference and whole:
         judgement = _by_lineage(evidence, evidence.lineage, spec, ended.problem, report)
     else:
         verdict = evidence.failed or _by_output(evidence, spec, ended.problem, reference)
         judgement = Judgement(verdict, evidence.promise, evidence.view, evidence.rows)
+    if bounded:
+        judgement = _with_losses(judgement, judge_bounded_loss(evidence, spec, ended.problem))
     if spec.system != OWN:
         judgement = replace(judgement, verdict=with_remarks(judgement.verdict, ended))
     judgement = replace(judgement, strikes=evidence.history.strikes)
@@ -181,6 +189,7 @@ def _evidence(
     view: View = "uncommitted" if asked.uncommitted else public_view(spec.protocol)
     # Journals are long: they are read only if something depends on what happened.
     eventful = spec.faults or (program is not None and program.lineage is not None)
+    eventful = eventful or promise is Guarantee.BOUNDED_LOSS
     history = history_of(directory, spec.faults) if eventful else History()
     if program is None:
         unknown = Verdict("unknown", NO_PROGRAM.format(flow=spec.flow))
@@ -316,6 +325,14 @@ def _by_lineage(
         found.sentences,
         found.figures,
     )
+
+
+def _with_losses(judgement: Judgement, found: LossVerdict) -> Judgement:
+    """The same judgement, with the verdict on bounded loss, and what else was found about guarantees."""
+    verdict, level = found.verdict, Guarantee.BOUNDED_LOSS
+    answers: Answers = {**judgement.verdict.guarantees, level.value: verdict.kept}
+    verdict = replace(verdict, guarantees=answers)
+    return replace(judgement, verdict=verdict, promise=level, losses=found.account)
 
 
 def _all_broken(verdict: Verdict, wrong: tuple[Problem, ...]) -> Verdict:

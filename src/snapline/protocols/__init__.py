@@ -14,11 +14,12 @@ from snapline.protocols.aligned_cyclic import ALIGNED_CYCLIC
 from snapline.protocols.bcs import BCS
 from snapline.protocols.hmnr import HMNR
 from snapline.protocols.none import NONE
+from snapline.protocols.partial import PARTIAL
 from snapline.protocols.synchronous import SYNCHRONOUS
 from snapline.protocols.unaligned import UNALIGNED
 from snapline.protocols.uncoordinated import UNCOORDINATED
 
-_OWN = (NONE, ALIGNED, ALIGNED_CYCLIC, UNALIGNED, SYNCHRONOUS, UNCOORDINATED, HMNR, BCS)
+_OWN = (NONE, ALIGNED, ALIGNED_CYCLIC, UNALIGNED, SYNCHRONOUS, UNCOORDINATED, HMNR, BCS, PARTIAL)
 PROTOCOLS = Catalogue(
     "protocol", CheckpointProtocol, {protocol.name: protocol for protocol in _OWN}, __name__
 )

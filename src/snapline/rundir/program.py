@@ -44,6 +44,7 @@ from snapline.storage.api import Ingress
 from snapline.storage.prefix_ingress import PrefixIngress
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Lineage, Params, Problem, Workload
+from snapline.workload.common.losses import Excuses
 
 Judge: TypeAlias = Callable[[Mapping[str, Batch], Guarantee], Sequence[Problem]]
 """(public output of each sink, level) -> what is wrong with it."""
@@ -64,6 +65,8 @@ class Program:
     given: Dataflow | None = None  # the dataflow before it was bound to a size; None: a workload's
     #: the same judges for the input up to some offsets; None: there are none
     judges_up_to: "Callable[[Offsets], Judges] | None" = None
+    #: the same judges, who excuse what losses touched; None: they do not know which rows these are
+    judges_with: "Callable[[Excuses], Judges] | None" = None
 
     def up_to(self, offsets: Offsets) -> "Program":
         """The same program on the beginning of its input, with whoever can judge what comes out of that."""
@@ -102,7 +105,12 @@ def program_of(
         flow if sources is None else flow.with_sources(lambda name, old: sources[name]),
         *_judges_of(workload, params),
         judges_up_to=partial(_judges_of, workload, params) if workload.judges_prefix else None,
+        judges_with=partial(_judges_with, workload, params) if workload.judges_losses else None,
     )
+
+
+def _judges_with(workload: Workload, params: Params, excuses: Excuses) -> Judges:
+    return _judges_of(workload, replace(params, excuses=excuses))
 
 
 def _judges_of(workload: Workload, params: Params, offsets: Offsets = _WHOLE) -> Judges:

@@ -140,6 +140,7 @@ def write_result(
             "guarantees": dict(verdict.guarantees),
             "problems": [asdict(found) for found in verdict.problems],
             "problem": problem,
+            "losses": None if judgement.losses is None else judgement.losses.figures,
             "faults": [asdict(strike) for strike in judgement.strikes],
             "metrics": to_json(figures),
             "rows": dict(judgement.rows),

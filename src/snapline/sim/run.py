@@ -9,7 +9,7 @@ import json
 import random
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 from snapline.batch import Batch, concat
@@ -44,15 +44,20 @@ from snapline.errors import (
 )
 from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry
+from snapline.journal.loss_happenings import TaskLoss
 from snapline.kernels import cache
+from snapline.loss.bound import SIMULATED
+from snapline.loss.judge import judge_losses
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.sim.inject import SimInjector
+from snapline.sim.policies import with_drawn_policies
 from snapline.sim.watch import fencing, invariants
 from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
 from snapline.storage.api import View, rows_of
 from snapline.workload import WORKLOADS
-from snapline.workload.common.base import Params, Size
+from snapline.workload.common.base import Params, Problem, Size
+from snapline.workload.common.losses import Excuses
 from snapline.workload.common.settings import GivenSettings, paired
 
 DURATION_MS: Millis = 2_400
@@ -185,6 +190,8 @@ def flow_of(case: Case) -> Dataflow:
 def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> Job:
     """The job of a case: what it does not say itself is drawn, with the world, from its seed."""
     flow = flow_of(case)
+    if protocol.heeds_policies and not case.save and not case.inputs:
+        flow = with_drawn_policies(flow, case.seed)
     deployment = deploy(flow, case.slots, lean=is_fused(case.options, default=False))
     settings = Settings(
         batch_max_records=rng.choice((3, 8, 100)),
@@ -259,7 +266,7 @@ def simulate(
     empty: str | None = None
     try:
         world.run(PATIENCE_MS * 1000)
-        problems, rows = _judge_end(case, world)
+        problems, rows = _judge_end(case, world, injector.schedule.strikes())
         if world.problem is None:
             empty = _vacuous(case, world, injector.schedule.strikes(), rows)
     except InvariantBroken as error:
@@ -296,7 +303,9 @@ def _vacuous(case: Case, world: WatchedWorld, strikes: tuple[Strike, ...], rows:
     )
 
 
-def _judge_end(case: Case, world: WatchedWorld) -> tuple[tuple[str, ...], int]:
+def _judge_end(
+    case: Case, world: WatchedWorld, strikes: tuple[Strike, ...]
+) -> tuple[tuple[str, ...], int]:
     """Judge a run; return what it lost or repeated, if it promised nothing, and its row count."""
     if not world.finished:
         fencing.lost_slot_is_replaced(world)
@@ -314,11 +323,30 @@ def _judge_end(case: Case, world: WatchedWorld) -> tuple[tuple[str, ...], int]:
     invariants.no_checkpoint_is_useless(world.monitor)
     guarantee = world.job.guarantee
     public = outputs(world)
-    problems = WORKLOADS[case.workload].judge(case.params, public, states(world), guarantee)
+    problems = found_wrong(case, world.job, public, states(world), world.monitor.declared, strikes)
     lines = tuple(f"{p.kind} {p.record}: {p.because}" for p in problems)
     if lines and guarantee is not Guarantee.NOTHING:
         invariants.broken(f"output_is_{guarantee.value}", lines[0])
     return lines, sum(batch.length for batch in public.values())
+
+
+def found_wrong(
+    case: Case,
+    job: Job,
+    public: Mapping[str, Batch],
+    final: Mapping[str, Mapping[str, Batch]],
+    declared: Sequence[TaskLoss],
+    strikes: Sequence[Strike],
+) -> Sequence[Problem]:
+    """What is wrong with the output of a run, by what it promised and, if it may lose some, declared."""
+    judge = WORKLOADS[case.workload].judge
+    if job.guarantee is not Guarantee.BOUNDED_LOSS:
+        return judge(case.params, public, final, job.guarantee)
+
+    def problems_with(excuses: Excuses) -> Sequence[Problem]:
+        return judge(replace(case.params, excuses=excuses), public, final, job.guarantee)
+
+    return judge_losses(job, declared, strikes, SIMULATED, problems_with).problems
 
 
 def outputs(world: WatchedWorld) -> dict[str, Batch]:

@@ -5,6 +5,7 @@ slots, the two phases of a rollback, deciding durably, publishing, deleting garb
 A failure may come at any moment, during a rollback too: each begins another epoch.
 """
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from snapline.core import effects, events
@@ -16,14 +17,13 @@ from snapline.engine.coordinator.ledger import Decision
 from snapline.engine.coordinator.members import Members
 from snapline.engine.coordinator.quiet import Final, QuietDetector, covers
 from snapline.engine.coordinator.registry import Registry
-from snapline.engine.coordinator.restoring import RestorePlan
+from snapline.engine.coordinator.restoring import RestorePlan, losses
 from snapline.engine.job import Job
 from snapline.engine.shell import (
     Alarm,
     CoordinatorShell,
     ProbeAlarm,
     RetryAlarm,
-    Ticket,
     TimerAlarm,
 )
 from snapline.engine.slot.checkpoints import key_of
@@ -32,9 +32,6 @@ from snapline.errors import ProtocolViolation
 from snapline.ids import CheckpointNo, Epoch, Incarnation, SlotId, TaskId, first_checkpoint
 from snapline.journal import happenings
 from snapline.journal.entry import COORDINATOR, Built, Handled
-
-_RESUME_STRIDE = 1 << 16
-"""A resumed coordinator numbers incarnations from its next multiple: no decision tells of all slots."""
 
 
 class Coordinator:
@@ -48,11 +45,17 @@ class Coordinator:
         self.past = past
         self.seed = f"{job.seed}:coordinator:{past.epoch if past else 0}"
         self.protocol = job.protocol.coordinator(job.context(shell.rng(self.seed)))
-        self.decider = Decider(job, shell, author, self._decided, self._deposed)
+        self.decider = decider = Decider(job, shell, author, self._decided, self._deposed)
+        #: what the store answers
+        self.done, self.failed, self.conflict = decider.done, decider.failed, decider.conflict
         self.registry = Registry(job.topology)
         self.epoch: Epoch = past.epoch if past else 0
         self.epoch_asked: Epoch = self.epoch  #: the newest epoch that was asked to be decided
-        self.members = Members(job, self._send)
+        #: what is kept of each task, if each goes back by itself
+        self.policies = job.policies if job.protocol.publishes_at_once else None
+        self.members = Members(job, self._send, self.registry.newest)
+        #: a resumed job without lines goes on at the present, as a lost slot of it would
+        self.resumes_alone = past is not None and job.protocol.publishes_at_once
         self.restoring = True  #: a rollback is under way: reports of the old epoch do not count
         self.ended = False
         self.memo = past.memo if past else b""
@@ -67,7 +70,6 @@ class Coordinator:
     def start(self) -> None:
         """Begin the first epoch of this coordinator, from nothing or from the past."""
         line: Chains = dict.fromkeys(self.job.topology.tasks, ())
-        first = 1
         memo = self.past.memo if self.past is not None else None
         metas: tuple[CheckpointMeta, ...] = ()
         if self.past is not None:
@@ -76,10 +78,9 @@ class Coordinator:
             self.registry.restore(line)
             metas = tuple(chain[-1] for chain in line.values() if chain)
             self.protocol.restore(self.past.memo, metas)
-            first = (max(self.past.incarnations.values()) // _RESUME_STRIDE + 1) * _RESUME_STRIDE
         now_us = self.shell.now_us()
         self.shell.journal(Built(now_us, COORDINATOR, self.epoch, 0, self.seed, memo, 0, metas))
-        self.members.incarnations = dict.fromkeys(self.job.slots, first)
+        self.members.begin(self.past.incarnations if self.past is not None else {})
         self._ask_epoch(line)
 
     def _ask_epoch(self, line: Chains) -> None:
@@ -143,8 +144,12 @@ class Coordinator:
 
     def _rejoin_at(self, line: RecoveryLine) -> None:
         """Let lost slots restart at these checkpoints; one that restores already is told anew."""
-        self.members.alone.update(self.registry.chains(line))
-        for slot in self.job.by_slot(tuple(line.checkpoints)):
+        chains, slots = self.registry.chains(line), self.job.by_slot(tuple(line.checkpoints))
+        if self.restoring and self.members.go_back(slots):
+            self._ask_epoch({**self.decider.chains, **chains})  # one of them cannot
+            return
+        self.members.alone.update(chains)
+        for slot in slots:
             self.members.rejoin(slot, self.epoch)
 
     # Slots come and go.
@@ -208,7 +213,7 @@ class Coordinator:
         if self.epoch != self.epoch_asked:
             return  # another failure has come meanwhile
         self._collect()
-        if not self.job.protocol.publishes_at_once:
+        if self.job.protocol.saves:
             self.shell.sweep(self.epoch, self.registry.keys(), self.decider.held_files())
         if self.epoch == (self.past.epoch if self.past else 0) + 1:
             for slot in self.job.slots:
@@ -217,10 +222,8 @@ class Coordinator:
             self._order_restore(slot)
 
     def _order_restore(self, slot: SlotId) -> None:
-        # A resumed job that never saved anything goes on at the present, as a lost slot of it would.
-        alone = self.past is not None and self.job.protocol.publishes_at_once
         lives, line = self.members.incarnations, self.decider.chains
-        self._send(slot, self.plan.order(slot, self.epoch, lives, line, alone=alone))
+        self._send(slot, self.plan.order(slot, self.epoch, lives, line, alone=self.resumes_alone))
 
     def _let_go(self) -> None:
         if self.restoring:
@@ -230,13 +233,22 @@ class Coordinator:
             if self.hold.draining:
                 self.hold.tell(True)  # BEFORE they go: nothing new is read in this epoch
             self._send_all(control.Go(self.epoch))
+            if self.resumes_alone:
+                self._declare(self.job.slots, self.decider.chains)
             self.shell.note(COORDINATOR, self.epoch, happenings.JobRunning())
             self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:
-            for slot in self.members.let_back(self.epoch, held=self.hold.held):
+            back = self.members.let_back(self.epoch, held=self.hold.held)
+            self._declare(back, self.members.alone)
+            for slot in back:
                 self.shell.note(f"slot/{slot}", self.epoch, happenings.SlotRunning())
         if self.hold.draining and not self.members.rejoining:
             self._probe()
+
+    def _declare(self, slots: Iterable[SlotId], chains: Chains) -> None:
+        now_ms = self.shell.now_us() // 1000
+        for loss in losses(self.job, slots, chains, now_ms):
+            self.shell.note(COORDINATOR, self.epoch, loss)
 
     # Reports.
 
@@ -301,12 +313,14 @@ class Coordinator:
             self._probe()
 
     def _collect(self) -> None:
-        garbage = self.registry.collect(self.decider.kept.older, line_of(self.decider.chains))
+        line = line_of(self.decider.chains)
+        garbage = self.registry.collect(self.decider.kept.older, line, self.policies)
         for meta in garbage.metas:
             self.shell.delete(key_of(meta))
         if not self.restoring:
             for slot, logs in self.job.by_sender(garbage.logs).items():
-                self._send(slot, control.Prune(self.epoch, logs))
+                if slot not in self.members.rejoining:  # else it has no tasks; the next one will do
+                    self._send(slot, control.Prune(self.epoch, logs))
         self.shell.note(COORDINATOR, self.epoch, happenings.GarbageCollected(len(garbage.metas)))
 
     def _probe(self) -> None:
@@ -344,14 +358,14 @@ class Coordinator:
             self._end(None if self.quiet.all_read else STOPPED)
 
     def _end(self, problem: str | None) -> None:
-        self.ended = True
+        self.ended = self.decider.over = True
         self._send_all(control.Stop())
         line = None if self.job.protocol.publishes_at_once else self.decider.number
         self.shell.note(COORDINATOR, self.epoch, how_it_ended(problem, line))
         self.shell.finish(problem)
 
     def _deposed(self) -> None:
-        self.ended = True
+        self.ended = self.decider.over = True
         self.shell.note(COORDINATOR, self.epoch, happenings.CoordinatorDeposed())
         self.shell.deposed()
 
@@ -381,18 +395,3 @@ class Coordinator:
                 self.decider.retry(ticket)
             case _:
                 raise ProtocolViolation(f"the coordinator never set {alarm}")
-
-    def done(self, ticket: Ticket) -> None:
-        """Go on with the decision whose write has succeeded."""
-        if not self.ended:
-            self.decider.done(ticket)
-
-    def failed(self, ticket: Ticket) -> None:
-        """Have a write that failed made again after a while."""
-        if not self.ended:
-            self.decider.failed(ticket)
-
-    def conflict(self, ticket: Ticket, found: bytes) -> None:
-        """Find out who has written under the name of a write of ours, and step down if need be."""
-        if not self.ended:
-            self.decider.conflict(ticket, found)

@@ -1,14 +1,16 @@
 """What every slot restores when an epoch begins: the line, as the promised guarantee settles it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from snapline.core.messages import CheckpointMeta, initial_meta
+from snapline.core.topology import Channel
 from snapline.engine.control import Restore
 from snapline.engine.coordinator.decider import Chains
 from snapline.engine.coordinator.levels import initially_received, replay_by_slot, settle
 from snapline.engine.coordinator.registry import Registry
 from snapline.engine.job import Job
-from snapline.ids import Epoch, Incarnation, SlotId, TaskId
+from snapline.ids import INITIAL, Epoch, Incarnation, Millis, Seq, SlotId, TaskId
+from snapline.journal.loss_happenings import TaskLoss
 from snapline.recovery.replay import ReplayPart
 
 
@@ -42,7 +44,22 @@ class RestorePlan:
     ) -> Restore:
         """What a slot is told, once the line is decided."""
         chains = {task: line[task] for task in self.job.hosted[slot]}
+        if alone:
+            missed = {c.id: _received(line, c) for c in self.job.kept_from(slot)}
+            return Restore(epoch, dict(lives), chains, {}, (), True, missed)
         received = initially_received(chains, self.settled)
-        return Restore(
-            epoch, dict(lives), chains, received, tuple(self.replay.get(slot, ())), alone
-        )
+        return Restore(epoch, dict(lives), chains, received, tuple(self.replay.get(slot, ())))
+
+
+def losses(job: Job, slots: Iterable[SlotId], chains: Chains, now_ms: Millis) -> Iterator[TaskLoss]:
+    """What the tasks of slots that restart alone may have lost, as they are let go."""
+    for slot in slots:
+        for task in job.hosted[slot]:
+            chain = chains.get(task, ())
+            number, since_ms = (chain[-1].checkpoint, chain[-1].taken_ms) if chain else (INITIAL, 0)
+            yield TaskLoss(task, number, since_ms, now_ms)
+
+
+def _received(line: Chains, channel: Channel) -> Seq:
+    chain = line[channel.target]
+    return chain[-1].received.get(channel.id, 0) if chain else 0

@@ -24,6 +24,10 @@ class Outbox:
         self._replay = chain(self._replay, messages)
         self._replay_left += count
 
+    def put_first(self, messages: Iterable[Message]) -> None:
+        """Send messages before all that waits, which is not sent again."""
+        self._behind.extendleft(reversed(tuple(messages)))
+
     def append(self, payload: Message | Marker) -> None:
         """Send something behind all that waits."""
         self._behind.append(payload)

@@ -347,7 +347,9 @@ class Driver:
         """Delete an object in the background."""
         self.decisions.delete(key)
 
-    def sweep(self, before: Epoch, snapshots: Collection[str], files: Collection[str]) -> None:
+    def sweep(
+        self, before: Epoch, snapshots: Collection[str], files: Collection[str] | None
+    ) -> None:
         """Delete in the background what past epochs left."""
         most = self.journal_bytes
         self.decisions.sweep(before, snapshots, files, written=most is not None)

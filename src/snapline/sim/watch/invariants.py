@@ -152,7 +152,7 @@ def counted_means_durable(run: RunAccount, meta: CheckpointMeta) -> None:
     reader = storage.logs.open(OBSERVER)
     for channel, last in logged.items():
         through = min(last, meta.sent.get(channel, 0))
-        if through <= run.prunable(channel):
+        if through <= run.prunable(channel) or through not in run.truth.get(channel, ()):
             continue
         try:
             reader.read(channel, after=through - 1, through=through)

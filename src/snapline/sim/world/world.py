@@ -190,7 +190,8 @@ class World:
             self.controls[own].up.sever()
         for life in process.lives:
             self.storage.logs.crash(life)
-            self.storage.outlet.crash(life)
+            if not self.job.protocol.publishes_at_once:  # else readers have seen what was written
+                self.storage.outlet.crash(life)
 
     def report_lost(self, process: SimSlotProcess) -> None:
         """Tell its coordinator that a process is gone, or that it ended before it registered."""
