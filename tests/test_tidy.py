@@ -61,7 +61,7 @@ LAYERS["__main__"] = {"cli", "runs"}
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", ""),
-    "dataflow": ("usage", "state", "operators", ""),
+    "dataflow": ("usage", "state", "operators", "sliding", ""),
     "engine": ("", "slot", "coordinator", "reference"),
     "experiments": ("machine", "", "papers"),
     "judge": ("prefix", ""),

@@ -33,7 +33,7 @@ from snapline.dataflow.usage.given import (
 from snapline.dataflow.usage.hints import KEYED_HINTS, STREAM_HINTS
 from snapline.dataflow.usage.policies import Saying
 from snapline.dataflow.usage.protectable import Protectable
-from snapline.dataflow.windowed import WindowedStream, refuse_results
+from snapline.dataflow.windowed import SlidingStream, WindowedStream, refuse_results, sliding_shape
 from snapline.durations import millis
 from snapline.errors import GraphError
 from snapline.ids import Millis
@@ -81,7 +81,27 @@ class Stream(Protectable):
         """
         return Stream(self._tail.pool(name))
 
-    # Steps that add an operator.
+    # Steps that add an operator, or cut the stream into windows.
+
+    def sliding(
+        self,
+        size: str | Millis | None = None,
+        *,
+        every: str | Millis | None = None,
+        rows: int | None = None,
+        time: str = "time",
+        lateness: str | Millis = 0,
+    ) -> "SlidingStream[Stream]":
+        """Cut the stream into windows that overlap: `bids.key_by("item").sliding("10s", every="1s")`.
+
+        By time, windows begin at every multiple of `every`, and there is one result per window and key
+        when a window closes. By rows, `sliding(rows=100)`, there is one result per record, of it and the
+        99 before it that have its key. Without `key_by` all records are in the same windows, in one task.
+        The next step says what is computed: `count` or `aggregate`.
+        """
+        shape = sliding_shape(self.schema, size, every, rows, time, lateness)
+        keyed = self if isinstance(self, KeyedStream) else KeyedStream(self._tail.to_one_task())
+        return SlidingStream(keyed, shape)
 
     def map(
         self,

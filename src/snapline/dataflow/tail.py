@@ -12,7 +12,7 @@ from typing import Final
 from snapline.batch import Schema
 from snapline.dataflow.logical import Edge, Factory, Graph, Node
 from snapline.dataflow.operators.operator import IN, OUT, Operator
-from snapline.dataflow.partition import ByKey, OneToOne, Routing
+from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Routing
 from snapline.dataflow.protection import protected
 from snapline.dataflow.usage.given import check_columns, check_kind, check_name
 from snapline.dataflow.usage.hints import LOOP_HINTS, Hinted
@@ -69,6 +69,12 @@ class Tail:
                     f" it has {', '.join(upstream.schema or ())}"
                 )
         return replace(self, routing=ByKey(columns))
+
+    def to_one_task(self) -> "Tail":
+        """Route all records to one task; raises GraphError if they are routed to all of them."""
+        if isinstance(self.routing, Broadcast):
+            raise GraphError("windows over all records are in one task: leave broadcast() out")
+        return replace(self, routing=ByKey(()))
 
     def union(self, others: Sequence["Tail"]) -> "Tail":
         """The outputs of all tails as one; none of them may be routed by key or broadcast yet."""

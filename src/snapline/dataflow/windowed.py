@@ -13,9 +13,15 @@ from snapline.dataflow.logical import Factory
 from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
 from snapline.dataflow.operators.window import Tumbling
 from snapline.dataflow.operators.window_count import WindowCount
+from snapline.dataflow.sliding.panes import Sliding
+from snapline.dataflow.sliding.plan import SlidingAggregate, SlidingPlan
+from snapline.dataflow.sliding.row_windows import LastRows, SlidingRowWindows
+from snapline.dataflow.sliding.time_windows import SlidingTimeWindows
 from snapline.dataflow.usage.given import check_aggregates
-from snapline.dataflow.usage.hints import WINDOWED_HINTS, Hinted
+from snapline.dataflow.usage.hints import SLIDING_HINTS, WINDOWED_HINTS, Hinted
+from snapline.durations import millis
 from snapline.errors import GraphError
+from snapline.ids import Millis
 
 Made_co = TypeVar("Made_co", covariant=True)
 
@@ -85,6 +91,81 @@ class WindowedStream(Hinted, Generic[Made_co]):
         plan = AggregatePlan.of(self.stream.keys, self.shape, aggregates)
         factory = partial(WindowAggregate, plan, self.shape)
         return self.stream._then(kind, factory, name, detail=repr((self.shape, plan)))
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingStream(Hinted, Generic[Made_co]):
+    """A stream cut into windows that overlap: by time, or the last rows before each record."""
+
+    _hints = SLIDING_HINTS
+
+    stream: Windowable[Made_co]
+    shape: Sliding | LastRows
+
+    def count(self, *, name: str | None = None) -> Made_co:
+        """As `aggregate(count="count")`: `bids.key_by("item").sliding("10s", every="1s").count()`."""
+        return self._aggregate("sliding-count", name, {"count": "count"})
+
+    def aggregate(
+        self,
+        *,
+        name: str | None = None,
+        **aggregates: SlidingAggregate,
+    ) -> Made_co:
+        """What is computed of each window: `aggregate(n="count", average=("mean", "price"))`.
+
+        Aggregates: count, sum, mean, min, max, first, last. A result also has the key and `time`: that of
+        its record, or of the latest record of its window. By time it has `window`, the start; first and
+        last go by the time of records, and late records go to the output `late`. By rows, they go by the
+        order of arrival.
+        """
+        return self._aggregate("sliding", name, aggregates)
+
+    def _aggregate(
+        self, kind: str, name: str | None, aggregates: Mapping[str, SlidingAggregate]
+    ) -> Made_co:
+        stream, shape = self.stream, self.shape
+        check_aggregates(stream.schema, aggregates)
+        if isinstance(shape, Sliding):
+            taken = ("window", "time")
+            refuse_results(stream.keys, (*taken, *aggregates))
+            plan = SlidingPlan.of(stream.keys, aggregates, taken, shape.time)
+            factory: Factory = partial(SlidingTimeWindows, plan, shape)
+        else:
+            refuse_results(stream.keys, tuple(aggregates))
+            plan = SlidingPlan.of(stream.keys, aggregates, ("time",))
+            factory = partial(SlidingRowWindows, plan, shape)
+        return stream._then(kind, factory, name, detail=repr((shape, plan)))
+
+
+def sliding_shape(
+    schema: Schema | None,
+    size: str | Millis | None,
+    every: str | Millis | None,
+    rows: int | None,
+    time: str,
+    lateness: str | Millis,
+) -> Sliding | LastRows:
+    """The shape of sliding windows, by time or by rows. Raises GraphError or UsageError."""
+    if rows is not None:
+        if size is not None or every is not None or lateness:
+            raise GraphError(
+                "sliding windows are by rows or by time: give rows= alone, or a size and every="
+            )
+        return LastRows(rows)
+    if size is None or every is None:
+        raise GraphError(
+            'sliding takes a size and every=, as in sliding("10s", every="1s"), or rows=, as in '
+            "sliding(rows=100)"
+        )
+    if schema is not None and time not in schema:
+        raise GraphError(f"there is no column '{time}' for the windows: {', '.join(schema)}")
+    return Sliding(
+        millis(size, "the size of a window"),
+        millis(every, "every"),
+        time,
+        millis(lateness, "lateness"),
+    )
 
 
 def refuse_results(keys: Sequence[str], results: Sequence[str]) -> None:

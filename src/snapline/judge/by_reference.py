@@ -104,7 +104,7 @@ def _held_against(
         route.routing.columns: None
         for plan in plain.plans.values()
         for route in plan.routes
-        if isinstance(route.routing, ByKey)
+        if isinstance(route.routing, ByKey) and route.routing.columns
     }
     breaks = [_break(breaker, mishap) for mishap in mishaps_of(plain)]
     return Comparer(found, reference, tuple(keys), breaks).at

@@ -62,7 +62,10 @@ class AggregatePlan:
             elif combine == "count" or combine in _UFUNCS:
                 reduced[name] = (combine, column)
             else:
-                raise GraphError(f"'{combine}' is no aggregate: count, sum, min, max, collect are")
+                raise GraphError(
+                    f"'{combine}' is no aggregate: count, sum, min, max, collect are; sliding windows "
+                    "have mean, first and last, too"
+                )
         return AggregatePlan(tuple(keys), reduced, collected)
 
     def meanings(self, given: Mapping[str, Meaning | None]) -> dict[str, Meaning | None]:
