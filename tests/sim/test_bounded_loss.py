@@ -167,7 +167,7 @@ def test_losses_inside_of_the_bound_are_never_accused(monkeypatch):
     (death,) = {loss.death_ms for loss in it.losses}
     (back,) = {loss.to_ms for loss in it.losses}
     time, at = sink["time"], sink["id"] >> 40
-    inside = [n for n in range(len(sink)) if at[n] == 1 and death - 600 <= time[n] <= back]
+    inside = [n for n in range(len(sink)) if at[n] == 1 and death - 500 <= time[n] <= back]
     assert len(inside) > 5
     for _ in range(200):
         gone = set(rng.sample(inside, rng.randrange(1, len(inside) + 1)))

@@ -43,7 +43,7 @@ from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry
 from snapline.journal.loss_happenings import TaskLoss
 from snapline.kernels import cache
-from snapline.loss.bound import SIMULATED
+from snapline.loss.bound import SIMULATED, Allowances
 from snapline.loss.judge import judge_losses
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.sim.inject import SimInjector
@@ -300,7 +300,8 @@ def _judge_end(
     invariants.no_checkpoint_is_useless(world.monitor)
     guarantee = world.job.guarantee
     public = outputs(world)
-    problems = found_wrong(case, world.job, public, states(world), world.monitor.declared, strikes)
+    found = (public, states(world), world.monitor.declared, strikes, allowances(world.costs))
+    problems = found_wrong(case, world.job, *found)
     lines = tuple(f"{p.kind} {p.record}: {p.because}" for p in problems)
     if lines and guarantee is not Guarantee.NOTHING:
         invariants.broken(f"output_is_{guarantee.value}", lines[0])
@@ -314,6 +315,7 @@ def found_wrong(
     final: Mapping[str, Mapping[str, Batch]],
     declared: Sequence[TaskLoss],
     strikes: Sequence[Strike],
+    allowed: Allowances,
 ) -> Sequence[Problem]:
     """What is wrong with the output of a run, by what it promised and, if it may lose some, declared."""
     judge = WORKLOADS[case.workload].judge
@@ -323,7 +325,12 @@ def found_wrong(
     def problems_with(excuses: Excuses) -> Sequence[Problem]:
         return judge(replace(case.params, excuses=excuses), public, final, job.guarantee)
 
-    return judge_losses(job, declared, strikes, SIMULATED, problems_with).problems
+    return judge_losses(job, declared, strikes, allowed, problems_with).problems
+
+
+def allowances(costs: Costs) -> Allowances:
+    """What may be lost in a world: where a frame occupies its link for long, jobs fall behind."""
+    return replace(SIMULATED, lag_ms=SIMULATED.lag_ms + 45 * costs.link_busy_us // 1000)
 
 
 def outputs(world: WatchedWorld) -> dict[str, Batch]:
