@@ -1,13 +1,14 @@
 """Sliding windows against their plain-Python models, through captures, deltas and crashes."""
 
 import math
+import random
 from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from operator_models import Checkpoint, Crash, Row, Take, Watermark, check, plain, stories
+from operator_models import Checkpoint, Crash, Row, Step, Take, Watermark, check, plain, stories
 from sliding_models import SlidingRowsModel, SlidingTimeModel
 
 from snapline.batch import Batch
@@ -67,6 +68,32 @@ def test_windows_by_time_have_numbers_of_either_kind_and_keys_of_any(kind, story
 @given(stories({"in": records(KEYS["int"])}))
 def test_windows_by_time_do_without_a_key(story):
     check(by_time(10, 2, keys=()), SlidingTimeModel(10, 2, 0), story, plain)
+
+
+def long_story(seed: int) -> list[Step]:
+    """Some hundred batches, in which windows fill many times over: hypothesis likes short stories."""
+    dice, now = random.Random(seed), 0
+    story: list[Step] = []
+    for _ in range(150):
+        now += dice.randrange(4)
+        size = dice.choice([1, 1, 2, 5, 20])
+        rows = [row(max(0, now - dice.randrange(15)), dice.randrange(-5, 99), dice.randrange(3))]
+        rows += [row(now, dice.randrange(-5, 99), dice.randrange(3)) for _ in range(size - 1)]
+        story.append(Take("in", tuple(rows)))
+        if dice.random() < 0.4:
+            story.append(Watermark(now - dice.randrange(6)))
+        if dice.random() < 0.15:
+            story.append(Checkpoint(full=dice.random() < 0.3))
+        if dice.random() < 0.05:
+            story.append(Crash())
+    return story
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("size", "every"), SHAPES)
+def test_windows_by_time_stay_right_in_a_long_story(size, every, seed):
+    make, model = by_time(size, every, keys=("key",)), SlidingTimeModel(size, every, 0, "key")
+    check(make, model, long_story(seed), plain)
 
 
 def row(time: int, price: int = 1, key: int = 0) -> Row:
@@ -151,6 +178,13 @@ def test_windows_by_rows_have_the_last_ones_of_each_key(size):
     holds()
 
 
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 16, 50])
+@pytest.mark.parametrize("keys", [("key",), ()], ids=["per key", "over all"])
+def test_windows_by_rows_stay_right_in_a_long_story(size, keys, seed):
+    check(by_rows(size, keys), SlidingRowsModel(size, *keys), long_story(seed), plain)
+
+
 @pytest.mark.parametrize("kind", ["int", "float"])
 @given(story=st.data())
 def test_windows_by_rows_have_numbers_of_either_kind_and_keys_of_any(kind, story):
@@ -171,13 +205,10 @@ def small_limits(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("size", [1, 3, 10])
-def test_windows_by_rows_do_not_depend_on_when_dead_rows_are_dropped(size):
-    @given(stories({"in": records(KEYS["int"])}))
-    def holds(story):
-        check(by_rows(size), SlidingRowsModel(size, "key"), story, plain)
-
-    holds()
+def test_windows_by_rows_do_not_depend_on_when_dead_rows_are_dropped(size, seed):
+    check(by_rows(size), SlidingRowsModel(size, "key"), long_story(seed), plain)
 
 
 def test_dead_rows_are_dropped_and_what_is_captured_is_the_last_rows_and_the_new_ones():
