@@ -21,7 +21,7 @@ from benchmarks.common.pages import Session, call, parser_of, table
 from snapline.batch import Batch
 from snapline.dataflow.operators.operator import IN, Operator
 from snapline.dataflow.sliding.panes import Sliding
-from snapline.dataflow.sliding.plan import SlidingPlan
+from snapline.dataflow.sliding.plan import SlidingAggregate, SlidingPlan
 from snapline.dataflow.sliding.row_windows import LastRows, SlidingRowWindows
 from snapline.dataflow.sliding.time_windows import SlidingTimeWindows
 from snapline.experiments.slopes import slope_of
@@ -53,7 +53,7 @@ class Case:
     keys: tuple[str, ...] = ("key",)
 
     def operator(self) -> Operator:
-        aggregates = {
+        aggregates: dict[str, SlidingAggregate] = {
             "n": "count",
             "total": ("sum", "value"),
             "least": ("min", "value"),
