@@ -13,7 +13,6 @@ from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import ChannelId, Epoch, Incarnation, Seq, numbers_through
 from snapline.storage.api import Ingress, Life, PendingSync
 from snapline.storage.codec import Pieces, digest_of
-from snapline.storage.discards.port import MemoryDiscardStore
 from snapline.storage.memory_output import MemoryOutlet, MemorySync
 
 
@@ -226,7 +225,6 @@ class MemoryStorage:
         self.store = MemoryStore()
         self.logs = MemoryLogs()
         self.outlet = outlet if outlet is not None else MemoryOutlet()
-        self.discards = MemoryDiscardStore()
         self._inputs = dict(inputs or {})
 
     @property
