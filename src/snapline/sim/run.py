@@ -167,6 +167,7 @@ class Outcome:
     vacuous: str | None = None  # why this run proves nothing, if it broke nothing
     strikes: tuple[Strike, ...] = ()  # what became of each fault
     problems: tuple[str, ...] = ()  # what a run that promises nothing lost or repeated
+    rows: int = 0  # of public output
     faults: str = ""
     journal: tuple[Entry, ...] = ()
     topology: Topology | None = None
@@ -263,6 +264,7 @@ def simulate(
         world.at(at_ms * 1000, partial(world.let_leave, slot))
     violation: Violation | None = None
     problems: tuple[str, ...] = ()
+    rows = 0
     empty: str | None = None
     try:
         world.run(PATIENCE_MS * 1000)
@@ -283,6 +285,7 @@ def simulate(
         vacuous=empty,
         strikes=injector.schedule.strikes(),
         problems=problems,
+        rows=rows,
         faults="; ".join(map(str, faults)),
         journal=tuple(world.entries or ()),
         topology=job.topology if journal else None,

@@ -197,7 +197,9 @@ class _Teller:
     def _commit(self, line: RecoveryLine, at: Micros) -> None:
         metas = [self.metas[item] for item in line.checkpoints.items() if item in self.metas]
         rows = sum(meta.position for meta in metas)
-        event = Moment(Instant.COMMIT, COORDINATOR, at, "line committed", rows - self.committed)
+        event = Moment(
+            Instant.COMMIT, COORDINATOR, at, "line committed", max(0, rows - self.committed)
+        )
         self.story.events.append(event)
         self.committed = rows
 
