@@ -1,14 +1,21 @@
-"""What things cost in the simulated world, in microseconds of virtual time."""
+"""What things cost in the simulated world, in microseconds of virtual time.
+
+A world that explores schedules has rough costs: a batch and its records take time, and all else is free.
+A world that is a model of a machine has the costs of a profile besides (`scale`): CPU time for each kind
+of work that a real slot counts, and cores that its slots share. By default that work is free, and every
+slot has a core of its own.
+"""
 
 import random
 from dataclasses import dataclass
 
+from snapline.core.messages import Message
 from snapline.ids import Micros
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """How long things take: each slot has a CPU, each two slots a link, and all share one store."""
+    """How long things take: slots have cores, each two slots a link, and all share one store."""
 
     batch_us: Micros = 300  # to process a batch at all ...
     record_us: Micros = 20  # ... and per record of it
@@ -26,6 +33,37 @@ class Costs:
     register_us: Micros = 600_000  # until one that has not registered is given up
     again_us: Micros = 12_500  # before another one is started, doubled with each that fails ...
     again_max_us: Micros = 1_250_000  # ... up to this
+
+    cores: int | None = None  # that all slots share; None: each has one of its own
+    # CPU time of slots, by what a real slot counts.
+    read_us: float = 0.0  # to make and read a record at a source
+    message_us: float = 0.0  # to send a message and to take it, wherever it goes ...
+    frame_us: float = 0.0  # ... besides, if it goes to another slot ...
+    row_us: float = 0.0  # ... per record in it ...
+    byte_us: float = 0.0  # ... per byte of its records ...
+    header_byte_us: float = 0.0  # ... and per byte that its protocol piggybacks
+    log_byte_us: float = 0.0  # per byte that a sender logs
+    marker_us: float = 0.0  # to send a marker on a channel, and to take it
+    write_us: float = 0.0  # to write a record at a sink
+    capture_us: float = 0.0  # to take a checkpoint of a task at all ...
+    capture_byte_us: float = 0.0  # ... and per byte of its snapshot
+    restore_byte_us: float = 0.0  # per byte of a snapshot that is loaded and restored
+    beat_us: float = 0.0  # for each heartbeat of a slot
+    driver_beat_us: float = 0.0  # for each heartbeat of a slot, at the coordinator
+
+    def sending_us(self, message: Message, logged: int, *, away: bool) -> float:
+        """CPU time of the sender of a message; `away`: it goes to another slot."""
+        return self._passing_us(message, away=away) + self.log_byte_us * logged
+
+    def taking_us(self, message: Message, *, away: bool) -> float:
+        """CPU time of the slot that takes a message and processes its records."""
+        return self._passing_us(message, away=away) + self.row_us * message.batch.length
+
+    def _passing_us(self, message: Message, *, away: bool) -> float:
+        """What passing a message on costs either side: only their sum can be measured."""
+        whole = self.message_us + self.byte_us * message.batch.nbytes
+        whole += self.header_byte_us * len(message.header)
+        return 0.5 * (whole + self.frame_us if away else whole)
 
     @staticmethod
     def draw(rng: random.Random) -> "Costs":

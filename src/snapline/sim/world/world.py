@@ -26,9 +26,10 @@ from snapline.journal.fault_happenings import (
 from snapline.journal.happenings import Happening, JobStopped
 from snapline.sim.world.coordinator import CoordinatorProcess
 from snapline.sim.world.costs import Costs
+from snapline.sim.world.machine import Machine
 from snapline.sim.world.network import Control, Link
 from snapline.sim.world.observer import WorldObserver
-from snapline.sim.world.process import SimSlotProcess
+from snapline.sim.world.process import Boss, SimSlotProcess
 from snapline.sim.world.storage import SimStorage
 from snapline.sim.world.weather import FaultsUnderWay, SlotLife
 from snapline.storage.api import Extent
@@ -46,6 +47,7 @@ class World:
         self.now_us: Micros = 0
         self.heap: list[tuple[Micros, int, Callable[[], None]]] = []
         self.planned = 0  #: how many actions so far; breaks ties
+        self.machine = Machine(self, costs.cores)
         self.network_rng = random.Random(f"{job.seed}:network")
         self.storage = SimStorage(self, costs, random.Random(f"{job.seed}:storage"))
         self.processes: dict[SlotLife, SimSlotProcess] = {}
@@ -165,6 +167,14 @@ class World:
 
     # Slots.
 
+    def new_process(self, slot: SlotId, incarnation: Incarnation, boss: Boss) -> SimSlotProcess:
+        """A process for a life of a slot, which has not registered yet."""
+        return SimSlotProcess(self, slot, incarnation, boss)
+
+    def launch_us(self, incarnation: Incarnation) -> Micros:
+        """How long it takes until a process that is started now registers: drawn around its cost."""
+        return int(self.costs.launch_us * (0.5 + self.network_rng.random()))
+
     def current(self, slot: SlotId) -> SimSlotProcess | None:
         """The newest life of a slot; a zombie coordinator may have launched others."""
         lives = [p for (s, _), p in self.processes.items() if s == slot]
@@ -234,7 +244,7 @@ class World:
         def deliver(frame: Frame) -> None:
             target = self.processes.get((slot, incarnation))
             if target is not None:
-                target.call(lambda: target.engine.receive(source.slot, frame))
+                target.receive(source.slot, frame)
 
         return Link(
             self,
