@@ -38,10 +38,10 @@ class Costs:
     # CPU time of slots, by what a real slot counts.
     read_us: float = 0.0  # to make and read a record at a source
     message_us: float = 0.0  # to send a message and to take it, wherever it goes ...
-    frame_us: float = 0.0  # ... besides, if it goes to another slot ...
     row_us: float = 0.0  # ... per record in it ...
     byte_us: float = 0.0  # ... per byte of its records ...
     header_byte_us: float = 0.0  # ... and per byte that its protocol piggybacks
+    frame_us: float = 0.0  # for all that goes to another slot: a message, a marker, credit
     log_byte_us: float = 0.0  # per byte that a sender logs
     marker_us: float = 0.0  # to send a marker on a channel, and to take it
     write_us: float = 0.0  # to write a record at a sink
@@ -51,19 +51,18 @@ class Costs:
     beat_us: float = 0.0  # for each heartbeat of a slot
     driver_beat_us: float = 0.0  # for each heartbeat of a slot, at the coordinator
 
-    def sending_us(self, message: Message, logged: int, *, away: bool) -> float:
-        """CPU time of the sender of a message; `away`: it goes to another slot."""
-        return self._passing_us(message, away=away) + self.log_byte_us * logged
+    def sending_us(self, message: Message, logged: int) -> float:
+        """CPU time of whoever sends a message, of which so many bytes are logged."""
+        return self._passing_us(message) + self.log_byte_us * logged
 
-    def taking_us(self, message: Message, *, away: bool) -> float:
-        """CPU time of the slot that takes a message and processes its records."""
-        return self._passing_us(message, away=away) + self.row_us * message.batch.length
+    def taking_us(self, message: Message) -> float:
+        """CPU time of whoever takes a message and processes its records."""
+        return self._passing_us(message) + self.row_us * message.batch.length
 
-    def _passing_us(self, message: Message, *, away: bool) -> float:
-        """What passing a message on costs either side: only their sum can be measured."""
-        whole = self.message_us + self.byte_us * message.batch.nbytes
-        whole += self.header_byte_us * len(message.header)
-        return 0.5 * (whole + self.frame_us if away else whole)
+    def _passing_us(self, message: Message) -> float:
+        """What a message costs each of the two sides: only what they pay together can be measured."""
+        whole_us = self.message_us + self.byte_us * message.batch.nbytes
+        return 0.5 * (whole_us + self.header_byte_us * len(message.header))
 
     @staticmethod
     def draw(rng: random.Random) -> "Costs":

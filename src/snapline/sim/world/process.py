@@ -234,9 +234,10 @@ class SimSlotProcess(Process):
 
     def receive(self, source: SlotId, frame: Frame) -> None:
         """Take a frame from the link with another slot."""
-        payload = frame.payload
+        costs, payload = self.world.costs, frame.payload
+        self.spent_us += costs.frame_us / 2
         if isinstance(payload, Message):
-            self.spent_us += self.world.costs.taking_us(payload, away=True)
+            self.spent_us += costs.taking_us(payload)
         self.call(lambda: self.engine.receive(source, frame))
 
     # The shell.
@@ -263,10 +264,9 @@ class SimSlotProcess(Process):
     def sent(self, message: Message, *, logged: int) -> None:
         """Add the CPU time for a message; to take it is paid for here, too, if it stays in this slot."""
         costs, engine = self.world.costs, self.engine
-        away = engine.slot_by_task[engine.by_id[message.channel].target] != self.slot
-        self.spent_us += costs.sending_us(message, logged, away=away)
-        if not away:
-            self.spent_us += costs.taking_us(message, away=False)
+        self.spent_us += costs.sending_us(message, logged)
+        if engine.slot_by_task[engine.by_id[message.channel].target] == self.slot:
+            self.spent_us += costs.taking_us(message)
 
     def wrote(self, batch: Batch) -> None:
         """Add the CPU time for output, and tell the observer, which notes when the first came."""
@@ -292,11 +292,13 @@ class SimSlotProcess(Process):
     def transmit(self, slot: SlotId, frame: Frame) -> None:
         """Send over the link to the life that the frame is meant for."""
         link = self.world.link(self, slot, frame.life[2])
+        self.spent_us += self.world.costs.frame_us / 2
         link.send(frame, self.world.busy_us(frame), int(self.spent_us))
 
     def overtake(self, slot: SlotId, frame: Frame) -> Sequence[Message]:
         """Send a marker ahead of what waits on its channel; return the messages that it passed."""
         link = self.world.link(self, slot, frame.life[2])
+        self.spent_us += self.world.costs.frame_us / 2
         passed = link.overtake(
             frame,
             self.world.busy_us(frame),

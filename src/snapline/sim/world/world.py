@@ -92,9 +92,13 @@ class World:
 
     # The coordinator.
 
+    def new_boss(self, life: int) -> CoordinatorProcess:
+        """The process of a coordinator, which knows nothing yet."""
+        return CoordinatorProcess(self, life)
+
     def _new_coordinator(self, past: Decision | None) -> CoordinatorProcess:
         self.coordinators += 1
-        process = CoordinatorProcess(self, self.coordinators)
+        process = self.new_boss(self.coordinators)
         process.engine = Coordinator(self.job, process, f"life {self.coordinators}", past)
         self.at(self.now_us, lambda: process.call(process.engine.start))
         return process

@@ -1,0 +1,135 @@
+"""One simulated run with the costs of a profile: from the description of a run to its figures.
+
+The job is built as for a real run, from the same description. With a dilution of K, one simulated record
+stands for K: sources get a K-th of the rate, due records gather for K times as long, so messages are as
+large as they would be, and all that is paid per message, record or byte costs K times as much. Counts that
+follow from messages are multiplied by K at the end. What follows from time and not from messages stays:
+checkpoints, markers, heartbeats. Latency is not a figure of a diluted run, because records gather longer,
+and its state is smaller than it would be.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from snapline.chaos.faults import parse
+from snapline.chaos.targets import aimed, check
+from snapline.dataflow.deploy import pool_slots
+from snapline.engine.job import Job
+from snapline.errors import UsageError
+from snapline.ids import Millis
+from snapline.kernels import cache
+from snapline.metrics.figures import Figures
+from snapline.rundir.program import build_job, find_program, with_pools
+from snapline.rundir.spec import Spec
+from snapline.scale.metered_world import MeteredWorld
+from snapline.scale.profile import Profile
+from snapline.sim.inject import SimInjector
+from snapline.sim.world.costs import Costs
+
+PATIENCE_MS: Millis = 600_000
+"""A run that has not ended by itself so long after its input never will."""
+
+_DILUTED = (
+    *("read_us", "message_us", "row_us", "byte_us", "header_byte_us", "frame_us", "log_byte_us"),
+    *("write_us", "link_busy_us", "link_byte_us"),
+)
+"""What is paid per message, or per record or byte in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a simulated run came to."""
+
+    spec: Spec
+    figures: Figures
+    cores: int | None  # that all slots shared; None: each had one of its own
+    dilution: int
+    problem: str | None  # why it ended early, if it did
+    simulated_s: float  # virtual time
+    took_s: float  # real time
+
+
+def predict(
+    spec: Spec, profile: Profile, *, cores: int | None = None, dilution: int = 1
+) -> Prediction:
+    """Simulate a run and return its figures. Raises UsageError if there cannot be such a run."""
+    cache.load_if_asked()
+    begun_s = time.monotonic()
+    refuse(spec, dilution)
+    world = world_of(spec, profile, cores, dilution)
+    world.run((spec.duration_ms + PATIENCE_MS) * 1000)
+    problem = world.problem if world.finished else "it had not come to its end long after its input"
+    return Prediction(
+        spec,
+        whole(world.figures(), dilution),
+        cores,
+        dilution,
+        problem,
+        round(world.now_us / 1e6, 3),
+        round(time.monotonic() - begun_s, 2),
+    )
+
+
+def refuse(spec: Spec, dilution: int) -> None:
+    """Raise UsageError if a run cannot be simulated with costs."""
+    if spec.endless:
+        raise UsageError("a simulated run has an end: give --duration a time")
+    if dilution > 1 and spec.rate != "max" and spec.rate < dilution * spec.slots:
+        raise UsageError(
+            f"--dilute {dilution} leaves less than a record per second for each of {spec.slots} slots: "
+            "choose less, or a higher --rate"
+        )
+
+
+def world_of(spec: Spec, profile: Profile, cores: int | None, dilution: int) -> MeteredWorld:
+    """The world in which a run is simulated, with its faults planned."""
+    spec = with_pools(spec, find_program(spec).flow)
+    faults = aimed(parse(spec.faults), pool_slots(spec.slots, dict(spec.pools)))
+    check(faults, spec.all_slots)
+    thin = _diluted(spec, dilution)
+    job = _lingering(build_job(thin, find_program(thin)), dilution)
+    costs = _dearer(profile.costs(spec.flow, cores), dilution)
+    world = MeteredWorld(job, costs, dilution=dilution, warm_up_us=spec.warm_up_ms * 1000)
+    SimInjector(world, faults, spec.seed).plan()
+    return world
+
+
+def _diluted(spec: Spec, dilution: int) -> Spec:
+    if spec.rate == "max":
+        return replace(spec, records=max(1, spec.records // dilution))
+    return replace(spec, rate=max(1, spec.rate // dilution))
+
+
+def _lingering(job: Job, dilution: int) -> Job:
+    """The same job, in which records gather, and watermarks wait, for as much longer."""
+    settings = replace(
+        job.settings,
+        linger_ms=job.settings.linger_ms * dilution,
+        watermark_ms=job.settings.watermark_ms * dilution,
+    )
+    return replace(job, settings=settings)
+
+
+def _dearer(costs: Costs, dilution: int) -> Costs:
+    changed: dict[str, Any] = {name: getattr(costs, name) * dilution for name in _DILUTED}
+    return replace(costs, **changed)
+
+
+def whole(figures: Figures, dilution: int) -> Figures:
+    """The figures with the counts that an undiluted run would have, and without what nobody knows."""
+    if (resources := figures.resources) is not None:
+        figures = replace(figures, resources=replace(resources, rss_bytes={}))
+    if dilution == 1:
+        return figures
+    return replace(
+        figures,
+        latency_ms=None,
+        committed_latency_ms=None,
+        records_read=_times(figures.records_read, dilution),
+        records_written=_times(figures.records_written, dilution),
+    )
+
+
+def _times(count: int | None, dilution: int) -> int | None:
+    return None if count is None else count * dilution
