@@ -81,6 +81,8 @@ class Usage(Sums):
     deletes: int = 0
     lists: int = 0  # folders that were listed, or cleared
     log_syncs: int = 0  # syncs that were asked of logs: many checkpoints may share one
+    wakes: int = 0  # how often slots had nothing to do, and waited for something
+    steps: int = 0  # inputs that were taken: messages that were gathered, what was due at a source
     messages: int = 0  # messages between tasks, within a slot too, and when sent again
     rows: int = 0  # records in these messages
     frames: int = 0  # what left for other slots: messages, markers and credit

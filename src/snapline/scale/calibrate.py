@@ -37,6 +37,8 @@ OFTEN, SELDOM = 250, 2_000  # milliseconds between two checkpoints
 BEAT_S: Final = Timeouts().heartbeat_s
 
 FEATURES: Final[Mapping[str, str]] = {
+    "wake_us": "wakes",
+    "step_us": "steps",
     "read_us": "read",
     "message_us": "messages",
     "row_us": "rows",

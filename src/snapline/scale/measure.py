@@ -34,6 +34,8 @@ class Counted:
     cpu_us: float  # of all slots
     driver_us: float  # CPU time of the driver
     generator_us: float  # of `cpu_us`: to make records
+    wakes: float  # how often slots had nothing to do, and waited for something
+    steps: float  # inputs that were taken
     read: float  # records, by sources
     messages: float
     rows: float  # records in messages
@@ -105,8 +107,16 @@ def counted(measured: Measured, beat_s: float) -> Counted:
     cpu = {name: cpu_us for name, (cpu_us, _) in total.processes.items()}
     slots_us = sum(us for name, us in cpu.items() if name != "driver")
     found = (
-        *(slots_us, cpu.get("driver", 0), usage.generator_us, sum(s.read for s in middle)),
-        *(usage.messages, usage.rows, bytes_.payload, bytes_.headers, usage.frames, bytes_.log),
+        *(slots_us, cpu.get("driver", 0), usage.generator_us, usage.wakes, usage.steps),
+        *(
+            sum(s.read for s in middle),
+            usage.messages,
+            usage.rows,
+            bytes_.payload,
+            bytes_.headers,
+            usage.frames,
+            bytes_.log,
+        ),
         *(bytes_.markers / MARKER_BYTES, sum(s.written for s in middle), _captures(middle)),
         *(bytes_.snapshots, count * measured.spec.all_slots / beat_s),
     )

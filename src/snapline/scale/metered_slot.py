@@ -86,6 +86,7 @@ class MeteredSlot(SimSlotProcess):
         self.waiting: list[Callable[[], None]] = []  #: what came while the CPU was busy
         self.active_since_us: Micros | None = None  #: None: it rests
         self.active_us: Micros = 0  #: since the last heartbeat
+        self.wakes = 0  #: how often it had rested and found something to do
 
     # When it works.
 
@@ -113,6 +114,8 @@ class MeteredSlot(SimSlotProcess):
         super().after_call()
         if self.stepping and self.active_since_us is None:
             self.active_since_us = self.world.now_us
+            self.wakes += 1
+            self.spent_us += self.world.costs.wake_us
 
     def _work(self) -> Micros:
         self._listen()
@@ -137,7 +140,7 @@ class MeteredSlot(SimSlotProcess):
         self.spent_us += self.world.costs.beat_us
         self.beats += 1
         self.said.control_bytes += self.world.wire.pack(Heartbeat(self.beats)).size
-        pulse = self.meter.pulse(self.engine, self.now_ms(), last=last)
+        pulse = self.meter.pulse(self.engine, self.now_ms(), self.wakes, last=last)
         self.said.control_bytes += self.world.wire.pack(pulse).size
         return pulse
 
@@ -173,7 +176,9 @@ class MeteredSlot(SimSlotProcess):
         self.meter.ingested(records, self._present_us())
 
     def worked(self, records: int) -> None:
-        """Do nothing: the work is paid for by what is read, sent and written."""
+        """Pay for an input that was taken; what it led to is paid for by itself."""
+        self.spent_us += self.world.costs.step_us
+        self.meter.stepped()
 
     def sent(self, message: Message, *, logged: int) -> None:
         """Count a message that a task sent."""

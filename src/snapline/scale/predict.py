@@ -31,7 +31,17 @@ PATIENCE_MS: Millis = 600_000
 """A run that has not ended by itself so long after its input never will."""
 
 _DILUTED = (
-    *("read_us", "message_us", "row_us", "byte_us", "header_byte_us", "frame_us", "log_byte_us"),
+    *(
+        "wake_us",
+        "step_us",
+        "read_us",
+        "message_us",
+        "row_us",
+        "byte_us",
+        "header_byte_us",
+        "frame_us",
+        "log_byte_us",
+    ),
     *("write_us", "link_busy_us", "link_byte_us"),
 )
 """What is paid per message, or per record or byte in it."""

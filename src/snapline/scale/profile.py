@@ -19,7 +19,17 @@ from snapline.sim.world.costs import Costs
 VERSION: Final = 1
 
 MEASURED: Final = (
-    *("read_us", "message_us", "row_us", "byte_us", "header_byte_us", "frame_us", "log_byte_us"),
+    *(
+        "wake_us",
+        "step_us",
+        "read_us",
+        "message_us",
+        "row_us",
+        "byte_us",
+        "header_byte_us",
+        "frame_us",
+        "log_byte_us",
+    ),
     *("marker_us", "write_us", "capture_us", "capture_byte_us", "restore_byte_us", "beat_us"),
     *("driver_beat_us", "link_us", "link_busy_us", "link_byte_us", "control_us"),
     *("store_us", "store_byte_us", "sync_us", "detect_us", "launch_us"),

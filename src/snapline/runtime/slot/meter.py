@@ -53,7 +53,8 @@ class Meter:
         self._wire = wire
         self._resources = resources
         self._said = (0, 0)  #: bytes of control and metadata that earlier pulses told of
-        self._counted = Usage()  #: messages, until it is told what was used
+        self._counted = Usage()  #: messages and the like, until it is told what was used
+        self._rests = 0  #: how often the process had rested at its last pulse
         self.clock = CheckpointClock()
         self._reset()
 
@@ -73,6 +74,10 @@ class Meter:
         if self._first_us is None:
             self._first_us = now_us
         self._last_us = now_us
+
+    def stepped(self) -> None:
+        """Count an input that was taken: messages that were gathered, or what was due at a source."""
+        self._counted.steps += 1
 
     def sent(self, message: Message, *, logged: int) -> None:
         """Count a message that a task sent, in or out of this slot; so many bytes were logged before."""
@@ -111,9 +116,11 @@ class Meter:
 
     # The pulse.
 
-    def pulse(self, slot: Slot, now_ms: Millis, *, last: bool = False) -> Pulse:
-        """What was added since the last pulse, and how the slot stands."""
+    def pulse(self, slot: Slot, now_ms: Millis, rests: int = 0, *, last: bool = False) -> Pulse:
+        """What was added since the last pulse, and how the slot stands; it rested so often so far."""
         self._count_words()
+        self._counted.wakes += rests - self._rests
+        self._rests = rests
         inputs = (task.plan.ingress for task in slot.tasks.values())
         said = Pulse(
             slot.epoch,

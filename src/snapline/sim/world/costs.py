@@ -36,6 +36,8 @@ class Costs:
 
     cores: int | None = None  # that all slots share; None: each has one of its own
     # CPU time of slots, by what a real slot counts.
+    wake_us: float = 0.0  # to find something to do after a rest, and to come to rest again
+    step_us: float = 0.0  # to take an input at all
     read_us: float = 0.0  # to make and read a record at a source
     message_us: float = 0.0  # to send a message and to take it, wherever it goes ...
     row_us: float = 0.0  # ... per record in it ...
