@@ -12,9 +12,11 @@ from typing import Protocol
 
 from snapline.batch import Batch
 from snapline.core.effects import Snapshot, TaskEffect
-from snapline.core.messages import Message
+from snapline.core.messages import Marker, Message
 from snapline.engine.control import Frame, Report, Stored
 from snapline.engine.shell import Alarm, Ticket
+from snapline.engine.slot.checkpoints import key_of
+from snapline.engine.slot.task import WATERMARKS
 from snapline.ids import CheckpointNo, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import Entry
 from snapline.metrics.second import Usage, Used
@@ -24,7 +26,7 @@ from snapline.runtime.wire.codec import MARKER_BYTES, Wire
 from snapline.runtime.wire.control_messages import Heartbeat, Pulse
 from snapline.sim.world.process import Boss, SimSlotProcess, SlotPlace
 from snapline.storage.api import Egress, MessageLog
-from snapline.storage.codec import Pieces
+from snapline.storage.codec import Pieces, decode_snapshot
 
 BEAT_US: Micros = 200_000
 """How often a slot says that it lives, and what it has done."""
@@ -39,8 +41,13 @@ class MeteredPlace(SlotPlace, Protocol):
         ...
 
     @property
-    def dilution(self) -> int:
-        """For how many real messages each simulated one stands."""
+    def sizes(self) -> dict[str, int]:
+        """For how many bytes each stored object stands, by its key."""
+        ...
+
+    @property
+    def generate_us(self) -> float:
+        """CPU time to make one record."""
         ...
 
 
@@ -80,7 +87,8 @@ class MeteredSlot(SimSlotProcess):
         self.said = SaidInSimulation()
         self.used = UsedInSimulation()
         self.meter = Meter(self.said, self.used)
-        self.linger = Linger(world.job.settings.linger_ms // world.dilution)
+        self.dilution = world.costs.dilution
+        self.linger = Linger(world.job.settings.linger_ms // self.dilution)
         self.turn = 0
         self.beats = 0
         self.waiting: list[Callable[[], None]] = []  #: what came while the CPU was busy
@@ -115,7 +123,7 @@ class MeteredSlot(SimSlotProcess):
         if self.stepping and self.active_since_us is None:
             self.active_since_us = self.world.now_us
             self.wakes += 1
-            self.spent_us += self.world.costs.wake_us
+            self.spent_us += self.dilution * self.world.costs.wake_us
 
     def _work(self) -> Micros:
         self._listen()
@@ -135,7 +143,7 @@ class MeteredSlot(SimSlotProcess):
         busy = self.active_since_us is not None
         self._rest()
         self.active_since_us = self.world.now_us if busy else None
-        self.engine.linger_ms = self.world.dilution * self.linger.follow(self.active_us / BEAT_US)
+        self.engine.linger_ms = self.dilution * self.linger.follow(self.active_us / BEAT_US)
         self.active_us = 0
         self.spent_us += self.world.costs.beat_us
         self.beats += 1
@@ -173,11 +181,13 @@ class MeteredSlot(SimSlotProcess):
     def ingested(self, records: int) -> None:
         """Count records that a source read."""
         super().ingested(records)
+        made_us = self.dilution * self.world.generate_us * records
+        self.used.usage.generator_us += round(made_us)
         self.meter.ingested(records, self._present_us())
 
     def worked(self, records: int) -> None:
         """Pay for an input that was taken; what it led to is paid for by itself."""
-        self.spent_us += self.world.costs.step_us
+        self.spent_us += self.dilution * self.world.costs.step_us
         self.meter.stepped()
 
     def sent(self, message: Message, *, logged: int) -> None:
@@ -216,17 +226,22 @@ class MeteredSlot(SimSlotProcess):
         return list(super().overtake(slot, frame))
 
     def _count_frame(self, frame: Frame) -> None:
-        if isinstance(frame.payload, Message):
-            self.meter.transmitted(self.world.wire.pack(frame).size)
-            return
-        self.meter.transmitted(MARKER_BYTES)  # credit is as large
-        if not hasattr(frame.payload, "checkpoint"):
-            self.said.control_bytes += MARKER_BYTES
+        payload = frame.payload
+        if isinstance(payload, Message):
+            self.meter.transmitted(self.dilution * self.world.wire.pack(frame).size)
+        elif isinstance(payload, Marker):
+            self.meter.transmitted(MARKER_BYTES)
+        else:  # credit, whose frame is as large
+            self.meter.transmitted(self.dilution * MARKER_BYTES)
+            self.said.control_bytes += self.dilution * MARKER_BYTES
 
     def report(self, report: Report) -> None:
         """Send a report to the coordinator, and count its bytes."""
         if isinstance(report, Stored):
-            report = replace(report, moments=self.meter.stored(report.meta, self._present_us()))
+            meta = report.meta
+            meta = replace(meta, bytes=self.world.sizes.get(key_of(meta), meta.bytes))
+            moments = self.meter.stored(meta, self._present_us())
+            report = replace(report, meta=meta, moments=moments)
             self.said.metadata_bytes += self.world.wire.pack(report).size
         else:
             self.said.control_bytes += self.world.wire.pack(report).size
@@ -236,7 +251,19 @@ class MeteredSlot(SimSlotProcess):
         """Store an object in the background, and count the request."""
         super().store(ticket, key, data)
         self.used.usage.puts += 1
-        self.used.usage.put_bytes += data().size
+        self.used.usage.put_bytes += self.world.sizes[key]
+
+    def stored_bytes(self, key: str, made: Pieces) -> int:
+        """The size of a snapshot; of a diluted run, with all the state that it stands for."""
+        size = made.size
+        if self.dilution > 1:
+            size += (self.dilution - 1) * _diluted_bytes(bytes(made))
+        self.world.sizes[key] = size
+        return size
+
+    def loaded_bytes(self, key: str, data: bytes) -> int:
+        """The size with which a snapshot was stored."""
+        return self.world.sizes.get(key, len(data))
 
     def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
         """Make a file durable in the background, and count syncs of logs."""
@@ -247,3 +274,10 @@ class MeteredSlot(SimSlotProcess):
         """Load an object in the background, and count the request."""
         super().fetch(ticket, key, digest)
         self.used.usage.gets += 1
+
+
+def _diluted_bytes(data: bytes) -> int:
+    """The bytes of a snapshot that follow from records: state and recorded messages, without counters."""
+    found = decode_snapshot(data)
+    state = sum(part.nbytes for name, part in found.parts.items() if name != WATERMARKS)
+    return state + sum(message.batch.nbytes for message in found.messages)

@@ -29,8 +29,8 @@ from snapline.sim.world.process import Boss, SimSlotProcess
 from snapline.sim.world.world import World
 from snapline.storage.api import Extent
 
-_UNDILUTED = ("markers", "control", "metadata", "snapshots")
-"""Bytes that do not depend on how many messages there are, or not in proportion."""
+_DILUTED = ("payload", "headers", "log", "output")
+"""Bytes that follow from messages and rows alone; a slot counts all other bytes as they would be."""
 
 
 class _Unwatched:
@@ -87,10 +87,11 @@ class MeteredWorld(World):
     """A world that gives the figures of a run."""
 
     def __init__(
-        self, job: Job, costs: Costs, *, dilution: int = 1, warm_up_us: Micros = 0
+        self, job: Job, costs: Costs, *, generate_us: float = 0.0, warm_up_us: Micros = 0
     ) -> None:
         self.wire = Wire.of(job)
-        self.dilution = dilution
+        self.generate_us = generate_us  #: CPU time to make one record
+        self.sizes: dict[str, int] = {}  #: for how many bytes each stored object stands, by its key
         self.told_bytes = 0  #: by the coordinator, since its last heartbeat
         self.driver_usage = Usage()
         self.timeline = Timeline(warm_up_us=warm_up_us)
@@ -129,7 +130,7 @@ class MeteredWorld(World):
     def _beat(self, *, last: bool = False) -> None:
         living = self._living()
         for process in living:
-            self.timeline.pulse(process.slot, _whole(process.beat(last=last), self.dilution))
+            self.timeline.pulse(process.slot, _whole(process.beat(last=last), self.costs.dilution))
         beats_us = int(self.costs.driver_beat_us * len(living))
         self.machine.occupy(beats_us, lambda: None)
         self.told_bytes += self.wire.pack(Lease(0)).size * len(living)
@@ -167,6 +168,6 @@ def _whole(pulse: Pulse, dilution: int) -> Pulse:
     if dilution == 1:
         return pulse
     counts = pulse.volume.as_dict()
-    more = {name: n * (1 if name in _UNDILUTED else dilution) for name, n in counts.items()}
+    more = {name: n * (dilution if name in _DILUTED else 1) for name, n in counts.items()}
     read, written, backlog = (dilution * n for n in (pulse.read, pulse.written, pulse.backlog))
     return replace(pulse, read=read, written=written, backlog=backlog, volume=Volume(**more))

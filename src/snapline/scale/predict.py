@@ -9,8 +9,7 @@ and its state is smaller than it would be.
 """
 
 import time
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 from snapline.chaos.faults import parse
 from snapline.chaos.targets import aimed, check
@@ -19,32 +18,17 @@ from snapline.engine.job import Job
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.kernels import cache
+from snapline.metrics.costs import byte_figures
 from snapline.metrics.figures import Figures
+from snapline.metrics.second import Volume
 from snapline.rundir.program import build_job, find_program, with_pools
 from snapline.rundir.spec import Spec
 from snapline.scale.metered_world import MeteredWorld
 from snapline.scale.profile import Profile
 from snapline.sim.inject import SimInjector
-from snapline.sim.world.costs import Costs
 
 PATIENCE_MS: Millis = 600_000
 """A run that has not ended by itself so long after its input never will."""
-
-_DILUTED = (
-    *(
-        "wake_us",
-        "step_us",
-        "read_us",
-        "message_us",
-        "row_us",
-        "byte_us",
-        "header_byte_us",
-        "frame_us",
-        "log_byte_us",
-    ),
-    *("write_us", "link_busy_us", "link_byte_us"),
-)
-"""What is paid per message, or per record or byte in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +83,10 @@ def world_of(spec: Spec, profile: Profile, cores: int | None, dilution: int) -> 
     check(faults, spec.all_slots)
     thin = _diluted(spec, dilution)
     job = _lingering(build_job(thin, find_program(thin)), dilution)
-    costs = _dearer(profile.costs(spec.flow, cores), dilution)
-    world = MeteredWorld(job, costs, dilution=dilution, warm_up_us=spec.warm_up_ms * 1000)
+    costs = replace(profile.costs(spec.flow, cores), dilution=dilution)
+    generate_us = profile.generate_us.get(spec.flow, 0.0)
+    warm_up_us = spec.warm_up_ms * 1000
+    world = MeteredWorld(job, costs, generate_us=generate_us, warm_up_us=warm_up_us)
     SimInjector(world, faults, spec.seed).plan()
     return world
 
@@ -121,22 +107,21 @@ def _lingering(job: Job, dilution: int) -> Job:
     return replace(job, settings=settings)
 
 
-def _dearer(costs: Costs, dilution: int) -> Costs:
-    changed: dict[str, Any] = {name: getattr(costs, name) * dilution for name in _DILUTED}
-    return replace(costs, **changed)
-
-
 def whole(figures: Figures, dilution: int) -> Figures:
     """The figures with the counts that an undiluted run would have, and without what nobody knows."""
     if (resources := figures.resources) is not None:
         figures = replace(figures, resources=replace(resources, rss_bytes={}))
     if dilution == 1:
         return figures
+    records, spent = _times(figures.records_read, dilution), figures.bytes
+    if spent is not None:
+        total = Volume(**{each.name: getattr(spent, each.name) for each in fields(Volume)})
+        figures = replace(figures, bytes=byte_figures(total, records))
     return replace(
         figures,
         latency_ms=None,
         committed_latency_ms=None,
-        records_read=_times(figures.records_read, dilution),
+        records_read=records,
         records_written=_times(figures.records_written, dilution),
     )
 

@@ -9,7 +9,7 @@ slot has a core of its own.
 import random
 from dataclasses import dataclass
 
-from snapline.core.messages import Message
+from snapline.core.messages import Marker, Message
 from snapline.ids import Micros
 
 
@@ -35,6 +35,9 @@ class Costs:
     again_max_us: Micros = 1_250_000  # ... up to this
 
     cores: int | None = None  # that all slots share; None: each has one of its own
+    dilution: int = (
+        1  # for how many messages, records and bytes each simulated one stands, and pays
+    )
     # CPU time of slots, by what a real slot counts.
     wake_us: float = 0.0  # to find something to do after a rest, and to come to rest again
     step_us: float = 0.0  # to take an input at all
@@ -55,16 +58,20 @@ class Costs:
 
     def sending_us(self, message: Message, logged: int) -> float:
         """CPU time of whoever sends a message, of which so many bytes are logged."""
-        return self._passing_us(message) + self.log_byte_us * logged
+        return self._passing_us(message) + self.dilution * self.log_byte_us * logged
 
     def taking_us(self, message: Message) -> float:
         """CPU time of whoever takes a message and processes its records."""
-        return self._passing_us(message) + self.row_us * message.batch.length
+        return self._passing_us(message) + self.dilution * self.row_us * message.batch.length
 
     def _passing_us(self, message: Message) -> float:
         """What a message costs each of the two sides: only what they pay together can be measured."""
         whole_us = self.message_us + self.byte_us * message.batch.nbytes
-        return 0.5 * (whole_us + self.header_byte_us * len(message.header))
+        return 0.5 * self.dilution * (whole_us + self.header_byte_us * len(message.header))
+
+    def framing_us(self, payload: object) -> float:
+        """CPU time of each side for something that goes to another slot; a marker stands for itself."""
+        return 0.5 * self.frame_us * (1 if isinstance(payload, Marker) else self.dilution)
 
     @staticmethod
     def draw(rng: random.Random) -> "Costs":

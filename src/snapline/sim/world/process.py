@@ -235,7 +235,7 @@ class SimSlotProcess(Process):
     def receive(self, source: SlotId, frame: Frame) -> None:
         """Take a frame from the link with another slot."""
         costs, payload = self.world.costs, frame.payload
-        self.spent_us += costs.frame_us / 2
+        self.spent_us += costs.framing_us(payload)
         if isinstance(payload, Message):
             self.spent_us += costs.taking_us(payload)
         self.call(lambda: self.engine.receive(source, frame))
@@ -259,7 +259,8 @@ class SimSlotProcess(Process):
 
     def ingested(self, records: int) -> None:
         """Add the CPU time for records that a source read."""
-        self.spent_us += self.world.costs.read_us * records
+        costs = self.world.costs
+        self.spent_us += costs.dilution * costs.read_us * records
 
     def sent(self, message: Message, *, logged: int) -> None:
         """Add the CPU time for a message; to take it is paid for here, too, if it stays in this slot."""
@@ -270,7 +271,8 @@ class SimSlotProcess(Process):
 
     def wrote(self, batch: Batch) -> None:
         """Add the CPU time for output, and tell the observer, which notes when the first came."""
-        self.spent_us += self.world.costs.write_us * batch.length
+        costs = self.world.costs
+        self.spent_us += costs.dilution * costs.write_us * batch.length
         self.world.observer.wrote()
 
     def marked(self, channels: int) -> None:
@@ -292,13 +294,13 @@ class SimSlotProcess(Process):
     def transmit(self, slot: SlotId, frame: Frame) -> None:
         """Send over the link to the life that the frame is meant for."""
         link = self.world.link(self, slot, frame.life[2])
-        self.spent_us += self.world.costs.frame_us / 2
+        self.spent_us += self.world.costs.framing_us(frame.payload)
         link.send(frame, self.world.busy_us(frame), int(self.spent_us))
 
     def overtake(self, slot: SlotId, frame: Frame) -> Sequence[Message]:
         """Send a marker ahead of what waits on its channel; return the messages that it passed."""
         link = self.world.link(self, slot, frame.life[2])
-        self.spent_us += self.world.costs.frame_us / 2
+        self.spent_us += self.world.costs.framing_us(frame.payload)
         passed = link.overtake(
             frame,
             self.world.busy_us(frame),
@@ -331,14 +333,23 @@ class SimSlotProcess(Process):
     def store(self, ticket: Ticket, key: str, data: Callable[[], Pieces]) -> None:
         """Make an object at once, and store it in the background."""
         storage, costs, made = self.world.storage, self.world.costs, data()
-        self.spent_us += costs.capture_byte_us * made.size
+        size = self.stored_bytes(key, made)
+        self.spent_us += costs.capture_byte_us * size
         storage.call(
-            costs.store_us + int(costs.store_byte_us * made.size),
+            costs.store_us + int(costs.store_byte_us * size),
             self,
             lambda: void(storage.store.put(key, made)),
             lambda: self.call(lambda: self.engine.done(ticket)),
             lambda: self.call(lambda: self.engine.failed(ticket)),
         )
+
+    def stored_bytes(self, key: str, made: Pieces) -> int:
+        """For how many bytes the store is paid."""
+        return made.size
+
+    def loaded_bytes(self, key: str, data: bytes) -> int:
+        """For how many bytes it is paid when an object is loaded again."""
+        return len(data)
 
     def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
         """Make a file durable in the background; a dead process makes nothing durable."""
@@ -360,7 +371,8 @@ class SimSlotProcess(Process):
                 data = self.world.storage.store.get(key, digest)
             except (ObjectDamaged, ObjectMissing):
                 data = None
-            restoring_us = int(self.world.costs.restore_byte_us * len(data or b""))
+            loaded = 0 if data is None else self.loaded_bytes(key, data)
+            restoring_us = int(self.world.costs.restore_byte_us * loaded)
             self.world.machine.occupy(
                 restoring_us, lambda: self.call(lambda: self.engine.fetched(ticket, data))
             )

@@ -231,7 +231,9 @@ class World:
         if isinstance(payload, Marker | Credit):
             return self.costs.link_busy_us // 4 + 1
         size = payload.batch.nbytes + len(payload.header)
-        return self.costs.link_busy_us + int(self.costs.link_byte_us * size) + 1
+        return (
+            self.costs.link_busy_us + int(self.costs.link_byte_us * self.costs.dilution * size) + 1
+        )
 
     def link(self, source: SimSlotProcess, slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
         """The connection from one life of a slot to another's."""
