@@ -64,12 +64,14 @@ class UsedInSimulation:
     """What a simulated process has used since it last told."""
 
     cpu_us: float = 0.0
+    made_us: float = 0.0  # of `cpu_us`: to make records
     usage: Usage = field(default_factory=Usage)
 
     def since(self, inputs: Iterable[object], *, last: bool = False) -> Used | None:
         """Tell it, each time; nobody knows the memory of a simulated process."""
-        told = Used(int(self.cpu_us), 0, self.usage)
-        self.cpu_us, self.usage = 0.0, Usage()
+        self.usage.generator_us = round(self.made_us)
+        told = Used(round(self.cpu_us), 0, self.usage)
+        self.cpu_us, self.made_us, self.usage = 0.0, 0.0, Usage()
         return told
 
 
@@ -181,8 +183,7 @@ class MeteredSlot(SimSlotProcess):
     def ingested(self, records: int) -> None:
         """Count records that a source read."""
         super().ingested(records)
-        made_us = self.dilution * self.world.generate_us * records
-        self.used.usage.generator_us += round(made_us)
+        self.used.made_us += self.dilution * self.world.generate_us * records
         self.meter.ingested(records, self._present_us())
 
     def worked(self, records: int) -> None:
