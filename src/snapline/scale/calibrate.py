@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -27,11 +27,15 @@ from snapline.scale import probes
 from snapline.scale.least_squares import nonnegative
 from snapline.scale.measure import Counted, Measured, counted, measure
 from snapline.scale.profile import Fit, Profile, Residual
+from snapline.wording import plural
 from snapline.workload import WORKLOADS
 
 WORKLOAD: Final = "q12"
 SLOTS: Final = 2
 DURATION_MS: Final = 6_000
+RECORDS: Final = 400_000_000
+"""More than a run at full speed takes in until it is ended."""
+
 KILL: Final = f"kill slot=1 at={DURATION_MS // 2}ms"
 OFTEN, SELDOM = 250, 2_000  # milliseconds between two checkpoints
 BEAT_S: Final = Timeouts().heartbeat_s
@@ -60,7 +64,7 @@ class Planned:
     """One run of a calibration."""
 
     protocol: str
-    rate: int
+    rate: int | Literal["max"]  # max: all records are due at once, and the run is ended early
     interval_ms: int = SELDOM
     batch: int | None = None
     slots: int = SLOTS
@@ -72,6 +76,7 @@ class Planned:
             protocol=self.protocol,
             slots=self.slots,
             rate=self.rate,
+            records=RECORDS,
             duration_ms=DURATION_MS,
             interval_ms=self.interval_ms,
             options=() if self.batch is None else (("batch", self.batch),),
@@ -79,17 +84,26 @@ class Planned:
 
     def __str__(self) -> str:
         batch = "" if self.batch is None else f", batch {self.batch}"
-        return f"{self.protocol}, {self.slots} slots, {self.rate:,}/s, every {self.interval_ms} ms{batch}"
+        rate = "full speed" if self.rate == "max" else f"{self.rate:,}/s"
+        slots = plural(self.slots, "slot")
+        return f"{self.protocol}, {slots}, {rate}, every {self.interval_ms} ms{batch}"
+
+    def measured(self, workload: str) -> Measured:
+        """Carry it out."""
+        return measure(self.spec(workload), DURATION_MS // 1000 if self.rate == "max" else None)
 
 
 def planned() -> list[Planned]:
-    """The runs: protocols that log, piggyback and send markers, at rates that fill messages differently."""
+    """The runs: protocols that log, piggyback and send markers, at rates that fill messages differently.
+
+    At low rates slots mostly wake up; at full speed they mostly work on records.
+    """
     plain = NONE.name
-    runs = [Planned(plain, rate) for rate in (2_000, 20_000, 200_000)]
+    runs = [Planned(plain, 2_000), Planned(plain, 20_000), Planned(plain, "max")]
     runs += [Planned(plain, 20_000, slots=1), Planned(plain, 20_000, batch=4)]
     for name in (ALIGNED.name, UNCOORDINATED.name, HMNR.name):
         runs += [Planned(name, 5_000, OFTEN), Planned(name, 40_000, SELDOM)]
-        runs += [Planned(name, 150_000, OFTEN), Planned(name, 10_000, SELDOM, batch=4)]
+        runs += [Planned(name, "max", OFTEN), Planned(name, 10_000, SELDOM, batch=4)]
     return runs
 
 
@@ -106,7 +120,7 @@ def calibrate(
     found: list[Sample] = []
     for number, (workload, each) in enumerate(runs, start=1):
         tell(f"{workload} under {each}", number, steps)
-        measured = measure(each.spec(workload))
+        measured = each.measured(workload)
         found.append(Sample(f"{workload}: {each}", measured, counted(measured, BEAT_S)))
     costs, residuals = fit(found)
     tell("a slot that is killed", steps - 2, steps)

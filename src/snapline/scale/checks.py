@@ -5,10 +5,10 @@ the rate at full speed relative to that without checkpoints, and how long a rest
 the cores of this machine, so the simulated ones share as many.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Final
+from typing import Final, TypeAlias
 
 from snapline.metrics.figures import Figures
 from snapline.protocols.none import NONE
@@ -18,6 +18,9 @@ from snapline.scale.predict import predict
 from snapline.scale.profile import Check, Checked, Profile
 
 FULL_SPEED_S: Final = 6
+SIMULATED_S: Final = 1.5
+"""How long a run at full speed is measured, and about how long its simulation is."""
+
 RECORDS: Final = 400_000_000
 """More than any run takes in until it is ended."""
 
@@ -49,17 +52,23 @@ class Comparing:
                     )
 
 
-Tell = Callable[[str], None]
+Tell: TypeAlias = Callable[[str], None]
 
 
 def compare(asked: Comparing, profile: Profile, cores: int, tell: Tell) -> list[Check]:
-    """Run everything for real and simulated, and return the comparison."""
+    """Run everything for real and simulated, and return the comparison; `tell` is told how it goes on."""
     found: list[Check] = []
     base: dict[tuple[str, int], tuple[float, float]] = {}
+
+    def add(checks: Iterable[Check]) -> None:
+        for check in checks:
+            found.append(check)
+            tell(f"  {check}")
+
     for spec in asked.specs():
         where = f"{spec.flow} under {spec.protocol} on {spec.slots} slots"
         tell(f"{where}: at {spec.rate:,} records/s")
-        found.append(_bytes(spec, profile, cores))
+        add([_bytes(spec, profile, cores)])
         tell(f"{where}: at full speed")
         predicted, measured = _speeds(spec, profile, cores, asked.turns)
         if spec.protocol == NONE.name:
@@ -67,9 +76,9 @@ def compare(asked: Comparing, profile: Profile, cores: int, tell: Tell) -> list[
             continue
         base_predicted, base_measured = base[spec.flow, spec.slots]
         ratios = predicted / base_predicted, measured / base_measured
-        found.append(_check(Checked.CAPACITY, spec, *ratios))
+        add([_check(Checked.CAPACITY, spec, *ratios)])
         tell(f"{where}: a slot is killed")
-        found += _restart(spec, profile, cores, asked.turns)
+        add(_restart(spec, profile, cores, asked.turns))
     return found
 
 
@@ -100,7 +109,7 @@ def _speeds(spec: Spec, profile: Profile, cores: int, turns: int) -> tuple[float
     """The rate at full speed: predicted, and measured."""
     fast = replace(spec, rate="max", records=RECORDS)
     measured = fmean(measure(fast, FULL_SPEED_S).rate for _ in range(turns))
-    some = replace(fast, records=round(measured * FULL_SPEED_S / 2))
+    some = replace(fast, records=round(measured * SIMULATED_S))
     predicted = predict(some, profile, cores=cores).figures.rate
     return (predicted.read if predicted is not None else 0.0), measured
 

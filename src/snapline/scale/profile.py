@@ -84,6 +84,10 @@ class Check:
         """Whether the error is within the bar."""
         return abs(self.error) <= BARS[self.what]
 
+    def __str__(self) -> str:
+        values = f"predicted {self.predicted:,.4g}, measured {self.measured:,.4g}"
+        return f"{self.what}: {values}, error {self.error:+.1%}"
+
 
 @dataclass(frozen=True, slots=True)
 class Residual:

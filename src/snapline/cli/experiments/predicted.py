@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snapline.arguments import option
+from snapline.arguments import option, written_rate
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.cli.terminal.options import default, local_file
 from snapline.cli.terminal.summary import print_figures, summary
@@ -119,6 +119,8 @@ def simulate_figures(asked: Mapping[str, Any], as_json: bool) -> int:
         raise UsageError("--records with --figures is for --rate max: otherwise the rate says it")
     profile = read_profile(asked["profile"])
     described = {name: asked[name] for name in _AS_FOR_A_RUN if asked.get(name) is not None}
+    if "rate" in described:
+        described["rate"] = written_rate(described["rate"], "--rate")
     if (level := described.get("guarantee")) is not None:
         described["guarantee"] = level.value
     spec = spec_from(
