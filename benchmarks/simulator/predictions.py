@@ -16,7 +16,14 @@ from pathlib import Path
 from benchmarks.common.pages import Session, call, names, numbers, parser_of, table
 from snapline.scale.calibrate import calibrate
 from snapline.scale.checks import Comparing, compare
-from snapline.scale.profile import BARS, Check, Checked, Profile, read_profile, write_profile
+from snapline.scale.profile import (
+    BARS,
+    Checked,
+    PredictionCheck,
+    Profile,
+    read_profile,
+    write_profile,
+)
 
 HOW = (
     "Slots are plain processes; simulated slots share as many cores. *error*: predicted over measured,",
@@ -24,7 +31,7 @@ HOW = (
 )
 
 
-def row(check: Check) -> list[str]:
+def row(check: PredictionCheck) -> list[str]:
     """One prediction beside what was measured."""
     return [
         *(check.what.value, check.workload, f"`{check.protocol}`", str(check.slots)),
@@ -34,7 +41,7 @@ def row(check: Check) -> list[str]:
     ]
 
 
-def kept(checks: list[Check]) -> list[list[str]]:
+def kept(checks: list[PredictionCheck]) -> list[list[str]]:
     """How many predictions of each kind were within their bar."""
     rows = []
     for what in Checked:
@@ -76,9 +83,27 @@ def main() -> None:
         1000 * asked.seconds,
         turns=asked.turns,
     )
-    checks = compare(wanted, profile, session.cores, session.say)
-    if asked.keep is not None:
-        asked.keep.write_text(write_profile(profile.with_checks(tuple(checks))))
+    checks: list[PredictionCheck] = []
+    try:
+        for check in compare(wanted, profile, session.cores, session.say):
+            checks.append(check)
+            session.say(f"  {check}")
+    finally:  # also of what was compared until somebody ended it
+        if asked.keep is not None:
+            asked.keep.write_text(write_profile(profile.with_checks(tuple(checks))))
+        write(session, asked, profile, checks)
+
+
+def write(
+    session: Session, asked: argparse.Namespace, profile: Profile, checks: list[PredictionCheck]
+) -> None:
+    """Write the page."""
+    fitted = profile.fit
+    how = [
+        f"Fitted on {', '.join(fitted.workloads)} with {', '.join(map(str, fitted.slots))} slots; fit: "
+        f"{len(fitted.residuals)} runs, {fitted.worst:.0%} at worst. {asked.rate:,} records/s.",
+        *HOW,
+    ]
     head = [
         "what",
         "workload",
@@ -89,12 +114,6 @@ def main() -> None:
         "error",
         "bar",
         "within",
-    ]
-    fitted = profile.fit
-    how = [
-        f"Fitted on {', '.join(fitted.workloads)} with {', '.join(map(str, fitted.slots))} slots; fit: "
-        f"{len(fitted.residuals)} runs, {fitted.worst:.0%} at worst. {asked.rate:,} records/s.",
-        *HOW,
     ]
     tables = [
         table(["what", "within the bar", "worst error"], kept(checks)),

@@ -5,7 +5,7 @@ the rate at full speed relative to that without checkpoints, and how long a rest
 the cores of this machine, so the simulated ones share as many.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final, TypeAlias
@@ -15,7 +15,7 @@ from snapline.protocols.none import NONE
 from snapline.rundir.spec import Spec
 from snapline.scale.measure import measure
 from snapline.scale.predict import predict
-from snapline.scale.profile import Check, Checked, Profile
+from snapline.scale.profile import Checked, PredictionCheck, Profile
 
 FULL_SPEED_S: Final = 6
 SIMULATED_S: Final = 1.5
@@ -55,20 +55,15 @@ class Comparing:
 Tell: TypeAlias = Callable[[str], None]
 
 
-def compare(asked: Comparing, profile: Profile, cores: int, tell: Tell) -> list[Check]:
-    """Run everything for real and simulated, and return the comparison; `tell` is told how it goes on."""
-    found: list[Check] = []
+def compare(
+    asked: Comparing, profile: Profile, cores: int, tell: Tell
+) -> Iterator[PredictionCheck]:
+    """Run everything for real and simulated, one comparison after the other; `tell` is told what runs."""
     base: dict[tuple[str, int], tuple[float, float]] = {}
-
-    def add(checks: Iterable[Check]) -> None:
-        for check in checks:
-            found.append(check)
-            tell(f"  {check}")
-
     for spec in asked.specs():
         where = f"{spec.flow} under {spec.protocol} on {spec.slots} slots"
         tell(f"{where}: at {spec.rate:,} records/s")
-        add([_bytes(spec, profile, cores)])
+        yield _bytes(spec, profile, cores)
         tell(f"{where}: at full speed")
         predicted, measured = _speeds(spec, profile, cores, asked.turns)
         if spec.protocol == NONE.name:
@@ -76,18 +71,17 @@ def compare(asked: Comparing, profile: Profile, cores: int, tell: Tell) -> list[
             continue
         base_predicted, base_measured = base[spec.flow, spec.slots]
         ratios = predicted / base_predicted, measured / base_measured
-        add([_check(Checked.CAPACITY, spec, *ratios)])
+        yield _check(Checked.CAPACITY, spec, *ratios)
         tell(f"{where}: a slot is killed")
-        add(_restart(spec, profile, cores, asked.turns))
-    return found
+        yield from _restart(spec, profile, cores, asked.turns)
 
 
-def _check(what: Checked, spec: Spec, predicted: float, measured: float) -> Check:
+def _check(what: Checked, spec: Spec, predicted: float, measured: float) -> PredictionCheck:
     rounded = (float(f"{each:.5g}") for each in (predicted, measured))
-    return Check(what, spec.flow, spec.protocol, spec.slots, *rounded)
+    return PredictionCheck(what, spec.flow, spec.protocol, spec.slots, *rounded)
 
 
-def _bytes(spec: Spec, profile: Profile, cores: int) -> Check:
+def _bytes(spec: Spec, profile: Profile, cores: int) -> PredictionCheck:
     real = measure(spec).figures
     return _check(
         Checked.BYTES,
@@ -114,7 +108,7 @@ def _speeds(spec: Spec, profile: Profile, cores: int, turns: int) -> tuple[float
     return (predicted.read if predicted is not None else 0.0), measured
 
 
-def _restart(spec: Spec, profile: Profile, cores: int, turns: int) -> list[Check]:
+def _restart(spec: Spec, profile: Profile, cores: int, turns: int) -> list[PredictionCheck]:
     broken = replace(spec, faults=f"kill slot=1 at={spec.duration_ms // 2}ms")
     measured = [s for _ in range(turns) for s in measure(broken).figures.restart_s]
     predicted = predict(broken, profile, cores=cores).figures.restart_s

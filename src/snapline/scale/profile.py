@@ -64,7 +64,7 @@ BARS: Final[Mapping[Checked, float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class PredictionCheck:
     """One prediction beside what was measured."""
 
     what: Checked
@@ -125,7 +125,7 @@ class Profile:
     generate_us: Mapping[str, float]  # CPU time to make one record, by workload
     environment: Mapping[str, Any]  # the machine on which it was measured
     fit: Fit
-    checks: tuple[Check, ...] = ()  # predictions beside what was measured
+    checks: tuple[PredictionCheck, ...] = ()  # predictions beside what was measured
     version: int = VERSION
 
     def costs(self, workload: str, cores: int | None) -> Costs:
@@ -136,7 +136,7 @@ class Profile:
         known["read_us"] += self.generate_us.get(workload, 0.0)
         return Costs(**known, **_REAL, cores=cores)
 
-    def with_checks(self, checks: tuple[Check, ...]) -> "Profile":
+    def with_checks(self, checks: tuple[PredictionCheck, ...]) -> "Profile":
         """The same profile, with these checks instead of those it had."""
         return replace(self, checks=checks)
 
@@ -189,7 +189,7 @@ def _read(written: dict[str, Any]) -> Profile:
         {str(name): _cost(name, us) for name, us in written["generate_us"].items()},
         dict(written["environment"]),
         from_json(Fit, written["fit"]),
-        tuple(from_json(Check, each) for each in written["checks"]),
+        tuple(from_json(PredictionCheck, each) for each in written["checks"]),
     )
 
 

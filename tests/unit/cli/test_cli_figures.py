@@ -7,9 +7,11 @@ import pytest
 
 from a_profile import PROFILE
 from snapline.cli.app import main
-from snapline.scale.profile import Check, Checked, write_profile
+from snapline.scale.profile import Checked, PredictionCheck, write_profile
 
-CHECKS = tuple(Check(Checked.BYTES, "q12", "aligned", slots, 1.0, 1.0) for slots in (4, 10))
+CHECKS = tuple(
+    PredictionCheck(Checked.BYTES, "q12", "aligned", slots, 1.0, 1.0) for slots in (4, 10)
+)
 RUN = (
     *("simulate", "--figures", "--protocol", "aligned", "--workload", "q12"),
     *("--rate", "1000", "--duration", "2s", "--interval", "500ms", "--faults", "kill slot=1 at=1s"),

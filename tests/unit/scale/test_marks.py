@@ -8,12 +8,12 @@ import pytest
 from a_profile import PROFILE
 from snapline.rundir.spec import Spec
 from snapline.scale.marks import Mark, marks
-from snapline.scale.profile import Check, Checked
+from snapline.scale.profile import Checked, PredictionCheck
 
 NEAR = [
-    Check(Checked.BYTES, "q12", "aligned", 4, 1.01, 1.0),
-    Check(Checked.BYTES, "q12", "aligned", 10, 0.99, 1.0),
-    Check(Checked.CAPACITY, "q12", "aligned", 10, 0.95, 1.0),
+    PredictionCheck(Checked.BYTES, "q12", "aligned", 4, 1.01, 1.0),
+    PredictionCheck(Checked.BYTES, "q12", "aligned", 10, 0.99, 1.0),
+    PredictionCheck(Checked.CAPACITY, "q12", "aligned", 10, 0.95, 1.0),
 ]
 
 

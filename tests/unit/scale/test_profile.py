@@ -6,11 +6,18 @@ import pytest
 
 from a_profile import COSTS, PROFILE
 from snapline.errors import UsageError
-from snapline.scale.profile import Check, Checked, Fit, Residual, read_profile, write_profile
+from snapline.scale.profile import (
+    Checked,
+    Fit,
+    PredictionCheck,
+    Residual,
+    read_profile,
+    write_profile,
+)
 
 CHECKS = (
-    Check(Checked.BYTES, "q12", "aligned", 4, 101.0, 100.0),
-    Check(Checked.RESTART, "q3", "hmnr", 10, 2.0, 1.0),
+    PredictionCheck(Checked.BYTES, "q12", "aligned", 4, 101.0, 100.0),
+    PredictionCheck(Checked.RESTART, "q3", "hmnr", 10, 2.0, 1.0),
 )
 
 

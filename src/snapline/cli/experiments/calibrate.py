@@ -23,7 +23,7 @@ from snapline.errors import UsageError
 from snapline.workload import WORKLOADS
 
 if TYPE_CHECKING:
-    from snapline.scale.profile import Check, Profile
+    from snapline.scale.profile import PredictionCheck, Profile
 
 HELP = """Measure what work costs on this machine, for simulated runs with figures.
 
@@ -131,7 +131,7 @@ def _calibrate(
     return 0
 
 
-def _compare(profile: "Profile") -> "tuple[Check, ...]":
+def _compare(profile: "Profile") -> "tuple[PredictionCheck, ...]":
     from snapline.protocols.aligned import ALIGNED
     from snapline.protocols.hmnr import HMNR
     from snapline.protocols.uncoordinated import UNCOORDINATED
@@ -139,7 +139,11 @@ def _compare(profile: "Profile") -> "tuple[Check, ...]":
 
     protocols = (ALIGNED.name, UNCOORDINATED.name, HMNR.name)
     asked = Comparing(CHECKED, protocols, CHECKED_SLOTS)
-    return tuple(compare(asked, profile, len(os.sched_getaffinity(0)), _say))
+    checks = []
+    for check in compare(asked, profile, len(os.sched_getaffinity(0)), _say):
+        checks.append(check)
+        _say(f"  {check}")
+    return tuple(checks)
 
 
 def _progress(what: str, step: int, of: int) -> None:
@@ -190,7 +194,7 @@ def _print(to: Path, profile: "Profile", took_s: int) -> None:
     out.print(f"profile: [cyan]{escape(str(to))}[/]", soft_wrap=True)
 
 
-def check_table(checks: "tuple[Check, ...]") -> Table:
+def check_table(checks: "tuple[PredictionCheck, ...]") -> Table:
     """Predictions beside what was measured."""
     table = Table(
         *(
