@@ -18,8 +18,11 @@ from snapline.scale.predict import predict
 from snapline.scale.profile import Checked, PredictionCheck, Profile
 
 FULL_SPEED_S: Final = 6
-SIMULATED_S: Final = 1.5
+SIMULATED_S: Final = 5.0
 """How long a run at full speed is measured, and about how long its simulation is."""
+
+SIMULATED_RECORDS: Final = 2_000_000
+"""How many records a simulated run at full speed has at most; each stands for some if there are more."""
 
 RECORDS: Final = 400_000_000
 """More than any run takes in until it is ended."""
@@ -103,9 +106,25 @@ def _speeds(spec: Spec, profile: Profile, cores: int, turns: int) -> tuple[float
     """The rate at full speed: predicted, and measured."""
     fast = replace(spec, rate="max", records=RECORDS)
     measured = fmean(measure(fast, FULL_SPEED_S).rate for _ in range(turns))
-    some = replace(fast, records=round(measured * SIMULATED_S))
-    predicted = predict(some, profile, cores=cores).figures.rate
-    return (predicted.read if predicted is not None else 0.0), measured
+    return full_speed(fast, profile, cores), measured
+
+
+def full_speed(spec: Spec, profile: Profile, cores: int | None) -> float:
+    """The rate of a simulated run whose records are all due at once.
+
+    A short run tells how many records there have to be so that checkpoints are taken, too; and how far
+    the long one is diluted, so that it does not take long.
+    """
+    fast = replace(spec, rate="max")
+    soon = _rate(replace(fast, records=SIMULATED_RECORDS // 4), profile, cores, 1)
+    records = round(soon * SIMULATED_S)
+    dilution = -(-records // SIMULATED_RECORDS)
+    return _rate(replace(fast, records=records), profile, cores, dilution)
+
+
+def _rate(spec: Spec, profile: Profile, cores: int | None, dilution: int) -> float:
+    found = predict(spec, profile, cores=cores, dilution=dilution).figures.rate
+    return found.read if found is not None else 0.0
 
 
 def _restart(spec: Spec, profile: Profile, cores: int, turns: int) -> list[PredictionCheck]:
