@@ -64,6 +64,33 @@ def test_a_cycle_ends_where_it_should(flows):
     assert (steps[1], steps[6], steps[27]) == (0, 8, 111)
 
 
+def test_attributes_that_are_named_are_kept(flows):
+    means = output(flows["mean"])["means"]
+    assert len(means) > 1_000
+    assert means["mean"].min() > 0
+
+
+def test_the_page_on_partial_fault_tolerance_builds_what_it_says():
+    text = (ROOT / "docs" / "partial.md").read_text()
+    names: dict[str, Any] = {}
+    built = []
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(block, names)
+        built.append(names["flow"])
+    factory, guesses = (output(flow, seconds=2) for flow in built)
+    assert set(factory) == {"predictions", "counts", "bills"}
+    assert factory["bills"]["price"].tolist() == factory["bills"]["paid"].tolist()
+    assert len(factory["bills"]) == 400
+    assert (len(guesses["counts"]), len(guesses["guesses"])) == (100, 0)
+    plans = deploy(built[0].bind(2, 1_000), 2, lean=True).plans
+    saved = {
+        task.partition("/")[0]: plan.policy.every_ms
+        for task, plan in plans.items()
+        if plan.policy.saved
+    }
+    assert saved == {"predictions": 1_000, "bills": 5_000}
+
+
 def anchors(page):
     """The names by which links reach the headings of a page, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)

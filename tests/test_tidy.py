@@ -39,17 +39,18 @@ LAYERS: dict[str, set[str]] = {
     "dataflow": NOUNS | {"core", "kernels", "storage"},
     "journal": NOUNS | {"core"},
     "metrics": NOUNS | {"core", "journal", "kernels", "recovery"},
-    "report": NOUNS | {"core", "journal"},
+    "report": NOUNS | {"core", "journal", "metrics", "protocols", "recovery", "rundir", "judge"},
     "engine": NOUNS | {"core", "recovery", "dataflow", "storage", "journal"},
     "validate": NOUNS | {"core"},
     "workload": NOUNS | {"plugins", "core", "dataflow", "kernels", "storage", "validate"},
 }
+LAYERS["loss"] = NOUNS | {"chaos", "core", "dataflow", "engine", "journal", "workload"}
 LAYERS["sim"] = {*LAYERS} - {"report", "net"}
 LAYERS["rundir"] = {*LAYERS} - {"report", "net", "sim", "metrics", "validate"}
 LAYERS["spark"] = NOUNS | {"kernels", "user_cache", "storage", "workload", "rundir"}
 LAYERS["runtime"] = {*LAYERS} - {"report", "sim", "validate", "workload", "protocols"}
 LAYERS["judge"] = {*LAYERS} - {"report", "sim", "net", "spark", "runtime"}
-LAYERS["runs"] = {*LAYERS} - {"report", "sim"}
+LAYERS["runs"] = {*LAYERS} - {"sim"}
 LAYERS["systems"] = {*LAYERS} - {"report", "sim", "runtime"}
 LAYERS["api"] = {*LAYERS} - {"report", "sim"}
 LAYERS["background"] = {*LAYERS} - {"report", "sim"}
@@ -60,17 +61,17 @@ LAYERS["cli"] = {*LAYERS}
 LAYERS["__main__"] = {"cli", "runs"}
 
 ROOMS: dict[str, tuple[str, ...]] = {
-    "cli": ("terminal", "experiments", ""),
-    "dataflow": ("state", "operators", ""),
+    "cli": ("terminal", "experiments", "pages", ""),
+    "dataflow": ("usage", "state", "operators", "sliding", ""),
     "engine": ("", "slot", "coordinator", "reference"),
     "experiments": ("machine", "", "papers"),
     "judge": ("prefix", ""),
-    "report": ("", "spacetime"),
+    "report": ("", "spacetime", "charts", "run", "page", "live"),
     "rundir": ("", "lines"),
     "runs": ("sources", ""),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
-    "storage": ("", "files", "parquet", "streams"),
+    "storage": ("", "files", "discards", "parquet", "streams"),
     "systems": ("harness", "structured_streaming", "own_query", "recorded", ""),
     "validate": ("", "on_spark"),
     "workload": (

@@ -112,7 +112,7 @@ class Finished:
 
     def rows(self, sink: str) -> Iterator[tuple[TaskId, Batch]]:
         """What a sink has put out: published, or written where nothing is ever published."""
-        view: View = "committed" if self.job.protocol.checkpoints else "uncommitted"
+        view: View = "uncommitted" if self.job.protocol.publishes_at_once else "committed"
         for task in self.job.deployment.sinks[sink]:
             for rows in rows_of(self.directory.output, [task], view):
                 yield task, rows

@@ -58,7 +58,7 @@ class Case:
         lost = 0 if self.fault == UNNOTICED else 1
         if run.metrics["lost"] != lost:
             found.append(f"{run.metrics['lost']} slots were lost, not {lost}")
-        promises = PROTOCOLS[self.protocol].checkpoints
+        promises = PROTOCOLS[self.protocol].saves
         should = "yes" if promises or not lost else "no"
         if run.verdict.kept != should:
             found.append(f"kept: {run.verdict.kept}, not {should}: {run.verdict.because}")
@@ -69,7 +69,7 @@ class Case:
 
 def measure(case: Case, session: SparkSession, runs: Path) -> Run:
     """One run, judged."""
-    interval: dict[str, Any] = {"interval": "500ms"} if PROTOCOLS[case.protocol].checkpoints else {}
+    interval: dict[str, Any] = {"interval": "500ms"} if PROTOCOLS[case.protocol].saves else {}
     return sl.run(
         case.topology,
         session,

@@ -122,6 +122,8 @@ def run(
     settings: Mapping[str, str | int] | None = None,
     options: Mapping[str, str | int | bool] | None = None,
     pools: Mapping[str, int] | None = None,
+    save: Mapping[str, str | Millis | bool] | None = None,
+    inputs: Mapping[str, str] | None = None,
     input: str | Path | None = None,
     reference: bool = False,
     publish_lag: int = 0,
@@ -168,9 +170,10 @@ def run(
         options: those of the engine and the protocol: `{"batch": 500, "align_timeout": "50ms",
             "fused": False}`; see `snapline list options`. One that the protocol does not heed is refused.
         pools: how many slots each pool of the dataflow has, besides `slots`: `{"model": 2}`; else 1.
+        save: how often operators are saved, whatever the flow says: `{"model": "1s", "clicks": "no"}`.
+        inputs: what becomes of their input while they are away: `{"model": "keep", "clicks": "wait:1000"}`.
         input: a directory with stored input, written by `snapline generate`; for workloads only.
-        reference: judge the output by runs without failures. Without this and without an oracle the
-            verdict is "unknown".
+        reference: judge the output by runs without failures; without it, or an oracle, it is "unknown".
         publish_lag: 1 publishes the output of a line only with the next line, so that the run survives
             damage to its newest line. More than 1 needs the option `kept_lines`, one larger.
         retain: for how long published output is kept, `"10m"`; for ever unless given. At least 4 intervals.
@@ -178,15 +181,13 @@ def run(
         allow_vacuous: let the verdict be *yes* also where a fault never struck, or nothing came out.
         journal: `"full"` also writes down every message (without its records), so that what the protocol
             answered can be computed again and compared.
-        shared: the umask decides who may read and write the run directory, instead of you alone; needed
-            where Spark's executors run as another user.
+        shared: the umask decides who may use the run directory: where Spark's executors are another user.
         listen: the address of this machine at which Spark's executors reach it.
         heartbeat: how often slots say that they live.
         silence: after how long without a heartbeat a slot is given up.
         oversubscribe: allow more than 16 slots for each core of this machine, slow as they are.
         restart_failures: after this many failures of processes in a row a run is given up.
-        restart_window: failures are in a row unless a line was committed, or all slots ran for this long,
-            in between.
+        restart_window: failures are in a row unless a line was committed or all slots ran so long, between.
         runs: where the run's directory is made.
         watcher: an object that is told of every event, and once a second the figures, during the run.
         listener: an object with any of `on_progress`, `on_loss`, `on_leaving`, `on_recovered`, `on_end`.

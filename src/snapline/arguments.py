@@ -25,6 +25,7 @@ Rule: TypeAlias = Callable[[Any, str], Any]
 """(what was given, its name) -> its value. Raises UsageError."""
 
 RATE_MAX = 1_000_000_000
+YEAR_9999_S = 253_000_000_000
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -111,6 +112,17 @@ def texts(value: Any, name: str) -> str | tuple[str, ...]:
         if all(isinstance(each, str) for each in several):
             return several
     raise refused(name, "a text, or a list of texts", value)
+
+
+def moment(value: Any, name: str) -> float:
+    """A rule for a moment: seconds since 1970, within the years that a calendar has."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value < YEAR_9999_S
+    ):
+        raise refused(name, "a time in seconds since 1970", value)
+    return value
 
 
 def a_rate(value: Any, name: str) -> int | Literal["max"]:

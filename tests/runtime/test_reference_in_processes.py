@@ -96,7 +96,7 @@ def killed_run(tmp_path, operator):
     assert SlotLost in seen
     outputs = public(driven.directory, job)
     assert driven.problem is None
-    return judge_by_reference(flow, 2, outputs, job.guarantee, checkpoints=True)
+    return judge_by_reference(flow, 2, outputs, job.guarantee, saves=True)
 
 
 def test_a_running_sum_that_forgets_its_state_is_condemned_and_named(tmp_path):

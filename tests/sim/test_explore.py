@@ -124,7 +124,7 @@ def eventful(protocol):
     return dict.fromkeys((*ALWAYS_SHOWN, *PROTOCOLS[protocol].shows), 1)
 
 
-WITH_CHECKPOINTS = [name for name, protocol in PROTOCOLS.items() if protocol.checkpoints]
+WITH_CHECKPOINTS = [name for name, protocol in PROTOCOLS.items() if not protocol.publishes_at_once]
 
 
 @pytest.mark.parametrize("protocol", WITH_CHECKPOINTS)

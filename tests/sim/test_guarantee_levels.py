@@ -1,6 +1,7 @@
 """Each protocol at each weaker level that it offers: what is promised holds, and no more is given.
 
-Exactly once, the first level of all of them, is the business of the sweep over every workload.
+Exactly once, the first level of all of them, is the business of the sweep over every workload, and bounded
+loss, which depends on what was declared, of `test_bounded_loss.py`.
 """
 
 from dataclasses import replace
@@ -17,7 +18,7 @@ LEVELS = [
     (name, level.value)
     for name, protocol in PROTOCOLS.items()
     for level in protocol.guarantees
-    if level not in (Guarantee.EXACTLY_ONCE, Guarantee.NOTHING)
+    if level not in (Guarantee.EXACTLY_ONCE, Guarantee.NOTHING, Guarantee.BOUNDED_LOSS)
 ]
 GRAPHS = ("counting", "q3", "nhop", "reachability")
 CELLS = [(name, level, graph) for name, level in LEVELS for graph in GRAPHS if can_run(name, graph)]

@@ -175,7 +175,9 @@ def test_a_store_that_always_fails_is_an_outage_for_snapshots_and_decisions():
 # All of them.
 
 
-@pytest.mark.parametrize("protocol", [name for name, p in PROTOCOLS.items() if p.checkpoints])
+@pytest.mark.parametrize(
+    "protocol", [name for name, p in PROTOCOLS.items() if not p.publishes_at_once]
+)
 @pytest.mark.parametrize("seed", sorted({1, 2, FRESH}))
 def test_plans_of_all_kinds_leave_every_promise_kept(protocol, seed):
     workload = "reachability" if can_run(protocol, "reachability") and seed % 2 else "counting"

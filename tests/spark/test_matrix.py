@@ -52,7 +52,7 @@ def cases() -> Iterator[tuple[str, str, str]]:
     for workload in WORKLOADS:
         topology = deploy(find_program(Spec(workload), None).flow, 2, lean=True).topology
         for name, protocol in PROTOCOLS.items():
-            if protocol.checkpoints and refusal(protocol, topology) is None:
+            if not protocol.publishes_at_once and refusal(protocol, topology) is None:
                 yield from ((workload, name, plan) for plan in PLANS)
 
 

@@ -49,7 +49,7 @@ from snapline.spark import slot_jobs as spark_module
 
 pytestmark = pytest.mark.spark
 
-CHECKPOINTING = [name for name, protocol in PROTOCOLS.items() if protocol.checkpoints]
+CHECKPOINTING = [name for name, protocol in PROTOCOLS.items() if not protocol.publishes_at_once]
 CYCLIC = [name for name in CHECKPOINTING if PROTOCOLS[name].cycles]
 LOGGING = ("uncoordinated", "hmnr", "bcs")
 MATRIX = [

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from snapline.core.protocol import CoordinatorProtocol, JobContext, TaskContext, TaskProtocol
+from snapline.core.protocol import CoordinatorProtocol, TaskProtocol
 from snapline.engine.job import Job
 from snapline.ids import Epoch, Incarnation, TaskId
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Stamped
@@ -62,16 +62,7 @@ class Feeder:
 
     def _build_task(self, entry: Built) -> None:
         job, name = self.job, TaskId(entry.actor)
-        context = TaskContext(
-            name,
-            job.topology.inputs[name],
-            job.topology.outputs[name],
-            job.topology.tasks,
-            job.options,
-            job.guarantee,
-            entry.first_checkpoint,
-            random.Random(entry.seed),
-        )
+        context = job.task_context(name, entry.first_checkpoint, random.Random(entry.seed))
         protocol = job.protocol.task(context)
         if entry.memo is not None:
             protocol.restore(entry.memo)
@@ -79,7 +70,7 @@ class Feeder:
 
     def _build_coordinator(self, entry: Built) -> None:
         job = self.job
-        context = JobContext(job.topology, job.options, job.guarantee, random.Random(entry.seed))
+        context = job.context(random.Random(entry.seed))
         protocol = job.protocol.coordinator(context)
         if entry.memo is not None:
             protocol.restore(entry.memo, entry.line)

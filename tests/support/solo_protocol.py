@@ -80,5 +80,6 @@ SOLO = CheckpointProtocol(
     coordinator=SoloCoordinator,
     guarantees=(Guarantee.NOTHING,),
     cycles=True,
-    checkpoints=False,
+    publishes_at_once=True,
+    bounded=False,
 )

@@ -63,6 +63,8 @@ WRONG: dict[str, list[Any]] = {
     "settings": [3, "x", [1], {1: 2}, {"a": None}, {"a": 1.5}, {"a": True}],
     "options": [3, "x", [1], {1: 2}],
     "pools": [3, "x", [1], {"model": 0}, {"model": "1"}, {"model": True}],
+    "save": [3, "x", [1], {"count": "soon"}, {"count": 0}, {"count": None}, {1: "1s"}],
+    "inputs": [3, "x", [1], {"count": "loose"}, {"count": 0}, {"count": "wait:0"}, {1: "keep"}],
     "input": [value for value in PATHS if value is not None],
     "reference": FLAGS,
     "oversubscribe": FLAGS,

@@ -16,7 +16,8 @@ from snapline.cli import explore, generate, simulate
 from snapline.cli import runs as run_list
 from snapline.cli import validate as validation
 from snapline.cli.experiments import calibrate, capacity, compare, sweep
-from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, Kind, print_catalogue
+from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, list_command
+from snapline.cli.pages import report
 from snapline.cli.run import DOCTOR_EXAMPLES, diagnose, show_checkpoints, start_run
 from snapline.cli.terminal import checkpoints_page, run_options, validate_options
 from snapline.cli.terminal.console import (
@@ -33,10 +34,12 @@ from snapline.cli.terminal.options import (
     GuaranteeOption,
     HotMovesOption,
     HotOption,
+    InputsOption,
     JsonOption,
     OptionOption,
     ProtocolOption,
     RunsOption,
+    SaveOption,
     SetOption,
     SizeOption,
 )
@@ -137,6 +140,8 @@ def run_command(
     settings: SetOption = None,
     options: OptionOption = None,
     pools: run_options.PoolOption = None,
+    save: SaveOption = None,
+    inputs: InputsOption = None,
     source: run_options.InputOption = None,
     reference: run_options.ReferenceOption = False,
     publish_lag: run_options.PublishLagOption = 0,
@@ -150,6 +155,8 @@ def run_command(
     silence: run_options.SilenceOption = "2s",
     oversubscribe: run_options.OversubscribeOption = False,
     ui: run_options.UiOption = False,
+    report: run_options.ReportOption = None,
+    live: run_options.LiveOption = False,
     restart_failures: run_options.RestartFailuresOption = 10,
     restart_window: run_options.RestartWindowOption = "60s",
     resume: run_options.ResumeOption = None,
@@ -215,13 +222,14 @@ def runs_command(
     limit: run_list.LimitOption = 20,
     form: run_list.FormatOption = "table",
     to: run_list.ToOption = None,
+    older: run_list.OlderOption = None,
     runs: RunsOption = Path("runs"),
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline runs`."""
     refuse_given(given_options(context), run_list.idle(action, to, as_json))
-    wanted = run_list.Wanted(sink, uncommitted, limit, form, to)
+    wanted = run_list.Wanted(sink, uncommitted, limit, form, to, older)
     raise typer.Exit(run_list.manage_runs(action, name, runs, wanted, as_json=as_json))
 
 
@@ -268,6 +276,7 @@ app.command("calibrate", help=calibrate.HELP, epilog=calibrate.EXAMPLES)(
 app.command("capacity", help=capacity.HELP, epilog=capacity.EXAMPLES)(capacity.capacity_command)
 app.command("sweep", help=sweep.HELP, epilog=sweep.EXAMPLES)(sweep.sweep_command)
 app.command("compare", help=compare.HELP, epilog=compare.EXAMPLES)(compare.compare_command)
+app.command("report", help=report.HELP, epilog=report.EXAMPLES)(report.report_command)
 
 
 @app.command("doctor", epilog=DOCTOR_EXAMPLES)
@@ -291,16 +300,7 @@ def doctor_command(
     raise typer.Exit(diagnose(runs, try_spark, as_json))
 
 
-@app.command("list", help=LIST_HELP, epilog=LIST_EXAMPLES)
-def list_command(
-    kind: Annotated[
-        Kind | None, typer.Argument(help="The list to show. Without it, all but figures are shown.")
-    ] = None,
-    as_json: JsonOption = False,
-    verbose: CommandVerboseOption = 0,
-) -> None:
-    """`snapline list`."""
-    print_catalogue(kind, as_json)
+app.command("list", help=LIST_HELP, epilog=LIST_EXAMPLES)(list_command)
 
 
 def main() -> None:

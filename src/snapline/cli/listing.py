@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich import box
 from rich.table import Table
 
@@ -12,6 +13,8 @@ from snapline.chaos.catalogue import GRAMMAR, where
 from snapline.chaos.faults import parse
 from snapline.cli.experiments.search_progress import minutes
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
+from snapline.cli.terminal.logs import CommandVerboseOption
+from snapline.cli.terminal.options import JsonOption
 from snapline.engine.options import INTERVAL_OF, OPTIONS, RunOption
 from snapline.plugins import Catalogue
 from snapline.protocols import PROTOCOLS
@@ -216,3 +219,14 @@ def _shown(value: object) -> str:
             return ", ".join(value)
         case _:
             return str(value)
+
+
+def list_command(
+    kind: Annotated[
+        Kind | None, typer.Argument(help="The list to show. Without it, all but figures are shown.")
+    ] = None,
+    as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
+) -> None:
+    """`snapline list`."""
+    print_catalogue(kind, as_json)

@@ -8,11 +8,12 @@ from snapline.arguments import nearest
 from snapline.chaos.faults import parse
 from snapline.chaos.targets import check
 from snapline.core.guarantee import Guarantee
+from snapline.dataflow.usage.policies import Sayings
 from snapline.engine.options import GivenOptions, idle_option
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case
+from snapline.sim.run import Case, flow_of
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Size
 from snapline.workload.common.settings import read_settings, split_settings
@@ -37,6 +38,8 @@ class Request:
     hot_ms: Millis = 0
     settings: tuple[str, ...] = ()  # as they were written: NAME=VALUE
     options: GivenOptions = ()
+    save: Sayings = ()
+    inputs: Sayings = ()
 
     @property
     def alone(self) -> bool:
@@ -67,6 +70,8 @@ class Request:
                 hot_ms=self.hot_ms,
                 settings=settings[workload],
                 options=self.options,
+                save=self.save,
+                inputs=self.inputs,
                 **given,
             )
             for protocol in self.protocols
@@ -106,7 +111,10 @@ def chosen_seeds(seeds: int | None, seed: int | None, one: bool) -> tuple[int, .
 
 def checked(request: Request, diagram: Path | None) -> Request:
     """Return the request if it makes sense; otherwise raise a UsageError that says what to change."""
-    params = request.cases()[0].params  # raises if skew or settings make no sense
+    cases = request.cases()
+    params = cases[0].params  # raises if skew or settings make no sense
+    for case in {case.workload: case for case in cases}.values():
+        flow_of(case)  # raises if it has no operator of which something is said
     if request.faults is not None:
         check(parse(request.faults), params.partitions)
     if diagram is not None and not request.alone:

@@ -4,17 +4,19 @@ The runtime is imported when it is used: Spark takes a second to import, and `--
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from snapline.arguments import option, written_rate
+from snapline.cli.pages.live import beside
+from snapline.cli.pages.report import write_page
 from snapline.cli.systems import refuse_description, refuse_options, run_system
 from snapline.cli.terminal import checkpoints_page
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.cli.terminal.live import watching_run
 from snapline.cli.terminal.summary import print_summary
-from snapline.errors import UsageError
+from snapline.errors import SnaplineError, UsageError
 from snapline.ids import Millis
 from snapline.rundir.spec import OWN, RULES, refuse_idle, spec_from
 from snapline.runs.interrupt import Interrupted
@@ -47,18 +49,20 @@ def described(stated: Mapping[str, Any]) -> dict[str, Any]:
     Those that were not given are left out, so that it can be told which ones have no effect.
     """
     given = {_RENAMED.get(name, name): value for name, value in stated.items()}
-    for name, read in _READ.items():
+    for name, read in READ.items():
         if name in given:
             given[name] = read(given[name])
     return {name: value for name, value in given.items() if name in RULES}
 
 
 _RENAMED = {"source": "input", "full_journal": "journal"}
-_READ: Mapping[str, Callable[[Any], Any]] = {
+READ: Mapping[str, Callable[[Any], Any]] = {
     "rate": lambda text: written_rate(text, "--rate"),
     "settings": split_settings,
     "options": lambda texts: split_settings(texts, "an option", "batch=500"),
     "pools": lambda texts: read_pools(texts),
+    "save": lambda texts: split_settings(texts, "--save", "model=1s"),
+    "inputs": lambda texts: split_settings(texts, "--inputs", "model=keep"),
     "guarantee": lambda level: level.value,
     "journal": lambda full: "full" if full else "brief",
 }
@@ -77,7 +81,7 @@ def start_run(stated: Mapping[str, str], params: Mapping[str, Any]) -> int:
     `stated` are those that stand on the command line, and how each is written there.
     """
     refuse_options(params["system"], stated)
-    runs, as_json, flow = params["runs"], params["as_json"], params["flow"]
+    runs, flow = params["runs"], params["flow"]
     resume, fork, line = params["resume"], params["fork"], params["line"]
     names = ("heartbeat", "silence", "restart_failures", "restart_window")
     heartbeat, silence, failures, window = (params[name] for name in names)
@@ -86,20 +90,28 @@ def start_run(stated: Mapping[str, str], params: Mapping[str, Any]) -> int:
         refuse_description(stated)
     elif line is not None:
         raise UsageError("--line says at which line a fork begins: say --fork RUN, too")
-    ui = params["ui"]
+    telling = Telling(params["as_json"], params["ui"], params["report"], params["live"])
     if resume is not None:
-        return resume_run(resume, runs, patience, as_json, ui)
+        return resume_run(resume, runs, patience, telling)
     if fork is not None:
-        return fork_run(fork, line, runs, patience, as_json, ui)
+        return fork_run(fork, line, runs, patience, telling)
     if flow is None:
         raise UsageError("say what to run: a workload (see 'snapline list'), or --resume RUN")
     given = described({name: params[name] for name in stated})
-    return run_flow(given, runs, patience, as_json, ui)
+    return run_flow(given, runs, patience, telling)
 
 
-def run_flow(
-    given: Mapping[str, Any], runs: Path, patience: Patience, as_json: bool, ui: bool = False
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How a run is told: as JSON or as text, with Spark's pages, with a page about it at the end."""
+
+    as_json: bool = False
+    ui: bool = False
+    report: Path | None = None  # where the page goes; None: there is none
+    live: bool = False  # whether there is a page while the run goes on
+
+
+def run_flow(given: Mapping[str, Any], runs: Path, patience: Patience, telling: Telling) -> int:
     """Run what the options describe, print how it went, and return the exit code."""
     from snapline.runs.patience import timeouts
     from snapline.runs.run import prepare
@@ -110,15 +122,15 @@ def run_flow(
     spec = spec_from(given, option)
     quick = timeouts(*patience, option)
     if spec.system != OWN:
-        return run_system(spec, runs, as_json)
+        return run_system(spec, runs, telling.as_json)
     # Bad input is refused here, before Spark is started.
-    prepared = _with_pages(prepare(spec, submitted_session(), runs=runs), ui)
+    prepared = _with_pages(prepare(spec, submitted_session(), runs=runs), telling.ui)
     if kills_driver(spec.faults):
-        return _run_in_children(prepared, quick, as_json)
-    return _carry_out(prepared, quick, as_json)
+        return _run_in_children(prepared, quick, telling)
+    return _carry_out(prepared, quick, telling)
 
 
-def resume_run(name: str, runs: Path, patience: Patience, as_json: bool, ui: bool = False) -> int:
+def resume_run(name: str, runs: Path, patience: Patience, telling: Telling) -> int:
     """Go on with a run, print how it went, and return the exit code."""
     from snapline.runs.patience import timeouts
     from snapline.runs.run import prepare_resume
@@ -126,12 +138,10 @@ def resume_run(name: str, runs: Path, patience: Patience, as_json: bool, ui: boo
 
     quick = timeouts(*patience, option)
     prepared = prepare_resume(name, submitted_session(), runs=runs)
-    return _carry_out(_with_pages(prepared, ui), quick, as_json)
+    return _carry_out(_with_pages(prepared, telling.ui), quick, telling)
 
 
-def fork_run(
-    name: str, line: int | None, runs: Path, patience: Patience, as_json: bool, ui: bool = False
-) -> int:
+def fork_run(name: str, line: int | None, runs: Path, patience: Patience, telling: Telling) -> int:
     """Begin a new run at a kept line of another, print how it went, and return the exit code."""
     from snapline.runs.patience import timeouts
     from snapline.runs.run import prepare_fork
@@ -139,7 +149,7 @@ def fork_run(
 
     quick = timeouts(*patience, option)
     prepared = prepare_fork(name, line, submitted_session(), runs=runs)
-    return _carry_out(_with_pages(prepared, ui), quick, as_json)
+    return _carry_out(_with_pages(prepared, telling.ui), quick, telling)
 
 
 def _with_pages(prepared: "PreparedRun", ui: bool) -> "PreparedRun":
@@ -156,7 +166,7 @@ def _with_pages(prepared: "PreparedRun", ui: bool) -> "PreparedRun":
     return replace(prepared, on_ui=tell) if ui else prepared
 
 
-def _run_in_children(prepared: "PreparedRun", timeouts: "Timeouts", as_json: bool) -> int:
+def _run_in_children(prepared: "PreparedRun", timeouts: "Timeouts", telling: Telling) -> int:
     """Run a flow whose faults kill the driver: in child processes, each of which resumes the run."""
     from snapline.runs.run import create_run, prepare_resume
     from snapline.runs.supervise import Death, in_children
@@ -172,25 +182,40 @@ def _run_in_children(prepared: "PreparedRun", timeouts: "Timeouts", as_json: boo
 
     def attempt(after_ms: Millis) -> int:
         again = prepare_resume(directory.name, runs=prepared.runs, after_ms=after_ms)
-        return _carry_out(replace(again, on_ui=prepared.on_ui), timeouts, as_json)
+        return _carry_out(replace(again, on_ui=prepared.on_ui), timeouts, telling)
 
     return in_children(directory, attempt, tell)
 
 
-def _carry_out(prepared: "PreparedRun", timeouts: "Timeouts", as_json: bool) -> int:
+def _carry_out(prepared: "PreparedRun", timeouts: "Timeouts", telling: Telling) -> int:
     from snapline.runs.run import carry_out
 
     messages().print("starting Spark ...")
     try:
-        with watching_run() as told:
-            finished = carry_out(prepared, timeouts, told)
+        with watching_run() as told, beside(told, live=telling.live) as watcher:
+            finished = carry_out(prepared, timeouts, watcher)
     except Interrupted as interrupted:
         return _tell_interrupted(interrupted, prepared.runs)
-    if as_json:
+    if telling.as_json:
         print_json(_as_json(finished))
     else:
         print_summary(finished)
+    if telling.report is not None:
+        _write_report(finished, telling.report)
     return EXIT[finished.verdict.kept]
+
+
+def _write_report(finished: "Run", path: Path) -> None:
+    """Write the page about a run, and say how to open it; its exit code stays what it is."""
+    try:
+        write_page(path, finished.page())
+    except SnaplineError as error:
+        messages().print(f"[yellow]there is no page:[/] {escape(error)}", soft_wrap=True)
+        return
+    opened = escape(path.resolve().as_uri())
+    messages().print(
+        f"a page that explains this run: {opened} (open it in a browser)", soft_wrap=True
+    )
 
 
 def _tell_interrupted(interrupted: Interrupted, runs: Path) -> int:

@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from snapline.batch import Batch, Schema, concat
+from snapline.cli.pages.run_table import ListedRun, listed_run, print_runs, remove_older
 from snapline.cli.terminal.console import (
     JSON_VERSION,
     escape,
@@ -22,8 +23,7 @@ from snapline.cli.terminal.console import (
     results,
 )
 from snapline.cli.terminal.options import local_path
-from snapline.cli.terminal.run_page import print_page, short
-from snapline.cli.terminal.summary import VERDICTS
+from snapline.cli.terminal.run_page import print_page
 from snapline.errors import UsageError
 from snapline.rundir.spec import OWN, STORED
 from snapline.wording import plural
@@ -51,8 +51,9 @@ Show the first five rows of its output:
 Write all of its output into a file:
 [cyan]snapline runs output last --to counts.parquet[/cyan]
 
-Remove the last run:
-[cyan]snapline runs rm last[/cyan]"""
+Remove the last run, or all that were last written to more than a week ago:
+[cyan]snapline runs rm last[/cyan]
+[cyan]snapline runs rm --older 7d[/cyan]"""
 
 GROUP_ROWS = 1 << 16
 FORMATS = ("table", "csv", "json")
@@ -116,6 +117,14 @@ ToOption = Annotated[
 ]
 
 
+OlderOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AGE",
+        help="Of [cyan]rm[/]: remove all runs that nothing was written to for this long, as 7d or 12h.",
+    ),
+]
+
 ACTIONS = ("list", "show", "output", "rm")
 _OF_OUTPUT = ("sink", "uncommitted", "limit", "form", "to")
 
@@ -125,13 +134,18 @@ def idle(action: str, to: Path | None, as_json: bool) -> dict[str, str]:
     if action not in ACTIONS:
         return {}  # it is refused as a whole
     if action == "output":
+        older = {"older": "is for 'snapline runs rm', not for 'runs output'"}
         if to is not None:
             why = (
                 "is for rows that are printed: --to writes all of them into a file, so leave it out"
             )
-            return dict.fromkeys(("limit", "form", "as_json"), why)
-        return {"form": "and --json exclude each other: leave one of them out"} if as_json else {}
+            return {**dict.fromkeys(("limit", "form", "as_json"), why), **older}
+        if as_json:
+            return {"form": "and --json exclude each other: leave one of them out", **older}
+        return older
     found = dict.fromkeys(_OF_OUTPUT, f"is for 'snapline runs output', not for 'runs {action}'")
+    if action != "rm":
+        found["older"] = f"is for 'snapline runs rm', not for 'runs {action}'"
     if action == "list":
         found["name"] = (
             "is too much: 'snapline runs' lists all runs, 'snapline runs show RUN' shows one"
@@ -152,6 +166,7 @@ class Wanted:
     limit: int = 20
     form: str = "table"
     to: Path | None = None
+    older: str | None = None  # of `rm`: how old runs are that are to go
 
 
 def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as_json: bool) -> int:
@@ -173,9 +188,13 @@ def _act(action: str, name: str | None, runs: Path, wanted: Wanted, as_json: boo
             _show(RunDirectory.open(runs, name or "last"), as_json)
         case "output":
             _output(RunDirectory.open(runs, name or "last"), wanted, as_json)
+        case "rm" if wanted.older is not None:
+            if name is not None:
+                raise UsageError("name a run to remove, or say --older 7d, but not both")
+            remove_older(runs, wanted.older)
         case "rm":
             if name is None:
-                raise UsageError("say which run to remove: 'snapline runs rm NAME'")
+                raise UsageError("say which run to remove: 'snapline runs rm NAME', or --older 7d")
             messages().print(f"removed {escape(remove_run(runs, name))}")
         case _:
             known = " and ".join((", ".join(ACTIONS[:-1]), ACTIONS[-1]))
@@ -197,13 +216,13 @@ def _unfinished(directory: "RunDirectory", spec: dict[str, Any]) -> str:
     return f"{why}; {again}" if (why := directory.why_not_over()) else again
 
 
-def _listed(directory: "RunDirectory") -> tuple[str, dict[str, Any], dict[str, Any]] | None:
-    """Name, description and result of a run for the list; None, with a message, if it cannot be read."""
+def _listed(directory: "RunDirectory") -> ListedRun | None:
+    """What the list says of a run; None, with a message, if it cannot be read."""
     from snapline.rundir.directory import check_contained
 
     try:
         check_contained(directory.path.resolve())
-        return directory.name, directory.spec(), _result(directory)
+        return listed_run(directory, _result(directory))
     except UsageError as error:
         messages().print(f"{escape(directory.name)} is left out: {escape(error)}", soft_wrap=True)
         return None
@@ -212,18 +231,16 @@ def _listed(directory: "RunDirectory") -> tuple[str, dict[str, Any], dict[str, A
 def _print_runs(directories: list["RunDirectory"], as_json: bool) -> None:
     rows = [row for d in directories if (row := _listed(d)) is not None]
     if as_json:
-        print_json({"version": JSON_VERSION, "runs": [_document(*row) for row in rows]})
-        return
-    if not rows:
+        print_json({"version": JSON_VERSION, "runs": [_in_list(row) for row in rows]})
+    elif rows:
+        print_runs(rows)
+    else:
         messages().print("no runs yet: 'snapline run q12' makes one")
-        return
-    table = Table("run", "flow", "protocol", "faults", "verdict", box=None)
-    for name, spec, result in rows:
-        kept = VERDICTS.get(str(result.get("kept")), ("", "not finished"))[1]
-        by = spec.get("protocol") or spec.get("system", "?")
-        words = (name, spec.get("flow", "?"), by, spec.get("faults", "?"), kept)
-        table.add_row(*(escape(short(word)) for word in words))
-    results().print(table)
+
+
+def _in_list(run: ListedRun) -> dict[str, Any]:
+    about = {"size_bytes": run.bytes, "written_s": round(run.written_s, 3)}
+    return {**_document(run.name, dict(run.spec), dict(run.result)), **about}
 
 
 def _document(name: str, spec: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:

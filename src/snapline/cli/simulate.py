@@ -14,7 +14,10 @@ from snapline.arguments import whole
 from snapline.chaos.plan_file import read_plan
 from snapline.cli.experiments import predicted
 from snapline.cli.failure import BrokenPromise, find_failures, print_failure, read_case, shrink
+from snapline.cli.pages.report import write_page
+from snapline.cli.pages.simulated import simulated_run
 from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
+from snapline.cli.run import READ
 from snapline.cli.terminal.console import JSON_VERSION, escape, interruptible, print_json, results
 from snapline.cli.terminal.given import given_options, refuse_given
 from snapline.cli.terminal.logs import CommandVerboseOption
@@ -24,12 +27,14 @@ from snapline.cli.terminal.options import (
     DiagramOption,
     FaultsOption,
     GuaranteeOption,
+    InputsOption,
     JobsOption,
     JsonOption,
     OptionOption,
     ProtocolOption,
     RecordsOption,
     RepeatOption,
+    SaveOption,
     SeedOption,
     SeedsOption,
     SetOption,
@@ -47,11 +52,13 @@ from snapline.cli.terminal.tables import (
     sweep_table,
     watching,
 )
+from snapline.dataflow.usage.policies import inputs_rule, save_rule
 from snapline.durations import millis
 from snapline.engine.options import read_options
 from snapline.errors import UsageError
 from snapline.metrics.figures import figures_of
 from snapline.metrics.json_form import to_json
+from snapline.report.page.run_page import run_page
 from snapline.report.spacetime.draw import draw, interesting_window
 from snapline.sim.explore import sweep, vacuous
 from snapline.sim.run import Case, Outcome, simulate
@@ -119,6 +126,8 @@ def simulate_command(
     hot_moves: SimulatedHotMovesOption = None,
     settings: SetOption = None,
     options: OptionOption = None,
+    save: SaveOption = None,
+    inputs: InputsOption = None,
     guarantee: GuaranteeOption = None,
     faults: FaultsOption = None,
     diagram: DiagramOption = None,
@@ -140,7 +149,11 @@ def simulate_command(
     if figures:
         refuse_given(given, predicted.NOT_HERE)
         with interruptible():
-            raise typer.Exit(predicted.simulate_figures(context.params, as_json))
+            asked = {
+                name: READ[name](value) if value is not None and name in READ else value
+                for name, value in context.params.items()
+            }
+            raise typer.Exit(predicted.simulate_figures(asked, as_json))
     predicted.refuse_without_figures(given)
     if repeat is not None:
         refuse_description(given)
@@ -159,6 +172,8 @@ def simulate_command(
         millis(hot_moves or 0, "--hot-moves"),
         tuple(settings or ()),
         read_options(split_settings(options or (), "an option", "batch=500")),
+        save_rule(READ["save"](save or ()), "--save"),
+        inputs_rule(READ["inputs"](inputs or ()), "--inputs"),
     )
     checked(request, diagram)
     refuse_given(given, IDLE_ALONE if request.alone else IDLE_IN_A_SWEEP)
@@ -291,6 +306,9 @@ def _tell(
 
 def _draw(outcome: Outcome, path: Path) -> None:
     assert outcome.topology is not None
+    if path.suffix == ".html":
+        write_page(path, run_page([simulated_run(outcome)]))
+        return
     since_us, until_us = interesting_window(outcome.journal)
     picture = draw(
         outcome.journal,

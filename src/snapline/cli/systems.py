@@ -13,6 +13,7 @@ from snapline.errors import UsageError
 from snapline.journal.codec import json_of
 from snapline.journal.entry import Happened
 from snapline.journal.sentences import sentence
+from snapline.judge.report_files import NOT_DECLARED
 from snapline.metrics.json_form import to_json
 from snapline.rundir.spec import OWN
 from snapline.systems.registry import system_of
@@ -37,8 +38,12 @@ OURS = {
     "warm_up": "it is not measured second by second",
     "options": "it has no engine or protocol of ours",
     "pools": "it has no slots of ours",
+    "save": "it decides itself what to save",
+    "inputs": "it has no operators of ours",
     "full_journal": "it has no protocol of ours to write about",
     "listen": "it runs on this machine",
+    "live": "it is not measured second by second",
+    "report": "'snapline report last' makes its page when it is over",
     "shared": "it runs on this machine",
     "heartbeat": "it has no slots of ours",
     "silence": "it has no slots of ours",
@@ -52,7 +57,17 @@ OURS = {
 }
 
 OF_WHAT_GOES_ON = frozenset(
-    {"runs", "heartbeat", "silence", "restart_failures", "restart_window", "ui", "as_json"}
+    {
+        "runs",
+        "heartbeat",
+        "silence",
+        "restart_failures",
+        "restart_window",
+        "ui",
+        "as_json",
+        "report",
+        "live",
+    }
 )
 """Parameters that a resume and a fork may have; all else was settled when the run began."""
 
@@ -93,6 +108,8 @@ def run_system(spec: "Spec", runs: Path, as_json: bool) -> int:
     check_spec(spec, system)
     if spec.guarantee == Guarantee.NOTHING.value:
         raise UsageError("a system is held to something: --guarantee exactly-once, or less")
+    if spec.guarantee == Guarantee.BOUNDED_LOSS.value:
+        raise UsageError(NOT_DECLARED)
     check_own_cores(spec)
     check_place(runs)
     messages().print(f"starting {escape(system.name)} ...")

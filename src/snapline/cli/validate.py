@@ -17,6 +17,7 @@ from snapline.core.guarantee import Guarantee
 from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.judge.report_files import (
+    NOT_DECLARED,
     Report,
     held_to,
     late_share,
@@ -173,7 +174,7 @@ def _report(name: str, found: "Judgement") -> Report:
         name,
         found.promise,
         verdict.because,
-        {level: verdict.guarantees[level.value] for level in PROMISES},
+        {Guarantee(level): answer for level, answer in verdict.guarantees.items()},
         found.judged,
         found.sentences,
         tuple(f"{p.kind} {p.record}: {p.because}" for p in verdict.problems),
@@ -228,6 +229,8 @@ def _recorded(asked: Asked) -> Report:
     )
     names = naming(asked.columns, asked.short)
     promise = _promise(asked) or Guarantee.EXACTLY_ONCE
+    if promise is Guarantee.BOUNDED_LOSS:
+        raise UsageError(NOT_DECLARED)
     recorded = open_recorded(asked.input, asked.output, asked.late, names)
     chosen = next((name for name in ENGINES if name == asked.engine), engine_for(recorded))
     with _telling() as tell:
@@ -278,8 +281,7 @@ def _print(found: Report) -> None:
 
 def _guarantees(found: Report) -> Table:
     table = Table("guarantee", "kept", "", box=box.SIMPLE_HEAD, show_edge=False)
-    for level in PROMISES:
-        answer = found.guarantees[level]
+    for level, answer in found.guarantees.items():
         decides = "decides" if level is held_to(found.promised) else ""
         table.add_row(level.value, f"[{VERDICTS[answer][0]}]{answer}[/]", f"[dim]{decides}[/]")
     return table

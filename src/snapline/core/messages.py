@@ -12,6 +12,12 @@ END_OF_TIME: Millis = 1 << 62
 IDLE: Millis = -1
 """The watermark of a channel that says nothing about time until it speaks again."""
 
+AWAY: Millis = -3
+"""The watermark of a task all of whose senders are lost: until it speaks again, nobody waits for it."""
+
+SILENT = (IDLE, AWAY)
+"""The watermarks that say nothing about time."""
+
 BEFORE_TIME: Millis = -2
 """The watermark of a channel that has not spoken yet: it holds everything back."""
 
@@ -63,6 +69,7 @@ class CheckpointMeta:
     parent: CheckpointNo | None = None  # the snapshot of which this one is a delta
     bytes: int = 0
     digest: str = ""
+    taken_ms: Millis = 0  # when, in milliseconds since the input began to be due
 
 
 def initial_meta(task: TaskId) -> CheckpointMeta:

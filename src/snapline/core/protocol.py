@@ -9,7 +9,7 @@ The base classes are the protocol `none`: deliver everything, save nothing, rest
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, assert_never, final
 
@@ -38,6 +38,7 @@ from snapline.core.events import (
 )
 from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine, Stamp
+from snapline.core.policy import DEFAULT_POLICY, Policy
 from snapline.core.topology import Channel, Topology
 from snapline.core.vocabulary import check_vocabulary
 from snapline.errors import ProtocolViolation
@@ -75,6 +76,8 @@ class TaskContext:
     guarantee: Guarantee
     first_checkpoint: CheckpointNo  # numbers from here on were never used by this task
     rng: random.Random = field(compare=False)
+    policy: Policy = DEFAULT_POLICY  # how this task is protected
+    kept: frozenset[ChannelId] = frozenset()  # channels of the job that send again what was missed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class JobContext:
     options: Options
     guarantee: Guarantee
     rng: random.Random = field(compare=False)
+    policies: Mapping[TaskId, Policy] = field(default_factory=dict)  # how each task is protected
 
     @property
     def initial_line(self) -> RecoveryLine:
@@ -257,7 +261,9 @@ class CheckpointProtocol:
     coordinator: type[CoordinatorProtocol]
     guarantees: tuple[Guarantee, ...]  # the levels it can give; the first is the default
     cycles: bool  # whether it can run graphs with feedback edges
-    checkpoints: bool = True  # whether it ever commits a line; without, output is public at once
+    publishes_at_once: bool = False  # whether output is public as it is written, without any line
+    saves: bool = True  # whether tasks ever take checkpoints
+    heeds_policies: bool = False  # whether each operator may say how it is protected
     no_useless: bool = False  # whether it promises that no checkpoint is useless
     bounded: bool = True  # whether what it keeps in storage is bounded
     reads: tuple[str, ...] = ()  # the fields of `Options` that it heeds, besides the interval

@@ -1,9 +1,10 @@
 """Chains: operators that need no message between them run as one task.
 
-Where an operator hands all that it puts out to one other operator of its own slot, and that one gets
-nothing else, a message between the two only costs: it is numbered, stamped, perhaps logged, queued and
-taken again. Chained, the first calls the second. To a protocol a chain is one task with one state, saved
-at one moment, so nothing that a protocol promises depends on it.
+Where an operator hands all that it puts out to one other operator of its own slot, that one gets nothing
+else, and both are protected alike, a message between the two only costs: it is numbered, stamped, perhaps
+logged, queued and taken again. Chained, the first calls the second. (A sink of which nobody says otherwise
+is protected as its input is.) To a protocol a chain is one task with one state, saved at one moment, so
+nothing that a protocol promises depends on it.
 
 A chain has the name of its sink if it ends in one, because its output is found under that name;
 otherwise it has the name of its first operator.
@@ -45,8 +46,9 @@ def _needs_no_message(graph: Graph, edge: Edge) -> bool:
     outputs = [other for other in graph.edges if other.source == edge.source]
     alone = len(outputs) == len(graph.inputs(edge.target)) == 1
     direct = isinstance(edge.routing, OneToOne) and edge.output == OUT and not edge.feedback
-    together = graph.nodes[edge.source].pool == graph.nodes[edge.target].pool
-    return alone and direct and together
+    source, target = graph.nodes[edge.source], graph.nodes[edge.target]
+    alike = source.policy == target.policy or (target.is_sink and target.policy is None)
+    return alone and direct and source.pool == target.pool and alike
 
 
 def _follow(graph: Graph, links: Mapping[str, Edge], first: str) -> list[Node]:
@@ -67,6 +69,7 @@ def _as_node(members: Sequence[Node], links: Mapping[str, Edge]) -> Node:
         first.ingress,
         last.is_sink,
         pool=first.pool,
+        policy=first.policy,
     )
 
 
@@ -123,6 +126,17 @@ class Chain(Operator):
     def windows_closed(self) -> int:
         """How many windows the members have closed."""
         return sum(member.guard.operator.windows_closed for member in self._members)
+
+    def expire(self, time: Millis) -> int:
+        """Have all members forget the windows that have ended by then."""
+        return sum(member.guard.expire(time) for member in self._members)
+
+    def mark_stale(self, time: Millis) -> Outputs:
+        """Have all members put out the windows that have ended as tentative.
+
+        Only the last one can have an output beside `out`, so nothing is handed on.
+        """
+        return [member.guard.mark_stale(time) for member in self._members][-1]
 
     def capture(self, *, full: bool) -> Capture:
         """Capture all members. It is full if all are; if only some are, an empty part marks each."""

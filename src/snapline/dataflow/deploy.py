@@ -13,12 +13,15 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from snapline.core.policy import DEFAULT_POLICY, Policy
 from snapline.core.topology import Channel, Topology
 from snapline.dataflow.chain import chain_operators
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downstream_uses_time
 from snapline.dataflow.operators.operator import IN, OUT, Operator
+from snapline.dataflow.operators.saved import captured, check_saved
 from snapline.dataflow.partition import ByKey, InTurn, OneToOne, Route, Routing
+from snapline.dataflow.protection import barriers_by_order, check_policies, is_stateful, settle
 from snapline.errors import GraphError, OperatorFailed
 from snapline.ids import ChannelId, SlotId, TaskId, operator_of, task_id
 from snapline.storage.api import Ingress
@@ -38,6 +41,7 @@ class TaskPlan:
     partitions: tuple[int, ...]  # those that it reads of the ingress: its share of them all
     sink: str | None  # the sink whose egress takes what the operator puts on `out`
     routes: tuple[Route, ...]
+    policy: Policy = DEFAULT_POLICY  # of its operator; whether it is saved is settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,9 @@ class Deployment:
     sinks: Mapping[str, tuple[TaskId, ...]]
     fingerprint: str  # equal for equal graphs and slots, in every process
     pools: Mapping[str, tuple[SlotId, ...]] = field(default_factory=dict)  # the slots of each pool
+    protected: tuple[str, ...] = ()  # operators of which somebody said how they are protected
+    #: barriers that pair records by their order, with where records may be lost above each of them
+    barriers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -136,16 +143,22 @@ def deploy(
     if slots < 1:
         raise GraphError(f"{graph.name} needs at least one slot, not {slots}")
     placed = Placement(pool_slots(slots, pool_sizes(graph, pools)))
-    fingerprint = _fingerprint(graph, placed, lean, _samples(graph, placed))
-    graph = chain_operators(graph) if lean else graph
-    order = graph.order()
     samples = _samples(graph, placed)
+    _check_saved(samples)
+    check_policies(graph, samples)
+    fingerprint = _fingerprint(graph, placed, lean, samples)
+    protected = tuple(name for name, node in graph.nodes.items() if node.policy is not None)
+    barriers = barriers_by_order(graph, samples)
+    if lean:
+        graph = chain_operators(graph)
+        samples = _samples(graph, placed)
+    order = graph.order()
     needs_time = downstream_uses_time(graph, {n: s.uses_time for n, s in samples.items()})
     read = {name: _columns_read(graph, name, samples[name]) if lean else None for name in order}
     wires = _wire(graph, placed)
     plans: dict[TaskId, TaskPlan] = {}
     for name in order:
-        node, stateful = graph.nodes[name], _is_stateful(samples[name])
+        node, stateful = graph.nodes[name], is_stateful(samples[name])
         hosts = placed.pools[node.pool]
         for index, slot in enumerate(hosts):
             routes = _routes(name, index, wires, needs_time, read)
@@ -155,7 +168,17 @@ def deploy(
     sinks = {n: placed.tasks(n, graph.nodes[n].pool) for n in order if graph.nodes[n].is_sink}
     channels = tuple(channel for _, rows, _ in wires for row in rows for channel in row)
     topology = Topology(tuple(plans), channels)
-    return Deployment(graph.name, placed.slots, topology, plans, sinks, fingerprint, placed.pools)
+    return Deployment(
+        graph.name,
+        placed.slots,
+        topology,
+        plans,
+        sinks,
+        fingerprint,
+        placed.pools,
+        protected,
+        barriers,
+    )
 
 
 def _samples(graph: Graph, placed: Placement) -> dict[str, Operator]:
@@ -168,8 +191,14 @@ def _samples(graph: Graph, placed: Placement) -> dict[str, Operator]:
         raise GraphError(str(failed)) from failed
 
 
-def _is_stateful(operator: Operator) -> bool:
-    return type(operator).capture is not Operator.capture
+def _check_saved(samples: Mapping[str, Operator]) -> None:
+    """Raise GraphError if an operator names attributes to be saved that cannot be."""
+    for name, sample in samples.items():
+        try:
+            check_saved(type(sample), sample.saved)
+            captured(sample, sample.saved)
+        except TypeError as error:
+            raise GraphError(f"'{name}' cannot be saved: {error}") from error
 
 
 def _columns_read(graph: Graph, name: str, operator: Operator) -> frozenset[str] | None:
@@ -247,6 +276,7 @@ def _plan(
         partitions=tuple(partitions[context.index :: context.parallelism]),
         sink=node.name if node.is_sink else None,
         routes=routes,
+        policy=settle(node.policy, stateful=stateful),
     )
 
 
@@ -259,6 +289,6 @@ def _fingerprint(
         source = node.bound
         shape = (sorted(source.schema.items()), source.partitions) if source is not None else ""
         kind = type(samples[name]).__qualname__
-        lines.append(repr((name, kind, node.detail, shape, node.pool)))
+        lines.append(repr((name, kind, node.detail, shape, node.pool, node.policy)))
     lines += [repr(edge) for edge in graph.edges]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -13,12 +13,13 @@ from typing import Any, Final
 from snapline.arguments import shown
 from snapline.dataflow.feed import EndlessFeed, Feed
 from snapline.dataflow.frames import Rate, frame_feed, is_frame
-from snapline.dataflow.hints import DATAFLOW_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
 from snapline.dataflow.operators.operator import Operator
 from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Route, Routing
+from snapline.dataflow.protection import overruled
 from snapline.dataflow.stream import KeyedStream, Stream
 from snapline.dataflow.tail import Loop, Tail, Upstream
+from snapline.dataflow.usage.hints import DATAFLOW_HINTS, Hinted
 from snapline.durations import LONGEST_MS
 from snapline.errors import GraphError
 from snapline.ids import Millis
@@ -84,12 +85,25 @@ class Dataflow(Hinted):
 
     def with_sources(self, change: Callable[[str, Ingress | Feed], Ingress | Feed]) -> "Dataflow":
         """The same dataflow, with other inputs for its sources: `change(name, input)`."""
+        changed: dict[str, Node] = {}
+        for name, node in self.graph.nodes.items():
+            if node.ingress is not None:
+                changed[name] = replace(node, ingress=change(name, node.ingress))
+        return self._with_nodes(changed)
+
+    def with_policies(self, save: Mapping[str, str], inputs: Mapping[str, str]) -> "Dataflow":
+        """The same dataflow, with operators protected as these texts say, and not as it says itself.
+
+        `with_policies({"model": "1s", "clicks": "no"}, {"model": "keep"})`. Raises GraphError.
+        """
+        return self._with_nodes(overruled(self.graph, save, inputs))
+
+    def _with_nodes(self, others: Mapping[str, Node]) -> "Dataflow":
         changed = Dataflow(self.name)
         changed._loops = self._loops
         changed.graph.edges.extend(self.graph.edges)
         for name, node in self.graph.nodes.items():
-            old = node.ingress
-            changed.graph.add(node if old is None else replace(node, ingress=change(name, old)))
+            changed.graph.add(others.get(name, node))
         return changed
 
     def bind(self, partitions: int, duration_ms: Millis) -> "Dataflow":

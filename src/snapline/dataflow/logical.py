@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from snapline.core.policy import Policy
 from snapline.dataflow.feed import Feed
-from snapline.dataflow.given import check_name
 from snapline.dataflow.operators.guard import blame
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import Routing
+from snapline.dataflow.usage.given import check_name
 from snapline.errors import GraphError
 from snapline.storage.api import Ingress
 
@@ -41,6 +42,8 @@ class Node:
     detail: str = ""  # its parameters, which must be the same when a run is resumed
     folder: str | None = None  # where a sink also writes Parquet files
     pool: str = ""  # whose slots host it: see `deploy`
+    policy: Policy | None = None  # how it is protected, if somebody said so
+    said: frozenset[str] = frozenset()  # the parts of its policy that were said
 
     @property
     def bound(self) -> Ingress | None:

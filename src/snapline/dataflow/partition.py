@@ -22,7 +22,7 @@ class OneToOne:
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """Routes to the task that owns the key in these columns."""
+    """Routes to the task that owns the key in these columns; without columns, to the first task."""
 
     columns: tuple[str, ...]
 
@@ -77,6 +77,8 @@ def split(
     if not isinstance(route.routing, ByKey):
         return tuple((channel, batch) for channel in channels)
     columns = route.routing.columns
+    if not columns:
+        return ((channels[0], batch),)
     if batch.length == 1:
         return ((channels[_owner(batch, columns, len(channels))], batch),)
     keys, are_hashes = _keys(batch, columns)

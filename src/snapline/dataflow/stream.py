@@ -2,41 +2,44 @@
 
 A stream is the open end of a dataflow (`tail.py`): where records come from, and how they are routed to
 whatever comes next: to the same slot, by key after `key_by`, or to every slot after `broadcast`. A keyed
-stream has the operators that keep state per key, and cuts itself into windows. The three kinds of stream
-make each other, so they are in one module; what a step does to the graph is not here.
+stream has the operators that keep state per key, and cuts itself into windows. Both kinds of stream
+make each other, so they are in one module; what a step does to the graph is not here, and streams that are
+cut into windows are in `windowed.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from snapline.batch import Array, Batch, Schema
-from snapline.dataflow.given import (
-    PathLike,
-    check_aggregates,
-    check_callable,
-    check_kind,
-    given_folder,
-)
-from snapline.dataflow.hints import KEYED_HINTS, STREAM_HINTS, WINDOWED_HINTS, Hinted
 from snapline.dataflow.logical import Factory
-from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
+from snapline.dataflow.operators.aggregate import Aggregate
+from snapline.dataflow.operators.barrier import Barrier, BarrierPlan
 from snapline.dataflow.operators.cogroup import Pairing, Side, WindowCogroup
 from snapline.dataflow.operators.fold import Count, Fold, Step
 from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin
 from snapline.dataflow.operators.operator import IN
 from snapline.dataflow.operators.stateless import Filter, Map, MapRecords, RecordFunction
 from snapline.dataflow.operators.window import Tumbling
-from snapline.dataflow.operators.window_count import WindowCount
 from snapline.dataflow.partition import Broadcast, ByKey
-from snapline.dataflow.tail import Loop, Tail
+from snapline.dataflow.tail import Loop, Tail, keyed_alike
+from snapline.dataflow.usage.given import (
+    PathLike,
+    check_callable,
+    check_kind,
+    given_folder,
+)
+from snapline.dataflow.usage.hints import KEYED_HINTS, STREAM_HINTS
+from snapline.dataflow.usage.policies import Saying
+from snapline.dataflow.usage.protectable import Protectable
+from snapline.dataflow.windowed import SlidingStream, WindowedStream, refuse_results, sliding_shape
 from snapline.durations import millis
 from snapline.errors import GraphError
 from snapline.ids import Millis
 
 
-class Stream(Hinted):
+class Stream(Protectable):
     """Records on their way to the next operator."""
 
     _hints = STREAM_HINTS
@@ -78,7 +81,27 @@ class Stream(Hinted):
         """
         return Stream(self._tail.pool(name))
 
-    # Steps that add an operator.
+    # Steps that add an operator, or cut the stream into windows.
+
+    def sliding(
+        self,
+        size: str | Millis | None = None,
+        *,
+        every: str | Millis | None = None,
+        rows: int | None = None,
+        time: str = "time",
+        lateness: str | Millis = 0,
+    ) -> "SlidingStream[Stream]":
+        """Cut the stream into windows that overlap: `bids.key_by("item").sliding("10s", every="1s")`.
+
+        By time, windows begin at every multiple of `every`, and there is one result per window and key
+        when a window closes. By rows, `sliding(rows=100)`, there is one result per record, of it and the
+        99 before it that have its key. Without `key_by` all records are in the same windows, in one task.
+        The next step says what is computed: `count` or `aggregate`.
+        """
+        shape = sliding_shape(self.schema, size, every, rows, time, lateness)
+        keyed = self if isinstance(self, KeyedStream) else KeyedStream(self._tail.to_one_task())
+        return SlidingStream(keyed, shape)
 
     def map(
         self,
@@ -140,6 +163,30 @@ class Stream(Hinted):
         }
         return self._then("apply", factory, name, port=port, ports=others)
 
+    def barrier(
+        self,
+        *others: "Stream",
+        by: str | tuple[str, ...] = (),
+        name: str | None = None,
+    ) -> "Stream":
+        """One output for the n-th record of each stream: `a.barrier(b)`; it waits for the last of them.
+
+        Keyed streams are brought together per key, other streams in each slot. `by="id"` routes by this
+        column, and says that records belong together because of it: then a record that is lost leaves
+        another one waiting, and moves none. A column whose name is taken ends in the number of its stream,
+        as in `price_2`.
+        """
+        for other in others:
+            check_kind("barrier", Stream, "streams", other)
+        check_kind("by=", (str, tuple), "the name of a column, or a tuple of names", by)
+        tails, keys = keyed_alike(
+            [s._tail for s in (self, *others)], (by,) if isinstance(by, str) else by
+        )
+        plan = BarrierPlan.of(keys, by_value=bool(by))
+        ports = dict(zip(plan.ports[1:], tails[1:], strict=True))
+        factory, detail = partial(Barrier, plan), repr(plan)
+        return Stream(tails[0].add("barrier", factory, name, ports=ports, detail=detail))
+
     def sink(
         self, name: str, *, to: str | PathLike | None = None, format: str | None = None
     ) -> None:
@@ -172,6 +219,9 @@ class Stream(Hinted):
         )
         return Stream(added)
 
+    def _protect(self, said: Saying) -> None:
+        self._tail.protect(said)
+
 
 class KeyedStream(Stream):
     """Records routed by key to the next operator."""
@@ -187,7 +237,7 @@ class KeyedStream(Stream):
 
     def count(self, *, name: str | None = None) -> Stream:
         """The running count per key, one output per record: `bids.key_by("bidder").count()`."""
-        _refuse(self.keys, ("count",))
+        refuse_results(self.keys, ("count",))
         schema = _running_schema(self.schema, self.keys, count="int64")
         return self._then("count", partial(Count, self.keys), name, schema=schema)
 
@@ -205,13 +255,13 @@ class KeyedStream(Stream):
         """
         check_kind("fold", Mapping, "a dict of values to begin with", initial)
         check_callable("fold", "a function of the state and a batch", step)
-        _refuse(self.keys, tuple(initial))
+        refuse_results(self.keys, tuple(initial))
         factory = partial(Fold, self.keys, dict(initial), step)
         return self._then("fold", factory, name, detail=repr(sorted(initial)))
 
     def tumbling(
         self, size: str | Millis, *, time: str = "time", lateness: str | Millis = 0
-    ) -> "WindowedStream":
+    ) -> WindowedStream[Stream]:
         """Cut the stream into windows of event time: `bids.key_by("bidder").tumbling("10s")`.
 
         The next step says what is computed per window: `count`, `running_count` or `aggregate`.
@@ -282,61 +332,6 @@ class KeyedStream(Stream):
     def _same_keys(self, other: "KeyedStream") -> None:
         if not isinstance(other, KeyedStream) or len(self.keys) != len(other.keys):
             raise GraphError("a join needs key_by with the same number of columns on both sides")
-
-
-@dataclass(frozen=True, slots=True)
-class WindowedStream(Hinted):
-    """A keyed stream cut into windows."""
-
-    _hints = WINDOWED_HINTS
-
-    stream: KeyedStream
-    shape: Tumbling
-
-    def count(self, *, name: str | None = None) -> Stream:
-        """One output per key when the window closes: the key, `window`, `count` and `time`.
-
-        `bids.key_by("bidder").tumbling("10s").count()` is short for `aggregate(count="count")`.
-        """
-        _refuse(self.stream.keys, ("window", "count", "time"))
-        return self._aggregate("window-count", name, {"count": "count"})
-
-    def running_count(self, *, name: str | None = None) -> Stream:
-        """One output per record, at once: the key, `window`, the `count` so far in it, and `time`.
-
-        Late records go to the output `late`.
-        """
-        keys = self.stream.keys
-        _refuse(keys, ("window", "count", "time"))
-        factory = partial(WindowCount, keys, self.shape)
-        return self.stream._then("running-count", factory, name, detail=repr(self.shape))
-
-    def aggregate(
-        self,
-        *,
-        name: str | None = None,
-        **aggregates: Aggregate,
-    ) -> Stream:
-        """One output per key when the window closes: `aggregate(n="count", top=("max", "price"))`.
-
-        Aggregates: count, sum, min, max, collect (a list). Late records go to the output `late`.
-        """
-        _refuse(self.stream.keys, ("window", "time"))
-        return self._aggregate("aggregate", name, aggregates)
-
-    def _aggregate(
-        self, kind: str, name: str | None, aggregates: Mapping[str, Aggregate]
-    ) -> Stream:
-        check_aggregates(self.stream.schema, aggregates)
-        plan = AggregatePlan.of(self.stream.keys, self.shape, aggregates)
-        factory = partial(WindowAggregate, plan, self.shape)
-        return self.stream._then(kind, factory, name, detail=repr((self.shape, plan)))
-
-
-def _refuse(keys: Sequence[str], results: Sequence[str]) -> None:
-    taken = [key for key in keys if key in results]
-    if taken:
-        raise GraphError(f"a key cannot be called {', '.join(taken)}: the results have that column")
 
 
 def _running_schema(

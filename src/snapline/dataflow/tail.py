@@ -4,16 +4,19 @@ Streams (`stream.py`) are how users write a dataflow, and each step of theirs as
 add an operator to the graph, to connect it, and to refuse what cannot run, with a word on what to do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from snapline.batch import Schema
-from snapline.dataflow.given import check_columns, check_kind, check_name
-from snapline.dataflow.hints import LOOP_HINTS, Hinted
 from snapline.dataflow.logical import Edge, Factory, Graph, Node
 from snapline.dataflow.operators.operator import IN, OUT, Operator
-from snapline.dataflow.partition import ByKey, OneToOne, Routing
+from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Routing
+from snapline.dataflow.protection import protected
+from snapline.dataflow.usage.given import check_columns, check_kind, check_name
+from snapline.dataflow.usage.hints import LOOP_HINTS, Hinted
+from snapline.dataflow.usage.policies import Saying
 from snapline.errors import GraphError
 
 
@@ -67,6 +70,12 @@ class Tail:
                 )
         return replace(self, routing=ByKey(columns))
 
+    def to_one_task(self) -> "Tail":
+        """Route all records to one task; raises GraphError if they are routed to all of them."""
+        if isinstance(self.routing, Broadcast):
+            raise GraphError("windows over all records are in one task: leave broadcast() out")
+        return replace(self, routing=ByKey(()))
+
     def union(self, others: Sequence["Tail"]) -> "Tail":
         """The outputs of all tails as one; none of them may be routed by key or broadcast yet."""
         for tail in (self, *others):
@@ -85,10 +94,17 @@ class Tail:
     def pool(self, name: str) -> "Tail":
         """Place the one operator behind this tail into a pool."""
         check_name(name)
+        return self._change("place", lambda node: replace(node, pool=name))
+
+    def protect(self, said: Saying) -> "Tail":
+        """Take what is said about the protection of the one operator behind this tail."""
+        return self._change("protect", partial(protected, said=said))
+
+    def _change(self, verb: str, change: Callable[[Node], Node]) -> "Tail":
         if len(self.upstreams) != 1:
-            raise GraphError("a union is no operator: place its parts, or what takes it")
-        node = self.graph.nodes[self.upstreams[0].node]
-        self.graph.nodes[node.name] = replace(node, pool=name)
+            raise GraphError(f"a union is no operator: {verb} its parts, or what takes it")
+        name = self.upstreams[0].node
+        self.graph.nodes[name] = change(self.graph.nodes[name])
         return self
 
     # Steps that add an operator, or an edge.
@@ -144,3 +160,20 @@ class Tail:
     def _check_same_graph(self, other: "Tail") -> None:
         if other.graph is not self.graph:
             raise GraphError(f"{other.graph.name} and {self.graph.name} are different dataflows")
+
+
+def keyed_alike(
+    tails: Sequence[Tail], by: Sequence[str]
+) -> tuple[list[Tail], list[tuple[str, ...]]]:
+    """The tails of streams that are brought together, routed by these columns if there are any.
+
+    Returns also the columns by which each is routed. Raises GraphError if they cannot be routed so.
+    """
+    if by:
+        if any(not isinstance(tail.routing, OneToOne) for tail in tails):
+            raise GraphError("by= routes the streams itself: leave out key_by and broadcast")
+        tails = [tail.by_key(tuple(by)) for tail in tails]
+    if any(not isinstance(tail.routing, OneToOne | ByKey) for tail in tails):
+        raise GraphError("a barrier takes streams as they are, or keyed: leave out broadcast")
+    routings = [tail.routing for tail in tails]
+    return list(tails), [r.columns if isinstance(r, ByKey) else () for r in routings]

@@ -4,7 +4,7 @@ Orders go to slots, reports come back. Each names its epoch: whoever is in anoth
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from snapline.core.events import Command, Paused
@@ -52,6 +52,8 @@ class Restore:
     #: only this slot restarts: tasks without a snapshot begin empty, with the present input. It may be
     #: told again in the same epoch, because a snapshot could not be read
     alone: bool = False
+    #: if all slots restart so: per output that sends again what was missed, behind which message
+    missed: Mapping[ChannelId, Seq] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class Replaced:
 
     epoch: Epoch
     slot: SlotId
+    #: per channel to it that sends again what was missed: behind which message
+    received: Mapping[ChannelId, Seq] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,18 @@
 """One job: what runs, under which protocol, at which level, with which settings."""
 
+import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from snapline.core.events import Command, Timer
 from snapline.core.guarantee import Guarantee
-from snapline.core.protocol import CheckpointProtocol, Options
-from snapline.core.topology import Topology
+from snapline.core.policy import DEFAULT_POLICY, Intake, Policy
+from snapline.core.protocol import CheckpointProtocol, JobContext, Options, TaskContext
+from snapline.core.topology import Channel, Topology
 from snapline.dataflow.deploy import Deployment
 from snapline.errors import ProtocolViolation
-from snapline.ids import ChannelId, Millis, Seq, SlotId, TaskId
+from snapline.ids import ChannelId, CheckpointNo, Millis, Seq, SlotId, TaskId
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,47 @@ class Job:
     def slot_by_task(self) -> dict[TaskId, SlotId]:
         """Where each task runs."""
         return {task: plan.slot for task, plan in self.deployment.plans.items()}
+
+    def context(self, rng: random.Random) -> JobContext:
+        """What the protocol's coordinator side knows about the job."""
+        return JobContext(self.topology, self.options, self.guarantee, rng, self.policies)
+
+    def task_context(
+        self, task: TaskId, first_checkpoint: CheckpointNo, rng: random.Random
+    ) -> TaskContext:
+        """What the protocol's task side knows about one task."""
+        return TaskContext(
+            task,
+            self.topology.inputs[task],
+            self.topology.outputs[task],
+            self.topology.tasks,
+            self.options,
+            self.guarantee,
+            first_checkpoint,
+            rng,
+            self.policies[task],
+            self.kept,
+        )
+
+    @cached_property
+    def policies(self) -> dict[TaskId, Policy]:
+        """How each task is protected, where the protocol heeds that."""
+        heeds = self.protocol.heeds_policies
+        plans = self.deployment.plans
+        return {task: plan.policy if heeds else DEFAULT_POLICY for task, plan in plans.items()}
+
+    @cached_property
+    def kept(self) -> frozenset[ChannelId]:
+        """The channels whose receivers are sent again what they missed."""
+        if not self.protocol.heeds_policies:
+            return frozenset()
+        channels = self.topology.channels
+        return frozenset(c.id for c in channels if self.policies[c.target].intake is Intake.KEEP)
+
+    def kept_from(self, slot: SlotId) -> list[Channel]:
+        """Those of them on which a slot sends."""
+        slots = self.slot_by_task
+        return [c for c in self.topology.channels if c.id in self.kept and slots[c.source] == slot]
 
     def check_known(self, said: Command | Timer) -> None:
         """Raise ProtocolViolation if the protocol uses a command or timer that it does not list.

@@ -218,8 +218,12 @@ class CoordinatorShell(Shell, Protocol):
         """Delete an object in the background; there is no answer."""
         ...
 
-    def sweep(self, before: Epoch, snapshots: Collection[str], files: Collection[str]) -> None:
+    def sweep(
+        self, before: Epoch, snapshots: Collection[str], files: Collection[str] | None
+    ) -> None:
         """Delete what lives of epochs before this one left, but these snapshots and these files of output.
+
+        Without `files`, all output stays.
 
         It is done in the background, and there is no answer: `engine/coordinator/sweep.py` says why nothing
         can go wrong.

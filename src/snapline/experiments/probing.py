@@ -197,8 +197,8 @@ class Prober:
             return
         if problem is not None:
             yield f"it ended early: {problem}"
-        takes = PROTOCOLS[self.spec.protocol].checkpoints
-        interval_ms = self.spec.interval_ms if takes else None
+        saves = PROTOCOLS[self.spec.protocol].saves
+        interval_ms = self.spec.interval_ms if saves else None
         yield from objections(watcher.seconds, rate, interval_ms, self.window, watcher.segments)
 
 
@@ -210,7 +210,7 @@ def _doubts(finished: Run) -> Iterator[str]:
         raise OutputWrong(f"{finished.name}, at {rate} records/s: {verdict.because}")
     if aborted := finished.figures.checkpoints.aborted_rounds:
         yield f"{aborted} rounds of checkpoints were given up"
-    if verdict.kept != "yes" and protocol.checkpoints:
+    if verdict.kept != "yes" and protocol.saves:
         yield f"nobody knows whether its output is right: {verdict.because}"
 
 

@@ -73,11 +73,12 @@ class Plan:
 
     sweep: Sweep
     directory: SweepDirectory
+    code: str | None = None  # the digest of the code that measured; None: that of this code
 
     @property
     def keys(self) -> dict[str, SweepCell]:
         """The key of every cell, in the order in which they run."""
-        return {cell.key(code_digest()): cell for cell in self.sweep.cells}
+        return {cell.key(self.code or code_digest()): cell for cell in self.sweep.cells}
 
     @property
     def done(self) -> dict[str, dict[str, Any]]:
@@ -101,8 +102,8 @@ def is_proved(result: Mapping[str, Any]) -> bool:
 
     One that takes no checkpoints promises nothing, and nobody can prove it; but it must not be wrong.
     """
-    takes = PROTOCOLS[result["spec"]["protocol"]].checkpoints
-    return result["kept"] == "yes" or (not takes and result["kept"] != "no")
+    saves = PROTOCOLS[result["spec"]["protocol"]].saves
+    return result["kept"] == "yes" or (not saves and result["kept"] != "no")
 
 
 def check_sweep(sweep: Sweep, runs: Path) -> None:

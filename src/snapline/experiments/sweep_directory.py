@@ -15,7 +15,8 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -85,6 +86,12 @@ class SweepDirectory:
             raise UsageError(f"{self.path} is no sweep: there is no {FILE} in it")
         keys = sorted(file.stem for file in (self.path / CELLS).glob("*.json"))
         return [found for key in keys if (found := self.read(key)) is not None]
+
+
+def measuring_code(results: Sequence[Mapping[str, Any]]) -> str | None:
+    """The digest of the code with which most of these results were measured; None if there are none."""
+    known = Counter(str(result.get("environment", {}).get("code")) for result in results)
+    return known.most_common(1)[0][0] if known else None
 
 
 def is_sweep(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """What happens in a run beside faults: to its processes, its engine, its messages, and what is measured.
 
-`Happening` is the union of all kinds, those of faults included. Whoever goes through them by kind matches
-all of them and ends with `assert_never`, or names a smaller union and says so.
+`Happening` is the union of all kinds, those of faults and declared losses included. Whoever goes through
+them by kind matches all of them and ends with `assert_never`, or names a smaller union and says so.
 """
 
 from collections.abc import Mapping
@@ -19,6 +19,7 @@ from snapline.ids import (
     TaskId,
 )
 from snapline.journal.fault_happenings import FaultHappening
+from snapline.journal.loss_happenings import LossHappening
 
 # Processes. The actor is the slot, unless something else is said.
 
@@ -184,6 +185,8 @@ class InputEnded:
 class JobFinished:
     """All input is processed, and all output public."""
 
+    with_line: bool = True  # whether its last line holds all of it; False: it has no lines
+
 
 @dataclass(frozen=True, slots=True)
 class JobStopped:
@@ -253,10 +256,11 @@ class MessagesDiscarded:
 
 @dataclass(frozen=True, slots=True)
 class InputSkipped:
-    """A source that restarted alone goes on here: what it had not read before is lost."""
+    """A source that restarted alone goes on at `stop`: records start <= n < stop may be lost."""
 
     partition: int
-    offset: int  # the first record that it reads
+    start: int  # the offset of the checkpoint that it went back to; 0: it began empty
+    stop: int  # the first record that it reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +371,11 @@ MessageHappening: TypeAlias = (
 Measurement: TypeAlias = CheckpointTimed | SecondMeasured | SystemProgressed
 
 Happening: TypeAlias = (
-    FaultHappening | ProcessHappening | JobHappening | MessageHappening | Measurement
+    FaultHappening
+    | LossHappening
+    | ProcessHappening
+    | JobHappening
+    | MessageHappening
+    | Measurement
 )
 """Every kind of happening."""

@@ -11,6 +11,7 @@ from typing import assert_never
 from snapline.ids import CheckpointNo, Millis, TaskId, checkpoint_label
 from snapline.journal import fault_happenings as faults
 from snapline.journal import happenings as h
+from snapline.journal import loss_happenings as losses
 from snapline.journal.entry import COORDINATOR, STORE, Happened
 from snapline.wording import plural
 
@@ -26,6 +27,8 @@ def sentence(happened: Happened) -> str:
         return _of_job(what, who, happened)
     if isinstance(what, h.MessageHappening):
         return _of_message(what, who)
+    if isinstance(what, losses.LossHappening):
+        return _of_loss(what)
     return _of_measurement(what, who)
 
 
@@ -160,8 +163,22 @@ def _of_message(what: h.MessageHappening, who: str) -> str:
         case h.MessagesDiscarded(channel, messages, records):
             lost = f"{plural(messages, 'message')} with {plural(records, 'record')}"
             return f"{who} has discarded {lost} on {channel} while the receiver was away"
-        case h.InputSkipped(partition, offset):
-            return f"{who} goes on with record {offset} of partition {partition}, which is due now"
+        case h.InputSkipped(partition, start, stop):
+            lost = f"records {start} to {stop - 1} of partition {partition} may be lost"
+            return f"{who} goes on with record {stop}, which is due now: {lost}"
+        case _:
+            assert_never(what)
+
+
+def _of_loss(what: losses.LossHappening) -> str:
+    match what:
+        case losses.TaskLoss(task, _, from_ms, to_ms):
+            return f"{task} may have lost what it took in from {from_ms:,} to {to_ms:,} ms"
+        case losses.StaleDropped(task, windows):
+            return f"{task} drops {plural(windows, 'window')} that ended while it was away"
+        case losses.KeptLost(channel, after, through):
+            lost = plural(through - after, "message")
+            return f"{lost} behind {after} on {channel} were kept, and nobody has them any more"
         case _:
             assert_never(what)
 

@@ -35,15 +35,15 @@ def judge_by_reference(
     found: Mapping[str, Batch],
     promised: Guarantee,
     *,
-    checkpoints: bool,
+    saves: bool,
     watermarks: Watermarked = UNBOUNDED,
 ) -> Verdict:
     """Judge output by runs of the same dataflow without failures.
 
-    `checkpoints`: whether the run ever restored anything, so that operators have to survive that.
+    `saves`: whether the run ever restored anything, so that operators have to survive that.
     `watermarks`: those that the tasks of each operator had when a run stopped that is not over.
     """
-    at = cache(_compared(flow, slots, found, checkpoints, watermarks))
+    at = cache(_compared(flow, slots, found, saves, watermarks))
     clean = at(Guarantee.EXACTLY_ONCE).kept == "yes"
     answers: Answers = {level.value: "yes" if clean else at(level).kept for level in PROMISES}
     nothing = promised is Guarantee.NOTHING
@@ -63,13 +63,13 @@ def _compared(
     flow: Dataflow,
     slots: int,
     found: Mapping[str, Batch],
-    checkpoints: bool,
+    saves: bool,
     watermarks: Watermarked,
 ) -> Callable[[Guarantee], Comparison]:
     """Compare the output with runs of the flow without failures, at one guarantee level."""
     try:
         plain, lean = deploy(flow, slots), deploy(flow, slots, lean=True)
-        return _held_against(plain, lean, found, checkpoints, watermarks)
+        return _held_against(plain, lean, found, saves, watermarks)
     except SnaplineError as error:
         undecided = Comparison("unknown", undecided=f"there is no reference: {error}")
         return lambda level: undecided
@@ -79,11 +79,11 @@ def _held_against(
     plain: Deployment,
     lean: Deployment,
     found: Mapping[str, Batch],
-    checkpoints: bool,
+    saves: bool,
     watermarks: Watermarked,
 ) -> Callable[[Guarantee], Comparison]:
     complaint = None
-    if checkpoints:
+    if saves:
         # Alone, an operator shows its own mistakes; in the chains of a real run, those that chains add.
         first, complaint = rehearse(plain, 0, watermarks)
         complaint = complaint or rehearse(lean, 0, of_chains(lean, watermarks))[1]
@@ -104,7 +104,7 @@ def _held_against(
         route.routing.columns: None
         for plan in plain.plans.values()
         for route in plan.routes
-        if isinstance(route.routing, ByKey)
+        if isinstance(route.routing, ByKey) and route.routing.columns
     }
     breaks = [_break(breaker, mishap) for mishap in mishaps_of(plain)]
     return Comparer(found, reference, tuple(keys), breaks).at

@@ -40,6 +40,7 @@ from snapline.rundir.output_rows import POSITION_BITS
 from snapline.storage.api import View
 from snapline.storage.codec import digest_of
 from snapline.storage.files.frames import scan, walk
+from snapline.validate.columns import Ints
 
 _HEAD: Final = struct.Struct("<QIQ")  # of a frame: number of the first row, rows, Unix time in ms
 _DIGEST_BYTES: Final = len(digest_of(b"")) // 2
@@ -101,6 +102,11 @@ class SinkRows:
         """Take the stamps off rows that have them as columns."""
         own = [name for name in batch.columns if name not in STAMPS]
         return cls(batch.select(*own), batch.select(*(STAMPS if batch.columns else ())))
+
+    @property
+    def written(self) -> tuple[Ints, Ints]:
+        """The slot that wrote each row, and when it did."""
+        return self.stamps["position"] >> POSITION_BITS, self.stamps["written"]
 
     @property
     def stamped(self) -> Batch:

@@ -13,9 +13,9 @@ A run that is not over, and that nobody goes on with, is judged up to its last l
 what the dataflow makes of the records that it had read by then, without the end of time (`judge.prefix`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 from snapline.batch import Batch
@@ -41,17 +41,20 @@ from snapline.judge.verdict import (
     first_said,
     judge_retained,
     rows_as,
+    verdict_of,
 )
+from snapline.loss.judge import LossAccount
+from snapline.loss.outcome import NO_EXCUSES, NO_RATE, judge_run_losses
 from snapline.metrics.reliability import LineageFigures
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.output_rows import position_label, public_view
-from snapline.rundir.program import Program, guarantee_of, program_of_run
+from snapline.rundir.program import Program, build_job, guarantee_of, program_of_run
 from snapline.rundir.results import check_version
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.storage.api import View
 from snapline.validate.causes import Cause
-from snapline.validate.judged import PROMISES, Answer, Judged
+from snapline.validate.judged import Answer, Judged
 from snapline.wording import plural
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Lineage, Problem
@@ -85,6 +88,7 @@ class Judgement:
     #: of a run that is not over: how many records it had read by the line up to which it was judged
     records: int | None = None
     strikes: tuple[Strike, ...] = ()  # what became of the faults
+    losses: LossAccount | None = None  # of a run that may lose something
 
 
 def judge(
@@ -110,12 +114,17 @@ def judge(
     else:
         evidence = evidence_of_system(directory, spec, asked, ended)
     reference = asked.reference or spec.reference
+    bounded = evidence.promise is Guarantee.BOUNDED_LOSS
+    if bounded:  # first as if it had promised more, then what it lost
+        evidence = replace(evidence, promise=Guarantee.EXACTLY_ONCE)
     whole = not spec.endless or evidence.cut is not None
     if evidence.lineage is not None and not reference and whole:
         judgement = _by_lineage(evidence, evidence.lineage, spec, ended.problem, report)
     else:
         verdict = evidence.failed or _by_output(evidence, spec, ended.problem, reference)
         judgement = Judgement(verdict, evidence.promise, evidence.view, evidence.rows)
+    if bounded:
+        judgement = _with_losses(judgement, evidence, spec, ended.problem)
     if spec.system != OWN:
         judgement = replace(judgement, verdict=with_remarks(judgement.verdict, ended))
     judgement = replace(judgement, strikes=evidence.history.strikes)
@@ -181,6 +190,7 @@ def _evidence(
     view: View = "uncommitted" if asked.uncommitted else public_view(spec.protocol)
     # Journals are long: they are read only if something depends on what happened.
     eventful = spec.faults or (program is not None and program.lineage is not None)
+    eventful = eventful or promise is Guarantee.BOUNDED_LOSS
     history = history_of(directory, spec.faults) if eventful else History()
     if program is None:
         unknown = Verdict("unknown", NO_PROGRAM.format(flow=spec.flow))
@@ -194,7 +204,7 @@ def _evidence(
     if deleted is not None and (asked.reference or spec.reference or not alone):
         unknown = _incomparable(deleted)
         return RunEvidence(promise, view, history, outputs=outputs, failed=unknown)
-    if not PROTOCOLS[spec.protocol].checkpoints:
+    if PROTOCOLS[spec.protocol].publishes_at_once:
         # Without lines, the time of the first output stands for that of the first line.
         history = replace(history, first_line_ms=first_written(outputs.values()))
     evidence = RunEvidence(promise, view, history, program, outputs, deleted=deleted)
@@ -241,13 +251,13 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
         return Verdict("unknown", deleted)
     outputs = {sink: output.rows for sink, output in evidence.outputs.items()}
     if reference:
-        checkpoints = PROTOCOLS[spec.protocol].checkpoints
+        saves = PROTOCOLS[spec.protocol].saves
         verdict = judge_by_reference(
             program.flow,
             spec.slots,
             outputs,
             promise,
-            checkpoints=checkpoints,
+            saves=saves,
             watermarks=UNBOUNDED if cut is None else cut.watermarks,
         )
         doubt = stream_doubt(program.flow) if verdict.kept == "no" else None
@@ -259,24 +269,6 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
     if (gone := evidence.deleted) is not None:
         return judge_retained(problems_at, promise, left, sum(gone.rows.values()), gone.until)
     return verdict_of(problems_at, promise, rows_as(left, "the oracle expects"))
-
-
-def verdict_of(
-    problems_at: Callable[[Guarantee], Sequence[Problem]], promised: Guarantee, right: str
-) -> Verdict:
-    """Make a verdict of the problems at each guarantee level; `right` is its sentence if there are none.
-
-    If exactly once is kept, so are the other guarantees, and they are not asked.
-    """
-    at = cache(lambda level: tuple(problems_at(level)))
-    clean = not at(Guarantee.EXACTLY_ONCE)
-    answers: Answers = {
-        level.value: "yes" if clean or not at(level) else "no" for level in PROMISES
-    }
-    problems = at(held_to(promised))
-    if not problems:
-        return Verdict("yes", right, (), answers)
-    return Verdict("no", first_said(problems, promised), problems, answers)
 
 
 def _by_lineage(
@@ -316,6 +308,46 @@ def _by_lineage(
         found.sentences,
         found.figures,
     )
+
+
+def _with_losses(
+    judgement: Judgement, evidence: RunEvidence, spec: Spec, problem: str | None
+) -> Judgement:
+    """The same judgement with the verdict on bounded loss, which decides."""
+    level, program, history = Guarantee.BOUNDED_LOSS, evidence.program, evidence.history
+    answers = judgement.verdict.guarantees
+    if doubt := _loss_doubt(evidence, spec, problem):
+        verdict = Verdict("unknown", doubt, (), {**answers, level.value: "unknown"})
+        return replace(judgement, promise=level, verdict=verdict)
+    assert program is not None
+    assert program.judges_with is not None
+    judges_with = program.judges_with
+    rows = {sink: output.rows for sink, output in evidence.outputs.items()}
+    found = judge_run_losses(
+        build_job(spec, program),
+        history.declared,
+        history.strikes,
+        [output.written for output in evidence.outputs.values() if len(output.stamps)],
+        lambda excuses: judges_with(excuses)[0](rows, level),
+    )
+    wrong = found.account.problems
+    kept: Answer = "no" if wrong else "yes"
+    because = first_said(wrong, level) if wrong else found.because
+    verdict = Verdict(kept, because, wrong, {**answers, level.value: kept})
+    return replace(judgement, promise=level, verdict=verdict, losses=found.account)
+
+
+def _loss_doubt(evidence: RunEvidence, spec: Spec, problem: str | None) -> str | None:
+    """Why nobody can say what a run lost; None if somebody can."""
+    history, failed = evidence.history, evidence.failed
+    if failed is not None or problem is not None:
+        return failed.because if failed is not None else problem
+    if history.gap is not None:
+        return f"nobody knows what the run declared as lost, because {history.gap}"
+    able = evidence.program is not None and evidence.program.judges_with is not None
+    if not able or evidence.cut is not None or evidence.deleted is not None:
+        return NO_EXCUSES.format(flow=spec.flow)
+    return NO_RATE if history.declared and spec.params.at_once else None
 
 
 def _all_broken(verdict: Verdict, wrong: tuple[Problem, ...]) -> Verdict:

@@ -13,6 +13,7 @@ from snapline.journal.fault_happenings import FaultMissed
 from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
 from snapline.judge.history import history_of_system
 from snapline.judge.reader import SinkRows
+from snapline.judge.report_files import NOT_DECLARED
 from snapline.judge.tables import saved_output, saved_tables, stamped
 from snapline.judge.verdict import Verdict
 from snapline.rundir.directory import RunDirectory
@@ -30,6 +31,8 @@ def evidence_of_system(
         option = "--uncommitted" if asked.uncommitted else "--reference"
         raise UsageError(f"{option} is for Snapline's own runs, not for those of {spec.system}")
     promise = asked.promise or Guarantee(spec.guarantee or Guarantee.EXACTLY_ONCE)
+    if promise is Guarantee.BOUNDED_LOSS:
+        raise UsageError(NOT_DECLARED)
     history = history_of_system(ended.events, ended.end_ms, spec.faults)
     program = find_program(spec)
     if program.lineage is None:

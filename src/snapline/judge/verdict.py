@@ -6,9 +6,11 @@ promised exactly once and came twice was still delivered at least once.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeAlias
 
 from snapline.core.guarantee import Guarantee
+from snapline.judge.report_files import held_to
 from snapline.validate.judged import PROMISES, Answer
 from snapline.wording import are, plural
 from snapline.workload.common.base import Problem
@@ -52,6 +54,24 @@ def first_said(problems: Sequence[Problem], promised: Guarantee) -> str:
     if promised is Guarantee.NOTHING:
         because = f"nothing was promised, and the output is wrong: {because}"
     return because
+
+
+def verdict_of(
+    problems_at: Callable[[Guarantee], Sequence[Problem]], promised: Guarantee, right: str
+) -> Verdict:
+    """Make a verdict of the problems at each guarantee level; `right` is its sentence if there are none.
+
+    If exactly once is kept, so are the other guarantees, and they are not asked.
+    """
+    at = cache(lambda level: tuple(problems_at(level)))
+    clean = not at(Guarantee.EXACTLY_ONCE)
+    answers: Answers = {
+        level.value: "yes" if clean or not at(level) else "no" for level in PROMISES
+    }
+    problems = at(held_to(promised))
+    if not problems:
+        return Verdict("yes", right, (), answers)
+    return Verdict("no", first_said(problems, promised), problems, answers)
 
 
 def judge_retained(

@@ -218,7 +218,8 @@ def records(
     The last line of a finished run has all input and all output. Without lines, or without an end, the sums
     of what slots reported are used; they lack what a slot did just before it was killed.
     """
-    if account.stored and any(isinstance(entry.what, JobFinished) for entry in told):
+    ends = (entry.what for entry in told if isinstance(entry.what, JobFinished))
+    if account.stored and any(end.with_line for end in ends):
         return account.offset, account.position
     if not seconds:
         return None, None

@@ -18,7 +18,8 @@ NONE = CheckpointProtocol(
     summary="no checkpoints: a lost slot restarts empty, the others go on",
     task=TaskProtocol,
     coordinator=CoordinatorProtocol,
-    guarantees=(Guarantee.NOTHING,),
+    guarantees=(Guarantee.NOTHING, Guarantee.BOUNDED_LOSS),
     cycles=True,
-    checkpoints=False,
+    publishes_at_once=True,
+    saves=False,
 )

@@ -25,6 +25,7 @@ from snapline.journal.codec import lines
 from snapline.journal.entry import Entry, Happened
 from snapline.journal.fault_happenings import FaultHappening
 from snapline.journal.happenings import JobRunning, LineDecided, SlotLost, SlotRunning
+from snapline.journal.loss_happenings import LossHappening
 from snapline.storage.files.places import make_directory, make_file, write_whole
 
 Detail: TypeAlias = Literal["brief", "full"]
@@ -35,7 +36,7 @@ BOUNDED_BYTES = 64 << 20
 SEGMENTS = 4
 """In how many segments a bounded journal is written."""
 
-_Needed: TypeAlias = FaultHappening | SlotLost | JobRunning | SlotRunning
+_Needed: TypeAlias = FaultHappening | SlotLost | JobRunning | SlotRunning | LossHappening
 
 
 class JournalFile:

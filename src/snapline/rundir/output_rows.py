@@ -17,8 +17,8 @@ POSITION_BITS = 40
 
 
 def public_view(protocol: str) -> View:
-    """Which rows are public: the committed ones, or all that were written if lines are never committed."""
-    return "committed" if PROTOCOLS[protocol].checkpoints else "uncommitted"
+    """Which rows are public: the committed ones, or all that were written if no line makes rows public."""
+    return "uncommitted" if PROTOCOLS[protocol].publishes_at_once else "committed"
 
 
 def sinks_of(directory: RunDirectory) -> dict[str, list[TaskId]]:

@@ -47,7 +47,7 @@ def read_past(directory: RunDirectory, job: Job) -> Decision | None:
         past = read_last(directory.store, job.deployment.fingerprint, directory.identity)
         if objection := evidence.objection(past):
             raise ObjectMissing(objection)
-        if past is not None and job.protocol.checkpoints:
+        if past is not None and not job.protocol.publishes_at_once:
             decided = {manifest.number: manifest.extents for manifest in past.manifests}
             directory.outlet.check(decided, past.published, public_rows(past))
     except (ObjectMissing, ObjectDamaged) as error:

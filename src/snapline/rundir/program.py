@@ -24,6 +24,7 @@ from snapline.core.protocol import Options
 from snapline.dataflow.deploy import NO_POOLS, deploy, pool_sizes, pool_slots
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.graph import Dataflow
+from snapline.dataflow.protection import barrier_refusal
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import (
     engine_settings,
@@ -43,6 +44,7 @@ from snapline.storage.api import Ingress
 from snapline.storage.prefix_ingress import PrefixIngress
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Lineage, Params, Problem, Workload
+from snapline.workload.common.losses import Excuses
 
 Judge: TypeAlias = Callable[[Mapping[str, Batch], Guarantee], Sequence[Problem]]
 """(public output of each sink, level) -> what is wrong with it."""
@@ -63,6 +65,8 @@ class Program:
     given: Dataflow | None = None  # the dataflow before it was bound to a size; None: a workload's
     #: the same judges for the input up to some offsets; None: there are none
     judges_up_to: "Callable[[Offsets], Judges] | None" = None
+    #: the same judges, who excuse what losses touched; None: they do not know which rows these are
+    judges_with: "Callable[[Excuses], Judges] | None" = None
 
     def up_to(self, offsets: Offsets) -> "Program":
         """The same program on the beginning of its input, with whoever can judge what comes out of that."""
@@ -101,7 +105,12 @@ def program_of(
         flow if sources is None else flow.with_sources(lambda name, old: sources[name]),
         *_judges_of(workload, params),
         judges_up_to=partial(_judges_of, workload, params) if workload.judges_prefix else None,
+        judges_with=partial(_judges_with, workload, params) if workload.judges_losses else None,
     )
+
+
+def _judges_with(workload: Workload, params: Params, excuses: Excuses) -> Judges:
+    return _judges_of(workload, replace(params, excuses=excuses))
 
 
 def _judges_of(workload: Workload, params: Params, offsets: Offsets = _WHOLE) -> Judges:
@@ -116,8 +125,14 @@ def find_program(
     """The program of a spec that the user wrote: a file that it names is executed. Raises UsageError.
 
     `flow` is the dataflow if the caller holds it, and `directory` that of a run which may have staged its
-    DataFrames. The spec of a run directory is for `program_of_run`.
+    DataFrames. The spec of a run directory is for `program_of_run`. Operators are protected as the spec
+    says, where it says something of them.
     """
+    found = _found_program(spec, flow, directory)
+    return replace(found, flow=found.flow.with_policies(dict(spec.save), dict(spec.inputs)))
+
+
+def _found_program(spec: Spec, flow: Dataflow | None, directory: RunDirectory | None) -> Program:
     if flow is None and spec.flow in WORKLOADS:
         workload = WORKLOADS[spec.flow]
         params, sources = (spec.params, None) if spec.input is None else _stored(spec)
@@ -175,7 +190,12 @@ def build_job(spec: Spec, program: Program) -> Job:
         raise UsageError(idle)
     fused = is_fused(spec.options, default=True)
     deployment = with_inputs(deploy(program.flow, spec.slots, lean=fused, pools=dict(spec.pools)))
-    if reason := refusal(protocol, deployment.topology) or unfit_option(spec.options, deployment):
+    reason = (
+        refusal(protocol, deployment.topology, deployment.protected)
+        or barrier_refusal(deployment.barriers, protocol, guarantee)
+        or unfit_option(spec.options, deployment)
+    )
+    if reason:
         raise UsageError(reason)
     options = protocol_options(spec.options, Options(interval_ms=spec.interval_ms))
     if not spec.publish_lag < options.kept_lines:

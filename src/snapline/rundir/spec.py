@@ -17,6 +17,7 @@ from snapline.chaos.faults import describe
 from snapline.chaos.plan_file import read_plan
 from snapline.chaos.soak import soak
 from snapline.core.guarantee import Guarantee
+from snapline.dataflow.usage.policies import Sayings, inputs_rule, save_rule
 from snapline.durations import LONGEST_MS, millis, write_duration
 from snapline.engine.options import (
     KEPT_LINES_MAX,
@@ -47,7 +48,6 @@ RETAINED_INTERVALS = 4
 SLOTS_MAX = 1_000
 RECORDS_MAX = 1 << 40
 SEED_MAX = (1 << 63) - 1
-YEAR_9999_S = 253_000_000_000
 _SETTINGS = (-(1 << 63), (1 << 63) - 1)
 
 
@@ -96,12 +96,16 @@ class Spec:
     retain_ms: Millis | None = None  # for how long published output is kept; None: for ever
     oversubscribe: bool = False  # more slots than the cores of this machine can serve in time
     pools: tuple[tuple[str, int], ...] = ()  # slots of the pools of the dataflow, beside `slots`
+    save: Sayings = ()  # how often operators are saved, whatever the dataflow says
+    inputs: Sayings = ()  # what becomes of their input while they are away
     warm_up_ms: Millis = 0  # the seconds that begin before this do not count in figures
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))  # run.json has lists, not pairs
         object.__setattr__(self, "options", paired_options(self.options))
         object.__setattr__(self, "pools", tuple((str(name), int(n)) for name, n in self.pools))
+        object.__setattr__(self, "save", tuple((str(name), str(how)) for name, how in self.save))
+        object.__setattr__(self, "inputs", tuple((str(n), str(how)) for n, how in self.inputs))
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.said().items())
@@ -171,17 +175,6 @@ def _given_settings(value: Any, name: str) -> GivenSettings:
         raise arguments.refused(name, "a list of names with their numbers", value) from None
 
 
-def _moment(value: Any, name: str) -> float:
-    """A rule for a moment: seconds since 1970, within the years that a calendar has."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 <= value < YEAR_9999_S
-    ):
-        raise arguments.refused(name, "a time in seconds since 1970", value)
-    return value
-
-
 def a_duration(value: Any, name: str) -> Millis | Literal["forever"]:
     """A rule for how long input comes: a duration, or `forever`."""
     if value == FOREVER:
@@ -199,6 +192,8 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "guarantee": optional(one_of("guarantee", [level.value for level in Guarantee])),
         "slots": optional(whole(1, SLOTS_MAX)),
         "pools": arguments.numbered(1, SLOTS_MAX),
+        "save": save_rule,
+        "inputs": inputs_rule,
         "rate": arguments.a_rate,
         "records": whole(1, RECORDS_MAX),
         "duration": a_duration,
@@ -242,7 +237,7 @@ STORED: Mapping[str, Rule] = MappingProxyType(
         "drawn": arguments.flag,
         "cut": arguments.flag,
         "endless": arguments.flag,
-        "origin_s": optional(_moment),
+        "origin_s": optional(arguments.moment),
     }
 )
 """The rule for each field of a `Spec` in `run.json`, which somebody may have changed by hand."""
@@ -362,9 +357,12 @@ def _idle(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Names of arguments that change nothing beside those that were given, and why."""
     flow, protocol = stated["flow"], PROTOCOLS.get(stated.get("protocol", DEFAULT))
-    if protocol is not None and not protocol.checkpoints:
+    if protocol is not None and not protocol.saves:
         why = f"changes nothing under {protocol.name}, which takes no checkpoints: leave it out"
-        yield ("interval", "publish_lag", "retain"), why
+        yield ("interval",), why
+    if protocol is not None and protocol.publishes_at_once:
+        why = f"changes nothing under {protocol.name}, which has no lines: leave it out"
+        yield ("publish_lag", "retain"), why
     if not isinstance(flow, str) or (flow not in WORKLOADS and stated.get("system", OWN) == OWN):
         own = flow if isinstance(flow, str) else flow.name
         yield ("rate", "records", "size"), f"is for workloads; {own} brings its own sources"

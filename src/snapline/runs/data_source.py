@@ -172,7 +172,7 @@ def _stream_request(given: Mapping[str, str]) -> _Request:
             f'"{request.directory.path}")'
         )
     protocol = request.spec.protocol
-    if not PROTOCOLS[protocol].checkpoints:
+    if PROTOCOLS[protocol].publishes_at_once:
         raise UsageError(
             f"{request.directory.name} runs under {protocol}, which commits no lines, so there is nothing "
             "that a stream could read exactly once: read its output with spark.read"

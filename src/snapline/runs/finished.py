@@ -1,7 +1,10 @@
 """A run that is over: its verdict, its figures, and all that it left, as DataFrames."""
 
+import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,15 @@ from snapline.metrics.figures import Figures
 from snapline.metrics.json_form import from_json, to_json
 from snapline.metrics.seconds_table import SecondRow
 from snapline.protocols import PROTOCOLS
+from snapline.report.page.run_page import run_card, run_page
+from snapline.report.run.reading import read_run
+from snapline.report.run.reported import ReportedRun
 from snapline.rundir.directory import RunDirectory
-from snapline.rundir.output_rows import public_view
+from snapline.rundir.output_rows import public_view, sinks_of
 from snapline.rundir.results import FILE, VERSION, check_version, settle
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.runs import readings, tables
+from snapline.runtime.driver.timeline import published_times
 from snapline.storage.api import rows_of
 from snapline.workload.common.base import Problem
 
@@ -59,7 +66,7 @@ class Run:
     def output(self, sink: str | None = None, *, uncommitted: bool = False) -> DataFrame:
         """The public output of a sink, or all that was ever written to it."""
         name = self._sink(sink)
-        if uncommitted or not PROTOCOLS[self.spec.protocol].checkpoints:
+        if uncommitted or PROTOCOLS[self.spec.protocol].publishes_at_once:
             return tables.output(self._session, self.directory, name, "uncommitted")
         return tables.output(self._session, self.directory, name)
 
@@ -95,6 +102,17 @@ class Run:
         """The rows of `seconds`, without Spark."""
         return list(readings.measured_seconds(self.directory))
 
+    def page(self) -> str:
+        """A page about the run: one HTML document, which needs nothing beside it (docs/report.md)."""
+        return run_page([reported(self.directory)])
+
+    def plot(self) -> "RunCard":
+        """The verdict, the main figures and the latency of the run, as a notebook shows them."""
+        return RunCard(run_card(reported(self.directory)))
+
+    def _repr_html_(self) -> str:
+        return self.plot().html
+
     def _sink(self, sink: str | None) -> str:
         sinks = ", ".join(self.rows)
         if sink is None and len(self.rows) != 1:
@@ -111,6 +129,16 @@ class Run:
                 "a DataFrame needs a Spark session: pass one to run() or open_run(), or use batch()"
             )
         return session
+
+
+@dataclass(frozen=True, slots=True)
+class RunCard:
+    """A run on a card. A notebook shows it; elsewhere its `html` can be written into a file."""
+
+    html: str = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        return self.html
 
 
 def write_result(
@@ -140,13 +168,35 @@ def write_result(
             "guarantees": dict(verdict.guarantees),
             "problems": [asdict(found) for found in verdict.problems],
             "problem": problem,
+            "losses": None if judgement.losses is None else judgement.losses.figures,
             "faults": [asdict(strike) for strike in judgement.strikes],
             "metrics": to_json(figures),
             "rows": dict(judgement.rows),
+            "environment": environment(),
             "events": [json_of(happened) for happened in events],
         },
         author,
     )
+
+
+def environment() -> dict[str, Any]:
+    """The versions and the machine with which a run was driven, for whoever reads its result later."""
+    names = ("snapline", "numpy", "numba", "pyarrow", "pyspark")
+    versions = {name: _version(name) for name in names}
+    cores = len(os.sched_getaffinity(0))
+    return {
+        **versions,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cores": cores,
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def open_run(
@@ -178,3 +228,11 @@ def read_output(directory: RunDirectory, protocol: str, tasks: Sequence[TaskId])
     """The public output of one sink: where nothing is ever committed, all that was written."""
     batches = list(rows_of(directory.output, tasks, public_view(protocol)))
     return concat(batches) if batches else Batch({}, 0)
+
+
+def reported(directory: RunDirectory) -> ReportedRun:
+    """What a page shows of a run: as far as it went, if it is not over. Raises UsageError."""
+    if directory.spec().get("system", OWN) != OWN:
+        return read_run(directory, {})  # its output is not ours, and has no times
+    tasks = [task for tasks in sinks_of(directory).values() for task in tasks]
+    return read_run(directory, published_times(directory.output, tasks))

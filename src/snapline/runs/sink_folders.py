@@ -28,7 +28,7 @@ def check_new(flow: Dataflow, protocol: CheckpointProtocol) -> None:
     """Raise UsageError if a new run cannot write what its sinks ask for; changes nothing."""
     folders = folders_of(flow)
     for sink, folder in folders.items():
-        if not protocol.checkpoints:
+        if protocol.publishes_at_once:
             raise UsageError(
                 f"the sink '{sink}' writes to {folder} what lines publish, and {protocol.name} commits no "
                 "lines: leave out to=, or choose another protocol"

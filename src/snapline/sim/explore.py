@@ -103,7 +103,7 @@ def _missing_events(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for name, stats in seen.items():
         protocol = PROTOCOLS[name]
         able = [workload for workload, w in WORKLOADS.items() if protocol.cycles or not w.cyclic]
-        if not protocol.checkpoints or any(workload not in workloads[name] for workload in able):
+        if not protocol.saves or any(workload not in workloads[name] for workload in able):
             continue  # one workload alone need not show everything
         for event in ALWAYS_SHOWN + protocol.shows:
             if not stats[event]:
@@ -115,8 +115,8 @@ def _tame_cells(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for outcome in outcomes:
         cells.setdefault((outcome.case.protocol, outcome.case.workload), []).append(outcome)
     for (protocol, workload), runs in cells.items():
-        if not PROTOCOLS[protocol].checkpoints:
-            continue
+        if not PROTOCOLS[protocol].saves or PROTOCOLS[protocol].heeds_policies:
+            continue  # policies are drawn, too: in some runs nothing is saved
         share = sum(run.crashed_after_commit for run in runs) / len(runs)
         commits = median(run.stats.get("commits", 0) for run in runs)
         if share < CRASHED_AFTER_COMMIT_MIN:

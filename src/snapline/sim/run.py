@@ -9,7 +9,7 @@ import json
 import random
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 from snapline.batch import Batch, concat
@@ -21,6 +21,9 @@ from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
 from snapline.dataflow.deploy import deploy
+from snapline.dataflow.graph import Dataflow
+from snapline.dataflow.protection import barrier_refusal
+from snapline.dataflow.usage.policies import Sayings, inputs_rule, save_rule
 from snapline.durations import write_duration
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import (
@@ -41,15 +44,20 @@ from snapline.errors import (
 )
 from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry
+from snapline.journal.loss_happenings import TaskLoss
 from snapline.kernels import cache
+from snapline.loss.bound import SIMULATED
+from snapline.loss.judge import judge_losses
 from snapline.protocols import PROTOCOLS, refusal
 from snapline.sim.inject import SimInjector
+from snapline.sim.policies import with_drawn_policies
 from snapline.sim.watch import fencing, invariants
 from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
 from snapline.storage.api import View, rows_of
 from snapline.workload import WORKLOADS
-from snapline.workload.common.base import Params, Size
+from snapline.workload.common.base import Params, Problem, Size
+from snapline.workload.common.losses import Excuses
 from snapline.workload.common.settings import GivenSettings, paired
 
 DURATION_MS: Millis = 2_400
@@ -73,10 +81,14 @@ class Case:
     hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # those of the workload that were given
     options: GivenOptions = ()  # those of engine and protocol that were given; others are drawn
+    save: Sayings = ()  # how often operators are saved, and ...
+    inputs: Sayings = ()  # ... what becomes of their input while they are away
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))  # read from JSON they are lists
         object.__setattr__(self, "options", stored_options(self.options, "options"))
+        object.__setattr__(self, "save", save_rule(self.save, "save"))
+        object.__setattr__(self, "inputs", inputs_rule(self.inputs, "inputs"))
 
     @property
     def params(self) -> Params:
@@ -112,6 +124,9 @@ class Case:
             words += ["--set", f"{name}={known[name].write(value)}"]
         for name, value in self.options:
             words += ["--option", f"{name}={option_named(name).write(value)}"]
+        for option, said in (("--save", self.save), ("--inputs", self.inputs)):
+            for operator, how in said:
+                words += [option, f"{operator}={how}"]
         return shlex.join(words)
 
     def to_json(self) -> str:
@@ -166,9 +181,17 @@ def faults_of(case: Case) -> tuple[Fault, ...]:
     return draw(case.seed, case.slots, DURATION_MS)
 
 
+def flow_of(case: Case) -> Dataflow:
+    """The dataflow of a case. Raises GraphError if it has no operator of which something is said."""
+    flow = WORKLOADS[case.workload].build(case.params)
+    return flow.with_policies(dict(case.save), dict(case.inputs))
+
+
 def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> Job:
     """The job of a case: what it does not say itself is drawn, with the world, from its seed."""
-    flow = WORKLOADS[case.workload].build(case.params)
+    flow = flow_of(case)
+    if protocol.heeds_policies and not case.save and not case.inputs:
+        flow = with_drawn_policies(flow, case.seed)
     deployment = deploy(flow, case.slots, lean=is_fused(case.options, default=False))
     settings = Settings(
         batch_max_records=rng.choice((3, 8, 100)),
@@ -223,7 +246,11 @@ def simulate(
     rng = random.Random(f"{case.seed}:world")
     costs = Costs.draw(rng)
     job = build_job(case, chosen, rng)
-    reason = refusal(chosen, job.topology) or unfit_option(case.options, job.deployment)
+    reason = (
+        refusal(chosen, job.topology, job.deployment.protected)
+        or barrier_refusal(job.deployment.barriers, chosen, job.guarantee)
+        or unfit_option(case.options, job.deployment)
+    )
     if reason is not None:
         return Outcome(case, refused=reason)
     faults = faults_of(case)
@@ -239,7 +266,7 @@ def simulate(
     empty: str | None = None
     try:
         world.run(PATIENCE_MS * 1000)
-        problems, rows = _judge_end(case, world)
+        problems, rows = _judge_end(case, world, injector.schedule.strikes())
         if world.problem is None:
             empty = _vacuous(case, world, injector.schedule.strikes(), rows)
     except InvariantBroken as error:
@@ -265,8 +292,8 @@ def simulate(
 def _vacuous(case: Case, world: WatchedWorld, strikes: tuple[Strike, ...], rows: int) -> str | None:
     """Why the run proves nothing, if so."""
     monitor = world.monitor
-    lines = world.job.protocol.checkpoints
-    first_us = monitor.first_line_us if lines else monitor.first_output_us
+    at_once = world.job.protocol.publishes_at_once
+    first_us = monitor.first_output_us if at_once else monitor.first_line_us
     return vacuous(
         strikes,
         drawn=case.faults is None,
@@ -276,7 +303,9 @@ def _vacuous(case: Case, world: WatchedWorld, strikes: tuple[Strike, ...], rows:
     )
 
 
-def _judge_end(case: Case, world: WatchedWorld) -> tuple[tuple[str, ...], int]:
+def _judge_end(
+    case: Case, world: WatchedWorld, strikes: tuple[Strike, ...]
+) -> tuple[tuple[str, ...], int]:
     """Judge a run; return what it lost or repeated, if it promised nothing, and its row count."""
     if not world.finished:
         fencing.lost_slot_is_replaced(world)
@@ -294,16 +323,35 @@ def _judge_end(case: Case, world: WatchedWorld) -> tuple[tuple[str, ...], int]:
     invariants.no_checkpoint_is_useless(world.monitor)
     guarantee = world.job.guarantee
     public = outputs(world)
-    problems = WORKLOADS[case.workload].judge(case.params, public, states(world), guarantee)
+    problems = found_wrong(case, world.job, public, states(world), world.monitor.declared, strikes)
     lines = tuple(f"{p.kind} {p.record}: {p.because}" for p in problems)
     if lines and guarantee is not Guarantee.NOTHING:
         invariants.broken(f"output_is_{guarantee.value}", lines[0])
     return lines, sum(batch.length for batch in public.values())
 
 
+def found_wrong(
+    case: Case,
+    job: Job,
+    public: Mapping[str, Batch],
+    final: Mapping[str, Mapping[str, Batch]],
+    declared: Sequence[TaskLoss],
+    strikes: Sequence[Strike],
+) -> Sequence[Problem]:
+    """What is wrong with the output of a run, by what it promised and, if it may lose some, declared."""
+    judge = WORKLOADS[case.workload].judge
+    if job.guarantee is not Guarantee.BOUNDED_LOSS:
+        return judge(case.params, public, final, job.guarantee)
+
+    def problems_with(excuses: Excuses) -> Sequence[Problem]:
+        return judge(replace(case.params, excuses=excuses), public, final, job.guarantee)
+
+    return judge_losses(job, declared, strikes, SIMULATED, problems_with).problems
+
+
 def outputs(world: WatchedWorld) -> dict[str, Batch]:
     """The public output of each sink."""
-    view: View = "committed" if world.job.protocol.checkpoints else "uncommitted"
+    view: View = "uncommitted" if world.job.protocol.publishes_at_once else "committed"
     result = {}
     for sink, tasks in world.job.deployment.sinks.items():
         batches = list(rows_of(world.storage.output, tasks, view))

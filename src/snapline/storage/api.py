@@ -1,12 +1,10 @@
 """The ports to storage: interfaces that every form of storage implements, in memory or as files.
 
-`Storage` makes all of them: objects, message logs, output to write and to read, and input. A run asks its
-storage and never names a form, so another form (a bucket, a broker) is another class with this shape.
-The same tests (the conformance suite) run against every form.
+`Storage` makes all of them. A run asks its storage and never names a form, so another form (a bucket, a
+broker) is another class with this shape. The same tests (the conformance suite) run against every form.
 
-*Durable* data survives a failure. In the file forms `sync` means fsync, so even the machine may fail. What
-was appended and not synced is lost with the machine or, in the simulator, with its slot. After a failed
-sync nothing of that file is ever called durable.
+*Durable* data survives a failure: in file forms `sync` means fsync. What was not synced is lost with its
+machine or, when simulated, with its slot. After a failed sync nothing of that file is called durable.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -90,9 +88,12 @@ class MessageLog(Protocol):
     def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Iterator[Message]:
         """The messages after < seq <= through, in order, each read when it is asked for.
 
-        Raises ObjectMissing at once if one is not there. What is there stays readable, whatever is pruned
-        meanwhile, by whomever; that it is damaged may be found only when it is its turn.
-        """
+        Raises ObjectMissing at once if one is not there. What is there stays readable, whatever is pruned;
+        that it is damaged may be found only when it is its turn."""
+        ...
+
+    def tail(self, channel: ChannelId, *, after: Seq) -> tuple[Iterator[Message], int]:
+        """All messages after this number, and how many: as `read`, with gaps between lives."""
         ...
 
     def prune(self, channel: ChannelId, *, through: Seq) -> None:
@@ -193,9 +194,8 @@ class Outlet(Protocol):
     def sweep(self, before: Epoch, held: Collection[str], *, written: bool) -> None:
         """Delete what lives of epochs before this one left of output that will never be public.
 
-        `held` are the files of which rows are still to be published. With `written`, files are deleted of
-        which nothing is public, too, so that nobody can look at what was written into them.
-        """
+        `held` are files of which rows are still to be published. With `written`, files of which nothing is
+        public are deleted, too."""
         ...
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
-from snapline.ids import ChannelId, Epoch, Incarnation, Seq
+from snapline.ids import ChannelId, Epoch, Incarnation, Seq, numbers_through
 from snapline.storage.api import Ingress, Life, PendingSync
 from snapline.storage.codec import Pieces, digest_of
 from snapline.storage.memory_output import MemoryOutlet, MemorySync
@@ -111,6 +111,15 @@ class MemoryLogs:
         """Drop what a life did not sync, as its crash would."""
         self._pending.setdefault(life, {}).clear()
 
+    def holds(self, message: Message) -> bool:
+        """Whether any life has appended this message, synced or not."""
+        lives = (life.get(message.channel, {}) for life in self._pending.values())
+        synced = self._channels.get(message.channel) or _ChannelLog()
+        kept = synced.entries.get(message.seq)
+        return (kept is not None and kept[1] is message) or any(
+            life.get(message.seq) is message for life in lives
+        )
+
     def epochs(self) -> Iterator[Epoch]:
         """The epochs in which lives opened a log."""
         return (life.epoch for life in self._pending)
@@ -167,9 +176,19 @@ class MemoryLog:
 
     def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Iterator[Message]:
         """The messages after < seq <= through, in order."""
+        return self._pick(channel, range(after + 1, through + 1))
+
+    def tail(self, channel: ChannelId, *, after: Seq) -> tuple[Iterator[Message], int]:
+        """All messages after this number, in order, and how many there are."""
         synced = self._channels.get(channel) or _ChannelLog()
         mine = self._pending.get(channel, {})
-        seqs = range(after + 1, through + 1)
+        seqs = sorted(seq for seq in {**synced.entries, **mine} if seq > max(after, synced.floor))
+        return self._pick(channel, seqs), len(seqs)
+
+    def _pick(self, channel: ChannelId, seqs: Sequence[Seq]) -> Iterator[Message]:
+        """These messages, in this order."""
+        synced = self._channels.get(channel) or _ChannelLog()
+        mine = self._pending.get(channel, {})
         return iter([self._find(synced, mine, channel, seq) for seq in seqs])
 
     def _find(
@@ -186,7 +205,7 @@ class MemoryLog:
     def prune(self, channel: ChannelId, *, through: Seq) -> None:
         """Drop the messages up to `through`."""
         log = self._channels.setdefault(channel, _ChannelLog())
-        for seq in range(log.floor + 1, through + 1):
+        for seq in numbers_through(log.entries, log.floor, through):
             log.entries.pop(seq, None)
         log.floor = max(log.floor, through)
 

@@ -81,6 +81,9 @@ class Judged:
 
     def kept(self, guarantee: Guarantee) -> Answer:
         """Whether a guarantee was kept. In an incomplete output nothing counts as lost: it may come yet."""
+        if guarantee is Guarantee.BOUNDED_LOSS:  # what was declared as lost is not known here
+            exact = self.kept(Guarantee.EXACTLY_ONCE)
+            return "unknown" if exact == "no" else exact
         certain = {*self.causes}
         if self.undecided is not None:
             certain -= {*OF_A_WINDOW}

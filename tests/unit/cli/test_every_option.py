@@ -47,6 +47,8 @@ WRONG: dict[str, dict[str, list[str]]] = {
             "interval.bids=1s",
         ],
         "--pool": ["x", "", "model=", "model=0", "model=x", "model=1"],
+        "--save": ["x", "", "count=", "count=0s", "count=soon", "model=1s", "count=1s"],
+        "--inputs": ["x", "", "count=", "count=wait:0", "count=keep:1", "model=drop", "count=drop"],
         "--input": ["nowhere"],
         "--publish-lag": ["16", *WHOLE],
         "--retain": ["0", "1s", "forever"],
@@ -60,6 +62,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--fork": ["last"],
         "--line": ["0", *WHOLE, "3"],
         "--runs": ["file", "file/below"],
+        "--report": ["nowhere/x.html", ".", "s3://x/y"],
     },
     "simulate": {
         "--protocol": NAMES[:1],
@@ -73,6 +76,8 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--hot-moves": SPANS[:1] + SPANS[2:],
         "--set": ["x", "", "a=", "a=1"],
         "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps", "interval.a=0s"],
+        "--save": ["x", "", "count=", "count=0s", "count=soon", "model=1s"],
+        "--inputs": ["x", "", "count=", "count=wait:0", "count=keep:1", "model=drop"],
         "--guarantee": NAMES,
         "--faults": ["x", "kill slot=900 at=1s", "@nowhere"],
         "--diagram": ["nowhere/x.svg"],
@@ -124,6 +129,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--column": ["x", "", "a=b=c", "=x", "nothing=x"],
     },
     "runs list": {
+        "--older": [],
         "--sink": [],
         "--limit": ["x", "-1", "1.5"],
         "--format": [],
@@ -145,6 +151,11 @@ WRONG: dict[str, dict[str, list[str]]] = {
     "compare a b": {
         "--margin": ["x", "", "0", "-5%", "nan", "1e9"],
         "--threshold": ["x", "", "0", "-5%", "nan", "1e9"],
+        "--runs": ["file"],
+    },
+    "report last": {
+        "--against": [],
+        "--to": ["nowhere/x.html", ".", "s3://x/y"],
         "--runs": ["file"],
     },
     "doctor": {"--runs": []},
@@ -179,7 +190,8 @@ SAID_BY_VALUE = {
     "--resume",
     "--fork",
 } | {
-    *("--option", "--pool", "--repeat", "--diagram", "--system", "--to", "--junit"),
+    *("--option", "--pool", "--save", "--inputs", "--repeat", "--diagram", "--system", "--to"),
+    "--junit",
 }
 """Options whose message shows the text or the file that is wrong."""
 

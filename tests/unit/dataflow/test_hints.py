@@ -27,9 +27,12 @@ def bids(flow):
         (lambda flow, stream: stream.filtre, "did you mean filter"),
         (lambda flow, stream: stream.countt, "'countt': use key_by\\(...\\).count"),
         (lambda flow, stream: stream.key_by("id").reduceByKey, "use fold"),
-        (lambda flow, stream: stream.key_by("id").sliding, "windows are tumbling so far"),
+        (lambda flow, stream: stream.key_by("id").hopping, "use key_by\\(...\\).sliding"),
+        (lambda flow, stream: stream.key_by("id").session, "there are no sessions"),
         (lambda flow, stream: stream.key_by("id").tumbling("1s").mean, "divide in a map"),
-        (lambda flow, stream: stream.quux, "it has .*flat_map, key_by, map"),
+        (lambda flow, stream: stream.sliding(rows=3).mean, 'aggregate\\(result=\\("mean"'),
+        (lambda flow, stream: stream.sliding(rows=3).sink, "say first what is made"),
+        (lambda flow, stream: stream.quux, "it has .*flat_map, inputs, key_by, map"),
         (lambda flow, stream: stream.key_by("id").agg, "a KeyedStream has no 'agg': use tumbling"),
         (lambda flow, stream: stream.key_by("id").tumbling("1s").agg, "use aggregate"),
         (lambda flow, stream: stream.key_by("id").tumbling("1s").sink, "say first what is made"),
@@ -47,7 +50,8 @@ def test_builders_are_asked_copied_and_pickled_as_any_object():
     flow = Dataflow("f")
     stream = bids(flow)
     windows = stream.key_by("id").tumbling("1s")
-    for builder in (flow, flow.feedback(), stream, windows.stream, windows):
+    sliding = stream.sliding("2s", every="1s")
+    for builder in (flow, flow.feedback(), stream, windows.stream, windows, sliding):
         assert not hasattr(builder, "groupBy")
         assert not hasattr(builder, "__array__")
         for again in (copy.copy(builder), copy.deepcopy(builder)):

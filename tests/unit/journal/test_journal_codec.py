@@ -57,7 +57,7 @@ from snapline.core.events import (
 from snapline.core.messages import CheckpointMeta, Marker, Message, RecoveryLine, Stamp
 from snapline.errors import ObjectDamaged, UsageError
 from snapline.ids import ChannelId, CheckpointNo, Seq, TaskId, first_checkpoint
-from snapline.journal import entry, fault_happenings, happenings
+from snapline.journal import entry, fault_happenings, happenings, loss_happenings
 from snapline.journal.codec import digest, lines, read
 from snapline.journal.entry import COORDINATOR, Built, Handled, Happened, Stamped
 from snapline.journal.fault_happenings import (
@@ -117,8 +117,10 @@ from snapline.journal.happenings import (
     SystemDown,
     SystemProgressed,
 )
+from snapline.journal.loss_happenings import KeptLost, StaleDropped, TaskLoss
 from snapline.protocols.none import NONE
 
+HAPPENING_MODULES = (fault_happenings, happenings, loss_happenings)
 A, B = TaskId("a/0"), TaskId("b/0")
 AB = ChannelId("a/0>b/0")
 C1 = first_checkpoint(1)
@@ -239,6 +241,7 @@ HAPPENINGS = (
     SlotLeft(1, 2),
     SlotRestored(2),
     SlotRunning(),
+    TaskLoss(A, C1, 500, 2_500),
     JobRunning(),
     SystemDown(),
     LineFound(3, 1, 0.5, 40),
@@ -261,7 +264,9 @@ HAPPENINGS = (
     FrameFenced(0, AB, (1, 1, 2)),
     MessagesOvertaken(AB, 3),
     MessagesDiscarded(AB, 3, 40),
-    InputSkipped(1, 40),
+    InputSkipped(1, 5, 40),
+    StaleDropped(A, 7),
+    KeptLost(AB, 3, 9),
     CheckpointTimed(A, C1, CheckpointMoments(C1, None, 10, 12, 13, 40)),
     CheckpointTimed(B, C1, CheckpointMoments(None, 9, 10, 12, 13, 40)),
     SecondMeasured(
@@ -307,7 +312,7 @@ def test_the_sample_journal_contains_every_class_that_a_journal_may_hold():
 
     known = [
         name
-        for module in (messages, events, effects, entry, fault_happenings, happenings)
+        for module in (messages, events, effects, entry, *HAPPENING_MODULES)
         for name, kind in vars(module).items()
         if isinstance(kind, type) and is_dataclass(kind) and kind not in (Command, Timer)
     ]

@@ -4,8 +4,7 @@ import pytest
 
 from snapline.core.guarantee import Guarantee
 from snapline.dataflow.deploy import deploy
-from snapline.judge.run_directory import verdict_of
-from snapline.judge.verdict import UNKNOWN, Verdict
+from snapline.judge.verdict import UNKNOWN, Verdict, verdict_of
 from snapline.rundir.program import find_program
 from snapline.rundir.spec import Spec
 from snapline.workload import WORKLOADS

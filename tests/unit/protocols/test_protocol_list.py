@@ -36,6 +36,7 @@ def test_the_list_has_every_protocol_under_its_own_name():
         "uncoordinated",
         "hmnr",
         "bcs",
+        "partial",
     ]
     assert [protocol.name for protocol in PROTOCOLS.values()] == list(PROTOCOLS)
 
@@ -47,7 +48,7 @@ def test_what_each_protocol_promises():
         Guarantee.AT_MOST_ONCE,
     )
     assert {name: protocol.guarantees for name, protocol in PROTOCOLS.items()} == {
-        "none": (Guarantee.NOTHING,),
+        "none": (Guarantee.NOTHING, Guarantee.BOUNDED_LOSS),
         "aligned": (exactly, least),
         "aligned-cyclic": (exactly, least, most),
         "unaligned": (exactly, most),
@@ -55,8 +56,11 @@ def test_what_each_protocol_promises():
         "uncoordinated": (exactly, least, most),
         "hmnr": (exactly, least, most),
         "bcs": (exactly, least, most),
+        "partial": (Guarantee.BOUNDED_LOSS, Guarantee.NOTHING),
     }
-    assert [n for n, p in PROTOCOLS.items() if not p.checkpoints] == ["none"]
+    assert [n for n, p in PROTOCOLS.items() if p.publishes_at_once] == ["none", "partial"]
+    assert [n for n, p in PROTOCOLS.items() if not p.saves] == ["none"]
+    assert [n for n, p in PROTOCOLS.items() if p.heeds_policies] == ["partial"]
     assert [n for n, p in PROTOCOLS.items() if not p.bounded] == ["uncoordinated"]
     assert [n for n, p in PROTOCOLS.items() if p.no_useless] == ["hmnr", "bcs"]
 
@@ -66,7 +70,7 @@ def test_a_cycle_is_refused_with_the_names_of_those_that_can():
     assert [name for name, reason in refused.items() if reason] == ["aligned"]
     assert refused["aligned"] == (
         "aligned cannot run a dataflow with a cycle: choose one of none, aligned-cyclic, unaligned,"
-        " synchronous, uncoordinated, hmnr, bcs"
+        " synchronous, uncoordinated, hmnr, bcs, partial"
     )
 
 

@@ -195,6 +195,8 @@ CHANGED: dict[str, list[Any]] = {
     "settings": [3, [[1]], "ab", [["a", "b"]]],
     "warm_up_ms": ["5s", -1],
     "pools": [3, "ab", [["model", 0]], [["model", "x"]]],
+    "save": [3, "ab", [["count", "soon"]], [["count", None]]],
+    "inputs": [3, "ab", [["count", "loose"]], [[1, "keep"]]],
     "drawn": ["x"],
     "system": [3],
 }

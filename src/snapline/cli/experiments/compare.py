@@ -102,7 +102,7 @@ def _compare(
 ) -> int:
     from snapline.experiments.comparison import SURE_PAIRS, compare
 
-    left, right, noise = _columns(runs, first, second)
+    left, right, noise = measured_columns(runs, first, second)
     if threshold is not None and len(left) < SURE_PAIRS:
         raise UsageError(
             f"--threshold needs {SURE_PAIRS} pairs of runs, and there {_is(len(left))}: fewer cannot be "
@@ -131,7 +131,7 @@ class MeasuredRun:
     metrics: Mapping[str, Any]
 
 
-def _columns(
+def measured_columns(
     runs: Path, first: str, second: str
 ) -> tuple[list[MeasuredRun], list[MeasuredRun], dict[str, float]]:
     """The runs that are compared, in pairs, and the noise floors that are known. Raises UsageError."""
@@ -231,7 +231,7 @@ def _print(
     from snapline.experiments.comparison import expected_by_chance
 
     out = results()
-    for name, (one, other) in _settings(left, right).items():
+    for name, (one, other) in differing_settings(left, right).items():
         out.print(f"[bold]{escape(name)}[/]  {escape(one)} -> {escape(other)}", soft_wrap=True)
     table = Table("figure", box=None, padding=(0, 2, 0, 0))
     for title in ("first", "second", "ratio", "interval"):
@@ -240,9 +240,7 @@ def _print(
     for each in found:
         table.add_row(*_row(each))
     out.print(table)
-    out.print(
-        f"{plural(found[0].ratio.pairs, 'pair')} of runs; {_certainty(found)}", soft_wrap=True
-    )
+    out.print(f"{plural(found[0].ratio.pairs, 'pair')} of runs; {certainty(found)}", soft_wrap=True)
     chance = expected_by_chance(found)
     if chance:
         out.print(
@@ -253,7 +251,8 @@ def _print(
         out.print(f"[red]worse:[/] {each.figure.name} is {each.words}", soft_wrap=True)
 
 
-def _certainty(found: "Sequence[Compared]") -> str:
+def certainty(found: "Sequence[Compared]") -> str:
+    """Say what the number of pairs allows to say."""
     level = min(each.ratio.level for each in found)
     if level <= 0:
         return "no interval, because one pair says nothing about chance"
@@ -281,7 +280,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _settings(
+def differing_settings(
     left: Sequence[MeasuredRun], right: Sequence[MeasuredRun]
 ) -> dict[str, tuple[Any, Any]]:
     """The settings in which the first runs of both columns differ."""
@@ -301,7 +300,9 @@ def _to_json(
         "version": JSON_VERSION,
         "first": [each.name for each in left],
         "second": [each.name for each in right],
-        "settings": {name: list(values) for name, values in _settings(left, right).items()},
+        "settings": {
+            name: list(values) for name, values in differing_settings(left, right).items()
+        },
         "figures": {
             each.figure.name: {
                 "unit": each.figure.unit,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from snapline.arguments import option, written_rate
+from snapline.arguments import option
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.cli.terminal.options import default, local_file
 from snapline.cli.terminal.summary import print_figures, summary
@@ -14,7 +14,6 @@ from snapline.errors import UsageError
 from snapline.metrics.json_form import to_json
 from snapline.protocols import DEFAULT
 from snapline.wording import plural
-from snapline.workload.common.settings import split_settings
 
 if TYPE_CHECKING:
     from snapline.scale.predict import Prediction
@@ -96,7 +95,7 @@ NOT_HERE = {
 
 _AS_FOR_A_RUN = (
     *("protocol", "slots", "rate", "records", "duration", "interval", "faults", "seed", "size"),
-    *("hot", "hot_moves", "guarantee"),
+    *("hot", "hot_moves", "settings", "options", "save", "inputs", "guarantee"),
 )
 
 
@@ -108,7 +107,7 @@ def refuse_without_figures(given: Mapping[str, str]) -> None:
 
 
 def simulate_figures(asked: Mapping[str, Any], as_json: bool) -> int:
-    """Simulate one run and print its figures; `asked` are the options that were given, by name."""
+    """Simulate one run and print its figures; `asked` are the options by name, None if not given."""
     from snapline.rundir.spec import spec_from
     from snapline.scale.predict import predict
     from snapline.scale.profile import read_profile
@@ -119,18 +118,12 @@ def simulate_figures(asked: Mapping[str, Any], as_json: bool) -> int:
         raise UsageError("--records with --figures is for --rate max: otherwise the rate says it")
     profile = read_profile(asked["profile"])
     described = {name: asked[name] for name in _AS_FOR_A_RUN if asked.get(name) is not None}
-    if "rate" in described:
-        described["rate"] = written_rate(described["rate"], "--rate")
-    if (level := described.get("guarantee")) is not None:
-        described["guarantee"] = level.value
     spec = spec_from(
         {
             "flow": asked.get("workload") or "q12",
             "protocol": DEFAULT,
             "slots": 2,
             **described,
-            "settings": split_settings(asked.get("settings") or ()),
-            "options": split_settings(asked.get("options") or (), "an option", "batch=500"),
         },
         option,
     )

@@ -8,9 +8,8 @@ import typer
 from rich.table import Table
 
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
-from snapline.cli.terminal.live import size
 from snapline.ids import checkpoint_label
-from snapline.wording import plural
+from snapline.wording import plural, size
 
 if TYPE_CHECKING:
     from snapline.rundir.lines.listing import ListedCheckpoint, ListedLine

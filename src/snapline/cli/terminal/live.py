@@ -35,7 +35,7 @@ from snapline.journal.happenings import (
 from snapline.journal.sentences import sentence
 from snapline.metrics.figures import is_line
 from snapline.metrics.second import Second
-from snapline.wording import plural
+from snapline.wording import latency, plural, size
 
 NUMBERS_EVERY_S = 5
 SPARK_S = 60  # how many seconds the row of bars shows
@@ -165,23 +165,3 @@ def sparkline(values: Sequence[int]) -> str:
     highest = max(values, default=0)
     last = len(_BARS) - 1
     return "".join(_BARS[value * last // highest if highest else 0] for value in values)
-
-
-def latency(value_ms: float | None) -> str:
-    """A latency as people read it: fewer digits the longer it is, and `-` for None."""
-    if value_ms is None:
-        return "-"
-    if value_ms < 0.1:
-        return "<0.1 ms"
-    if value_ms >= 10_000:
-        return f"{value_ms / 1000:.1f} s"
-    return f"{value_ms:.0f} ms" if value_ms >= 10 else f"{value_ms:.1f} ms"
-
-
-def size(count: float) -> str:
-    """A number of bytes as people read it: `1.5 MB`."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -23,6 +23,14 @@ def local_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
     return path
 
 
+def written_file(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """Check an option that names a file to write: its directory has to be there before anything runs."""
+    path = local_file(param, value)
+    if path is not None and not path.resolve().parent.is_dir():
+        raise UsageError(f"{param.opts[0]} {path}: there is no directory {path.parent}")
+    return path
+
+
 def local_directory(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """Check an option that names a directory: a file is refused before anything has run."""
     path = local_path(param, value)
@@ -115,10 +123,10 @@ FaultsOption = Annotated[
 DiagramOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE.svg",
+        metavar="FILE.svg|FILE.html",
         callback=local_file,
-        help="Draw the run, with its slots and messages over time, into this file. It needs one protocol, "
-        "one workload and one seed.",
+        help="Draw the run, with its slots and messages over time, into this file; if it ends in .html, "
+        "make a page about the run. It needs one protocol, one workload and one seed.",
     ),
 ]
 RepeatOption = Annotated[
@@ -128,6 +136,26 @@ RepeatOption = Annotated[
         callback=local_file,
         help="Repeat the run of a file that an earlier [cyan]snapline simulate[/] wrote about a broken "
         "promise.",
+    ),
+]
+SaveOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--save",
+        metavar="OPERATOR=TIME|yes|no",
+        help="How often an operator is saved, such as [cyan]model=1s[/], whatever the dataflow says; "
+        "[cyan]model=no[/] never saves it. Only for protocols that heed it. The option can be given "
+        "several times.",
+    ),
+]
+InputsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inputs",
+        metavar="OPERATOR=drop|wait|keep",
+        help="What becomes of messages to an operator while its slot is away, such as [cyan]model=keep[/]; "
+        "[cyan]model=wait:1000[/] holds 1,000 messages of each channel back before their senders wait. "
+        "Only for protocols that heed it. The option can be given several times.",
     ),
 ]
 SimulatedSizeOption = Annotated[

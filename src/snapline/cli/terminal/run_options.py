@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from snapline.cli.terminal.options import GLOSSARY, Number, Text, default, local_directory
+from snapline.cli.terminal.options import (
+    GLOSSARY,
+    Number,
+    Text,
+    default,
+    local_directory,
+    written_file,
+)
 
 HELP = f"""Run a streaming dataflow on Spark, break it on purpose, and judge what came out.
 
@@ -257,6 +264,22 @@ UiOption = Annotated[
         metavar=" ",
         help="Keep the pages of the Spark that is started for this run, for this machine only, and say "
         "where they are.",
+    ),
+]
+LiveOption = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        metavar=" ",
+        help="Show the run in a browser while it goes on: say where its page is, for this machine only.",
+    ),
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.html",
+        callback=written_file,
+        help="Write a page about the run into this file when it is over, as [cyan]snapline report[/] does.",
     ),
 ]
 RestartFailuresOption = Annotated[

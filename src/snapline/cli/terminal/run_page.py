@@ -13,10 +13,9 @@ from typing import Any, Final
 from rich.table import Table
 
 from snapline.cli.terminal.console import escape, escape_lines, results
-from snapline.cli.terminal.live import latency, size
 from snapline.cli.terminal.summary import VERDICTS, verdict_line
 from snapline.durations import LONGEST_MS, write_duration
-from snapline.wording import plural
+from snapline.wording import latency, plural, size
 
 LIST_MAX: Final = 8
 FIELDS_MAX: Final = 16

@@ -37,6 +37,7 @@ from snapline.journal.happenings import (
     SlotRestored,
     SlotRunning,
 )
+from snapline.journal.loss_happenings import TaskLoss
 from snapline.journal.sentences import sentence
 from snapline.wording import plural
 
@@ -50,6 +51,7 @@ Untold: TypeAlias = (
     | MessagesOvertaken
     | MessagesDiscarded
     | InputSkipped
+    | TaskLoss
     | Measurement
 )
 """Happenings without a line of their own: they are routine, or told as commits and rollbacks."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich.table import Table
 
 from snapline.cli.terminal.console import escape, escape_lines, results
-from snapline.cli.terminal.live import latency, size
-from snapline.wording import plural
+from snapline.wording import latency, plural, size
 
 if TYPE_CHECKING:  # the runtime takes a second to import: not for `--help`
     from snapline.judge.verdict import Verdict

@@ -17,7 +17,7 @@ import numpy as np
 from snapline.batch import Array, Batch, Column, Varlen, Words
 from snapline.dataflow.operators.fold import STATE
 from snapline.dataflow.operators.known import Known, windowed
-from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.operator import IN, OUT, TENTATIVE, Capture, Operator, Outputs
 from snapline.dataflow.operators.window import LATE, WINDOW, Starts, Tumbling, Windows, take_rows
 from snapline.dataflow.state.columns import Int64s, Rows
 from snapline.dataflow.state.keyed_state import KeyedState
@@ -62,7 +62,10 @@ class AggregatePlan:
             elif combine == "count" or combine in _UFUNCS:
                 reduced[name] = (combine, column)
             else:
-                raise GraphError(f"'{combine}' is no aggregate: count, sum, min, max, collect are")
+                raise GraphError(
+                    f"'{combine}' is no aggregate: count, sum, min, max, collect are; sliding windows "
+                    "have mean, first and last, too"
+                )
         return AggregatePlan(tuple(keys), reduced, collected)
 
     def meanings(self, given: Mapping[str, Meaning | None]) -> dict[str, Meaning | None]:
@@ -214,6 +217,15 @@ class WindowAggregate(Operator):
     def windows_closed(self) -> int:
         """How many windows were closed."""
         return self._windows.closed
+
+    def expire(self, time: Millis) -> int:
+        """Forget the windows that have ended by then."""
+        return len(self._windows.expire(time))
+
+    def mark_stale(self, time: Millis) -> Outputs:
+        """Emit the windows that have ended by then as tentative."""
+        ended = self._windows.expire(time)
+        return [(TENTATIVE, window.result(start)) for start, window in ended]
 
     def capture(self, *, full: bool) -> Capture:
         """Capture the open windows, or what changed in them."""

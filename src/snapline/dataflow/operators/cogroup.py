@@ -19,7 +19,7 @@ from snapline.batch import Batch, Column, Varlen, Words, concat
 from snapline.dataflow.operators.aggregate import TIME, Aggregate, gathered
 from snapline.dataflow.operators.join import LABEL, LEFT, RIGHT, SIDES
 from snapline.dataflow.operators.known import Known, check_keys, windowed
-from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.operator import OUT, TENTATIVE, Capture, Operator, Outputs
 from snapline.dataflow.operators.window import WINDOW, Starts, Tumbling, Windows, take_rows
 from snapline.dataflow.state.columns import Int64s, Rows
 from snapline.dataflow.state.keyed_state import KeyedState
@@ -155,7 +155,7 @@ class WindowCogroup(Operator):
         names = (*left.counts, *left.lists, *right.counts, *right.lists)
         time, results = self._pairing.shape.time, dict.fromkeys(names)
         closed = [windowed(given[side], left.keys, time, results) for side in SIDES]
-        return closed[0] if output == OUT else given[output.removeprefix("late-")]
+        return closed[0] if output in (OUT, TENTATIVE) else given[output.removeprefix("late-")]
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Keep the rows that are in time; pass the late ones on."""
@@ -181,6 +181,15 @@ class WindowCogroup(Operator):
     def windows_closed(self) -> int:
         """How many windows were closed."""
         return self._windows.closed
+
+    def expire(self, time: Millis) -> int:
+        """Forget the windows that have ended by then."""
+        return len(self._windows.expire(time))
+
+    def mark_stale(self, time: Millis) -> Outputs:
+        """Emit the windows that have ended by then as tentative."""
+        ended = self._windows.expire(time)
+        return [(TENTATIVE, window.result(start)) for start, window in ended]
 
     def capture(self, *, full: bool) -> Capture:
         """Capture the rows of the open windows, all or those that are new."""

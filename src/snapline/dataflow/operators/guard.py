@@ -75,6 +75,16 @@ class Guard:
         """Have the operator restored; raises OperatorFailed."""
         self._call("restore", lambda: self.operator.restore(captures))
 
+    def expire(self, time: Millis) -> int:
+        """Have the operator forget the windows that have ended; raises OperatorFailed."""
+        return self._call("expire", lambda: _checked_count(self.operator.expire(time)))
+
+    def mark_stale(self, time: Millis) -> Outputs:
+        """Have the operator put out the windows that have ended as tentative; raises OperatorFailed."""
+        return self._call(
+            "mark_stale", lambda: checked(self.operator.mark_stale(time), "mark_stale")
+        )
+
     def _call(self, method: str, call: Callable[[], _T]) -> _T:
         try:
             return call()
@@ -166,6 +176,12 @@ def _checked_capture(capture: object, full: bool) -> Capture:
             raise TypeError(f"capture returned a part whose name is {_short(name)}, not a text")
         check_batch(part, f"capture returned, as its part '{name}',")
     return capture
+
+
+def _checked_count(count: object) -> int:
+    if not isinstance(count, int) or count < 0:
+        raise TypeError(f"expire returned {_short(count)} where a number of windows should be")
+    return count
 
 
 def _short(value: object) -> str:

@@ -169,6 +169,10 @@ class WindowJoin(Operator):
         """How many windows were closed."""
         return self._windows.closed
 
+    def expire(self, time: Millis) -> int:
+        """Forget the windows that have ended by then."""
+        return len(self._windows.expire(time))
+
     def capture(self, *, full: bool) -> Capture:
         """Capture the rows of the open windows, all or those that are new."""
         parts = {side: methodcaller("capture", side, full=full) for side in SIDES}

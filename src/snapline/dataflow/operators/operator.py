@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from snapline.batch import Batch
 from snapline.dataflow.operators.known import Known
+from snapline.dataflow.operators.saved import captured, give_back
 from snapline.ids import Millis
 
 Outputs: TypeAlias = Sequence[tuple[str, Batch]]
@@ -13,6 +14,7 @@ Outputs: TypeAlias = Sequence[tuple[str, Batch]]
 
 OUT = "out"
 IN = "in"
+TENTATIVE = "tentative"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Operator:
     uses_time: bool = False
     #: the input columns on which its output `out` depends, those of the key too; None: all of them
     reads: Collection[str] | None = None
+    #: the attributes that hold its state, if it leaves `capture` and `restore` as they are: see `saved.py`
+    saved: Sequence[str] = ()
 
     def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
         """What is known of the columns of an output, from what is known of the inputs, by port.
@@ -60,7 +64,25 @@ class Operator:
 
     def capture(self, *, full: bool) -> Capture:
         """Capture the state. With `full=False` it may be a delta to the capture before."""
-        return Capture(True, {})
+        return Capture(True, captured(self, self.saved))
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Restore a state from a full capture and then deltas, in order. Called on a fresh instance."""
+        if self.saved and captures:
+            give_back(self, captures[-1].parts)
+
+    def expire(self, time: Millis) -> int:
+        """Forget the windows that a watermark of `time` closes, unsaid; return how many there were.
+
+        Called on an instance that was restored alone, while others went on to `time`: such a window missed
+        records, and must not be put out as if it were right. Records that come for it are late.
+        """
+        return 0
+
+    def mark_stale(self, time: Millis) -> Outputs:
+        """As `expire`, but return what these windows would put out on the output `tentative`.
+
+        An operator that puts out everything at once has nothing left to say of them.
+        """
+        self.expire(time)
+        return ()

@@ -9,7 +9,7 @@ state: after a restore the same records are late.
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from snapline.kernels import windows
 LATE: Final = "late"
 WINDOW: Final = "window"
 CLOCK: Final = "clock"
+
+_FEW: Final = 8  # windows of a batch that are looked for one by one
 
 
 class Starts(NamedTuple):
@@ -59,13 +61,40 @@ class Tumbling:
 
     def starts(self, batch: Batch) -> Starts:
         """The start of each record's window."""
-        times = batch[self.time]
-        if times.dtype != np.int64:
-            each = times - times % self.size_ms
-            return Starts(each, int(each.min()), int(each.max()))
-        each = np.empty(len(times), np.int64)
-        lowest, highest = windows.assign(np.ascontiguousarray(times), self.size_ms, each)
-        return Starts(each, lowest, highest)
+        return starts_of(batch[self.time], self.size_ms)
+
+
+def starts_of(times: Array, size: Millis) -> Starts:
+    """The last multiple of `size` that is not behind each time."""
+    if times.dtype != np.int64:
+        each = times - times % size
+        return Starts(each, int(each.min()), int(each.max()))
+    each = np.empty(len(times), np.int64)
+    lowest, highest = windows.assign(np.ascontiguousarray(times), size, each)
+    return Starts(each, lowest, highest)
+
+
+class Shape(Protocol):
+    """The shape of windows: where each begins, and when it closes."""
+
+    @property
+    def time(self) -> str:
+        """The column with the event time."""
+        ...
+
+    def starts(self, batch: Batch) -> Starts:
+        """The start of what each record is added to."""
+        ...
+
+    @property
+    def size_ms(self) -> Millis:
+        """How long a window is."""
+        ...
+
+    @property
+    def lateness_ms(self) -> Millis:
+        """How far past its end the watermark must be to close a window."""
+        ...
 
 
 State = TypeVar("State")
@@ -74,7 +103,7 @@ State = TypeVar("State")
 class Windows(Generic[State]):
     """The open windows, each with a state of its own, and the watermark that closes them."""
 
-    def __init__(self, shape: Tumbling, new: Callable[[], State], label: str = WINDOW) -> None:
+    def __init__(self, shape: Shape, new: Callable[[], State], label: str = WINDOW) -> None:
         self.shape: Final = shape
         self._new: Final = new
         self._label: Final = label  # the column of a captured part that names the window of a row
@@ -99,25 +128,43 @@ class Windows(Generic[State]):
 
     def advance(self, watermark: Millis) -> list[tuple[Millis, State]]:
         """Take a watermark; return the windows that it closes, and forget them."""
-        if watermark > self._watermark:
-            self._watermark = watermark
-            self._horizon = watermark - self.shape.size_ms - self.shape.lateness_ms
-        closed = []
-        while self._starts and self._starts[0] <= self._horizon:
-            start = heapq.heappop(self._starts)
-            closed.append((start, self._open.pop(start)))
+        self.raise_to(watermark)
+        closed = self.drop_through(self._horizon)
         self.closed += len(closed)
         return closed
 
+    def raise_to(self, watermark: Millis) -> None:
+        """Take a watermark; one that is behind the last one says nothing."""
+        if watermark > self._watermark:
+            self._watermark = watermark
+            self._horizon = watermark - self.shape.size_ms - self.shape.lateness_ms
+
+    def drop_through(self, last: Millis) -> list[tuple[Millis, State]]:
+        """Forget all that starts at `last` or earlier, and return it in order."""
+        dropped = []
+        while self._starts and self._starts[0] <= last:
+            start = heapq.heappop(self._starts)
+            dropped.append((start, self._open.pop(start)))
+        return dropped
+
     def capture(self, parts: Mapping[str, Callable[[State], Batch]], *, full: bool) -> Capture:
         """The watermark, and each part of all open windows in one batch, labelled by window."""
-        windows = sorted(self._open.items(), key=lambda item: item[0])
+        windows = [(start, self._open[start]) for start in self._to_capture(full)]
         captured = {
             part: self._stack([(start, capture(state)) for start, state in windows])
             for part, capture in parts.items()
         }
         clock = Batch.of(watermark=np.array([self._watermark], np.int64))
         return Capture(full, {**captured, CLOCK: clock})
+
+    def expire(self, watermark: Millis) -> list[tuple[Millis, State]]:
+        """As `advance`, for windows that are stale: they do not count as closed."""
+        self.raise_to(watermark)
+        return self.drop_through(self._horizon)
+
+    def _to_capture(self, full: bool) -> list[Millis]:
+        """The starts of what may have something to capture, in order."""
+        return sorted(self._open)
 
     def _stack(self, parts: Sequence[tuple[Millis, Batch]]) -> Batch:
         labelled = [
@@ -157,8 +204,14 @@ def runs(starts: Int64s) -> Iterator[tuple[Millis, Array | None]]:
     if len(starts) == 1 or (starts == first).all():
         yield first, None
         return
-    for start in np.unique(starts).tolist():
-        yield start, np.flatnonzero(starts == start)
+    distinct = np.unique(starts)
+    if len(distinct) <= _FEW:
+        for start in distinct.tolist():
+            yield start, np.flatnonzero(starts == start)
+        return
+    order = np.argsort(starts, kind="stable")
+    bounds = np.searchsorted(starts[order], distinct)[1:]
+    yield from zip(distinct.tolist(), np.split(order, bounds), strict=True)
 
 
 def take_rows(batch: Batch, rows: Array | None) -> Batch:

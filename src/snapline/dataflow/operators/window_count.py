@@ -67,6 +67,10 @@ class WindowCount(Operator):
         """How many windows were closed."""
         return self._windows.closed
 
+    def expire(self, time: Millis) -> int:
+        """Forget the windows that have ended by then."""
+        return len(self._windows.expire(time))
+
     def capture(self, *, full: bool) -> Capture:
         """Capture the counts of the open windows, all or those that changed."""
         return self._windows.capture({STATE: methodcaller("capture", full=full)}, full=full)

@@ -9,7 +9,6 @@ from typing import assert_never
 
 from snapline.core import effects, events
 from snapline.core.messages import CheckpointMeta, RecoveryLine
-from snapline.core.protocol import JobContext
 from snapline.engine import control
 from snapline.engine.coordinator.decider import Chains, Decider, Intent, line_of
 from snapline.engine.coordinator.holding import STOPPED, SourceHold, how_it_ended
@@ -17,14 +16,13 @@ from snapline.engine.coordinator.ledger import Decision
 from snapline.engine.coordinator.members import Members
 from snapline.engine.coordinator.quiet import Final, QuietDetector, covers
 from snapline.engine.coordinator.registry import Registry
-from snapline.engine.coordinator.restoring import RestorePlan
+from snapline.engine.coordinator.restoring import RestorePlan, declare
 from snapline.engine.job import Job
 from snapline.engine.shell import (
     Alarm,
     CoordinatorShell,
     ProbeAlarm,
     RetryAlarm,
-    Ticket,
     TimerAlarm,
 )
 from snapline.engine.slot.checkpoints import key_of
@@ -33,9 +31,6 @@ from snapline.errors import ProtocolViolation
 from snapline.ids import CheckpointNo, Epoch, Incarnation, SlotId, TaskId, first_checkpoint
 from snapline.journal import happenings
 from snapline.journal.entry import COORDINATOR, Built, Handled
-
-_RESUME_STRIDE = 1 << 16
-"""A resumed coordinator numbers incarnations from its next multiple: no decision tells of all slots."""
 
 
 class Coordinator:
@@ -48,13 +43,18 @@ class Coordinator:
         self.shell = shell
         self.past = past
         self.seed = f"{job.seed}:coordinator:{past.epoch if past else 0}"
-        context = JobContext(job.topology, job.options, job.guarantee, shell.rng(self.seed))
-        self.protocol = job.protocol.coordinator(context)
-        self.decider = Decider(job, shell, author, self._decided, self._deposed)
+        self.protocol = job.protocol.coordinator(job.context(shell.rng(self.seed)))
+        self.decider = decider = Decider(job, shell, author, self._decided, self._deposed)
+        #: what the store answers
+        self.done, self.failed, self.conflict = decider.done, decider.failed, decider.conflict
         self.registry = Registry(job.topology)
         self.epoch: Epoch = past.epoch if past else 0
         self.epoch_asked: Epoch = self.epoch  #: the newest epoch that was asked to be decided
-        self.members = Members(job, self._send)
+        #: what is kept of each task, if each goes back by itself
+        self.policies = job.policies if job.protocol.publishes_at_once else None
+        self.members = Members(job, self._send, self.registry.newest)
+        #: a resumed job without lines goes on at the present, as a lost slot of it would
+        self.resumes_alone = past is not None and job.protocol.publishes_at_once
         self.restoring = True  #: a rollback is under way: reports of the old epoch do not count
         self.ended = False
         self.memo = past.memo if past else b""
@@ -69,7 +69,6 @@ class Coordinator:
     def start(self) -> None:
         """Begin the first epoch of this coordinator, from nothing or from the past."""
         line: Chains = dict.fromkeys(self.job.topology.tasks, ())
-        first = 1
         memo = self.past.memo if self.past is not None else None
         metas: tuple[CheckpointMeta, ...] = ()
         if self.past is not None:
@@ -78,10 +77,9 @@ class Coordinator:
             self.registry.restore(line)
             metas = tuple(chain[-1] for chain in line.values() if chain)
             self.protocol.restore(self.past.memo, metas)
-            first = (max(self.past.incarnations.values()) // _RESUME_STRIDE + 1) * _RESUME_STRIDE
         now_us = self.shell.now_us()
         self.shell.journal(Built(now_us, COORDINATOR, self.epoch, 0, self.seed, memo, 0, metas))
-        self.members.incarnations = dict.fromkeys(self.job.slots, first)
+        self.members.begin(self.past.incarnations if self.past is not None else {})
         self._ask_epoch(line)
 
     def _ask_epoch(self, line: Chains) -> None:
@@ -145,8 +143,12 @@ class Coordinator:
 
     def _rejoin_at(self, line: RecoveryLine) -> None:
         """Let lost slots restart at these checkpoints; one that restores already is told anew."""
-        self.members.alone.update(self.registry.chains(line))
-        for slot in self.job.by_slot(tuple(line.checkpoints)):
+        chains, slots = self.registry.chains(line), self.job.by_slot(tuple(line.checkpoints))
+        if self.restoring and self.members.go_back(slots):
+            self._ask_epoch({**self.decider.chains, **chains})  # one of them cannot
+            return
+        self.members.alone.update(chains)
+        for slot in slots:
             self.members.rejoin(slot, self.epoch)
 
     # Slots come and go.
@@ -182,7 +184,7 @@ class Coordinator:
         if self.ended:
             return
         if self.epoch_asked == epoch_asked:  # the others keep running
-            self.members.sever(slot, self.epoch)
+            self.members.sever(slot, self.epoch, self.shell.now_us() // 1000)
             self.quiet.lost(slot)
             self.hold.tell(self.hold.held)
             self._let_go()
@@ -210,7 +212,7 @@ class Coordinator:
         if self.epoch != self.epoch_asked:
             return  # another failure has come meanwhile
         self._collect()
-        if self.job.protocol.checkpoints:
+        if self.job.protocol.saves:
             self.shell.sweep(self.epoch, self.registry.keys(), self.decider.held_files())
         if self.epoch == (self.past.epoch if self.past else 0) + 1:
             for slot in self.job.slots:
@@ -219,10 +221,8 @@ class Coordinator:
             self._order_restore(slot)
 
     def _order_restore(self, slot: SlotId) -> None:
-        # A resumed job that never saved anything goes on at the present, as a lost slot of it would.
-        alone = self.past is not None and not self.job.protocol.checkpoints
         lives, line = self.members.incarnations, self.decider.chains
-        self._send(slot, self.plan.order(slot, self.epoch, lives, line, alone=alone))
+        self._send(slot, self.plan.order(slot, self.epoch, lives, line, alone=self.resumes_alone))
 
     def _let_go(self) -> None:
         if self.restoring:
@@ -232,10 +232,15 @@ class Coordinator:
             if self.hold.draining:
                 self.hold.tell(True)  # BEFORE they go: nothing new is read in this epoch
             self._send_all(control.Go(self.epoch))
+            if self.resumes_alone:
+                every = dict.fromkeys(self.job.slots, 0)
+                declare(self.shell, self.job, self.epoch, every, self.decider.chains)
             self.shell.note(COORDINATOR, self.epoch, happenings.JobRunning())
             self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:
-            for slot in self.members.let_back(self.epoch, held=self.hold.held):
+            back = self.members.let_back(self.epoch, held=self.hold.held)
+            declare(self.shell, self.job, self.epoch, back, self.members.alone)
+            for slot in back:
                 self.shell.note(f"slot/{slot}", self.epoch, happenings.SlotRunning())
         if self.hold.draining and not self.members.rejoining:
             self._probe()
@@ -292,7 +297,7 @@ class Coordinator:
         if self.ended or self.hold.stopping:
             return
         self.hold.stopping = True
-        if not self.job.protocol.checkpoints:
+        if self.job.protocol.publishes_at_once:
             self._end(STOPPED)  # there are no lines, so there is nothing to wait for
         else:
             self._drain()
@@ -303,12 +308,14 @@ class Coordinator:
             self._probe()
 
     def _collect(self) -> None:
-        garbage = self.registry.collect(self.decider.kept.older, line_of(self.decider.chains))
+        line = line_of(self.decider.chains)
+        garbage = self.registry.collect(self.decider.kept.older, line, self.policies)
         for meta in garbage.metas:
             self.shell.delete(key_of(meta))
         if not self.restoring:
             for slot, logs in self.job.by_sender(garbage.logs).items():
-                self._send(slot, control.Prune(self.epoch, logs))
+                if slot not in self.members.rejoining:  # else it has no tasks; the next one will do
+                    self._send(slot, control.Prune(self.epoch, logs))
         self.shell.note(COORDINATOR, self.epoch, happenings.GarbageCollected(len(garbage.metas)))
 
     def _probe(self) -> None:
@@ -320,7 +327,7 @@ class Coordinator:
         if self.quiet.is_quiet(held=self.hold.draining):
             self.final = self.quiet.final()
             self.handle(events.Quiet())
-            if not self.job.protocol.checkpoints:
+            if self.job.protocol.publishes_at_once:
                 self._complete()
         else:
             alarm = ProbeAlarm(self.epoch, self.quiet.wave)
@@ -346,14 +353,14 @@ class Coordinator:
             self._end(None if self.quiet.all_read else STOPPED)
 
     def _end(self, problem: str | None) -> None:
-        self.ended = True
+        self.ended = self.decider.over = True
         self._send_all(control.Stop())
-        line = self.decider.number if self.job.protocol.checkpoints else None
+        line = None if self.job.protocol.publishes_at_once else self.decider.number
         self.shell.note(COORDINATOR, self.epoch, how_it_ended(problem, line))
         self.shell.finish(problem)
 
     def _deposed(self) -> None:
-        self.ended = True
+        self.ended = self.decider.over = True
         self.shell.note(COORDINATOR, self.epoch, happenings.CoordinatorDeposed())
         self.shell.deposed()
 
@@ -383,18 +390,3 @@ class Coordinator:
                 self.decider.retry(ticket)
             case _:
                 raise ProtocolViolation(f"the coordinator never set {alarm}")
-
-    def done(self, ticket: Ticket) -> None:
-        """Go on with the decision whose write has succeeded."""
-        if not self.ended:
-            self.decider.done(ticket)
-
-    def failed(self, ticket: Ticket) -> None:
-        """Have a write that failed made again after a while."""
-        if not self.ended:
-            self.decider.failed(ticket)
-
-    def conflict(self, ticket: Ticket, found: bytes) -> None:
-        """Find out who has written under the name of a write of ours, and step down if need be."""
-        if not self.ended:
-            self.decider.conflict(ticket, found)

@@ -81,6 +81,7 @@ class Decider:
         self.redo: tuple[Manifest, ...] = ()
         self.waiting: list[Intent] = []
         self.writing: Writing | None = None
+        self.over = False  #: whether this coordinator decides nothing more
         self.anchor = FIRST  #: from which decision on the ledger is kept
         self.doomed: list[int] = []  #: decisions below it that are still to be deleted
         #: the kept lines, each with the first decision that has it (0: an earlier coordinator's), and how
@@ -132,8 +133,10 @@ class Decider:
         """The checkpoints of the last line decided."""
         return {t: c[-1] if c else initial_meta(t) for t, c in self.chains.items()}
 
-    def held_files(self) -> set[str]:
-        """The files of which rows are decided, and not public yet."""
+    def held_files(self) -> set[str] | None:
+        """The files of which rows are decided, and not public yet; None if all output is public at once."""
+        if self.job.protocol.publishes_at_once:
+            return None
         return {extent.file for held in self.held for extent in held.extents.values()}
 
     def ask(self, intent: Intent) -> None:
@@ -154,7 +157,9 @@ class Decider:
 
     def _compose(self, intent: Intent) -> Decision:
         line, before = line_of(intent.chains), line_of(self.chains)
-        if is_behind(line, before):
+        if self.job.protocol.publishes_at_once:
+            self.kept = KeptLines(line)  # no rollback of all ever goes behind it
+        elif is_behind(line, before):
             self.kept.go_back(line)  # output held for a line that is given up is never published
             self.held = tuple(held for held in self.held if not is_behind(line, held.line))
         else:
@@ -215,7 +220,7 @@ class Decider:
 
     def _extents(self, chains: Chains) -> dict[TaskId, Extent]:
         """The rows of this line that are neither public nor held."""
-        if not self.job.protocol.checkpoints:
+        if self.job.protocol.publishes_at_once:
             return {}
         covered = dict(self.public)
         for held in self.held:
@@ -241,7 +246,7 @@ class Decider:
 
     def done(self, ticket: Ticket) -> None:
         """Go on after a write that has succeeded: with a manifest, or by acting on the decision."""
-        if self.writing is None or ticket != self.writing.ticket():
+        if self.over or self.writing is None or ticket != self.writing.ticket():
             return
         self.writing.step()
         if not self.writing.complete:
@@ -272,7 +277,8 @@ class Decider:
 
     def failed(self, ticket: Ticket) -> None:
         """Have a write made again that failed, or may have; the same write twice does no harm."""
-        self.shell.set_alarm(RetryAlarm(ticket), self.job.settings.retry_ms)
+        if not self.over:
+            self.shell.set_alarm(RetryAlarm(ticket), self.job.settings.retry_ms)
 
     def retry(self, ticket: Ticket) -> None:
         """Make a failed write again, if it is still the one under way."""
@@ -283,7 +289,7 @@ class Decider:
         """Find out who has taken the number: a write of ours that seemed to fail, or another author."""
         if self.writing is not None and found == self.writing.data:
             self.done(ticket)
-        else:
+        elif not self.over:
             self.on_deposed()
 
 

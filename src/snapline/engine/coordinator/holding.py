@@ -59,5 +59,5 @@ class SourceHold:
 def how_it_ended(problem: str | None, line: int | None) -> happenings.JobHappening:
     """What the journal has of the end of a job; `line` is the last decision of a run with lines."""
     if problem is None:
-        return happenings.JobFinished()
+        return happenings.JobFinished(line is not None)
     return happenings.JobSuspended(line) if problem == STOPPED else happenings.JobStopped(problem)

@@ -9,7 +9,7 @@ others go on, and nobody waits for a slot that is away:
 4. *Let go*, once all of them have met it: what they send to it, and it to them, now finds its receiver.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from snapline.core.messages import CheckpointMeta
 from snapline.engine.control import (
@@ -23,21 +23,36 @@ from snapline.engine.control import (
     Severed,
 )
 from snapline.engine.job import Job
-from snapline.ids import Epoch, Incarnation, SlotId, TaskId
+from snapline.ids import ChannelId, Epoch, Incarnation, Millis, Seq, SlotId, TaskId
+
+_RESUME_STRIDE = 1 << 16
+"""A resumed coordinator numbers incarnations from its next multiple: no decision tells of all slots."""
 
 
 class Members:
     """The slots of a job."""
 
-    def __init__(self, job: Job, send: Callable[[SlotId, Order], None]) -> None:
+    def __init__(
+        self,
+        job: Job,
+        send: Callable[[SlotId, Order], None],
+        newest: Callable[[TaskId], CheckpointMeta],
+    ) -> None:
         self.job = job
         self.send = send
+        self.newest = newest  #: the newest checkpoint of a task that exists
         self.incarnations: dict[SlotId, Incarnation] = {}
         self.registered: dict[SlotId, None] = {}  #: slots whose present life has registered
         self.awaited: dict[SlotId, None] = {}  #: slots that have to acknowledge the new epoch
         #: slots that restart alone, and who has not met them yet; None: it is not restored
         self.rejoining: dict[SlotId, dict[SlotId, None] | None] = {}
         self.alone: dict[TaskId, tuple[CheckpointMeta, ...]] = {}  #: where their tasks begin
+        self.lost_ms: dict[SlotId, Millis] = {}  #: when they were lost
+
+    def begin(self, past: Mapping[SlotId, Incarnation]) -> None:
+        """Number the first lives under this coordinator, behind all that an earlier one knew of."""
+        first = (max(past.values()) // _RESUME_STRIDE + 1) * _RESUME_STRIDE if past else 1
+        self.incarnations = dict.fromkeys(self.job.slots, first)
 
     def register(self, slot: SlotId, incarnation: Incarnation) -> bool:
         """Note that a slot has started; False if this is not its present life."""
@@ -62,7 +77,7 @@ class Members:
 
     def await_all(self) -> None:
         """Wait for every slot to acknowledge the new epoch."""
-        self.rejoining = {}
+        self.rejoining, self.lost_ms = {}, {}
         self.awaited = dict.fromkeys(self.job.slots)
 
     @property
@@ -70,6 +85,10 @@ class Members:
         """Whether all slots are there and restored, and all who restart alone have met the others."""
         there = len(self.registered) == len(self.job.slots) and not self.awaited
         return there and self.settled.keys() == self.rejoining.keys()
+
+    def go_back(self, slots: Iterable[SlotId]) -> bool:
+        """Whether any of these slots goes back with all others, and is there."""
+        return any(slot in self.registered and slot not in self.rejoining for slot in slots)
 
     def acknowledged(self, slot: SlotId, report: Restored | Met) -> None:
         """Take what a slot says: it is restored, or it expects another one."""
@@ -80,9 +99,10 @@ class Members:
 
     # A slot that restarts alone.
 
-    def sever(self, slot: SlotId, epoch: Epoch) -> None:
+    def sever(self, slot: SlotId, epoch: Epoch, now_ms: Millis) -> None:
         """Let the others go on without a slot until it is back."""
         self.rejoining[slot] = None
+        self.lost_ms.setdefault(slot, now_ms)
         for other in self.registered:
             self.send(other, Severed(epoch, slot, self.incarnations[slot]))
 
@@ -107,9 +127,23 @@ class Members:
             self.rejoining[slot] = dict.fromkeys(others)
         for other in others:
             if alone:
-                self.send(other, Replaced(epoch, slot))
+                self.send(other, Replaced(epoch, slot, self._received(other, slot)))
             if alone or other in self.rejoining:  # which may have come back in the meantime
-                self.send(slot, Replaced(epoch, other))
+                self.send(slot, Replaced(epoch, other, self._received(slot, other)))
+
+    def _received(self, sender: SlotId, receiver: SlotId) -> dict[ChannelId, Seq]:
+        """Behind which message the channels from one slot to another begin that send again.
+
+        What a receiver that did not go back has got since its newest checkpoint, it recognises itself.
+        """
+        found = {}
+        for channel in self.job.kept_from(sender):
+            if self.job.slot_by_task[channel.target] != receiver:
+                continue
+            chain = self.alone.get(channel.target, ()) if receiver in self.rejoining else None
+            meta = self.newest(channel.target) if chain is None else chain[-1] if chain else None
+            found[channel.id] = meta.received.get(channel.id, 0) if meta else 0
+        return found
 
     def _is_restored(self, slot: SlotId) -> bool:
         return slot not in self.awaited and self.rejoining.get(slot, {}) is not None
@@ -120,9 +154,12 @@ class Members:
         if strangers and incarnation == self.incarnations[slot]:
             strangers.pop(witness, None)
 
-    def let_back(self, epoch: Epoch, *, held: bool) -> tuple[SlotId, ...]:
-        """Let slots go that have met all others, and return them; `held`: they may not read input."""
-        back = tuple(self.settled)
+    def let_back(self, epoch: Epoch, *, held: bool) -> dict[SlotId, Millis]:
+        """Let slots go that have met all others; `held`: they may not read input.
+
+        Returns them, and when each was lost.
+        """
+        back = {slot: self.lost_ms.pop(slot) for slot in self.settled}
         for slot in back:
             del self.rejoining[slot]
             self.send(slot, Go(epoch))

@@ -6,7 +6,8 @@ The store is never listed to find a line. What is not here does not exist, whate
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from snapline.core.messages import CheckpointMeta, RecoveryLine
+from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
+from snapline.core.policy import Intake, Policy
 from snapline.core.topology import Topology
 from snapline.engine.coordinator.ledger import Chain
 from snapline.engine.slot.checkpoints import key_of
@@ -50,6 +51,11 @@ class Registry:
         """Add a checkpoint: it counts from now on."""
         self.metas[meta.task][meta.checkpoint] = meta
 
+    def newest(self, task: TaskId) -> CheckpointMeta:
+        """The newest checkpoint of a task that exists."""
+        known = self.metas[task]
+        return known[max(known)] if known else initial_meta(task)
+
     def chain(self, task: TaskId, checkpoint: CheckpointNo) -> Chain:
         """A checkpoint after those of which it is a delta, oldest first."""
         chain: list[CheckpointMeta] = []
@@ -91,8 +97,18 @@ class Registry:
             del known[number]
         return broken
 
-    def collect(self, older: RecoveryLine, newer: RecoveryLine) -> Collected:
-        """Forget what no recovery needs while these two lines are kept."""
+    def collect(
+        self,
+        older: RecoveryLine,
+        newer: RecoveryLine,
+        policies: Mapping[TaskId, Policy] | None = None,
+    ) -> Collected:
+        """Forget what no recovery needs while these two lines are kept.
+
+        Where every task goes back by itself, their policies say what is kept of each.
+        """
+        if policies is not None:
+            return self._collect_each(newer, policies)
         everything = (meta for known in self.metas.values() for meta in known.values())
         found = garbage(self.topology, (older, newer), everything)
         metas = [self.metas[task].pop(number) for task, number in found.checkpoints]
@@ -105,6 +121,36 @@ class Registry:
             number = min(older.checkpoints[task], newer.checkpoints[task])
             self.passed[task] = known[number].offsets if number in known else {}
         return Collected(tuple(metas), logs)
+
+    def _collect_each(self, line: RecoveryLine, policies: Mapping[TaskId, Policy]) -> Collected:
+        """Forget what no task needs that goes back by itself, while a line is the last one decided.
+
+        Of each task the newest checkpoints through the line are kept, as many as its policy says, and all
+        that are newer. Nobody asks for messages again that the oldest of them has received.
+        """
+        gone: list[CheckpointMeta] = []
+        oldest: dict[TaskId, CheckpointMeta] = {}
+        for task, known in self.metas.items():
+            decided = sorted(n for n in known if n <= line.checkpoints[task])
+            kept = decided[-policies[task].versions :]
+            if len(decided) >= policies[task].versions:
+                oldest[task] = known[kept[0]]
+            needed = {
+                meta.checkpoint
+                for number in known
+                if number in kept or number > line.checkpoints[task]
+                for meta in self.chain(task, number)
+            }
+            gone += [known.pop(number) for number in tuple(known) if number not in needed]
+        logs = {
+            channel.id: seq
+            for channel in self.topology.channels
+            if policies[channel.target].intake is Intake.KEEP and channel.target in oldest
+            if (seq := oldest[channel.target].received.get(channel.id, 0))
+            > self.pruned.get(channel.id, 0)
+        }
+        self.pruned.update(logs)
+        return Collected(tuple(gone), logs)
 
     def _collect_aborted(self) -> list[CheckpointMeta]:
         """Aborted checkpoints can go when no delta builds on them, and none can any more.

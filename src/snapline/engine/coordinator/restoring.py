@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 
 from snapline.core.messages import CheckpointMeta, initial_meta
+from snapline.core.topology import Channel
 from snapline.engine.control import Restore
 from snapline.engine.coordinator.decider import Chains
 from snapline.engine.coordinator.levels import initially_received, replay_by_slot, settle
 from snapline.engine.coordinator.registry import Registry
 from snapline.engine.job import Job
-from snapline.ids import Epoch, Incarnation, SlotId, TaskId
+from snapline.engine.shell import CoordinatorShell
+from snapline.ids import INITIAL, Epoch, Incarnation, Millis, Seq, SlotId, TaskId
+from snapline.journal.entry import COORDINATOR
+from snapline.journal.loss_happenings import TaskLoss
 from snapline.recovery.replay import ReplayPart
 
 
@@ -42,7 +46,33 @@ class RestorePlan:
     ) -> Restore:
         """What a slot is told, once the line is decided."""
         chains = {task: line[task] for task in self.job.hosted[slot]}
+        if alone:
+            missed = {c.id: _received(line, c) for c in self.job.kept_from(slot)}
+            return Restore(epoch, dict(lives), chains, {}, (), True, missed)
         received = initially_received(chains, self.settled)
-        return Restore(
-            epoch, dict(lives), chains, received, tuple(self.replay.get(slot, ())), alone
-        )
+        return Restore(epoch, dict(lives), chains, received, tuple(self.replay.get(slot, ())))
+
+
+def declare(
+    shell: CoordinatorShell,
+    job: Job,
+    epoch: Epoch,
+    lost_ms: Mapping[SlotId, Millis],
+    chains: Chains,
+) -> None:
+    """Write down what the tasks of slots that restart alone may have lost, as they are let go.
+
+    `lost_ms` says when each of them was lost: a task without state had nothing before that.
+    """
+    for slot, at_ms in lost_ms.items():
+        for task in job.hosted[slot]:
+            chain = chains.get(task, ())
+            number, since_ms = (chain[-1].checkpoint, chain[-1].taken_ms) if chain else (INITIAL, 0)
+            stateful = job.deployment.plans[task].stateful
+            first_ms, now_ms = since_ms if stateful else at_ms, shell.now_us() // 1000
+            shell.note(COORDINATOR, epoch, TaskLoss(task, number, first_ms, now_ms))
+
+
+def _received(line: Chains, channel: Channel) -> Seq:
+    chain = line[channel.target]
+    return chain[-1].received.get(channel.id, 0) if chain else 0

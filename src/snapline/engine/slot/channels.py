@@ -6,14 +6,15 @@ edge has no credit: a cycle that waits for itself would wait for ever.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from snapline.batch import Schema
 from snapline.core.messages import Marker, Message
+from snapline.core.policy import Intake
 from snapline.core.topology import Channel
 from snapline.errors import ProtocolViolation
-from snapline.ids import ChannelId, Seq
+from snapline.ids import ChannelId, Seq, same_life
 
 
 class Inputs:
@@ -87,15 +88,25 @@ class Inputs:
                 self.pop(channel)
         return found
 
-    def check_order(self, message: Message, received: Seq) -> None:
-        """Check that a message follows the last one received. It is a guard; no protocol relies on it."""
+    def check_order(self, message: Message, received: Seq, kept: Container[ChannelId] = ()) -> bool:
+        """Check that a message follows the last one received; False if that was received already.
+
+        It may be so only on channels that send again what may have been missed: `kept`.
+        """
         if message.seq == received + 1:
-            return
+            return True
+        if message.channel in kept:
+            if message.seq <= received:
+                return False
+            if not same_life(message.seq, received):
+                return True
         if message.channel not in self.joining:
             raise ProtocolViolation(
                 f"{message.channel} delivers message {message.seq} where {received + 1} is next"
             )
-        self.joining.remove(message.channel)
+        if not self._injected.get(message.channel):  # else the sender's last life is not over yet
+            self.joining.remove(message.channel)
+        return True
 
     def owe(self, channel: ChannelId) -> int:
         """Note that a message was taken, and return the credit owed to its sender; 0 if injected."""
@@ -127,16 +138,27 @@ class Inputs:
 
 
 @dataclass(slots=True)
-class Discarded:
-    """What was not sent to a receiver, because it was lost."""
+class Missed:
+    """What was not sent to a receiver while its slot was away."""
 
-    messages: int = 0
-    records: int = 0
+    intake: Intake = Intake.DROP
+    room: int = 0  # messages that are held back before the sender has to wait
+    messages: int = 0  #: that were discarded
+    records: int = 0  #: in them
+    held: deque[Message] = field(default_factory=deque)  #: messages that wait for the receiver
 
     def add(self, message: Message) -> None:
-        """Count a message."""
-        self.messages += 1
-        self.records += message.batch.length
+        """Discard a message, or hold it back; one that is kept is in the log already."""
+        if self.intake is Intake.WAIT:
+            self.held.append(message)
+        elif self.intake is Intake.DROP:
+            self.messages += 1
+            self.records += message.batch.length
+
+    @property
+    def full(self) -> bool:
+        """Whether the sender has to wait."""
+        return self.intake is Intake.WAIT and len(self.held) >= self.room
 
 
 class Outputs:
@@ -147,8 +169,7 @@ class Outputs:
         self.credit: dict[ChannelId, int] = {c.id: credit for c in channels if not c.feedback}
         self.dry: set[ChannelId] = set()  #: outputs whose receiver has no room
         self.sent: dict[ChannelId, int] = {}  #: messages since the channel's younger end started
-        #: outputs whose receiver is lost: messages and records that were discarded
-        self.severed: dict[ChannelId, Discarded] = {}
+        self.severed: dict[ChannelId, Missed] = {}  #: outputs whose receiver is lost
 
     def may_send(self, channel: ChannelId) -> bool:
         """Whether the receiver has room."""
@@ -169,13 +190,31 @@ class Outputs:
         if self.dry and self.credit[channel] > 0:
             self.dry.discard(channel)
 
-    def sever(self, channel: ChannelId) -> None:
-        """Discard from now on what is sent: the receiver is lost, and restarts alone.
+    def sever(self, channel: ChannelId, intake: Intake = Intake.DROP, room: int = 0) -> None:
+        """Send nothing from now on: the receiver is lost, and restarts alone.
 
         All credit is back, because nothing will be under way to its next life.
         """
-        self.severed.setdefault(channel, Discarded())
+        missed = self.severed.setdefault(channel, Missed(intake, room))
         self.sent[channel] = 0
         if channel in self.credit:
             self.credit[channel] = self._full
             self.dry.discard(channel)
+        self._settle(channel, missed)
+
+    def miss(self, channel: ChannelId, message: Message) -> None:
+        """Do with a message what is done while its receiver is away."""
+        missed = self.severed[channel]
+        missed.add(message)
+        self._settle(channel, missed)
+
+    def _settle(self, channel: ChannelId, missed: Missed) -> None:
+        if missed.full:
+            self.dry.add(channel)
+
+    def reconnect(self, channel: ChannelId) -> Missed | None:
+        """Send again: the receiver is back. Returns what it missed; None if it was not away."""
+        missed = self.severed.pop(channel, None)
+        if missed is not None and missed.full:
+            self.dry.discard(channel)
+        return missed

@@ -1,31 +1,38 @@
 """Peers that restart alone: how a slot goes on without one, and meets it again.
 
-While a peer is away, nothing is sent to it: what would be is discarded and counted, and costs no credit, so
-no task waits for it. What it had sent before is still taken, and then its channels count no more for event
-time. Frames of its old life that come later are fenced, because the slot knows the number of the next life
-from the moment of the loss on.
+While a peer is away, nothing is sent to it. What would be is discarded and counted, and costs no credit, so
+no task waits for it; or, if the receiver's policy says so, its sender holds it back and waits, or keeps it
+in its log and sends it again when the peer is back. What the peer had sent before is still taken, and then
+its channels count no more for event time. Frames of its old life that come later are fenced, because the
+slot knows the number of the next life from the moment of the loss on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from snapline.core.topology import Channel
 from snapline.engine.control import Met
+from snapline.engine.job import Job
 from snapline.engine.shell import SlotShell
 from snapline.engine.slot.channels import Inputs, Outputs
+from snapline.engine.slot.outbox import Outbox
 from snapline.engine.slot.task import Task
-from snapline.ids import ChannelId, Epoch, Incarnation, SlotId, TaskId
+from snapline.ids import ChannelId, Epoch, Incarnation, Seq, SlotId, TaskId
 from snapline.journal.happenings import MessagesDiscarded
 
 
 class PartingSlot(Protocol):
     """What is asked of the slot."""
 
+    slot: SlotId
     epoch: Epoch
     running: bool
     tasks: dict[TaskId, Task]
     inputs: Inputs
     outputs: Outputs
+    job: Job
+    replaying: dict[ChannelId, None]
     peers: dict[SlotId, Incarnation]
     slot_by_task: dict[TaskId, SlotId]
     by_id: Mapping[ChannelId, Channel]
@@ -47,7 +54,15 @@ class Partings:
 
     def restored(self) -> None:
         """Connect tasks that restart alone: any first number of an input will do, and peers may be away."""
-        self.slot.inputs.joining.update(self.slot.inputs.inbox)
+        slot = self.slot
+        slot.inputs.joining.update(slot.inputs.inbox)
+        for task in slot.tasks.values():
+            for channel in task.inputs.values():
+                # It begins with the time of those who live on: a window that they saw closed stays closed.
+                # Where messages are kept, they bring their own time with them.
+                own = slot.slot_by_task[channel.source] == slot.slot
+                if own and channel.id not in slot.job.kept:
+                    task.watermarks.sever(channel.id)
         for peer in self.away:
             self._disconnect(peer)
 
@@ -56,7 +71,8 @@ class Partings:
         for task in slot.tasks.values():
             for channel in task.outputs:
                 if slot.slot_by_task[channel.target] == peer:
-                    slot.outputs.sever(channel.id)
+                    policy = slot.job.policies[channel.target]
+                    slot.outputs.sever(channel.id, policy.intake, policy.buffer)
             for channel in task.inputs.values():
                 if slot.slot_by_task[channel.source] == peer:
                     slot.inputs.sever(channel.id)
@@ -78,20 +94,49 @@ class Partings:
             for task in self.slot.tasks.values():
                 task.catch_up()
 
-    def meet(self, peer: SlotId) -> None:
-        """Send to a peer again that was away, beginning with the time that it missed."""
+    def meet(self, peer: SlotId, received: Mapping[ChannelId, Seq]) -> None:
+        """Send to a peer again that was away, or that this slot meets because it was away itself.
+
+        `received` says behind which message each channel begins that sends again what was missed.
+        """
         slot = self.slot
-        if peer in self.away:
-            del self.away[peer]
-            for task in slot.tasks.values():
-                for channel in task.outputs:
-                    if slot.slot_by_task[channel.target] == peer:
+        was_away = self.away.pop(peer, self) is None
+        for task in slot.tasks.values():
+            for channel in task.outputs:
+                if slot.slot_by_task[channel.target] == peer:
+                    if channel.id in received:
+                        self._send_again(task, channel, received[channel.id])
+                    if was_away:
                         self._reconnect(task, channel)
         slot.shell.report(Met(slot.epoch, peer, slot.peers[peer]))
 
     def _reconnect(self, task: Task, channel: Channel) -> None:
-        slot, missed = self.slot, self.slot.outputs.severed.pop(channel.id)
-        if missed.messages:
+        slot, missed = self.slot, self.slot.outputs.reconnect(channel.id)
+        if missed is not None and missed.messages:
             discarded = MessagesDiscarded(channel.id, missed.messages, missed.records)
             slot.shell.note(channel.source, slot.epoch, discarded)
+        if missed is not None and missed.held:
+            task.outbox.setdefault(channel.id, Outbox()).put_first(missed.held)
+            slot.replaying[channel.id] = None
         task.tell_again(channel)
+
+    def send_again(self, kept: Container[ChannelId], missed: Mapping[ChannelId, Seq]) -> None:
+        """Send again what was under way to tasks of this slot, or to others that restart with it."""
+        for task in self.slot.tasks.values():
+            for channel in task.outputs:
+                receiver = self.slot.tasks.get(channel.target)
+                if receiver is not None and channel.id in kept:
+                    self._send_again(task, channel, receiver.received[channel.id])
+                elif channel.id in missed:
+                    self._send_again(task, channel, missed[channel.id])
+
+    def _send_again(self, task: Task, channel: Channel, after: Seq) -> None:
+        """Fill the outbox of a channel with all that its log has behind a message."""
+        slot = self.slot
+        messages, count = task.log.tail(channel.id, after=after)
+        outbox = task.outbox[channel.id] = Outbox()  # what was in it is in the log, too
+        outbox.replay((replace(message, epoch=slot.epoch) for message in messages), count)
+        if count:
+            slot.replaying[channel.id] = None
+        else:
+            slot.replaying.pop(channel.id, None)

@@ -11,16 +11,25 @@ from dataclasses import replace
 from typing import Protocol
 
 from snapline.core.messages import CheckpointMeta, Message
-from snapline.core.protocol import TaskContext
+from snapline.core.policy import Intake
 from snapline.dataflow.operators.operator import Capture
 from snapline.engine.control import Restore, Unreadable
 from snapline.engine.job import Job
 from snapline.engine.shell import Ticket
 from snapline.engine.slot.checkpoints import key_of
 from snapline.engine.slot.host import Host
-from snapline.engine.slot.outbox import Outbox
+from snapline.engine.slot.outbox import Outbox, SentBefore
 from snapline.engine.slot.task import Task
-from snapline.ids import ChannelId, CheckpointNo, Incarnation, Seq, SlotId, TaskId, first_checkpoint
+from snapline.ids import (
+    ChannelId,
+    CheckpointNo,
+    Incarnation,
+    Seq,
+    SlotId,
+    TaskId,
+    first_checkpoint,
+    last_seq_before,
+)
 from snapline.journal.entry import Built
 from snapline.journal.happenings import InputSkipped
 from snapline.recovery.replay import Origin
@@ -92,17 +101,7 @@ class Restoration:
         memo = self.loaded[name, chain[-1].checkpoint].memo if chain else None
         seed = f"{job.seed}:{name}:{epoch}:{slot.incarnation}"
         first = self._first_checkpoint()
-        context = TaskContext(
-            name,
-            job.topology.inputs[name],
-            job.topology.outputs[name],
-            job.topology.tasks,
-            job.options,
-            job.guarantee,
-            first,
-            slot.shell.rng(seed),
-        )
-        protocol = job.protocol.task(context)
+        protocol = job.protocol.task(job.task_context(name, first, slot.shell.rng(seed)))
         if memo is not None:
             protocol.restore(memo)
         now_us = slot.shell.now_us()
@@ -111,12 +110,35 @@ class Restoration:
         if chain:
             captures = [self._capture(meta) for meta in chain]
             task.restore(captures, chain[-1])
-        elif self.order.alone:
-            self._skip_to_present(task)
-        else:
+        if self.order.alone:
+            self._rejoin(task)
+            task.open(0)  # the rows that earlier lives wrote are public, and stay as they are
+            return task
+        if not chain:
             task.received |= {c: s for c, s in self.order.received.items() if c in task.inputs}
         task.open(chain[-1].position if chain else 0)
         return task
+
+    def _rejoin(self, task: Task) -> None:
+        """Let a task go on among others that did not go back."""
+        job = self.slot.job
+        for channel in job.kept.intersection(task.sent):
+            task.sent[channel] = last_seq_before(self.slot.incarnation)
+        if job.policies[task.plan.task].intake is Intake.KEEP:
+            self._remember_sent(task)
+        else:
+            task.watermarks.hear_again()
+            task.may_be_stale = True
+        self._skip_to_present(task)
+
+    def _remember_sent(self, task: Task) -> None:
+        """Let a task that gets its input again not send again what its log has sent already."""
+        chain = self.order.chains.get(task.plan.task, ())
+        for channel in self.slot.job.kept.intersection(task.sent):
+            after = chain[-1].sent.get(channel, 0) if chain else 0
+            messages, count = task.log.tail(channel, after=after)
+            if count:
+                task.sent_before[channel] = SentBefore(message.batch for message in messages)
 
     def _skip_to_present(self, task: Task) -> None:
         """Let a source begin at what is due now: what was due before is lost."""
@@ -124,16 +146,17 @@ class Restoration:
             return
         shell = self.slot.shell
         for partition in task.offsets:
-            task.offsets[partition] = due = ingress.due_through(partition, shell.now_ms())
-            shell.note(task.plan.task, self.order.epoch, InputSkipped(partition, due))
+            start, due = task.offsets[partition], ingress.due_through(partition, shell.now_ms())
+            task.offsets[partition] = due
+            shell.note(task.plan.task, self.order.epoch, InputSkipped(partition, start, due))
 
     def _first_checkpoint(self) -> CheckpointNo:
         """The first number for checkpoints of the new tasks.
 
         Tasks that restart alone stay in their epoch, so their incarnation keeps the numbers apart.
         """
-        first = first_checkpoint(self.order.epoch)
-        return first + ((self.slot.incarnation & 0xFFFF) << 16) if self.order.alone else first
+        life = self.slot.incarnation if self.order.alone else 0
+        return first_checkpoint(self.order.epoch, life)
 
     def _capture(self, meta: CheckpointMeta) -> Capture:
         loaded = self.loaded[meta.task, meta.checkpoint]

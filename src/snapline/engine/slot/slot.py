@@ -23,7 +23,7 @@ from snapline.engine.job import Job
 from snapline.engine.shell import Alarm, RetryAlarm, SlotShell, SourceAlarm, Ticket, TimerAlarm
 from snapline.engine.slot.channels import Inputs, Outputs
 from snapline.engine.slot.parting import Partings
-from snapline.engine.slot.progress import tell_progress
+from snapline.engine.slot.progress import count, tell_progress
 from snapline.engine.slot.restore import Restoration
 from snapline.engine.slot.source import at_hand, is_over, next_due_ms
 from snapline.engine.slot.task import Task
@@ -101,7 +101,7 @@ class Slot:
     def _dispatch(self, channel: Channel, payload: Message | Marker) -> None:
         if self.outputs.severed and channel.id in self.outputs.severed:
             if isinstance(payload, Message):
-                self.outputs.severed[channel.id].add(payload)
+                self.outputs.miss(channel.id, payload)
             return
         if isinstance(payload, Message):
             self.outputs.spend(channel.id)
@@ -191,7 +191,9 @@ class Slot:
         if isinstance(payload, Marker):
             target.handle(MarkerArrived(channel, payload))
             return
-        self.inputs.check_order(payload, target.received[channel])
+        if not self.inputs.check_order(payload, target.received[channel], self.job.kept):
+            self._give_credit(channel)  # it was sent again, and had arrived before
+            return
         messages = [payload]
         if self.shell.gathers and target.accept(payload):
             if self.inputs.waiting:
@@ -280,13 +282,15 @@ class Slot:
                 self._go()
             case control.Severed(_, slot, incarnation):
                 self.partings.sever(slot, incarnation)
-            case control.Replaced(_, slot):
-                self.partings.meet(slot)
+            case control.Replaced(_, slot, received):
+                self.partings.meet(slot, received)
             case control.Instruct(_, tasks, command):
                 for task in tasks:
                     self.tasks[task].handle(CommandArrived(command))
             case control.Probe(_, wave):
-                self._answer(wave)
+                busy, inputs = bool(self.inputs.waiting or self.replaying), self.inputs
+                counted = count(self.epoch, wave, self.tasks, inputs, self.outputs, busy=busy)
+                self.shell.report(counted)
             case control.HoldSources(_, hold):
                 self.hold = hold
             case control.Prune(_, through):
@@ -295,13 +299,6 @@ class Slot:
                     source.log.prune(channel, through=seq)
             case _:
                 assert_never(order)
-
-    def _answer(self, wave: int) -> None:
-        busy, tasks = bool(self.inputs.waiting or self.replaying), self.tasks
-        seqs = {c: seq for task in tasks.values() for c, seq in task.sent.items()}
-        sent, got = dict(self.outputs.sent), dict(self.inputs.taken)
-        rows = {name: t.rows for name, t in tasks.items() if not t.inputs and not t.outputs}
-        self.shell.report(control.Counters(self.epoch, wave, sent, got, seqs, busy, rows))
 
     # Rollback.
 
@@ -331,7 +328,9 @@ class Slot:
             self.partings.restored()
         for channel, messages in recorded:
             self._inject(channel, messages)
-        self.replaying = {c: None for t in tasks.values() for c, box in t.outbox.items() if box}
+        if order.alone:
+            self.partings.send_again(self.job.kept, order.missed)
+        self.replaying |= {c: None for t in tasks.values() for c, box in t.outbox.items() if box}
         self.shell.note(self.name, self.epoch, h.SlotRestored(self.incarnation))
         self.shell.report(control.Restored(self.epoch))
 

@@ -26,24 +26,25 @@ from snapline.core.effects import (
     Unblock,
 )
 from snapline.core.events import MessageArrived, Paused, Progressed, TaskEvent
-from snapline.core.messages import BEFORE_TIME, END_OF_TIME, IDLE, CheckpointMeta, Marker, Message
+from snapline.core.messages import BEFORE_TIME, END_OF_TIME, SILENT, CheckpointMeta, Marker, Message
+from snapline.core.policy import Stale
 from snapline.core.protocol import TaskProtocol
 from snapline.core.topology import Channel
 from snapline.dataflow.chain import Chain
 from snapline.dataflow.deploy import TaskPlan
-from snapline.dataflow.operators.guard import Guard, blame
-from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator
-from snapline.dataflow.partition import split
+from snapline.dataflow.operators.guard import Guard
+from snapline.dataflow.operators.operator import OUT, Capture, Operator
 from snapline.engine.control import TaskPaused
 from snapline.engine.job import Job
 from snapline.engine.slot.checkpoints import CheckpointWriter
-from snapline.engine.slot.failures import numbers_of, unroutable
+from snapline.engine.slot.failures import numbers_of, read_range, routed
 from snapline.engine.slot.host import Host
-from snapline.engine.slot.outbox import Outbox
+from snapline.engine.slot.outbox import Outbox, SentBefore
 from snapline.engine.slot.watermarks import Watermarks
 from snapline.errors import OperatorFailed
 from snapline.ids import ChannelId, Millis, Seq, checkpoint_label, operator_of
 from snapline.journal.entry import Handled, Stamped
+from snapline.journal.loss_happenings import StaleDropped
 from snapline.storage.api import Egress, Life, MessageLog, Prefetched
 
 WATERMARKS = "@watermarks"
@@ -89,10 +90,13 @@ class Task:
         self.told: dict[ChannelId, Millis] = {
             c.id: BEFORE_TIME for c in self.outputs if c.id in job.timed
         }
+        #: whether it restarted alone, and does not know yet which time it is for the others
+        self.may_be_stale = False
         self.blocked: set[ChannelId] = set()  #: inputs that the protocol asked not to read
         self.halted = False
         #: messages to send again, per output; nothing else leaves on it before they are gone
         self.outbox: dict[ChannelId, Outbox] = {}
+        self.sent_before: dict[ChannelId, SentBefore] = {}  #: if it restarted alone
         self.log: MessageLog = shell.open_log(life)
         self.egress: Egress | None = None  # opened at the restored position
         self.writer: CheckpointWriter
@@ -174,6 +178,8 @@ class Task:
                 self.deliver(message)
             case Snapshot():
                 self.writer.take(self, effect)
+                if self.sent_before:
+                    self.sent_before = {c: b for c, b in self.sent_before.items() if b.goes_on()}
             case Block(channel):
                 self.blocked.add(channel)
             case Unblock(channel):
@@ -223,21 +229,33 @@ class Task:
         low = self.watermarks.low
         if rose and self.operator.uses_time:
             try:
+                if self.may_be_stale:
+                    outputs += self._expire(low)
                 outputs += self.guard.on_watermark(low)
             except OperatorFailed as failed:
                 failed.where = f"the watermark {low}"
                 raise
         if self.egress is None:
-            idle = self.watermarks.idle
-            woke = not idle and IDLE in self.told.values()
+            said = self.watermarks.said
+            woke = said not in SILENT and any(mark in SILENT for mark in self.told.values())
             self.emit(outputs, low if rose or woke else None)
-            if idle:
-                self._tell_idle()
+            if said in SILENT:
+                self._tell_silence(said)
             return
         for name, batch in outputs:
             if name == OUT and batch.length:
                 self.egress.append(batch)
                 self.host.shell.wrote(batch)
+
+    def _expire(self, time: Millis) -> Sequence[tuple[str, Batch]]:
+        """Do away with windows that ended while this task was away: they missed records."""
+        self.may_be_stale = False
+        if self.job.policies[self.life.task].stale is Stale.MARK:
+            return self.guard.mark_stale(time)
+        if windows := self.guard.expire(time):
+            dropped = StaleDropped(self.life.task, windows)
+            self.host.shell.note(self.life.task, self.life.epoch, dropped)
+        return ()
 
     def read_source(self, now_ms: Millis) -> int:
         """Read what is due in the ingress, send what comes of it, and return the number of records."""
@@ -249,7 +267,7 @@ class Task:
             due = ingress.due_through(partition, now_ms)
             if due > offset:
                 stop = min(due, offset + self.job.settings.batch_limit(due - offset))
-                outputs += self._read(partition, offset, stop)
+                outputs += read_range(ingress, self.guard, self.names[0], partition, offset, stop)
                 self.offsets[partition] = stop
                 records += stop - offset
         marks = [ingress.watermark(partition, offset) for partition, offset in self.offsets.items()]
@@ -257,33 +275,9 @@ class Task:
         self.host.shell.ingested(records)
         return records
 
-    def _read(self, partition: int, offset: int, stop: int) -> Sequence[tuple[str, Batch]]:
-        ingress = self.plan.ingress
-        assert ingress is not None
-        source = self.names[0]
-        try:
-            try:
-                batch = ingress.read(partition, offset, stop)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                raise blame(source, error, ingress, "read") from error
-            return self.guard.process(IN, batch)
-        except OperatorFailed as failed:
-            failed.where = f"records {offset} to {stop - 1} of partition {partition} of '{source}'"
-            raise
-
     def emit(self, outputs: Sequence[tuple[str, Batch]], watermark: Millis | None) -> None:
         """Route batches to outputs. The watermark holds after the last message on each channel."""
-        told, parts = self.told, list[tuple[Channel, Batch]]()
-        for name, batch in outputs:
-            if batch.length:
-                for route in self.plan.routes:
-                    if route.output == name:
-                        try:
-                            parts += split(route, batch, self.sent)
-                        except KeyError as error:
-                            raise unroutable(self.names[-1], error, batch) from error
+        told, parts = self.told, routed(outputs, self.plan.routes, self.sent, self.names[-1])
         if watermark is None:
             for channel, batch in parts:
                 self.send(channel, batch, told.get(channel.id))
@@ -300,14 +294,14 @@ class Task:
         for channel in self.outputs:
             if channel.id in told and channel.id not in last:
                 known = told[channel.id]
-                if known <= old or known == IDLE or watermark == END_OF_TIME:
+                if known <= old or known in SILENT or watermark == END_OF_TIME:
                     self.send(channel, NOTHING, watermark)
 
-    def _tell_idle(self) -> None:
+    def _tell_silence(self, said: Millis) -> None:
         """Tell every receiver that does not know it yet not to wait for this task's watermark."""
         for channel in self.outputs:
-            if self.told.get(channel.id, IDLE) != IDLE:
-                self.send(channel, NOTHING, IDLE)
+            if self.told.get(channel.id, said) != said:
+                self.send(channel, NOTHING, said)
 
     def catch_up(self) -> None:
         """Let time go on, if it waited only for inputs whose senders are lost."""
@@ -320,6 +314,10 @@ class Task:
 
     def send(self, channel: Channel, batch: Batch, watermark: Millis | None) -> None:
         """Number, stamp, log and send one message, in this order."""
+        if self.sent_before and channel.id in self.sent_before:
+            batch = self.sent_before[channel.id].without(batch)
+            if not batch.length and watermark is None:
+                return
         seq = self.sent[channel.id] + 1
         self.sent[channel.id] = seq
         if watermark is not None:
@@ -375,6 +373,7 @@ class Task:
             position=self.rows,
             watermark=self.watermarks.low,
             forced=effect.forced,
+            taken_ms=self.host.shell.now_ms(),
         )
 
     def restore(self, captures: Sequence[Capture], meta: CheckpointMeta) -> None:

@@ -9,7 +9,8 @@ long as one of them speaks, those that are idle count with what they said last. 
 no more: time does not end for a task as long as an idle input may go on.
 
 An input whose sender is lost is *severed*, and does not count at all until the next life of its sender has
-said something: nobody waits for the dead. What then comes behind the watermark is late.
+said something: nobody waits for the dead. What then comes behind the watermark is late. A task all of whose
+inputs are severed is *orphaned*: it says so, and then its receivers do not wait for it either.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from snapline.batch import Batch
-from snapline.core.messages import BEFORE_TIME, END_OF_TIME, IDLE
+from snapline.core.messages import AWAY, BEFORE_TIME, END_OF_TIME, IDLE
 from snapline.core.topology import Channel
 from snapline.ids import ChannelId, Millis
 
@@ -33,10 +34,13 @@ class Watermarks:
         self._senders = {c.id: c.source.rpartition("/")[0] or c.source for c in known}  #: operators
         self.low: Millis = BEFORE_TIME  #: the task's own watermark; never falls
         self.idle = False  #: whether it says nothing about time; a source sets it itself
+        self.orphaned = False  #: whether that is because all its senders are lost
 
     @property
     def said(self) -> Millis:
         """What the task says about time to whoever listens."""
+        if self.orphaned:
+            return AWAY
         return IDLE if self.idle else self.low
 
     def advance(self, channel: ChannelId, watermark: Millis | None) -> bool:
@@ -44,6 +48,9 @@ class Watermarks:
         known = self.by_channel.get(channel)
         if watermark is None or known is None:
             return False
+        if watermark == AWAY:
+            self.severed.add(channel)
+            return self.rises()
         if back := channel in self.severed:
             self.severed.remove(channel)
         if watermark == IDLE:
@@ -72,9 +79,10 @@ class Watermarks:
 
     def _least(self) -> Millis:
         if not self.idle_inputs and not self.severed:
-            self.idle = False
+            self.idle = self.orphaned = False
             return min(self.by_channel.values())
         marks = [(c, mark) for c, mark in self.by_channel.items() if c not in self.severed]
+        self.orphaned = not marks
         speaking = [c for c, mark in marks if c not in self.idle_inputs and mark != END_OF_TIME]
         awake = {self._senders[channel] for channel in speaking}
         self.idle = not awake
@@ -89,6 +97,11 @@ class Watermarks:
         rose = low > self.low
         self.low = max(low, self.low)
         return rose
+
+    def hear_again(self) -> None:
+        """Wait until every input has spoken: what they said when the state was saved is long past."""
+        self.by_channel = dict.fromkeys(self.by_channel, BEFORE_TIME)
+        self.idle_inputs = set()
 
     def capture(self) -> Batch:
         """The state for a snapshot: that of the task, and behind it that of each input."""

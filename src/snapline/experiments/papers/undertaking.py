@@ -26,6 +26,7 @@ class Undertaking:
     figures: Sequence[PaperFigure]
     full: bool
     directory: SweepDirectory
+    code: str | None = None  # of which code the results are read; None: of this
 
     @property
     def forms(self) -> dict[str, PaperForm]:
@@ -39,7 +40,7 @@ class Undertaking:
         return {name: self._plan(form) for name, form in self.forms.items()}
 
     def _plan(self, form: PaperForm) -> Plan:
-        return Plan(form.sweep(), self.directory)
+        return Plan(form.sweep(), self.directory, self.code)
 
     def left_s(self, plans: Mapping[str, Plan]) -> float:
         """About how long the runs of some forms take that have no result yet."""

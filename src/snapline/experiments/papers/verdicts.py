@@ -57,6 +57,9 @@ class OrderVerdict:
     ours: str = ""  # what was measured, in words
     p: float | None = None  # one-sided, not corrected; None: it was not tested
     sure: bool = False  # there were turns enough for it to hold
+    #: left over right, or the left side where the right is a number: the estimate, and its interval if
+    #: there is one; None: it was not measured, or a time was never reached
+    measured: tuple[float, float | None, float | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,9 @@ def _judged(scales: Scales, corrected: float, comparisons: int) -> OrderVerdict:
     """What may be said of a comparison whose p was corrected."""
     ratio, turns = scales.ratio, len(scales.left)
     sure = turns >= SURE_PAIRS
-    found = OrderVerdict(scales.order, Standing.UNTESTED, "", _ours(scales), _p(scales), sure)
+    found = OrderVerdict(
+        scales.order, Standing.UNTESTED, "", _ours(scales), _p(scales), sure, _measured(scales)
+    )
     leans = scales.agreeing * 2 > turns if ratio is None else _leans(ratio, scales.order)
     told = plural(turns, "turn")
     if ratio is not None and (floor := scales.floor) and 1 / floor <= ratio.estimate <= floor:
@@ -285,6 +290,20 @@ def _ours(scales: Scales) -> str:
     if scales.missing:
         told += f"; {plural(scales.missing, 'turn')} not measured on both sides"
     return told
+
+
+def _measured(scales: Scales) -> tuple[float, float | None, float | None] | None:
+    """The ratio of both sides with its interval, or the median of the left where the right is a number."""
+    ratio, factor = scales.ratio, scales.order.right.factor
+    if scales.order.right.figure is None:
+        known = median(scales.left)
+        return (known, min(scales.left), max(scales.left)) if math.isfinite(known) else None
+    if ratio is None:
+        left, right = median(scales.left), median(scales.right) / factor
+        return (left / right, None, None) if _has_ratio(left) and _has_ratio(right) else None
+    if ratio.level <= 0:
+        return ratio.estimate * factor, None, None
+    return ratio.estimate * factor, ratio.low * factor, ratio.high * factor
 
 
 def _number(value: float) -> str:

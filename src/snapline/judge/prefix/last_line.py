@@ -35,7 +35,7 @@ def cut_of(directory: RunDirectory, spec: Spec, program: Program, number: int) -
 
     Raises NoCut, and UsageError if the run has gone on, or was started with another dataflow or input.
     """
-    if not PROTOCOLS[spec.protocol].checkpoints:
+    if PROTOCOLS[spec.protocol].publishes_at_once:
         raise NoCut(f"{spec.protocol} has no lines: nobody knows which records had been read")
     job = build_job(spec, program)
     try:

@@ -76,9 +76,10 @@ def spec_with_lines(directory: RunDirectory) -> Spec:
     spec = spec_of(directory)
     if spec.system != OWN:
         raise UsageError(f"{directory.name} is a run of {spec.system}: it has no lines of ours")
-    if not PROTOCOLS[spec.protocol].checkpoints:
+    if PROTOCOLS[spec.protocol].publishes_at_once:
         raise UsageError(
-            f"{directory.name} ran under {spec.protocol}, which takes no checkpoints: it has no lines"
+            f"{directory.name} ran under {spec.protocol}, which has no lines: tasks are "
+            "saved each by itself, or never"
         )
     return spec
 

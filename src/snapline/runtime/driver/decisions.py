@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from snapline.engine.coordinator.ledger import win
@@ -117,7 +118,12 @@ class Decisions:
         self._thread.submit(work)
 
     def sweep(
-        self, before: Epoch, snapshots: Collection[str], files: Collection[str], *, written: bool
+        self,
+        before: Epoch,
+        snapshots: Collection[str],
+        files: Collection[str] | None,
+        *,
+        written: bool,
     ) -> None:
         """Delete what past epochs left; what cannot be deleted stays until the next epoch begins."""
 
@@ -125,12 +131,13 @@ class Decisions:
             with suppress(StorageError):
                 sweep_snapshots(self.store, before, snapshots, lambda: self._closed)
 
-        def sweep_output() -> None:
+        def sweep_output(held: Collection[str]) -> None:
             with suppress(StorageError):
-                self._outlet.sweep(before, files, written=written)
+                self._outlet.sweep(before, held, written=written)
 
         self._sweeper.submit(sweep_store)
-        self._thread.submit(sweep_output)  # the outlet belongs to this thread
+        if files is not None:
+            self._thread.submit(partial(sweep_output, files))  # the outlet belongs to this thread
 
     def tidy(self, act: Callable[[], None]) -> None:
         """Do something behind what was asked for before; if the disk refuses, it is not done."""

@@ -95,7 +95,9 @@ class Driver:
         self.finished = False
         self.problem: str | None = None
         self.raised: OperatorFailed | None = None  #: what the dataflow's code raised, if it did
-        self.strategy = RestartStrategy(self.timeouts.restarts, lines=job.protocol.checkpoints)
+        self.strategy = RestartStrategy(
+            self.timeouts.restarts, lines=not job.protocol.publishes_at_once
+        )
         self.launches = Launches(self, launcher, self.timeouts, self.loop.after)
         self.killer = Killer(self, self.roster, launcher)
         self.receiver = SlotReceiver(
@@ -345,7 +347,9 @@ class Driver:
         """Delete an object in the background."""
         self.decisions.delete(key)
 
-    def sweep(self, before: Epoch, snapshots: Collection[str], files: Collection[str]) -> None:
+    def sweep(
+        self, before: Epoch, snapshots: Collection[str], files: Collection[str] | None
+    ) -> None:
         """Delete in the background what past epochs left."""
         most = self.journal_bytes
         self.decisions.sweep(before, snapshots, files, written=most is not None)

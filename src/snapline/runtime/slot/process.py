@@ -202,7 +202,7 @@ class SlotProcess:
 
     def _publish_at_once(self) -> None:
         """Flush output that no line ever commits: it is public as it is written."""
-        if self.engine is not None and not self.spec.job.protocol.checkpoints:
+        if self.engine is not None and self.spec.job.protocol.publishes_at_once:
             for task in self.engine.tasks.values():
                 if task.egress is not None:
                     task.egress.flush()

@@ -203,10 +203,13 @@ class SteppedCoordinator(CoordinatorProcess):
         """Delete an object at once."""
         self.world.storage.delete(key)
 
-    def sweep(self, before: Epoch, snapshots: Collection[str], files: Collection[str]) -> None:
+    def sweep(
+        self, before: Epoch, snapshots: Collection[str], files: Collection[str] | None
+    ) -> None:
         """Delete what past epochs left, at once."""
         sweep_snapshots(self.world.storage.store, before, snapshots)
-        self.world.storage.outlet.sweep(before, files, written=True)
+        if files is not None:
+            self.world.storage.outlet.sweep(before, files, written=True)
 
     def decide(self, ticket: Ticket, key: str, data: bytes) -> None:
         """Store a decision; its number is free, because there is no other coordinator."""

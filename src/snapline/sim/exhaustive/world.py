@@ -266,7 +266,8 @@ class SteppedWorld(WatchedWorld):
         del self._living[process.actor]
         for life in process.lives:
             self.storage.logs.crash(life)
-            self.storage.outlet.crash(life)
+            if not self.job.protocol.publishes_at_once:
+                self.storage.outlet.crash(life)
         self._drop([lane for lane in self.lanes if process.actor in (lane.actor, lane.name)])
         self._inputs.pop(process.actor, None)
         lost = Item(lambda: self.report_lost(process), process.actor)

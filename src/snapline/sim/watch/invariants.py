@@ -68,7 +68,11 @@ def messages_come_in_order(
 ) -> None:
     """On each channel, in each life, the messages come one after the other."""
     last = account.delivered.get(message.channel)
-    if last is not None and message.seq != last + 1 and run.world.job.protocol.checkpoints:
+    if (
+        last is not None
+        and message.seq != last + 1
+        and not run.world.job.protocol.publishes_at_once
+    ):
         broken(
             "messages_come_in_order",
             f"{entry.actor} was given message {message.seq} of {message.channel} after {last}",
@@ -103,7 +107,7 @@ def channels_continue_at_the_line(
 
     First comes what is replayed, then what is sent for the first time.
     """
-    if epoch != run.epoch or not run.world.job.protocol.checkpoints:
+    if epoch != run.epoch or run.world.job.protocol.publishes_at_once:
         return
     last = run.carried.get(channel, 0)
     if seq != last + 1:
@@ -148,7 +152,7 @@ def counted_means_durable(run: RunAccount, meta: CheckpointMeta) -> None:
     reader = storage.logs.open(OBSERVER)
     for channel, last in logged.items():
         through = min(last, meta.sent.get(channel, 0))
-        if through <= run.prunable(channel):
+        if through <= run.prunable(channel) or through not in run.truth.get(channel, ()):
             continue
         try:
             reader.read(channel, after=through - 1, through=through)
@@ -275,7 +279,7 @@ def _check_whole(run: RunAccount, name: str, line: Line) -> None:
 def storage_is_bounded(run: RunAccount) -> None:
     """What is kept does not grow with the run, where the protocol promises so."""
     world = run.world
-    if not world.job.protocol.bounded or not world.job.protocol.checkpoints:
+    if not world.job.protocol.bounded or not world.job.protocol.saves:
         return
     options = world.job.options
     if options.every_records or options.at_window_close or options.intervals_ms:
@@ -300,7 +304,7 @@ def storage_is_bounded(run: RunAccount) -> None:
 def tasks_stand_at_the_line(run: RunAccount) -> None:
     """When the slots are let go, every task is what its checkpoint on the line says."""
     world = run.world
-    if not world.job.protocol.checkpoints:
+    if world.job.protocol.publishes_at_once:
         return  # a resumed job without a line goes on at the present
     metas = _metas(run, run.lines[-1].checkpoints)
     for slot in world.job.slots:

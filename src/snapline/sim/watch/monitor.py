@@ -19,7 +19,7 @@ from snapline.core.effects import (
     TaskEffect,
     Unblock,
 )
-from snapline.core.events import MessageArrived, SnapshotStored
+from snapline.core.events import MessageArrived, SnapshotStored, SnapshotUnreadable
 from snapline.core.guarantee import Guarantee
 from snapline.core.messages import Message, RecoveryLine
 from snapline.engine.coordinator.ledger import Decision
@@ -51,9 +51,12 @@ from snapline.journal.happenings import (
     SlotLost,
     SlotRunning,
 )
+from snapline.journal.loss_happenings import StaleDropped, TaskLoss
 from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.sim.watch import fencing, invariants
 from snapline.sim.watch.account import Line, RunAccount, TaskAccount
+from snapline.sim.watch.alone import Alone
+from snapline.sim.world.world import World
 from snapline.storage.api import Extent
 
 Loss: TypeAlias = ProcessKilled | SlotLost | CoordinatorKilled | CoordinatorResumed
@@ -79,6 +82,17 @@ COUNTED: Mapping[type[Happening], str] = {
 class Monitor(RunAccount):
     """Keeps the account of a whole run, from the first entry to the last."""
 
+    def __init__(self, world: World, *, thorough: bool = True) -> None:
+        super().__init__(world, thorough=thorough)
+        self._alone: Alone | None = None  #: where lost slots restart alone; `alone` makes it
+
+    @property
+    def alone(self) -> Alone | None:
+        """The account of lives that begin while others go on; None if the protocol has lines."""
+        if self._alone is None and self.world.job.protocol.publishes_at_once:
+            self._alone = Alone(self.world, self.metas)
+        return self._alone
+
     def see(self, entry: Entry) -> None:
         """Take an entry of the journal into the account, and check the invariants about it."""
         if isinstance(entry, Handled):
@@ -89,8 +103,13 @@ class Monitor(RunAccount):
                 self._task(entry)
         elif isinstance(entry, Stamped):
             invariants.channels_continue_at_the_line(self, entry.channel, entry.seq, entry.epoch)
+            account = self._account(entry)
+            if (
+                self.alone is not None and self.accounts[TaskId(entry.actor)] is account
+            ):  # no zombie
+                self.alone.stamps(entry.channel, entry.seq)
             if entry.stamp.log:
-                self._account(entry).logged[entry.channel] = entry.seq
+                account.logged[entry.channel] = entry.seq
             self.stats["messages"] += 1
         elif isinstance(entry, Happened):
             self._happened(entry)
@@ -124,10 +143,15 @@ class Monitor(RunAccount):
         match effect:
             case Deliver(message):
                 invariants.messages_come_in_order(self, entry, account, message)
+                live = entry.epoch == self.epoch and self.accounts.get(task) is account
+                if self.alone is not None and live:  # else: a zombie
+                    self.alone.takes_in(message, account.delivered.get(message.channel))
                 account.delivered[message.channel] = message.seq
                 self.stats["delivered"] += 1
             case Snapshot(checkpoint):
                 invariants.checkpoint_number_is_new(self, task, checkpoint)
+                if self.alone is not None:
+                    self.alone.takes(task, checkpoint)
                 self.taken[task, checkpoint] = dict(account.delivered)
                 self.before[task, checkpoint], account.taken = account.taken, checkpoint
                 self.stats["checkpoints"] += 1
@@ -153,6 +177,10 @@ class Monitor(RunAccount):
             self.stored[key_of(meta)] = meta.task, meta.checkpoint
             self.reported[meta.task, meta.checkpoint] = meta
             self.live.setdefault(meta.task, []).append(meta.checkpoint)
+            if self.alone is not None:
+                self.alone.counts(meta)
+        elif isinstance(entry.event, SnapshotUnreadable) and self.alone is not None:
+            self.alone.damaged(entry.event.task, entry.event.checkpoint)
         for effect in entry.effects:
             match effect:
                 case Order(_, command) if command.aborts is not None:
@@ -164,6 +192,8 @@ class Monitor(RunAccount):
                     self.round_open = False
                 case Rollback(line, scope):
                     self.recovering |= scope is Scope.ALL
+                    if self.alone is not None:
+                        self.alone.goes_back(line, resuming=self.recovering)
                     self._rolled_back(line.checkpoints)
                 case _:
                     pass
@@ -188,12 +218,18 @@ class Monitor(RunAccount):
         what = entry.what
         if isinstance(what, Loss):
             self._lost(entry, what)
+        if self.alone is not None and entry.epoch == self.epoch:  # else: a zombie
+            self.alone.see(entry)
         match what:
             case MessageReplayed(message):
                 self.stats["replayed"] += 1
                 seq, channel = message.seq, message.channel
                 invariants.channels_continue_at_the_line(self, channel, seq, entry.epoch)
                 invariants.replay_is_faithful(self, message)
+            case TaskLoss():
+                self.declared.append(what)
+            case StaleDropped():
+                self.stats["stale"] += 1
             case LineDecided():
                 self._decided(entry, what)
             case GarbageCollected():
@@ -206,7 +242,7 @@ class Monitor(RunAccount):
                     invariants.tasks_stand_at_the_line(self)
             case SlotLeft() if entry.epoch == self.epoch:  # else: a zombie
                 self.stats["left"] += 1
-                if self.world.job.protocol.checkpoints:
+                if not self.world.job.protocol.publishes_at_once:
                     fencing.line_holds_everything(self)
             case ProcessKilled():
                 self._killed()
@@ -216,7 +252,7 @@ class Monitor(RunAccount):
     def _killed(self) -> None:
         self.stats["crashes"] += 1
         self.crashed_after_commit |= self.stats["commits"] > 0
-        if self.recovering:
+        if self.recovering or (self.alone is not None and self.alone.away):
             self.stats["crash during recovery"] += 1
         if self.round_open:
             self.stats["crash during a round"] += 1
@@ -240,7 +276,9 @@ class Monitor(RunAccount):
             return  # a zombie hears late of what it decided when it was the coordinator
         self.decisions = number
         self.epoch = decided.epoch
-        if self.thorough:
+        if self.alone is not None:
+            self.alone.decides(line)
+        elif self.thorough:
             invariants.line_is_not_behind_public_output(self, line)
             invariants.line_is_consistent(self, line)
             invariants.line_is_complete(self, line)
@@ -249,6 +287,8 @@ class Monitor(RunAccount):
             if self.first_line_us is None:
                 self.first_line_us = entry.at_us
         else:
+            if self.alone is not None:
+                self.alone.resumes(line)
             self._drop_beyond(line)  # a resume comes without a Rollback
             self._carry_on(line)
         self._keep(RecoveryLine(line))
@@ -273,6 +313,9 @@ class Monitor(RunAccount):
                 self.metas[channel.target, line[channel.target]] = settled
 
     def _keep(self, line: RecoveryLine) -> None:
+        if self.alone is not None:
+            self.lines = [line, line]
+            return
         if self.kept is None:
             self.kept = KeptLines(line, self.world.job.options.kept_lines)
         elif is_behind(line, self.lines[-1]):
@@ -283,6 +326,8 @@ class Monitor(RunAccount):
 
     def sending(self, message: Message) -> None:
         """Remember a message that is about to be sent for the first time."""
+        if self.alone is not None:
+            self.alone.sends(message)
         sent = self.truth.setdefault(message.channel, {})
         if message.seq not in sent or sent[message.seq].epoch <= message.epoch:  # else: a zombie
             sent[message.seq] = message
@@ -324,11 +369,14 @@ class Monitor(RunAccount):
     def stopping(self) -> None:
         """Check the invariants of a run that stops with a last line."""
         self.stats["stopped"] += 1
-        if self.world.job.protocol.checkpoints:
+        if not self.world.job.protocol.publishes_at_once:
             fencing.line_holds_everything(self)
             fencing.all_output_is_public(self)
 
     def deleting(self, key: str) -> None:
         """Check the invariants of a coordinator that deletes an object."""
-        fencing.what_is_kept_is_not_deleted(self, key)
+        if self.alone is not None:
+            self.alone.deleting(key)
+        else:
+            fencing.what_is_kept_is_not_deleted(self, key)
         fencing.what_is_needed_of_the_ledger_is_not_deleted(self, key)

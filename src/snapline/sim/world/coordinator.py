@@ -123,7 +123,9 @@ class CoordinatorProcess(Process):
             an_object=False,
         )
 
-    def sweep(self, before: Epoch, snapshots: Collection[str], files: Collection[str]) -> None:
+    def sweep(
+        self, before: Epoch, snapshots: Collection[str], files: Collection[str] | None
+    ) -> None:
         """Delete what past epochs left, a little later, or when a paused process goes on."""
 
         def act() -> None:
@@ -133,7 +135,8 @@ class CoordinatorProcess(Process):
             for key in there:
                 if not storage.store.has(key):
                     self.world.observer.deleting(key)
-            storage.outlet.sweep(before, files, written=True)
+            if files is not None:
+                storage.outlet.sweep(before, files, written=True)
 
         self.world.at(self.world.now_us + 1_000, lambda: self.call(act))
 

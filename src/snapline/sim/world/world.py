@@ -204,7 +204,9 @@ class World:
             self.controls[own].up.sever()
         for life in process.lives:
             self.storage.logs.crash(life)
-            self.storage.outlet.crash(life)
+            # Where output is public as written, readers have seen all that was.
+            if not self.job.protocol.publishes_at_once:
+                self.storage.outlet.crash(life)
 
     def report_lost(self, process: SimSlotProcess) -> None:
         """Tell its coordinator that a process is gone, or that it ended before it registered."""

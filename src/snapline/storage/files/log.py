@@ -32,7 +32,7 @@ from xxhash import xxh3_64_intdigest
 from snapline.batch import Buffer, size_of
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
-from snapline.ids import ChannelId, Epoch, Incarnation, Seq
+from snapline.ids import ChannelId, Epoch, Incarnation, Seq, numbers_through
 from snapline.storage.api import Life, PendingSync
 from snapline.storage.codec import (
     FRAME_OVERHEAD,
@@ -254,11 +254,21 @@ class FileLog:
 
     def read(self, channel: ChannelId, *, after: Seq, through: Seq) -> Iterator[Message]:
         """The messages after < seq <= through, in order, each read when it is asked for."""
+        return self._pick(channel, range(after + 1, through + 1))
+
+    def tail(self, channel: ChannelId, *, after: Seq) -> tuple[Iterator[Message], int]:
+        """All messages after this number, in order, and how many there are."""
+        self._write_down()
+        seqs = sorted(seq for seq in self._index.get(channel, ()) if seq > after)
+        return self._pick(channel, seqs), len(seqs)
+
+    def _pick(self, channel: ChannelId, seqs: Sequence[Seq]) -> Iterator[Message]:
+        """These messages, in this order, each read when it is asked for."""
         self._write_down()
         if self._active is not None:
             self._active[0].flush()
         index = self._index.get(channel, {})
-        places = [self._find(index.get(s), channel, s) for s in range(after + 1, through + 1)]
+        places = [self._find(index.get(seq), channel, seq) for seq in seqs]
         for segment in {id(place.segment): place.segment for place in places}.values():
             segment.open()  # so that it can be read even if it is pruned meanwhile
         return (place.segment.read(place.at, place.length) for place in places)
@@ -286,7 +296,7 @@ class FileLog:
     def prune(self, channel: ChannelId, *, through: Seq) -> None:
         """Hide the messages up to here, and take away the segments of which nothing is needed."""
         places = self._index.setdefault(channel, {})
-        for seq in range(self._floor.get(channel, 0) + 1, through + 1):
+        for seq in numbers_through(places, self._floor.get(channel, 0), through):
             places.pop(seq, None)
         self._floor[channel] = max(through, self._floor.get(channel, 0))
         self._spares.tidy()

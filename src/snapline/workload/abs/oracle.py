@@ -7,14 +7,17 @@ given once, and each record pass once: so a record that a stage lost or took twi
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import numpy as np
+
 from snapline.batch import Batch, concat
 from snapline.core.guarantee import Guarantee
 from snapline.workload.abs.model import STAGES, unpacked
 from snapline.workload.common.base import Params, Problem
-from snapline.workload.common.generated import label
+from snapline.workload.common.generated import PARTITION_BITS, label
+from snapline.workload.common.losses import Bools, Excuses, Stay, losses_of, stay_of
 from snapline.workload.oracles.codes import pieces
 from snapline.workload.oracles.count_verdict import judge_numbers
-from snapline.workload.oracles.table_verdict import judge_table
+from snapline.workload.oracles.table_verdict import TableExcuses, judge_table
 from snapline.workload.oracles.verdict import Problems
 
 SINK = "results"
@@ -29,10 +32,41 @@ def judge(
     """Compare the records that came out with those that went in, then the counts of each stage."""
     keys = tuple(stage.key for stage in STAGES)
     records = list(pieces(unpacked(params), "id", "time", *keys))
-    findings, found = Problems(level), output.get(SINK)
-    judge_table(findings, records, found, ("id",), ("time", *keys), partial(label, "record"))
+    findings, found, losses = Problems(level), output.get(SINK), _losses(params)
+    describe = partial(label, "record")
+    judge_table(findings, records, found, ("id",), ("time", *keys), describe, losses=losses)
     for stage in STAGES:
         counted = concat([piece.select(stage.key) for piece in records])
-        describe = f"count of {stage.key} key {{}}".format
-        judge_numbers(findings, counted, found, stage.key, stage.count, describe)
+        of_key = f"count of {stage.key} key {{}}".format
+        loose = None if losses is None else partial(_loose, losses.excuses, stage.key)
+        judge_numbers(findings, counted, found, stage.key, stage.count, of_key, loose)
     return findings.problems
+
+
+def _losses(params: Params) -> TableExcuses | None:
+    """Where records are lost: on the way to the first shuffle, or in a task of one of the counts."""
+
+    def stays(records: Batch) -> Sequence[Stay]:
+        time, partition = records["time"], records["id"] >> PARTITION_BITS
+        counts: list[tuple[str, ...]] = [(f"count-{stage.key}",) for stage in STAGES]
+        counts[-1] += (SINK,)
+        return (
+            stay_of(("records", "unpack"), time, partition=partition),
+            *(
+                stay_of(way, time, key=(records[stage.key],))
+                for way, stage in zip(counts, STAGES, strict=True)
+            ),
+        )
+
+    excuses = losses_of(params)
+    return None if excuses is None else TableExcuses(excuses, stays)
+
+
+def _loose(excuses: Excuses, key: str, rows: Batch) -> Bools:
+    """Which rows have a number that depends on what a task of the stage may have lost."""
+    time = rows["time"]
+    loose = excuses.touched(
+        Stay((f"count-{key}",), (rows[key],), None, np.zeros_like(time), time, time)
+    )
+    excuses.account(free=int(np.count_nonzero(loose)))
+    return loose

@@ -56,4 +56,5 @@ ABS = Workload(
     build,
     judge,
     judges_prefix=True,
+    judges_losses=True,
 )

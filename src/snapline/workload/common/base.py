@@ -9,6 +9,7 @@ from snapline.core.guarantee import Guarantee
 from snapline.durations import write_duration
 from snapline.errors import UsageError
 from snapline.ids import Millis
+from snapline.workload.common.losses import Excuses
 from snapline.workload.common.settings import GivenSettings, Setting, paired
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Params:
     #: for an oracle: of each source by name, how many records of each partition had been read; all else is
     #: still to come. Empty: everything was read. It is no part of what an input is, so it is not shown.
     cut: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), repr=False)
+    #: for an oracle that judges bounded loss: what was lost; None: nobody asks for that
+    excuses: Excuses | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", paired(self.settings))
@@ -139,3 +142,5 @@ class Workload:
     #: whether the beginning of the input can be judged (`Params.cut`): output that comes only when a window
     #: closes has to have lineage, because an oracle does not know which windows have closed
     judges_prefix: bool = False
+    #: whether its oracle knows which rows a loss touches (`Params.excuses`), and so judges bounded loss
+    judges_losses: bool = False

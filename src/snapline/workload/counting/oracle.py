@@ -3,13 +3,17 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import numpy as np
+
 from snapline.batch import Batch
 from snapline.core.guarantee import Guarantee
 from snapline.workload.common.base import Params, Problem
-from snapline.workload.common.generated import label
+from snapline.workload.common.generated import PARTITION_BITS, label
+from snapline.workload.common.losses import Stay, losses_of, stay_of
 from snapline.workload.counting.model import records
 from snapline.workload.oracles.codes import pieces
 from snapline.workload.oracles.count_verdict import judge_counts
+from snapline.workload.oracles.lossy_counts import CountExcuses
 from snapline.workload.oracles.verdict import Problems
 
 SINK = "counts"
@@ -30,5 +34,24 @@ def judge(
         ("key",),
         "count of key {}".format,
         partial(label, "record"),
+        _losses(params),
     )
     return findings.problems
+
+
+def _losses(params: Params) -> CountExcuses | None:
+    """Where records and counts are lost: a count is never closed, so it depends on all before it."""
+    excuses = losses_of(params)
+    if excuses is None:
+        return None
+    return CountExcuses(
+        excuses,
+        lambda some: (stay_of(("records",), some["time"], partition=some["id"] >> PARTITION_BITS),),
+        lambda some: (stay_of(("count", SINK), some["time"], key=(some["key"],)),),
+        _counted,
+    )
+
+
+def _counted(rows: Batch) -> Sequence[Stay]:
+    time = rows["time"]
+    return (Stay(("count",), (rows["key"],), None, np.zeros_like(time), time, time),)

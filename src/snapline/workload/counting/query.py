@@ -20,4 +20,5 @@ COUNTING = Workload(
     build,
     judge,
     judges_prefix=True,
+    judges_losses=True,
 )

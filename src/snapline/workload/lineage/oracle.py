@@ -19,6 +19,7 @@ from snapline.validate.sentences import event_of, sentence
 from snapline.workload.common.base import Params, Problem
 from snapline.workload.lineage.echoes import wrong_echoes
 from snapline.workload.lineage.model import event_label, lineage_of, shape_of
+from snapline.workload.lineage.stays import without_lost
 from snapline.workload.oracles.verdict import Kind
 
 SINK: Final = "counts"
@@ -42,6 +43,10 @@ KINDS: Final[Mapping[Cause, Kind]] = MappingProxyType(
         Cause.INCOMPLETE: "missing",
     }
 )
+
+
+_ALL_COUNTS: Final = (Guarantee.NOTHING, Guarantee.BOUNDED_LOSS)
+"""Levels at which everything is reported: nothing was promised, or all that is not excused."""
 
 
 def judge_sst(
@@ -70,6 +75,7 @@ def _judge(
     events, shape = lineage_of(params, with_posts=with_posts), shape_of(params)
     size_ms, lateness_ms = shape.window_ms, shape.lateness_ms
     counts, late = (output[sink] if output.get(sink) else None for sink in (SINK, LATE))
+    events = without_lost(params, events, counts, late, (SINK, LATE), with_posts=with_posts)
 
     def tell(witness: Witness) -> str:
         return sentence(witness, size_ms, event=event_of(events, witness.id), label=event_label)
@@ -87,7 +93,7 @@ def problems(judged: Judged, level: Guarantee, tell: Callable[[Witness], str]) -
     """
     found = []
     for cause in Cause:
-        if cause in judged.causes and (level in BREAKS[cause] or level is Guarantee.NOTHING):
+        if cause in judged.causes and (level in BREAKS[cause] or level in _ALL_COUNTS):
             witness, count = judged.witnesses[cause], judged.causes[cause]
             more = f" ({cause}: {count:,} in all)" if count > 1 else ""
             found.append(Problem(KINDS[cause], _record(witness), tell(witness) + more))

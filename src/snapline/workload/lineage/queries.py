@@ -134,6 +134,7 @@ SST = Workload(
     SST_SETTINGS,
     partial(_lineage, with_posts=False),
     judges_prefix=True,
+    judges_losses=True,
 )
 MST = Workload(
     "mst",
@@ -144,4 +145,5 @@ MST = Workload(
     MST_SETTINGS,
     partial(_lineage, with_posts=True),
     judges_prefix=True,
+    judges_losses=True,
 )

@@ -1,1 +1,1 @@
-"""NexMark, small and in full: an auction house's persons, auctions and bids, and four queries over them."""
+"""NexMark, small and in full: persons, auctions and bids of an auction house, and seven queries."""

@@ -12,9 +12,10 @@ from snapline.workload.common.base import Params, Problem
 from snapline.workload.common.generated import label
 from snapline.workload.common.lists import pairs
 from snapline.workload.nexmark import model
+from snapline.workload.nexmark.stays import of_bids, of_counts, of_pairs
 from snapline.workload.oracles.codes import Codes, pieces
 from snapline.workload.oracles.count_verdict import judge_counts
-from snapline.workload.oracles.table_verdict import judge_table
+from snapline.workload.oracles.table_verdict import TableExcuses, judge_table
 from snapline.workload.oracles.verdict import Problems
 
 #: the constants of the queries
@@ -31,6 +32,8 @@ SINK = "results"
 _LOT = ("id", "time", "seller", "category", "reserve")
 _PERSON = ("name", "city", "state")
 _RENAMED = {"id": "id_right", "time": "time_right"}
+#: those that say where the two records of a pair came from, and when
+_PLACED = ("id", "time", "id_right", "time_right")
 
 
 def window_ms(params: Params) -> Millis:
@@ -50,8 +53,9 @@ def judge_q1(
         bids.with_columns(price=bids["price"] * EUROS_PER_1000_DOLLARS // 1000)
         for bids in pieces(model.bids(params), "id", *values)
     )
-    findings = Problems(level)
-    judge_table(findings, expected, output.get(SINK), ("id",), values, partial(label, "bid"))
+    findings, losses = Problems(level), of_bids(params, SINK)
+    describe = partial(label, "bid")
+    judge_table(findings, expected, output.get(SINK), ("id",), values, describe, losses=losses)
     return findings.problems
 
 
@@ -64,11 +68,13 @@ def judge_q3(
     """Every auction of the category with its seller, if the seller lives in one of the states."""
     found = output.get(SINK)
     values = _shown(found, ("name", "city", "state"))
-    registered = pieces(model.persons(params), *_of_person(values, "state"))
+    losses = of_pairs(params, (("auctions", "category"), ("persons", "local")), ("join", SINK))
+    also = _PLACED if losses else ()
+    registered = pieces(model.persons(params), *_of_person((*values, *also), "state"))
     people = concat([_local(piece) for piece in registered])
-    lots = pieces(model.auctions(params), *_of_lot(values, "category"))
+    lots = pieces(model.auctions(params), *_of_lot((*values, *also), "category"))
     wanted = (lot.take(lot["category"] == CATEGORY) for lot in lots)
-    return _judge_pairs(_sold(wanted, people, ()), found, values, level)
+    return _judge_pairs(_sold(wanted, people, ()), found, values, level, losses)
 
 
 def _local(people: Batch) -> Batch:
@@ -85,11 +91,14 @@ def judge_q8(
     """Every auction with its seller, if the seller registered in the window in which it opened."""
     found, length = output.get(SINK), window_ms(params)
     values = _shown(found, ("name", "reserve", "window"))
-    registered = pieces(model.persons(params, DISORDER_MS), *_of_person(values, "time"))
+    losses = of_pairs(params, (("auctions",), ("persons",)), ("window-join", SINK))
+    also = _PLACED if losses else ()
+    people_of = _of_person((*values, *also), "time")
+    registered = pieces(model.persons(params, DISORDER_MS), *people_of)
     people = concat([_in_window(piece, length) for piece in registered])
-    opened = pieces(model.auctions(params, DISORDER_MS), *_of_lot(values, "time"))
+    opened = pieces(model.auctions(params, DISORDER_MS), *_of_lot((*values, *also), "time"))
     lots = (_in_window(piece, length) for piece in opened)
-    return _judge_pairs(_sold(lots, people, ("window",)), found, values, level)
+    return _judge_pairs(_sold(lots, people, ("window",)), found, values, level, losses)
 
 
 def _shown(found: Batch | None, always: Sequence[str]) -> tuple[str, ...]:
@@ -127,7 +136,11 @@ def _sold(lots: Iterable[Batch], people: Batch, shared: Sequence[str]) -> Iterat
 
 
 def _judge_pairs(
-    expected: Iterable[Batch], found: Batch | None, values: Sequence[str], level: Guarantee
+    expected: Iterable[Batch],
+    found: Batch | None,
+    values: Sequence[str],
+    level: Guarantee,
+    losses: TableExcuses | None,
 ) -> Sequence[Problem]:
     findings = Problems(level)
     judge_table(
@@ -137,6 +150,7 @@ def _judge_pairs(
         ("auction", "person"),
         values,
         lambda auction, person: f"auction {auction} with person {person}",
+        losses=losses,
     )
     return findings.problems
 
@@ -160,5 +174,6 @@ def judge_q12(
         ("bidder", "window"),
         lambda bidder, window: f"count of bidder {bidder} in window {window}",
         partial(label, "bid"),
+        of_counts(params, SINK, length),
     )
     return findings.problems

@@ -87,6 +87,7 @@ Q1 = Workload(
     build_q1,
     judge_q1,
     judges_prefix=True,
+    judges_losses=True,
 )
 Q3 = Workload(
     "q3",
@@ -95,6 +96,7 @@ Q3 = Workload(
     build_q3,
     judge_q3,
     judges_prefix=True,
+    judges_losses=True,
 )
 Q8 = Workload(
     "q8",
@@ -103,6 +105,7 @@ Q8 = Workload(
     build_q8,
     judge_q8,
     judges_prefix=True,
+    judges_losses=True,
 )
 Q12 = Workload(
     "q12",
@@ -111,4 +114,5 @@ Q12 = Workload(
     build_q12,
     judge_q12,
     judges_prefix=True,
+    judges_losses=True,
 )

@@ -6,6 +6,7 @@ in the one behind; all others are too far away.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -13,10 +14,11 @@ from snapline.batch import Batch
 from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.workload.common.base import Params, Problem
-from snapline.workload.common.generated import Ints, label
+from snapline.workload.common.generated import PARTITION_BITS, Ints, label
 from snapline.workload.common.lists import gathered, longest, pairs, step_names, with_steps
+from snapline.workload.common.losses import Stay, losses_of, stay_of
 from snapline.workload.nhop.model import HOPS, edges, ttl_ms
-from snapline.workload.oracles.table_verdict import judge_table
+from snapline.workload.oracles.table_verdict import TableExcuses, judge_table
 from snapline.workload.oracles.verdict import Problems
 
 SINK = "walks"
@@ -68,8 +70,35 @@ def judge(
         found = with_steps(found, "edges", width)
     right = with_steps(walks_of(params), "edges", width)
     findings = Problems(level)
-    judge_table(findings, [right], found, step_names(width), _VALUES, _describe)
+    losses = _losses(params)
+    judge_table(findings, [right], found, step_names(width), _VALUES, _describe, losses=losses)
     return findings.problems
+
+
+def _losses(params: Params) -> TableExcuses | None:
+    """Where walks are lost: an edge, or a route, on its way to a task of the join, or waiting there."""
+    excuses = losses_of(params)
+    return None if excuses is None else TableExcuses(excuses, partial(_stays, params))
+
+
+def _stays(params: Params, walks: Batch) -> list[Stay]:
+    known = edges(params).everything()
+    _, *steps = step_names(HOPS)
+    hops = [known.take(np.searchsorted(known["id"], walks[step])) for step in steps]
+    stays: list[Stay] = []
+    met = hops[0]["time"]  # when the route so far was complete
+    for number, edge in enumerate(hops):
+        ways = ("edges",) if number else ("edges", "routes")
+        stays.append(stay_of(ways, edge["time"], partition=edge["id"] >> PARTITION_BITS))
+        if (
+            number
+        ):  # the route and the edge meet in the node where the one ends and the other starts
+            node, both = (edge["start"],), np.maximum(met, edge["time"])
+            stays.append(stay_of(("join",), met, key=node, until=both))
+            stays.append(stay_of(("join",), edge["time"], key=node, until=both))
+            stays.append(stay_of(("join", "extend", SINK), both, key=node))
+            met = both
+    return stays
 
 
 def _describe(hops: int, *steps: int) -> str:

@@ -150,4 +150,5 @@ NHOP = Workload(
     build,
     judge,
     judges_prefix=True,
+    judges_losses=True,
 )

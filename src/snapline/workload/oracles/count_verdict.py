@@ -18,6 +18,11 @@ from snapline.batch import Array, Batch, concat
 from snapline.wording import plural
 from snapline.workload.common.generated import Ints
 from snapline.workload.oracles.codes import UNKNOWN, Bools, Codes
+from snapline.workload.oracles.lossy_counts import (
+    CountExcuses,
+    LossyNumbers,
+    judge_lossy_counts,
+)
 from snapline.workload.oracles.verdict import LIMIT, Problems, rows_of
 
 
@@ -28,6 +33,7 @@ def judge_counts(
     key: Sequence[str],
     describe: Callable[..., str],
     name: Callable[[int], str],
+    losses: CountExcuses | None = None,
 ) -> None:
     """Compare running counts (key, `count`, `time`) with records (key, `time`, `id`).
 
@@ -35,6 +41,9 @@ def judge_counts(
     """
     records = concat(list(inputs))
     rows = _only(found, (*key, "count", "time"))
+    if losses is not None:
+        judge_lossy_counts(findings, records, rows, key, describe, name, losses)
+        return
     keys = Codes([records[column] for column in key])
     keys_found = keys.of([rows[column] for column in key])
     numbers = _Numbers(keys.own, keys_found, rows["count"])
@@ -65,10 +74,20 @@ def judge_numbers(
     key: str,
     count: str,
     describe: Callable[[int], str],
+    loose: Callable[[Batch], Bools] | None = None,
 ) -> None:
-    """Compare only the counts of each key with the number of its records."""
-    rows = _only(found, (key, count))
+    """Compare only the counts of each key with the number of its records.
+
+    `loose` says which rows have numbers that a loss may have made wrong. Others may be missing then.
+    """
+    rows = _only(found, (key, count) if loose is None else (key, count, "time"))
     keys = Codes([records[key]])
+    if loose is not None:
+        rows = rows.take(keys.of([rows[key]]) != UNKNOWN)
+        free = LossyNumbers(keys.own, keys.of([rows[key]]), rows[count])
+        free.more += len(records)  # what was counted may have been lost behind it
+        free.judge(findings, loose(rows), lambda at: describe(records[key][at].item()))
+        return
     numbers = _Numbers(keys.own, keys.of([rows[key]]), rows[count])
     if not numbers.all_right():
         numbers.judge(findings, lambda at: describe(records[key][at].item()))

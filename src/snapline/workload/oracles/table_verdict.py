@@ -8,14 +8,28 @@ as if it had seen everything.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from snapline.batch import Batch
 from snapline.workload.common.generated import Ints
+from snapline.workload.common.losses import Bools, Excuses, Stay
 from snapline.workload.oracles.codes import Codes, ranges, same_rows
 from snapline.workload.oracles.verdict import LIMIT, Problems, judge_rows, rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class TableExcuses:
+    """Which rows of a table need not have come out, because a loss touched them."""
+
+    excuses: Excuses
+    stays: Callable[[Batch], Sequence[Stay]]  # of expected rows
+
+    def touched(self, rows: Batch) -> Bools:
+        """Whether a loss touched each of these rows."""
+        return self.excuses.touched(*self.stays(rows))
 
 
 def judge_table(
@@ -26,18 +40,19 @@ def judge_table(
     values: Sequence[str],
     describe: Callable[..., str],
     optional: Iterable[Batch] = (),
+    losses: TableExcuses | None = None,
 ) -> None:
     """Compare rows with the right ones: every identity comes out once, with the right values.
 
     `identity` are columns of whole numbers; no two rows that are expected share one. `describe` takes an
-    identity, column by column. What is `optional` need not come out.
+    identity, column by column. What is `optional` need not come out, nor what `losses` touched.
     """
     columns = (*identity, *values)
     if found is None or not len(found):
         found = Batch(dict.fromkeys(columns, np.zeros(0, np.int64)), 0)
     table = _Table(found.select(*columns), identity, values)
-    must = [table.hold(piece) for piece in expected]
-    may = [table.hold(piece, optional=True) for piece in optional]
+    must, may = table.hold_all(expected, losses)
+    may += [table.hold(piece, optional=True) for piece in optional]
     right, allowed = (
         dict(pair for piece in picked for pair in _pairs(piece, columns, len(identity)))
         for picked in (must, may)
@@ -102,6 +117,22 @@ class _Table:
             self._wrong += len(wrong)
             few = np.concatenate([missing, wrong])
         return piece.take(np.union1d(few, repeated))
+
+    def hold_all(
+        self, expected: Iterable[Batch], losses: TableExcuses | None
+    ) -> tuple[list[Batch], list[Batch]]:
+        """Hold all that is right; return what is to be reported: of what must come out, and what may."""
+        if losses is None:
+            return [self.hold(piece) for piece in expected], []
+        must, may = [], []
+        for piece in expected:
+            touched = losses.touched(piece)
+            free = piece.take(touched)
+            lost = np.count_nonzero(self._find(free)[1] == 0)
+            losses.excuses.account(lost=int(lost), of=len(piece))
+            must.append(self.hold(piece.take(~touched)))
+            may.append(self.hold(free, optional=True))
+        return must, may
 
     def differing(self, picked: Sequence[Batch]) -> Batch:
         """The rows that came out for the picked identities, and for the first ones nobody expected."""

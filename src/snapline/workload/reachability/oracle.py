@@ -18,9 +18,10 @@ from snapline.core.guarantee import Guarantee
 from snapline.workload.common.base import Params, Problem
 from snapline.workload.common.generated import Ints, label
 from snapline.workload.common.lists import gathered, longest, pairs, step_names, with_steps
-from snapline.workload.oracles.table_verdict import judge_table
+from snapline.workload.oracles.table_verdict import TableExcuses, judge_table
 from snapline.workload.oracles.verdict import LIMIT, Problems
 from snapline.workload.reachability.model import HOPS_MAX, LINK, SOURCE, events
+from snapline.workload.reachability.stays import of_paths
 
 SINK = "paths"
 OPERATOR = "join"
@@ -81,12 +82,12 @@ def judge(
     bare, *found = simple_paths(world)
     must = [paths.take(paths["alive"]) for paths in found]
     may = [paths.take(~paths["alive"]) for paths in found]
-    findings = Problems(level)
-    _judge_paths(findings, must, may, output.get(SINK))
+    findings, losses = Problems(level), of_paths(params, world.sources, world.links, SINK)
+    _judge_paths(findings, must, may, output.get(SINK), losses=losses)
     strict = level not in (Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE)
     if strict and not findings.problems:
         _judge_ends(findings, output.get(SINK))
-    if state and strict:
+    if state and strict and losses is None:  # what was lost is lost from the state, too
         alive = [bare.take(bare["alive"]), *must]
         _judge_state(findings, world, alive, state.get(OPERATOR, {}))
     return findings.problems
@@ -98,6 +99,7 @@ def _judge_paths(
     may: Sequence[Batch],
     found: Batch | None,
     where: str = "",
+    losses: TableExcuses | None = None,
 ) -> None:
     width = HOPS_MAX
     if found is not None and len(found):
@@ -108,7 +110,7 @@ def _judge_paths(
     )
     identity = ("source", *step_names(width))
     describe = partial(_describe, where)
-    judge_table(findings, expected, found, identity, _VALUES, describe, optional)
+    judge_table(findings, expected, found, identity, _VALUES, describe, optional, losses)
 
 
 def _judge_ends(findings: Problems, found: Batch | None) -> None:

@@ -170,4 +170,5 @@ REACHABILITY = Workload(
     build,
     judge,
     judges_prefix=True,
+    judges_losses=True,
 )

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from metric_runs import happened, second
-from snapline.cli.terminal.live import describe, latency, size, sparkline, watching_run
+from snapline.cli.terminal.live import describe, sparkline, watching_run
 from snapline.cli.terminal.summary import print_phases, print_summary, summary
 from snapline.journal.entry import COORDINATOR, Happened
 from snapline.journal.fault_happenings import (
@@ -48,6 +48,7 @@ from snapline.metrics.figures import Figures, Percentiles, figures_of
 from snapline.metrics.reliability import LineageFigures, OutputLatency, PhaseFigures
 from snapline.metrics.second import Volume
 from snapline.rundir.directory import RunDirectory
+from snapline.wording import latency, size
 
 CALM = {"epoch": 2, "checkpoints": 16, "lines": 4, "volume": Volume(wire=3_400_000, log=12)}
 LINE = {"stored": 16, "skipped": 2, "back_s": 1.25, "back_records": 4200}

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine_fakes import job
+from snapline.core.messages import initial_meta
 from snapline.engine.control import Replaced, Restore, Severed
 from snapline.engine.coordinator.members import Members
 
@@ -19,7 +20,7 @@ def members(sent):
     """Three slots that run, each in its first life."""
     small = job()
     wide = replace(small, deployment=replace(small.deployment, slots=3))
-    known = Members(wide, lambda slot, order: sent.append((slot, order)))
+    known = Members(wide, lambda slot, order: sent.append((slot, order)), initial_meta)
     known.incarnations = dict.fromkeys(wide.slots, 1)
     for slot in wide.slots:
         known.register(slot, 1)
@@ -34,7 +35,7 @@ def lose(members, *slots):
     """Slots are lost, and are to restart alone; the next life of each is its second."""
     for slot in slots:
         members.lose(slot, 1)
-        members.sever(slot, 5)
+        members.sever(slot, 5, 900)
 
 
 def test_only_the_present_life_of_a_slot_registers(members):

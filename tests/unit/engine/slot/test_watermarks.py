@@ -2,7 +2,7 @@
 
 import pytest
 
-from snapline.core.messages import BEFORE_TIME, END_OF_TIME, IDLE
+from snapline.core.messages import AWAY, BEFORE_TIME, END_OF_TIME, IDLE
 from snapline.core.topology import Channel
 from snapline.engine.slot.watermarks import Watermarks
 from snapline.ids import ChannelId, TaskId
@@ -193,13 +193,13 @@ def test_a_severed_input_counts_again_when_the_next_life_of_its_sender_speaks(ma
     assert marks.low == 180
 
 
-def test_a_task_that_has_lost_all_senders_is_idle_until_one_is_back(marks):
+def test_a_task_that_has_lost_all_senders_is_orphaned_until_one_is_back(marks):
     marks.advance(X, 100)
     marks.advance(Y, 40)
     marks.sever(X)
     marks.sever(Y)
     assert not marks.rises()
-    assert (marks.said, marks.low) == (IDLE, 40)
+    assert (marks.said, marks.low) == (AWAY, 40)
     marks.advance(Y, 30)
     assert marks.said == 40
 

@@ -14,7 +14,7 @@ from snapline.workload.common.base import Params
 from snapline.workload.lineage.model import event_label, lineage_of, shape_of
 from snapline.workload.lineage.oracle import KINDS
 
-NOTHING, MOST, LEAST, EXACTLY = Guarantee
+NOTHING, BOUNDED, MOST, LEAST, EXACTLY = Guarantee
 PARAMS = Params(seed=5)
 LISTS = {"sst": ("ids",), "mst": ("get_ids", "post_ids")}
 COUNTS = {"sst": ("count",), "mst": ("gets", "posts")}
@@ -70,7 +70,7 @@ def test_a_late_event_that_is_lost_is_missing(name):
     late = good(name)["late"]
     problems = verdicts(name, late=late.slice(1, len(late)))
     assert said(problems[EXACTLY]) == [("missing", event_label(int(late["id"][0])))]
-    assert [level for level in Guarantee if problems[level]] == [NOTHING, LEAST, EXACTLY]
+    assert [level for level in Guarantee if problems[level]] == [NOTHING, BOUNDED, LEAST, EXACTLY]
 
 
 @both
@@ -79,7 +79,7 @@ def test_a_late_event_that_is_late_twice_is_a_duplicate(name):
     problems = verdicts(name, late=concat([late, late.slice(0, 1)]))
     assert said(problems[EXACTLY]) == [("duplicate", event_label(int(late["id"][0])))]
     assert "late twice" in problems[EXACTLY][0].because
-    assert [level for level in Guarantee if problems[level]] == [NOTHING, MOST, EXACTLY]
+    assert [level for level in Guarantee if problems[level]] == [NOTHING, BOUNDED, MOST, EXACTLY]
 
 
 @both

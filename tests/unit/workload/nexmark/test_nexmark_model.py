@@ -1,6 +1,7 @@
 """NexMark's streams: all fields, two sizes, and people and auctions that a bid may know."""
 
 import hashlib
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 
@@ -238,6 +239,21 @@ def test_joins_match_and_windows_fill_in_the_full_size(name, hot):
     assert len(output) > 80
     if name in ("q8", "q12"):
         assert set(output["window"].tolist()) == {0, 10_000, 20_000}
+
+
+@pytest.mark.parametrize("name", ["q5", "q6", "q7"])
+@pytest.mark.parametrize("hot", [0, 30])
+def test_dashboards_show_something_in_the_full_size(name, hot):
+    params = Params(5, 2, 2_300, 25_000, full=True, hot=hot, hot_ms=hot * 100)
+    result = run(WORKLOADS[name], params)
+    assert WORKLOADS[name].judge(params, result.output, result.state, Guarantee.EXACTLY_ONCE) == []
+    output = result.output[SINK]
+    if name == "q6":
+        assert len(output) > 150, "most of the 300 auctions are sold"
+        most = max(Counter(output["seller"].tolist()).values())
+        assert most > 10 or not hot, "a hot seller fills the window"
+    else:
+        assert set(output["window"].tolist()) == set(range(-9_000, 25_000, 1_000))
 
 
 # As inputs of a user's own flow.

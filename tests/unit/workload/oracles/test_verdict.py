@@ -9,8 +9,8 @@ from snapline.workload.oracles.count_verdict import judge_counts
 from snapline.workload.oracles.table_verdict import judge_table
 from snapline.workload.oracles.verdict import LIMIT, Problems, judge_rows, rows_of
 
-NOTHING, MOST, LEAST, EXACTLY = Guarantee
-ALL = [NOTHING, MOST, LEAST, EXACTLY]
+NOTHING, BOUNDED, MOST, LEAST, EXACTLY = Guarantee
+ALL = [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]
 
 EXPECTED = {1: "a", 2: "b"}
 
@@ -43,9 +43,9 @@ def test_what_is_right_in_any_order_is_no_problem(level):
 @pytest.mark.parametrize(
     ("rows", "problem", "forbidden_at"),
     [
-        ([(1, "a")], ("missing", "row 2"), [NOTHING, LEAST, EXACTLY]),
-        ([(1, "a"), (2, "b"), (2, "b")], ("duplicate", "row 2"), [NOTHING, MOST, EXACTLY]),
-        ([(1, "a"), (2, "b"), (3, "c")], ("invented", "row 3"), [NOTHING, MOST, EXACTLY]),
+        ([(1, "a")], ("missing", "row 2"), [NOTHING, BOUNDED, LEAST, EXACTLY]),
+        ([(1, "a"), (2, "b"), (2, "b")], ("duplicate", "row 2"), [NOTHING, BOUNDED, MOST, EXACTLY]),
+        ([(1, "a"), (2, "b"), (3, "c")], ("invented", "row 3"), [NOTHING, BOUNDED, MOST, EXACTLY]),
         ([(1, "a"), (2, "x")], ("wrong", "row 2"), ALL),
     ],
 )

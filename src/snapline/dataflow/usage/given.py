@@ -14,7 +14,7 @@ from snapline.errors import GraphError
 
 _RESERVED: Final = "/>#~"
 _ENDING: Final = ".obj"  # that of stored objects, which the store itself adds
-_OF_A_COLUMN: Final = ("sum", "min", "max", "collect")
+_OF_A_COLUMN: Final = ("sum", "mean", "min", "max", "first", "last", "collect")
 _CHARS_MAX: Final = (
     120  # files are named after operators, and other things are added to their names
 )

@@ -16,7 +16,13 @@ _FILTER: Final = 'use filter(lambda batch: batch["price"] > 100)'
 _KEY: Final = 'use key_by("column", ...)'
 _WINDOWS: Final = 'use key_by(...).tumbling("10s").aggregate(n="count", most=("max", "price"))'
 _OUTPUT: Final = 'end the stream with sink("name"), run it with sl.run(flow), and read run.output()'
-_TUMBLING: Final = 'windows are tumbling so far: use key_by(...).tumbling("10s")'
+_WINDOW_FIRST: Final = (
+    "say first what is made of a window: count(), running_count() or aggregate(...)"
+)
+_SLIDING: Final = 'use key_by(...).sliding("10s", every="1s"), or sliding(rows=100)'
+_SESSION: Final = (
+    'there are no sessions: use key_by(...).tumbling("10s"), or sliding("10s", every="1s")'
+)
 _NO_ORDER: Final = (
     "a stream has no end at which it could be sorted or cut off: do it with run.output()"
 )
@@ -47,7 +53,10 @@ STREAM_HINTS: Final[Mapping[str, str]] = {
     "count": 'use key_by(...).count(), or key_by(...).tumbling("10s").count()',
     "runningcount": 'use key_by(...).tumbling("10s").running_count()',
     **dict.fromkeys(("sum", "min", "max", "mean", "avg"), _WINDOWS),
-    **dict.fromkeys(("sliding", "hopping", "session", "slidingwindow", "hop"), _TUMBLING),
+    **dict.fromkeys(
+        ("hopping", "slidingwindow", "hop", "rolling", "over", "rowsbetween"), _SLIDING
+    ),
+    "session": _SESSION,
     "reduce": "use key_by(...).fold(initial, step)",
     "fold": "use key_by(...).fold(initial, step)",
     "distinct": "use key_by(...).count() and keep the records whose count is 1",
@@ -90,11 +99,29 @@ WINDOWED_HINTS: Final[Mapping[str, str]] = {
     "min": 'use aggregate(least=("min", "column"))',
     "max": 'use aggregate(most=("max", "column"))',
     "reduce": 'use aggregate(total=("sum", "column"))',
-    "mean": 'use aggregate(n="count", total=("sum", "column")), and divide in a map',
-    "avg": 'use aggregate(n="count", total=("sum", "column")), and divide in a map',
+    **dict.fromkeys(
+        ("mean", "avg", "first", "last"),
+        'use sliding("10s", every="10s").aggregate(average=("mean", "column")), or divide in a map',
+    ),
     **dict.fromkeys(
         ("map", "flatmap", "filter", "sink", "keyby", "groupby", "join", "union", "output"),
-        "say first what is made of a window: count(), running_count() or aggregate(...)",
+        _WINDOW_FIRST,
+    ),
+    **dict.fromkeys(("pool", "checkpoint", "inputs", "buffered", "besteffort"), _WINDOW_FIRST),
+}
+SLIDING_HINTS: Final[Mapping[str, str]] = {
+    **{
+        name: f'use aggregate(result=("{name}", "column"))'
+        for name in ("sum", "mean", "min", "max")
+    },
+    **{name: f'use aggregate(result=("{name}", "column"))' for name in ("first", "last")},
+    "agg": 'use aggregate(n="count", average=("mean", "price"))',
+    "avg": 'use aggregate(average=("mean", "column"))',
+    "collect": "the rows of a sliding window cannot be collected: use a tumbling one",
+    "runningcount": "use count(): by rows there is one result per record",
+    **dict.fromkeys(
+        ("map", "flatmap", "filter", "sink", "keyby", "groupby", "union", "output"),
+        "say first what is made of a window: count() or aggregate(...)",
     ),
 }
 DATAFLOW_HINTS: Final[Mapping[str, str]] = {

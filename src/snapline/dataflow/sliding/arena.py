@@ -1,0 +1,83 @@
+"""The arena: the last rows of every key, one behind the other as they came, and no more than twice as many.
+
+Each row has the number that it has in its key, its *ordinal*. A row lives as long as its ordinal is among
+the last ones of its key, and those that do not are dropped now and then, all at once. A row never changes,
+so a delta has those that came since and still live, however large the windows are. One arena serves all
+keys, so that a key with few rows costs nothing while others have many.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from snapline.batch import Batch, Column
+from snapline.dataflow.state.columns import Fixed, Int64s, Rows
+from snapline.dataflow.state.multi_map import Chains
+
+ORDINAL: Final = "(ordinal)"
+_DEAD_MIN: Final = 4_096  # rows that may be dead whatever the number of those that live
+
+
+class Arena:
+    """Rows of keys, which are given by number, of which the last `size` live."""
+
+    def __init__(self, size: int) -> None:
+        self._size: Final = size
+        self._rows = Rows()
+        self._owners = Fixed(np.int64)  # the key of each row
+        self._chains = Chains()
+        self._living = 0  # how many rows live
+        self._captured = 0  # how many did when it was captured
+
+    def add(
+        self, columns: Mapping[str, Column], keys: Int64s, ordinals: Int64s, counts: Int64s
+    ) -> None:
+        """Keep rows in the order in which they came; `counts` has the rows of each key so far."""
+        self._append(Batch({**columns, ORDINAL: ordinals}, len(keys)), keys, len(counts))
+        self._living += int(np.count_nonzero(ordinals <= self._size))
+        if self._rows.length > 2 * self._living + _DEAD_MIN:
+            self._drop_dead(counts)
+
+    def _append(self, rows: Batch, keys: Int64s, known: int) -> None:
+        self._rows.append(rows.columns, rows.length)
+        self._owners.append(keys)
+        self._chains.add(keys, known)
+
+    def rows_of(self, keys: Int64s, known: int) -> tuple[Int64s, Batch]:
+        """All rows of keys none of whose rows is dead: for each row which of these keys, and the row."""
+        positions, rows = self._chains.walk(keys, known)
+        return positions, self._rows.take(rows)
+
+    def _alive(self, counts: Int64s, start: int = 0) -> Int64s:
+        """The rows from `start` on that live."""
+        ordinals = self._rows.view(start)[ORDINAL]
+        oldest = counts[self._owners.view(start)] - self._size
+        return start + np.flatnonzero(ordinals > oldest)
+
+    def _drop_dead(self, counts: Int64s) -> None:
+        """Begin a new arena; the old one is left to whoever still writes it."""
+        alive = self._alive(counts)
+        captured = int(np.searchsorted(alive, self._rows.marked))
+        kept, owners = self._rows.take(alive), self._owners.take(alive)
+        self._rows, self._owners, self._chains = Rows(), Fixed(np.int64), Chains()
+        self._append(kept, owners, len(counts))
+        self._rows.marked = captured
+
+    def capture(self, counts: Int64s, *, full: bool) -> tuple[Batch, int]:
+        """The rows that live, all or those that are new; and by how many bytes all have grown."""
+        born, self._captured = self._living - self._captured, self._living
+        if not self._rows.length:
+            return Batch({}), 0
+        start = 0 if full else self._rows.marked
+        alive = self._alive(counts, start)
+        self._rows.mark()
+        whole = len(alive) == self._rows.length - start
+        rows = self._rows.view(start) if whole else self._rows.take(alive)
+        return rows, 0 if full else rows.nbytes * born // max(rows.length, 1)
+
+    def restore(self, rows: Batch, keys: Int64s, known: int) -> None:
+        """Take rows back, all of which live."""
+        self._append(rows, keys, known)
+        self._rows.mark()
+        self._living = self._captured = rows.length

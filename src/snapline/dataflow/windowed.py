@@ -1,0 +1,175 @@
+"""Streams that are cut into windows: each step says what is computed of a window, and makes a stream again.
+
+They are made by the streams of `stream.py`, which they know only by what they ask of them (`Windowable`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from snapline.batch import Schema
+from snapline.dataflow.logical import Factory
+from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
+from snapline.dataflow.operators.window import Tumbling
+from snapline.dataflow.operators.window_count import WindowCount
+from snapline.dataflow.sliding.panes import Sliding
+from snapline.dataflow.sliding.plan import SlidingAggregate, SlidingPlan
+from snapline.dataflow.sliding.row_windows import LastRows, SlidingRowWindows
+from snapline.dataflow.sliding.time_windows import SlidingTimeWindows
+from snapline.dataflow.usage.given import check_aggregates
+from snapline.dataflow.usage.hints import SLIDING_HINTS, WINDOWED_HINTS, Hinted
+from snapline.durations import millis
+from snapline.errors import GraphError
+from snapline.ids import Millis
+
+Made_co = TypeVar("Made_co", covariant=True)
+
+
+class Windowable(Protocol[Made_co]):
+    """A keyed stream, as windows see it."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns."""
+        ...
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns, if they are known."""
+        ...
+
+    def _then(self, kind: str, factory: Factory, name: str | None, *, detail: str = "") -> Made_co:
+        """Add an operator, and return the stream of what it puts out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedStream(Hinted, Generic[Made_co]):
+    """A keyed stream cut into windows."""
+
+    _hints = WINDOWED_HINTS
+
+    stream: Windowable[Made_co]
+    shape: Tumbling
+
+    def count(self, *, name: str | None = None) -> Made_co:
+        """One output per key when the window closes: the key, `window`, `count` and `time`.
+
+        `bids.key_by("bidder").tumbling("10s").count()` is short for `aggregate(count="count")`.
+        """
+        refuse_results(self.stream.keys, ("window", "count", "time"))
+        return self._aggregate("window-count", name, {"count": "count"})
+
+    def running_count(self, *, name: str | None = None) -> Made_co:
+        """One output per record, at once: the key, `window`, the `count` so far in it, and `time`.
+
+        Late records go to the output `late`.
+        """
+        keys = self.stream.keys
+        refuse_results(keys, ("window", "count", "time"))
+        factory = partial(WindowCount, keys, self.shape)
+        return self.stream._then("running-count", factory, name, detail=repr(self.shape))
+
+    def aggregate(
+        self,
+        *,
+        name: str | None = None,
+        **aggregates: Aggregate,
+    ) -> Made_co:
+        """One output per key when the window closes: `aggregate(n="count", top=("max", "price"))`.
+
+        Aggregates: count, sum, min, max, collect (a list). Late records go to the output `late`.
+        """
+        refuse_results(self.stream.keys, ("window", "time"))
+        return self._aggregate("aggregate", name, aggregates)
+
+    def _aggregate(
+        self, kind: str, name: str | None, aggregates: Mapping[str, Aggregate]
+    ) -> Made_co:
+        check_aggregates(self.stream.schema, aggregates)
+        plan = AggregatePlan.of(self.stream.keys, self.shape, aggregates)
+        factory = partial(WindowAggregate, plan, self.shape)
+        return self.stream._then(kind, factory, name, detail=repr((self.shape, plan)))
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingStream(Hinted, Generic[Made_co]):
+    """A stream cut into windows that overlap: by time, or the last rows before each record."""
+
+    _hints = SLIDING_HINTS
+
+    stream: Windowable[Made_co]
+    shape: Sliding | LastRows
+
+    def count(self, *, name: str | None = None) -> Made_co:
+        """As `aggregate(count="count")`: `bids.key_by("item").sliding("10s", every="1s").count()`."""
+        return self._aggregate("sliding-count", name, {"count": "count"})
+
+    def aggregate(
+        self,
+        *,
+        name: str | None = None,
+        **aggregates: SlidingAggregate,
+    ) -> Made_co:
+        """What is computed of each window: `aggregate(n="count", average=("mean", "price"))`.
+
+        Aggregates: count, sum, mean, min, max, first, last. A result also has the key and `time`: that of
+        its record, or of the latest record of its window. By time it has `window`, the start; first and
+        last go by the time of records, and late records go to the output `late`. By rows, they go by the
+        order of arrival.
+        """
+        return self._aggregate("sliding", name, aggregates)
+
+    def _aggregate(
+        self, kind: str, name: str | None, aggregates: Mapping[str, SlidingAggregate]
+    ) -> Made_co:
+        stream, shape = self.stream, self.shape
+        check_aggregates(stream.schema, aggregates)
+        if isinstance(shape, Sliding):
+            taken = ("window", "time")
+            refuse_results(stream.keys, (*taken, *aggregates))
+            plan = SlidingPlan.of(stream.keys, aggregates, taken, shape.time)
+            factory: Factory = partial(SlidingTimeWindows, plan, shape)
+        else:
+            refuse_results(stream.keys, tuple(aggregates))
+            plan = SlidingPlan.of(stream.keys, aggregates, ("time",))
+            factory = partial(SlidingRowWindows, plan, shape)
+        return stream._then(kind, factory, name, detail=repr((shape, plan)))
+
+
+def sliding_shape(
+    schema: Schema | None,
+    size: str | Millis | None,
+    every: str | Millis | None,
+    rows: int | None,
+    time: str,
+    lateness: str | Millis,
+) -> Sliding | LastRows:
+    """The shape of sliding windows, by time or by rows. Raises GraphError or UsageError."""
+    if rows is not None:
+        if size is not None or every is not None or lateness:
+            raise GraphError(
+                "sliding windows are by rows or by time: give rows= alone, or a size and every="
+            )
+        return LastRows(rows)
+    if size is None or every is None:
+        raise GraphError(
+            'sliding takes a size and every=, as in sliding("10s", every="1s"), or rows=, as in '
+            "sliding(rows=100)"
+        )
+    if schema is not None and time not in schema:
+        raise GraphError(f"there is no column '{time}' for the windows: {', '.join(schema)}")
+    return Sliding(
+        millis(size, "the size of a window"),
+        millis(every, "every"),
+        time,
+        millis(lateness, "lateness"),
+    )
+
+
+def refuse_results(keys: Sequence[str], results: Sequence[str]) -> None:
+    """Raise GraphError if a key is called as a column of the results."""
+    taken = [key for key in keys if key in results]
+    if taken:
+        raise GraphError(f"a key cannot be called {', '.join(taken)}: the results have that column")

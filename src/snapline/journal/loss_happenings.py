@@ -1,0 +1,43 @@
+"""Losses that a run declares: what may be missing or wrong after a slot has restarted alone.
+
+A judge excuses nothing else, and holds each of these against the faults that struck (`judge.loss`).
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from snapline.ids import ChannelId, CheckpointNo, Millis, Seq, TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLoss:
+    """A task of a slot that restarted alone is let go: what it took in meanwhile may be lost.
+
+    The coordinator, which is the actor, declares this for every task of the slot, in milliseconds of the
+    run, before `SlotRunning`. What a task took in while it was away is what was meant for it then.
+    """
+
+    task: TaskId
+    checkpoint: CheckpointNo  # to which it went back; INITIAL: it began empty
+    from_ms: Millis  # when that was captured; 0: it began empty
+    to_ms: Millis  # when it was let go
+
+
+@dataclass(frozen=True, slots=True)
+class StaleDropped:
+    """A task that restarted alone, the actor, dropped windows that had ended while it was away."""
+
+    task: TaskId
+    windows: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLost:
+    """Messages after < n <= through were to be kept for their receiver, and nobody has them any more."""
+
+    channel: ChannelId
+    after: Seq
+    through: Seq
+
+
+LossHappening: TypeAlias = TaskLoss | StaleDropped | KeptLost

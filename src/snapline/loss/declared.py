@@ -1,0 +1,91 @@
+"""Declared losses, held against the faults that struck: each of them follows one, and is bounded.
+
+A loss without a blow to the slot of its task is none of ours: nobody took anything away. One that lasts
+longer than a restart may, or goes back further than the task's checkpoints may lie, is more than was
+promised.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from snapline.ids import Millis, SlotId, TaskId
+from snapline.journal.loss_happenings import TaskLoss
+from snapline.loss.bound import Bound
+from snapline.workload.common.base import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A declared loss, with the blow behind it."""
+
+    task: TaskId
+    slot: SlotId
+    from_ms: Millis
+    death_ms: Millis  # when its slot was struck
+    to_ms: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a run may be excused for, and what is wrong with what it has declared."""
+
+    losses: tuple[Lost, ...]
+    problems: tuple[Problem, ...]
+
+
+def settle(declared: Iterable[TaskLoss], bound: Bound) -> Settled:
+    """Hold declared losses against what can have been lost."""
+    losses: list[Lost] = []
+    problems: list[Problem] = []
+    back: dict[TaskId, Millis] = {}  # when the task was let go before
+    where = bound.job.slot_by_task
+    for each in sorted(declared, key=lambda loss: loss.to_ms):
+        slot = where.get(each.task)
+        if slot is None:
+            problems.append(_refused(each, "there is no such task"))
+            continue
+        death_ms = bound.death_ms(slot, back.get(each.task, 0), each.to_ms)
+        back[each.task] = each.to_ms
+        if death_ms is None:
+            problems.append(_refused(each, _without_a_fault(each, slot, bound)))
+        elif why := _too_far_back(each, death_ms, bound):
+            problems.append(_refused(each, why))
+        else:
+            losses.append(Lost(each.task, slot, each.from_ms, death_ms, each.to_ms))
+    return Settled(tuple(losses), tuple(problems))
+
+
+def _refused(loss: TaskLoss, why: str) -> Problem:
+    span = f"{loss.from_ms:,} to {loss.to_ms:,} ms"
+    return Problem("wrong", f"declared loss of {loss.task} from {span}", why)
+
+
+def _without_a_fault(loss: TaskLoss, slot: SlotId, bound: Bound) -> str:
+    blows = [blow for blow in bound.struck.of(slot) if blow.at_ms <= loss.to_ms]
+    if not blows:
+        return f"no fault struck slot {slot} before that"
+    last = blows[-1]
+    most = last.at_ms + bound.back_within_ms(last)
+    return (
+        f"'{last.statement}' struck at {last.at_ms:,} ms, and with the allowances ({bound.allowed}) all "
+        f"that it costs was due by {most:,} ms"
+    )
+
+
+def _too_far_back(loss: TaskLoss, death_ms: Millis, bound: Bound) -> str | None:
+    """Why a loss begins too early; None if it does not. What has no state cannot have lost any."""
+    interval_ms = bound.interval_ms(loss.task)
+    if interval_ms is None or not bound.job.deployment.plans[loss.task].stateful:
+        return None
+    first_ms = death_ms - interval_ms
+    if loss.from_ms >= min(first_ms, death_ms):
+        return None
+    return (
+        f"its slot was struck at {death_ms:,} ms, and the policy has its checkpoints at most "
+        f"{interval_ms:,} ms apart"
+    )
+
+
+def outage_ms(losses: Sequence[Lost]) -> Millis:
+    """The longest time that a slot was away, from the blow until it was let go."""
+    return max((loss.to_ms - loss.death_ms for loss in losses), default=0)

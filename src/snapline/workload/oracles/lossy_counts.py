@@ -1,0 +1,137 @@
+"""Compares running counts with the records that were counted, where losses were declared.
+
+Nothing is excused that no loss touched. A record need not be counted if it may have been lost on its way;
+it is never counted twice. A number is *loose* if the task that gave it may have lost what it had counted
+before: then it only has to be a number that its key can have. All other numbers of a key are different
+ones. A key without loose numbers has 1..k, where k is how many of its records were counted, or as many more
+as may have been lost behind the count.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from snapline.batch import Batch
+from snapline.wording import plural
+from snapline.workload.common.generated import Ints
+from snapline.workload.common.losses import Bools, Excuses, Stay
+from snapline.workload.oracles.codes import Codes
+from snapline.workload.oracles.verdict import LIMIT, Kind, Problems, rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class CountExcuses:
+    """Where records that are counted, and the counts, are lost; the functions take columns of both."""
+
+    excuses: Excuses
+    before: Callable[[Batch], Sequence[Stay]]  # stays of a record before it is counted
+    behind: Callable[[Batch], Sequence[Stay]]  # stays of its row once it was
+    state: Callable[[Batch], Sequence[Stay]]  # stays of what was counted before it, of the same key
+
+
+def judge_lossy_counts(
+    findings: Problems,
+    records: Batch,
+    rows: Batch,
+    key: Sequence[str],
+    describe: Callable[..., str],
+    name: Callable[[int], str],
+    losses: CountExcuses,
+) -> None:
+    """Compare running counts (key, `count`, `time`) with records (key, `time`, `id`)."""
+    keys = Codes([records[column] for column in key])
+    of_row = keys.of([rows[column] for column in key])
+    cells = Codes([keys.own, records["time"]])
+    held = _Cells(cells.own, cells.of([of_row, rows["time"]]))
+    unknown = ~held.known
+    for *values, time in rows_of(rows.take(unknown).slice(0, LIMIT), *key, "time"):
+        findings.excess("invented", f"{describe(*values)} at {time} ms", "no such record came")
+    excuses = losses.excuses
+    behind = excuses.touched(*losses.behind(records))
+    touched = behind | excuses.touched(*losses.before(records))
+    excuses.account(lost=int(held.lacking.sum()), of=len(records))
+
+    def spoken(record: int) -> str:
+        return describe(*rows_of(records.slice(record, record + 1), *key)[0])
+
+    lost = held.lacking > held.count(touched)
+    for cell in np.flatnonzero(lost | (held.counted > held.came)).tolist():
+        names = " or ".join(map(name, records["id"][held.of_record == cell][:LIMIT].tolist()))
+        came, counted = int(held.came[cell]), int(held.counted[cell])
+        because = (
+            f"counted {plural(counted, 'time')} in the {spoken(held.first[cell])}, {came} came"
+        )
+        if counted > came:
+            findings.excess("duplicate", names, because)
+        else:
+            findings.lack("missing", names, f"{because}, and no declared loss touched it")
+    known = rows.take(~unknown)
+    gone = np.minimum(held.lacking, held.count(behind))  # of each cell: lost behind the count
+    numbers = LossyNumbers(keys.own, of_row[~unknown], known["count"])
+    numbers.more = np.bincount(
+        np.searchsorted(numbers.distinct, keys.own[held.first]), gone, len(numbers.distinct)
+    ).astype(np.int64)
+    loose = excuses.touched(*losses.state(known))
+    excuses.account(free=int(np.count_nonzero(loose)))
+    numbers.judge(findings, loose, spoken)
+
+
+class _Cells:
+    """Records by key and time, how often they came, and how often they were counted."""
+
+    def __init__(self, cells: Ints, found: Ints) -> None:
+        distinct, first, inverse, came = np.unique(
+            cells, return_index=True, return_inverse=True, return_counts=True
+        )
+        ordered = np.sort(found)
+        self.first: Final[Ints] = first  # record of each cell
+        self.of_record: Final[Ints] = inverse  # the cell of each record
+        self.came: Final[Ints] = came
+        self.counted: Final[Ints] = np.searchsorted(ordered, distinct, "right") - np.searchsorted(
+            ordered, distinct
+        )
+        self.lacking: Final[Ints] = np.maximum(self.came - self.counted, 0)
+        at = np.minimum(np.searchsorted(distinct, found), max(len(distinct) - 1, 0))
+        known = distinct[at] == found if len(distinct) else np.zeros(len(found), np.bool_)
+        self.known: Final[Bools] = known  # which counts are of a cell at all
+
+    def count(self, records: Bools) -> Ints:
+        """How many of these records each cell has."""
+        return np.bincount(self.of_record[records], minlength=len(self.came))
+
+
+class LossyNumbers:
+    """The numbers that each key got. Keys are given as codes, of records and of rows."""
+
+    def __init__(self, keys: Ints, of_row: Ints, counts: Ints) -> None:
+        self.distinct, self._first, self._true = np.unique(
+            keys, return_index=True, return_counts=True
+        )
+        self._at: Final[Ints] = np.searchsorted(self.distinct, of_row)
+        self._counts: Final = counts
+        #: how many numbers of each key may have been given and lost
+        self.more: Ints = np.zeros(len(self.distinct), np.int64)
+
+    def judge(self, findings: Problems, loose: Bools, spoken: Callable[[int], str]) -> None:
+        """Add a problem for each number that no loss explains; `spoken` names the key of a record."""
+        at, counts = self._at, self._counts
+        rows = np.bincount(at, minlength=len(self.distinct))
+        free = np.zeros(len(self.distinct), np.bool_)
+        free[at[loose]] = True
+        highest = np.where(free, self._true, np.minimum(rows + self.more, self._true))
+        for row in np.flatnonzero((counts < 1) | (counts > highest[at]))[:LIMIT].tolist():
+            most = f"{plural(int(highest[at[row]]), 'record')} can have been counted"
+            self._say(findings, row, "wrong", f"it has the count {counts[row]}; {most}", spoken)
+        firm = np.flatnonzero(~loose)
+        order = firm[np.lexsort((counts[firm], at[firm]))]
+        again = (at[order][1:] == at[order][:-1]) & (counts[order][1:] == counts[order][:-1])
+        for row in order[1:][again][:LIMIT].tolist():
+            because = f"the count {counts[row]} came out again, and no declared loss touched it"
+            self._say(findings, row, "duplicate", because, spoken)
+
+    def _say(
+        self, findings: Problems, row: int, kind: Kind, because: str, spoken: Callable[[int], str]
+    ) -> None:
+        findings.excess(kind, spoken(int(self._first[self._at[row]])), because)

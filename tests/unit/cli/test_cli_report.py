@@ -1,0 +1,184 @@
+"""`snapline report` over directories that were made by hand: nothing here starts Spark."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from snapline.cli.app import main
+from snapline.experiments.sweep_directory import SweepDirectory
+from snapline.experiments.sweep_file import sweep_of
+from snapline.rundir.directory import RunDirectory
+
+SWEEP = """
+turns = 6
+[base]
+flow = "q12"
+[matrix]
+protocol = ["none", "aligned"]
+"""
+
+
+@pytest.fixture
+def snapline(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["snapline", "report", *arguments])
+        try:
+            main()
+            code = 0
+        except SystemExit as left:
+            code = left.code or 0
+        told = capsys.readouterr()
+        return code, " ".join(told.out.split()), " ".join(told.err.split())
+
+    return run
+
+
+@pytest.fixture
+def stored(tmp_path):
+    def store(protocol, rates, kept="yes"):
+        names = []
+        for rate in rates:
+            spec = {"flow": "q12", "protocol": protocol, "slots": 2}
+            directory = RunDirectory.create(tmp_path / "runs", "q12", protocol, spec)
+            metrics = {"rate": {"read": rate, "written": rate}, "restart_s": [0.5]}
+            directory.write("result.json", {"kept": kept, "because": "x", "metrics": metrics})
+            names.append(directory.name)
+        return ",".join(names)
+
+    return store
+
+
+def texts(path):
+    """A page without its markup."""
+    return " ".join(re.sub(r"<[^>]+>", " ", path.read_text()).split())
+
+
+def test_a_run_gets_a_page_that_is_called_after_it(snapline, stored, tmp_path):
+    name = stored("aligned", [1_000])
+    code, out, err = snapline("last")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"page: {name}.html (")
+    page = texts(tmp_path / f"{name}.html")
+    assert "snapline run q12 --protocol aligned --slots 2" in page
+    assert "Not all is known" in page  # it has no journal
+
+
+def test_the_same_run_gives_the_same_bytes_and_an_old_page_is_replaced(snapline, stored, tmp_path):
+    stored("aligned", [1_000])
+    (tmp_path / "page.html").write_text("old")
+    assert snapline("last", "--to", "page.html")[0] == 0
+    first = (tmp_path / "page.html").read_bytes()
+    assert snapline("last", "--to", "page.html")[0] == 0
+    assert (tmp_path / "page.html").read_bytes() == first
+
+
+def test_two_columns_of_runs_are_compared(snapline, stored, tmp_path):
+    first = stored("aligned", [1_000, 1_010, 990, 1_005, 1_000, 1_020])
+    second = stored("hmnr", [800, 805, 790, 803, 801, 810], kept="unknown")
+    code, _, err = snapline(second, "--against", first, "--to", "b.html")
+    assert (code, err) == (0, "")
+    page = texts(tmp_path / "b.html")
+    assert "records read 20.2 % slower" in page
+    assert "6 pairs of runs; intervals of 96.9 %" in page
+    assert "setting first second protocol aligned hmnr" in page
+    assert "is not proved right" in page
+
+
+def test_one_pair_claims_nothing(snapline, stored, tmp_path):
+    code, _, _ = snapline(
+        stored("hmnr", [800]), "--against", stored("aligned", [1_000]), "--to", "b.html"
+    )
+    assert code == 0
+    assert "one pair of runs says nothing about chance" in texts(tmp_path / "b.html")
+
+
+def measured(path, text, code="some"):
+    """A sweep whose cells all have a result, as if other code had measured them."""
+    import tomllib
+
+    directory = SweepDirectory(path)
+    sweep = sweep_of(tomllib.loads(text))
+    with directory.claimed(text):
+        for cell in sweep.cells:
+            slow = 0.8 if cell.column.varied["protocol"] == "aligned" else 1.0
+            result = {
+                "turn": cell.turn,
+                "again": cell.column.again,
+                "varied": cell.column.varied,
+                "run": "q12-x",
+                "kept": "yes",
+                "metrics": {"rate": {"read": 1_000 * slow + cell.turn, "written": 1}},
+                "spec": cell.spec.said(),
+                "environment": {"code": code},
+            }
+            directory.write(cell.key(code), json.loads(json.dumps(result)))
+
+
+def test_the_columns_of_a_sweep_are_compared_whatever_code_measured_them(snapline, tmp_path):
+    measured(tmp_path / "price", SWEEP)
+    code, out, err = snapline("price")
+    assert (code, err) == (0, "")
+    assert out.startswith("page: price.html (")
+    page = texts(tmp_path / "price.html")
+    assert "protocol=aligned against protocol=none" in page
+    assert "% slower" in page
+
+
+def test_the_sweep_of_a_paper_gets_its_scoreboard(snapline, tmp_path):
+    paper = """
+[paper]
+title = "On speed"
+authors = "Somebody"
+year = 2024
+settings = "a large machine"
+[base]
+flow = "q12"
+[form.load]
+turns = 6
+[form.load.matrix]
+protocol = ["none", "aligned"]
+[metric.speed]
+path = "rate.read"
+[[figure]]
+id = "fig1"
+title = "speed"
+varies = "protocol"
+finding = "aligned is slower"
+values = { aligned = 0.9 }
+quick = "load"
+claims = ["speed[aligned] < 0.9 * speed[none]", "speed[none] <= 5000"]
+"""
+    form = """
+turns = 6
+[base]
+flow = "q12"
+[matrix]
+protocol = ["none", "aligned"]
+"""
+    measured(tmp_path / "own", form)
+    (tmp_path / "own" / "sweep.toml").write_text(paper)
+    assert snapline("own")[0] == 0
+    page = texts(tmp_path / "own.html")
+    assert "✓ holds" in page
+    assert "speed[aligned] / speed[none]" in page
+    assert "aligned is slower" in page
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["nothing"], "there is no run 'nothing' in runs"),
+        (["last"], "there are no runs in runs"),
+        (["a", "b", "--against", "c"], "a page of their own: name one"),
+        (["a", "--against", "c"], "there is no run"),
+    ],
+)
+def test_what_cannot_be_shown_is_said_in_one_sentence(snapline, given, said):
+    code, out, err = snapline(*given)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err

@@ -1,0 +1,238 @@
+"""What a run may lose at most: by its policies, its input and the faults that struck."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from snapline.chaos.strikes import Strike
+from snapline.core.guarantee import Guarantee
+from snapline.core.policy import Intake, Policy
+from snapline.core.protocol import Options
+from snapline.dataflow.deploy import deploy
+from snapline.dataflow.graph import Dataflow
+from snapline.engine.job import Job, Settings
+from snapline.ids import INITIAL, TaskId
+from snapline.journal.loss_happenings import TaskLoss
+from snapline.kernels.routing import target_of
+from snapline.loss.bound import Allowances, Blow, Bound, StruckFaults, merged, struck_by
+from snapline.loss.declared import Lost, settle
+from snapline.loss.excuses import DeclaredExcuses, TaskPlace, places_of
+from snapline.protocols.none import NONE
+from snapline.workload.common.base import Params
+from snapline.workload.common.losses import Stay, stay_of
+from snapline.workload.counting.model import records
+
+ALLOWED = Allowances(lag_ms=100, detection_ms=200, restart_ms=300, save_ms=50)
+SAVING = replace(NONE, saves=True)  # stands for a protocol that saves tasks one by one
+
+
+def job_of(protocol=NONE, *, every_ms=None, saved=None, pools=None, lean=False, intake=Intake.DROP):
+    flow = Dataflow("small")
+    stream = flow.source(records(Params(partitions=2, records=100, duration_ms=1_000)), name="in")
+    counted = stream.key_by("key").count(name="count")
+    if pools:
+        counted = counted.pool("model")
+    counted.sink("out")
+    deployment = deploy(flow, 2, lean=lean, pools=pools or {})
+    policy = Policy(saved=saved, every_ms=every_ms, intake=intake)
+    plans = {
+        task: replace(plan, policy=replace(policy, saved=plan.stateful if saved is None else saved))
+        for task, plan in deployment.plans.items()
+    }
+    settings = Settings(credit=2, batch_max_records=3)
+    return Job(
+        "small",
+        replace(deployment, plans=plans),
+        protocol,
+        Options(interval_ms=400),
+        Guarantee.BOUNDED_LOSS,
+        settings,
+    )
+
+
+def bound_of(faults, job=None):
+    job = job or job_of()
+    strikes = [Strike(statement, at_ms is not None, at_ms) for statement, at_ms in faults]
+    return Bound(job, struck_by(strikes, job), ALLOWED)
+
+
+def loss(task, from_ms, to_ms):
+    return TaskLoss(TaskId(task), INITIAL, from_ms, to_ms)
+
+
+# Which faults take what away.
+
+
+@pytest.mark.parametrize(
+    ("statement", "slots", "away"),
+    [
+        ("kill slot=1 at=500ms", {1}, 0),
+        ("kill slot=0,1 at=500ms for=2s", {0, 1}, 2_000),
+        ("kill executor=1 at=500ms", {0, 1}, 0),
+        ("kill coordinator at=500ms for=70ms", {0, 1}, 70),
+        ("kill driver at=500ms", {0, 1}, 0),
+        ("pause slot=0 at=500ms for=1s", {0}, 0),
+        ("cut slot=0 from=1 at=500ms for=1s", {0, 1}, 0),
+        ("cut slot=1 from=coordinator at=500ms", {1}, 0),
+    ],
+)
+def test_a_fault_that_struck_takes_slots_away(statement, slots, away):
+    bound = bound_of([(statement, 510)])
+    assert bound.struck.blows == (Blow(statement, frozenset(slots), 510, away),)
+
+
+def test_other_faults_only_hold_the_job_up_and_damage_costs_a_checkpoint():
+    faults = [
+        "store slow 30ms at=1s for=200ms",
+        "damage slot=1 at=1s",
+        "store outage at=1s for=5ms",
+    ]
+    bound = bound_of([(fault, 1_000) for fault in faults])
+    assert bound.struck == StruckFaults((), 235, 1)
+    assert bound_of([("kill slot=1 at=9s", None)]).struck == StruckFaults((), 0, 0)
+
+
+def test_the_slots_of_a_pool_are_struck_by_its_name():
+    job = job_of(pools={"model": 2})
+    assert bound_of([("kill pool=model at=1s", 1_000)], job).struck.blows[0].slots == {2, 3}
+
+
+# How far a loss may reach.
+
+
+def test_an_operator_without_state_loses_only_what_was_under_way():
+    assert bound_of([]).interval_ms(TaskId("in/0")) == 0
+    assert bound_of([]).interval_ms(TaskId("count/0")) is None
+
+
+@pytest.mark.parametrize(("every_ms", "interval_ms"), [(None, 450), (70, 120)])
+def test_an_operator_that_is_saved_loses_an_interval(every_ms, interval_ms):
+    job = job_of(SAVING, every_ms=every_ms)
+    assert bound_of([], job).interval_ms(TaskId("count/1")) == interval_ms
+    damaged = bound_of([("damage slot=1 at=1s", 1_000)], job)
+    assert damaged.interval_ms(TaskId("count/1")) == interval_ms + (every_ms or 400)
+    unsaved = bound_of([], job_of(SAVING, saved=False))
+    assert unsaved.interval_ms(TaskId("count/1")) is None
+
+
+def test_whoever_waits_for_a_slot_lags_as_long_as_it_is_away():
+    kill = [("kill slot=1 at=500ms for=1s", 500)]
+    assert bound_of(kill).lag_ms == 100
+    assert bound_of(kill, job_of(intake=Intake.WAIT)).lag_ms == 100 + 1_500
+
+
+def test_the_bound_counts_what_was_due_and_what_was_under_way():
+    """Both sources have a record every 10 ms; a slot has channels of 2 x 3 records to and from it."""
+    job = job_of(SAVING)
+    bound = bound_of([("kill slot=1 at=700ms", 700)], job)
+    channels = sum(
+        "/1" in channel.source or "/1" in channel.target for channel in job.topology.channels
+    )
+    assert channels == 4
+    due = 2 * (100 - 15)  # from 700 - 100 - 450 on, all there is
+    assert bound.records() == due + channels * 6
+    assert bound_of([("kill slot=1 at=700ms", 700)]).records() == 200, "state since the start"
+    assert bound_of([]).records() == 0
+
+
+def test_stretches_that_overlap_are_one():
+    assert merged([(5, 9), (0, 2), (8, 12), (2, 3)]) == [(0, 3), (5, 12)]
+
+
+# Which blow a loss follows.
+
+
+def test_a_loss_follows_the_blow_to_its_slot():
+    bound = bound_of([("kill slot=1 at=500ms", 500)])
+    assert bound.death_ms(1, 0, 900) == 500
+    assert bound.death_ms(1, 0, 1_000) == 500, "with all allowances"
+    assert bound.death_ms(1, 0, 1_001) is None
+    assert bound.death_ms(1, 0, 499) is None
+    assert bound.death_ms(1, 600, 900) is None, "the blow was paid for"
+    assert bound.death_ms(0, 0, 900) is None
+
+
+def test_of_several_blows_before_a_slot_is_back_the_first_counts():
+    faults = [("kill slot=1 at=500ms", 500), ("kill slot=1 on=recovery", 900)]
+    assert bound_of(faults).death_ms(1, 0, 1_200) == 500
+    assert bound_of(faults).death_ms(1, 700, 1_200) == 900
+    apart = [("kill slot=1 at=100ms", 100), ("kill slot=1 at=900ms", 900)]
+    assert bound_of(apart).death_ms(1, 0, 1_200) == 900
+
+
+def test_losses_are_settled_or_refused():
+    bound = bound_of([("kill slot=1 at=500ms", 500)], job_of(SAVING))
+    fine = [loss("count/1", 100, 900), loss("in/1", 0, 900)]
+    settled = settle(fine, bound)
+    assert [each.death_ms for each in settled.losses] == [500, 500]
+    assert settled.problems == ()
+    for wrong, why in [
+        (loss("count/0", 100, 900), "no fault struck slot 0"),
+        (loss("count/1", 49, 900), "at most 450 ms apart"),
+        (loss("count/1", 100, 1_100), "was due by 1,000 ms"),
+        (loss("other/1", 100, 900), "no such task"),
+    ]:
+        (problem,) = settle([wrong], bound).problems
+        assert why in problem.because
+    again = settle([loss("count/1", 100, 800), loss("count/1", 100, 900)], bound)
+    assert len(again.losses) == len(again.problems) == 1, "one blow explains one loss of a task"
+
+
+# What losses touch.
+
+
+def touched(job, losses, stay, *, late=False):
+    bound = bound_of([("kill slot=1 at=500ms", 500)], job)
+    excuses = DeclaredExcuses(settle(losses, bound).losses, places_of(job.deployment), 100)
+    assert excuses.nothing_lost == (not losses)
+    return (excuses.late if late else excuses.touched)(stay).tolist()
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+def test_what_came_while_a_source_was_away_is_touched():
+    stay = stay_of(("in",), ints(399, 400, 800, 801, 600), partition=ints(1, 1, 1, 1, 0))
+    job, lost = job_of(), [loss("in/1", 0, 800)]
+    assert touched(job, lost, stay) == [False, True, True, False, False]
+    assert touched(job, lost, stay, late=True) == [False, True, True, True, False]
+    assert touched(job, [], stay) == [False] * 5
+
+
+def test_what_a_checkpoint_held_or_was_put_out_before_is_not_touched():
+    """Of a task that went back to 300 ms: with the lag, what came from 200 ms on, if still needed."""
+    came, until = ints(199, 200, 200, 900), ints(900, 900, 399, 900)
+    stay = stay_of(("count",), came, partition=ints(1, 1, 1, 1), until=until)
+    lost = [loss("count/1", 300, 800)]
+    assert touched(job_of(SAVING), lost, stay) == [False, True, False, False]
+
+
+def test_what_is_gathered_is_touched_if_any_part_of_it_was_lost():
+    stay = Stay(("count",), None, ints(1, 1), ints(0, 900), ints(600, 950), ints(600, 950))
+    assert touched(job_of(SAVING), [loss("count/1", 300, 800)], stay) == [True, False]
+
+
+def test_rows_find_their_task_as_records_do():
+    job, rng = job_of(), random.Random(3)
+    keys = ints(*(rng.randrange(1 << 40) for _ in range(50)))
+    stay = stay_of(("count", "out"), np.full(50, 600), key=(keys,))
+    expected = [target_of(key, 2) == 1 for key in keys.tolist()]
+    assert touched(job, [loss("out/1", 0, 800)], stay) == expected
+
+
+@pytest.mark.parametrize("lean", [False, True])
+def test_operators_of_a_chain_are_found_under_its_name(lean):
+    places = places_of(job_of(lean=lean).deployment)
+    assert places["count"].tasks == ("out" if lean else "count")
+    assert places["out"].slots == (0, 1)
+
+
+def test_in_a_pool_of_another_size_a_row_may_be_anywhere():
+    """Batches go to its tasks in turn, so nobody knows to which of them a record went."""
+    lost = Lost(TaskId("in/1"), 1, 0, 500, 800)
+    places = {"other": TaskPlace("other", (2,)), "in": TaskPlace("in", (0, 1))}
+    stay = stay_of(("other", "in"), ints(600, 900), key=(ints(1, 2),))
+    assert DeclaredExcuses([lost], places, 100).touched(stay).tolist() == [True, False]

@@ -1,0 +1,185 @@
+"""The live page: what is appended to a journal comes into the page, and only to who has the address."""
+
+import http.client
+import json
+import threading
+from urllib.parse import urlsplit
+
+import pytest
+
+from growing_run import GrowingRun
+from snapline.journal.entry import Happened
+from snapline.journal.happenings import SecondMeasured, SlotLost
+from snapline.report.live import server as live_server
+from snapline.report.live.follower import JournalFollower
+from snapline.report.live.server import LiveServer
+from snapline.report.page import run_page
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def run(tmp_path):
+    return GrowingRun(tmp_path)
+
+
+@pytest.fixture
+def server(run, monkeypatch):
+    monkeypatch.setattr(live_server, "DRAW_EVERY_S", 0.05)
+    monkeypatch.setattr(live_server, "LOOK_EVERY_S", 0.02)
+    started = LiveServer(run.directory)
+    started.start(nice=False)
+    yield started
+    started.stop()
+
+
+def test_a_follower_reads_what_was_appended_and_only_whole_lines(run):
+    follower = JournalFollower(run.directory)
+    assert follower.advance()  # the header
+    assert not follower.advance()
+    run.grow(0.5)
+    assert follower.advance()
+    half = list(follower.reported().entries)
+    assert half == sorted(run.entries[: run.written], key=lambda entry: entry.at_us)
+    line = run.lines[1 + run.written]
+    run.append(line[:20])
+    assert not follower.advance()
+    run.append(line[20:])
+    run.written += 1
+    assert follower.advance()
+    assert len(follower.reported().entries) == run.written
+    run.grow(1)
+    assert follower.advance()
+    whole = follower.reported()
+    assert len(whole.entries) == len(run.entries)
+    assert len([row for row in whole.seconds if row.slot is None]) == len(seconds_of(run))
+
+
+def seconds_of(run):
+    return [
+        e for e in run.entries if isinstance(e, Happened) and isinstance(e.what, SecondMeasured)
+    ]
+
+
+def test_a_damaged_line_stops_nobody(run):
+    follower = JournalFollower(run.directory)
+    run.grow(0.3)
+    assert follower.advance()
+    run.append('{"type":"Happened","at_us":')
+    run.append("nonsense}\n")
+    assert not follower.advance()
+    run.grow(1)
+    assert follower.advance()
+
+
+class Visitor:
+    """Asks a server for something, and closes all its connections at the end."""
+
+    def __init__(self):
+        self.opened = []
+
+    def __call__(self, url, path="", host=None):
+        parts = urlsplit(url)
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE_S)
+        headers = {} if host is None else {"Host": host}
+        connection.request("GET", parts.path + path, headers=headers)
+        answer = connection.getresponse()
+        self.opened += [answer, connection]
+        return answer
+
+    def leave(self):
+        for each in self.opened:
+            each.close()
+
+
+@pytest.fixture
+def get():
+    visitor = Visitor()
+    yield visitor
+    visitor.leave()
+
+
+def test_only_who_has_the_address_gets_the_page(run, server, get):
+    run.grow(0.5)
+    port = urlsplit(server.url).port
+    assert server.url.startswith("http://127.0.0.1:")
+    page = get(server.url)
+    assert page.status == 200
+    assert "counting-uncoordinated" in page.read().decode()
+    assert get(f"http://127.0.0.1:{port}/").status == 404
+    assert get(f"http://127.0.0.1:{port}/wrong/").status == 404
+    assert get(f"http://127.0.0.1:{port}/wrong/events").status == 404
+    assert get(server.url, "../../etc/passwd").status == 404
+    assert get(server.url, host="evil.example").status == 404
+    assert get(server.url, "events", host="evil.example").status == 404
+    assert get(server.url, host=f"localhost:{port}").status == 200
+
+
+def news(answer):
+    """The next event of a stream: its id, and the parts of the page that it brings."""
+    number = None
+    while True:
+        line = answer.readline().decode()
+        assert line, "the stream has ended"
+        if line.startswith("id: "):
+            number = int(line[4:])
+        if line.startswith("data: "):
+            return number, json.loads(line[6:])
+
+
+def test_viewers_get_the_parts_that_have_changed_and_a_reload_gets_all(run, server, get):
+    run.grow(0.3)
+    get(server.url).read()
+    viewers = [get(server.url, "events?since=0") for _ in range(3)]
+    for viewer in viewers:
+        number, parts = news(viewer)
+        assert number >= 1
+        assert {"head", "contents", "checkpoints"} <= set(parts)
+    assert "Failure 1" not in parts["failure"]
+    run.grow(1)
+    for viewer in viewers:
+        while "Failure 1" not in parts.get("failure", ""):
+            number, parts = news(viewer)
+        assert "data" in parts  # figures changed, too
+        parts = {}
+    again = get(server.url).read().decode()
+    assert "Failure 1" in again
+    lost = next(e for e in run.entries if isinstance(e, Happened) and isinstance(e.what, SlotLost))
+    assert f"{lost.at_us / 1e6:.2f} s" in again
+    # Who comes back after a break says what it has seen, and gets what it has not.
+    number, parts = news(get(server.url, f"events?since={number - 1}"))
+    assert parts
+
+
+def test_a_viewer_that_leaves_is_forgotten_and_nothing_is_drawn_for_nobody(
+    run, server, get, monkeypatch
+):
+    drawn = threading.Event()
+    made = run_page.parts_of
+    monkeypatch.setattr(live_server, "parts_of", lambda found: drawn.set() or made(found))
+    monkeypatch.setattr(live_server, "SIGN_EVERY_S", 0.05)
+    viewer = get(server.url, "events")
+    run.grow(0.5)
+    news(viewer)
+    get.leave()
+    waited = threading.Event()
+    for _ in range(PATIENCE_S * 20):
+        if server.page.viewers == 0:
+            break
+        waited.wait(0.05)
+    assert server.page.viewers == 0
+    drawn.clear()
+    run.grow(0.8)
+    assert not drawn.wait(0.5)
+    get(server.url).read()
+    assert drawn.is_set()
+
+
+def test_the_end_is_told_with_the_last_state(run, server, get):
+    run.grow(0.5)
+    viewer = get(server.url, "events")
+    news(viewer)
+    run.directory.write("result.json", {"kept": "yes", "because": "all is well"})
+    server.stop()
+    rest = viewer.read().decode()
+    assert "event: end" in rest
