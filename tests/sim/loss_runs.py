@@ -19,7 +19,7 @@ from snapline.chaos.strikes import Strike
 from snapline.engine.job import Job
 from snapline.journal.loss_happenings import TaskLoss
 from snapline.kernels.routing import target_of
-from snapline.loss.bound import SIMULATED, Bound, struck_by
+from snapline.loss.bound import Allowances, Bound, struck_by
 from snapline.loss.declared import Lost, settle
 from snapline.sim import run
 from snapline.sim.run import Case, Outcome, simulate
@@ -57,12 +57,14 @@ class RecordedRun:
     final: Mapping[str, Mapping[str, Batch]]
     declared: tuple[TaskLoss, ...]
     strikes: tuple[Strike, ...]
+    allowed: Allowances
     outcome: Outcome
 
     def judged(self, **changes: Any) -> Sequence[Problem]:
         """What is wrong with the run, or with a changed one."""
         it = replace(self, **changes)
-        return run.found_wrong(it.case, it.job, it.public, it.final, it.declared, it.strikes)
+        given = (it.public, it.final, it.declared, it.strikes, it.allowed)
+        return run.found_wrong(it.case, it.job, *given)
 
     @cached_property
     def losses(self) -> tuple[Lost, ...]:
@@ -71,7 +73,7 @@ class RecordedRun:
 
     @cached_property
     def bound(self) -> Bound:
-        return Bound(self.job, struck_by(self.strikes, self.job), SIMULATED)
+        return Bound(self.job, struck_by(self.strikes, self.job), self.allowed)
 
     def is_outside(self, visit: Visit) -> bool:
         """Whether no loss can have touched this."""
@@ -90,11 +92,17 @@ def recorded(monkeypatch: Any, case: Case, **options: Any) -> RecordedRun:
     judge = run.found_wrong
 
     def keeping(
-        case: Case, job: Job, public: Any, final: Any, declared: Any, strikes: Any
+        case: Case,
+        job: Job,
+        public: Any,
+        final: Any,
+        declared: Any,
+        strikes: Any,
+        allowed: Allowances,
     ) -> Sequence[Problem]:
-        kept.update(job=job, public=public, final=final)
+        kept.update(job=job, public=public, final=final, allowed=allowed)
         kept.update(declared=tuple(declared), strikes=tuple(strikes))
-        return judge(case, job, public, final, declared, strikes)
+        return judge(case, job, public, final, declared, strikes, allowed)
 
     with monkeypatch.context() as patch:
         patch.setattr(run, "found_wrong", keeping)

@@ -27,9 +27,18 @@ def kill(seed, at=(400, 2_200)):
     return f"kill slot={rng.randrange(3)} at={rng.randrange(*at)}ms"
 
 
-def test_every_workload_can_be_judged():
+def test_every_workload_whose_oracle_knows_of_losses_is_tried():
     assert sorted(EVERY) == sorted(name for name in WORKLOADS if WORKLOADS[name].judges_losses)
-    assert sorted(EVERY) == sorted(WORKLOADS)
+
+
+def test_an_oracle_that_knows_of_no_losses_is_asked_only_if_nothing_was_lost(monkeypatch):
+    """Nobody could say which of its rows a loss touches; what was declared is judged all the same."""
+    it = recorded(monkeypatch, case_of("q1", 5, "kill slot=1 at=1200ms"))
+    deaf = replace(WORKLOADS["q1"], judges_losses=False)
+    monkeypatch.setitem(WORKLOADS.own, "q1", deaf)
+    assert it.judged() == ()
+    assert it.judged(declared=())
+    assert it.judged(strikes=())
 
 
 @pytest.mark.parametrize("workload", EVERY)
@@ -167,7 +176,7 @@ def test_losses_inside_of_the_bound_are_never_accused(monkeypatch):
     (death,) = {loss.death_ms for loss in it.losses}
     (back,) = {loss.to_ms for loss in it.losses}
     time, at = sink["time"], sink["id"] >> 40
-    inside = [n for n in range(len(sink)) if at[n] == 1 and death - 600 <= time[n] <= back]
+    inside = [n for n in range(len(sink)) if at[n] == 1 and death - 500 <= time[n] <= back]
     assert len(inside) > 5
     for _ in range(200):
         gone = set(rng.sample(inside, rng.randrange(1, len(inside) + 1)))

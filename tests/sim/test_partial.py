@@ -16,6 +16,7 @@ from snapline.sim.inject import SimInjector
 from snapline.sim.run import PATIENCE_MS, Case, build_job, faults_of
 from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
+from snapline.storage.discards.port import records_of
 from snapline.workload import WORKLOADS
 from snapline.workload.lineage.model import shape_of
 
@@ -107,15 +108,20 @@ def test_a_resumed_run_begins_at_what_was_saved():
     assert {e.what.task for e in happenings(outcome, TaskLoss)} >= restored
 
 
-def second_life(case: Case, sink: str):
-    """The rows that slot 1 has written since it was back, and when that was in milliseconds."""
+def watched(case: Case) -> WatchedWorld:
+    """The world of a case, after its end."""
     rng = random.Random(f"{case.seed}:world")
-    world = WatchedWorld(
-        build_job(case, PROTOCOLS[case.protocol], rng), Costs.draw(rng), keep_journal=True
-    )
+    costs = Costs.draw(rng)
+    world = WatchedWorld(build_job(case, PROTOCOLS[case.protocol], rng), costs, keep_journal=True)
     SimInjector(world, faults_of(case), case.seed).plan()
     world.run(PATIENCE_MS * 1000)
     assert world.finished
+    return world
+
+
+def second_life(case: Case, sink: str):
+    """The rows that slot 1 has written since it was back, and when that was in milliseconds."""
+    world = watched(case)
     (back,) = (
         e for e in world.entries if isinstance(e, Happened) and isinstance(e.what, SlotRunning)
     )
@@ -165,3 +171,19 @@ def test_survivors_are_neither_restored_nor_numbered_anew():
     assert all(t.endswith("/1") for each in rollbacks for t in each.line.checkpoints)
     (lost,), (back,) = happenings(outcome, SlotLost), happenings(outcome, SlotRunning)
     assert back.at_us - lost.at_us > 400_000
+
+
+def test_what_is_discarded_is_written_down_by_identity():
+    """As many records as the journal says, each with its id."""
+    case = Case("partial", "counting", 3, faults=AWAY, save=(("count", "200ms"),), **RUN)
+    world = watched(case)
+    said: dict[str, int] = {}
+    for entry in world.entries:
+        if isinstance(entry, Happened) and isinstance(entry.what, MessagesDiscarded):
+            what = entry.what
+            said[what.channel] = said.get(what.channel, 0) + what.records
+    written = list(world.storage.discards.read())
+    assert records_of(written) == {channel: n for channel, n in said.items() if n}
+    assert {discard.kind for _, discard in written} == {"id"}
+    ids = [i for _, discard in written for i in discard.identities.tolist()]
+    assert len(set(ids)) == len(ids)

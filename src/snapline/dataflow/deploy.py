@@ -56,7 +56,7 @@ class Deployment:
     fingerprint: str  # equal for equal graphs and slots, in every process
     pools: Mapping[str, tuple[SlotId, ...]] = field(default_factory=dict)  # the slots of each pool
     protected: tuple[str, ...] = ()  # operators of which somebody said how they are protected
-    #: barriers that pair records by their order, with where records may be lost above each of them
+    #: barriers that pair records by their order, with where records may be lost above each
     barriers: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -129,28 +129,31 @@ def _check_stale(graph: Graph, node: Node, policy: Policy, sample: Operator) -> 
 def barriers_by_order(graph: Graph, samples: Mapping[str, Operator]) -> dict[str, str]:
     """The barriers that pair records by their order, each with where records may be lost above it.
 
-    That is a clause for a message, and empty where all operators above are saved and keep their inputs.
+    That is a clause for a message. It names the nearest edge that is not kept or operator that is not
+    saved, and otherwise a source: whatever is saved, a source that restarts alone leaves something out.
     """
-    saved = {
+    policies = {
         name: settle(node.policy, stateful=is_stateful(samples[name]))
         for name, node in graph.nodes.items()
     }
     return {
-        name: _weak_spot(graph, name, saved)
+        name: _weak_spot(graph, name, policies)
         for name, sample in samples.items()
         if isinstance(sample, Barrier) and not sample.plan.by_value
     }
 
 
 def _weak_spot(graph: Graph, barrier: str, policies: Mapping[str, Policy]) -> str:
-    for name in (barrier, *ancestors(graph, barrier)):
-        policy, inputs = policies[name], graph.inputs(name)
-        if not policy.saved:
-            kind = "source" if graph.nodes[name].ingress is not None else "operator"
-            return f"the {kind} '{name}' is not saved"
-        if inputs and policy.intake is not Intake.KEEP:
-            return f"what goes from '{inputs[0].source}' to '{name}' is not kept"
-    return ""
+    above = [barrier, *ancestors(graph, barrier)]
+    sources = [name for name in above if graph.nodes[name].ingress is not None]
+    for name in above:
+        if name in sources:
+            continue
+        if not policies[name].saved:
+            return f"the operator '{name}' is not saved"
+        if policies[name].intake is not Intake.KEEP:
+            return f"what goes from '{graph.inputs(name)[0].source}' to '{name}' is not kept"
+    return f"the source '{sources[0]}' leaves out what was due while its slot was away"
 
 
 def barrier_refusal(
@@ -158,21 +161,14 @@ def barrier_refusal(
 ) -> str | None:
     """Why a run cannot have the barriers of its dataflow, in a sentence for its user; None if it can.
 
-    `barriers` are those that pair by order, with the weak spot above each.
+    `barriers` are those that pair by order, with the weak spot above each: only where every record counts
+    exactly once do they stay in step.
     """
-    if guarantee is Guarantee.EXACTLY_ONCE:
+    if guarantee is Guarantee.EXACTLY_ONCE or not barriers:
         return None
-    for name, weak in barriers.items():
-        if not protocol.heeds_policies:
-            return (
-                f"the barrier '{name}' pairs records by their order, and {protocol.name} may lose or "
-                f'repeat some ({guarantee.value}): pair them by a column, barrier(..., by="id"), or '
-                f"promise {Guarantee.EXACTLY_ONCE.value}"
-            )
-        if weak:
-            return (
-                f"the barrier '{name}' pairs records by their order, and {weak}, so that some may be "
-                "lost or repeated: use checkpoint().buffered() on the barrier and on all that leads to it "
-                '(of sources checkpoint() alone), or pair them by a column, barrier(..., by="id")'
-            )
-    return None
+    name, weak = next(iter(barriers.items()))
+    why = weak if protocol.heeds_policies else f"it may lose or repeat some ({guarantee.value})"
+    return (
+        f"the barrier '{name}' pairs records by their order, which cannot be under {protocol.name}: {why}. "
+        f'Pair them by a column, barrier(..., by="id"), or run it under {Guarantee.EXACTLY_ONCE.value}'
+    )

@@ -6,18 +6,23 @@ They are made by the streams of `stream.py`, which they know only by what they a
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
+from snapline.arguments import shown
 from snapline.batch import Schema
 from snapline.dataflow.logical import Factory
 from snapline.dataflow.operators.aggregate import Aggregate, AggregatePlan, WindowAggregate
+from snapline.dataflow.operators.join import LEFT, RIGHT
+from snapline.dataflow.operators.operator import IN
 from snapline.dataflow.operators.window import Tumbling
 from snapline.dataflow.operators.window_count import WindowCount
 from snapline.dataflow.sliding.panes import Sliding
 from snapline.dataflow.sliding.plan import SlidingAggregate, SlidingPlan
+from snapline.dataflow.sliding.row_join import Match, RowJoinPlan, SlidingRowJoin
 from snapline.dataflow.sliding.row_windows import LastRows, SlidingRowWindows
 from snapline.dataflow.sliding.time_windows import SlidingTimeWindows
-from snapline.dataflow.usage.given import check_aggregates
+from snapline.dataflow.tail import Loop, Tail
+from snapline.dataflow.usage.given import check_aggregates, check_callable, check_kind
 from snapline.dataflow.usage.hints import SLIDING_HINTS, WINDOWED_HINTS, Hinted
 from snapline.durations import millis
 from snapline.errors import GraphError
@@ -39,7 +44,21 @@ class Windowable(Protocol[Made_co]):
         """The columns, if they are known."""
         ...
 
-    def _then(self, kind: str, factory: Factory, name: str | None, *, detail: str = "") -> Made_co:
+    @property
+    def _tail(self) -> Tail:
+        """Where it comes from, for a step that takes two streams."""
+        ...
+
+    def _then(
+        self,
+        kind: str,
+        factory: Factory,
+        name: str | None,
+        *,
+        port: str = IN,
+        ports: Mapping[str, Tail | Loop] | None = None,
+        detail: str = "",
+    ) -> Made_co:
         """Add an operator, and return the stream of what it puts out."""
         ...
 
@@ -121,6 +140,38 @@ class SlidingStream(Hinted, Generic[Made_co]):
         """
         return self._aggregate("sliding", name, aggregates)
 
+    def join(
+        self,
+        other: "SlidingStream[Made_co]",
+        *,
+        match: Literal["key", "scan"] = "key",
+        on: Match | None = None,
+        name: str | None = None,
+    ) -> Made_co:
+        """Pair each record with the last rows of the other stream, as they are when it comes.
+
+        `bids.key_by("item").sliding(rows=100).join(asks.key_by("item").sliding(rows=50))`: both are by
+        rows, and a record meets the rows of its key; `on`, a function of left and right rows, may choose
+        among the pairs. Without keys, `match="scan"` has every record meet the whole other window, and
+        `on` says which rows match: `a.sliding(rows=100).join(b.sliding(rows=100), match="scan",
+        on=lambda left, right: left["x"] > right["x"])`. The result has the columns of both, as in `join`.
+        """
+        check_kind(
+            "join", SlidingStream, "another stream that is cut with sliding(rows=...)", other
+        )
+        if not isinstance(self.shape, LastRows) or not isinstance(other.shape, LastRows):
+            raise GraphError(
+                "sliding windows are joined by rows, sliding(rows=100): to join by time, use window_join"
+            )
+        keys = {LEFT: self.stream.keys, RIGHT: other.stream.keys}
+        _check_match(keys, match, on)
+        plan = RowJoinPlan(keys, {LEFT: self.shape.rows, RIGHT: other.shape.rows})
+        factory, ports = partial(SlidingRowJoin, plan, on), {RIGHT: other.stream._tail}
+        detail = repr((plan, match))
+        return self.stream._then(
+            "sliding-join", factory, name, port=LEFT, ports=ports, detail=detail
+        )
+
     def _aggregate(
         self, kind: str, name: str | None, aggregates: Mapping[str, SlidingAggregate]
     ) -> Made_co:
@@ -136,6 +187,25 @@ class SlidingStream(Hinted, Generic[Made_co]):
             plan = SlidingPlan.of(stream.keys, aggregates, ("time",))
             factory = partial(SlidingRowWindows, plan, shape)
         return stream._then(kind, factory, name, detail=repr((shape, plan)))
+
+
+def _check_match(keys: Mapping[str, tuple[str, ...]], match: str, on: Match | None) -> None:
+    """Raise GraphError unless it is clear which rows of two windows match."""
+    if on is not None:
+        check_callable("join(on=...)", "a function of left and right rows", on)
+    if len(keys[LEFT]) != len(keys[RIGHT]):
+        raise GraphError("a join needs key_by with the same number of columns on both sides")
+    if match not in ("key", "scan"):
+        raise GraphError(f"rows match by 'key' or by 'scan', not {shown(match)}")
+    if match == "scan" and (keys[LEFT] or on is None):
+        raise GraphError(
+            "a scan is of windows without a key, and on= says which rows match: leave key_by out"
+        )
+    if match == "key" and not keys[LEFT]:
+        raise GraphError(
+            "without key_by a join looks at all rows of the window: say so with match='scan', and which "
+            "of them match with on="
+        )
 
 
 def sliding_shape(

@@ -20,6 +20,7 @@ from snapline.journal.entry import Entry
 from snapline.journal.happenings import Happening
 from snapline.storage.api import Egress, Extent, Ingress, Life, MessageLog
 from snapline.storage.codec import Pieces
+from snapline.storage.discards.port import Discards
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,10 @@ class SlotShell(Shell, Protocol):
 
     def open_log(self, life: Life) -> MessageLog:
         """The sender log of a task."""
+        ...
+
+    def open_discards(self, life: Life) -> Discards:
+        """Where a task writes down what it discards."""
         ...
 
     def open_egress(self, life: Life, position: int) -> Egress:

@@ -43,43 +43,56 @@ def _push(rows: Int64s, first: int, heads: Int64s, before: Int64s) -> None:
         heads[row] = first + i + 1
 
 
-def walk(rows: Int64s, heads: Int64s, before: Int64s) -> tuple[Int64s, Int64s]:
-    """All links of the chains of these rows: positions in `rows`, and links; a row below 0 has none.
+def walk(rows: Int64s, heads: Int64s, before: Int64s, most: int) -> tuple[Int64s, Int64s]:
+    """The links of the chains of these rows: positions in `rows`, and links; a row below 0 has none.
 
-    First comes the first link of each, then the second of each that has one, and so on.
+    First comes the first link of each, then the second of each that has one, and so on, at most so many of
+    each chain; `most` is at least 1.
     """
     firsts = heads[rows]
     firsts[rows < 0] = 0
     positions = firsts.nonzero()[0]
     links = firsts[positions] - 1
     steps = [(positions, links)]
-    while len(links) > _FEW:
+    while len(links) > _FEW and len(steps) < most:
         links = before[links]
         more = links.nonzero()[0]
         positions, links = positions[more], links[more] - 1
         steps.append((positions, links))
-    if len(links):
-        steps.append(_walk_few(positions.tolist(), links.tolist(), before))
+    if len(links) and len(steps) < most:
+        left = most - len(steps)
+        steps.append(_walk_few(positions.tolist(), links.tolist(), before, left))
     return np.concatenate([p for p, _ in steps]), np.concatenate([r for _, r in steps])
 
 
-def _walk_few(positions: list[int], links: list[int], before: Int64s) -> tuple[Int64s, Int64s]:
-    """Walk the rest of a few chains in the same order: numpy would be slow for so few."""
+def _walk_few(
+    positions: list[int], links: list[int], before: Int64s, left: int
+) -> tuple[Int64s, Int64s]:
+    """Walk `left` more links of a few chains in the same order: numpy would be slow for so few."""
     view, met = before.data, len(positions)
-    for position, link in zip(positions, links, strict=True):  # which grow meanwhile
+    end = met  # of those that are equally far from the first link
+    for at, (position, link) in enumerate(
+        zip(positions, links, strict=True)
+    ):  # which grow meanwhile
+        if at == end:
+            end, left = len(links), left - 1
+            if not left:
+                break
         if step := view[link]:
             positions.append(position)
             links.append(step - 1)
     return np.array(positions[met:], np.int64), np.array(links[met:], np.int64)
 
 
-@loop_of(walk, "const int64[:]", "int64[:]", "int64[:]")
-def _walk(rows: Int64s, heads: Int64s, before: Int64s) -> tuple[Int64s, Int64s]:
+@loop_of(walk, "const int64[:]", "int64[:]", "int64[:]", "int64")
+def _walk(rows: Int64s, heads: Int64s, before: Int64s, most: int) -> tuple[Int64s, Int64s]:
     count = 0
     for row in rows:
         link = heads[row] if row >= 0 else 0
-        while link != 0:
+        left = most
+        while link != 0 and left > 0:
             count += 1
+            left -= 1
             link = before[link - 1]
     positions = np.empty(count, np.int64)
     links = np.empty(count, np.int64)

@@ -55,7 +55,7 @@ class Allowances:
 REAL: Final = Allowances(lag_ms=2_000, detection_ms=2_000, restart_ms=30_000, save_ms=5_000)
 """For real runs: the silence after which a slot is given up, and what starting a process may take."""
 
-SIMULATED: Final = Allowances(lag_ms=700, detection_ms=300, restart_ms=700, save_ms=400)
+SIMULATED: Final = Allowances(lag_ms=600, detection_ms=300, restart_ms=700, save_ms=400)
 """For simulated ones, whose worlds are a few seconds long."""
 
 

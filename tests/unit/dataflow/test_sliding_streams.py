@@ -138,6 +138,48 @@ def test_what_cannot_be_a_sliding_window_is_refused_in_the_line_that_says_it(bui
         flow_of(build)
 
 
+def joined(flow, match="key", **given):
+    numbers = sl.generated(lambda n: {"key": n % 5, "price": n * 7 % 31}, rate=50)
+    left, right = (flow.source(numbers, name=name) for name in ("left", "right"))
+    if match == "key":
+        left, right = left.key_by("key"), right.key_by("key")
+    windows = left.sliding(rows=3), right.sliding(rows=4)
+    return windows[0].join(windows[1], match=match, **given)
+
+
+def cheaper(left, right):
+    return left["price"] < right["price"]
+
+
+@pytest.mark.parametrize("match", ["key", "scan"])
+def test_a_join_of_windows_by_rows_pairs_what_matches_and_survives_a_rehearsal(match):
+    flow = sl.Dataflow("f")
+    joined(flow, match, on=cheaper).sink("out")
+    flow = flow.bind(2, DURATION_MS)
+    batch = Interleaver(flow, 2, 1, {}).run().output["out"]
+    assert batch.length > 100
+    assert (batch["price"] < batch["price_right"]).all()
+    assert ("key_right" in batch.columns) == (match == "scan"), "a shared key stands there once"
+    assert rehearse(deploy(flow, 2), 0)[1] is None
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda s: s.sliding(rows=3).join(s.sliding(rows=3)), "say so with match='scan'"),
+        (lambda s: s.sliding(rows=3).join(s.sliding(rows=3), match="scan"), "on= says which rows"),
+        (lambda s: s.sliding(rows=3).join(s.sliding(rows=3), match="sort"), "'key' or by 'scan'"),
+        (lambda s: s.sliding(rows=3).join(s.sliding("2s", every="1s")), "use window_join"),
+        (lambda s: s.sliding(rows=3).join(s), "is cut with sliding"),
+        (lambda s: s.sliding(rows=3).join(s.sliding(rows=3), match="scan", on=7), "a function of"),
+        (lambda s: s.key_by("key").sliding(rows=3).join(s.sliding(rows=3)), "on both sides"),
+    ],
+)
+def test_what_cannot_be_joined_is_refused_in_the_line_that_says_it(build, said):
+    with pytest.raises((GraphError, UsageError), match=said):
+        flow_of(build)
+
+
 def test_the_fingerprint_tells_shapes_apart():
     def prints(build):
         return deploy(flow_of(build), 2).fingerprint

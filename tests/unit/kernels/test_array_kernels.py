@@ -69,18 +69,22 @@ def test_groups_keep_the_order_of_arrival(rows):
     assert found == [[i for i, x in enumerate(rows) if x == row] for row in range(10)]
 
 
-@given(st.lists(ROWS, max_size=6), st.lists(st.integers(-1, 9), max_size=40))
-def test_chains_are_walked_in_steps_from_the_last_link_on(batches, asked):
+@given(
+    st.lists(ROWS, max_size=6),
+    st.lists(st.integers(-1, 9), max_size=40),
+    st.integers(1, 5) | st.just(HIGHEST),
+)
+def test_chains_are_walked_in_steps_from_the_last_link_on(batches, asked, most):
     def do():
         heads, before, first = np.zeros(10, np.int64), np.zeros(400, np.int64), 0
         for rows in batches:
             chains.push(ints(rows), first, heads, before)
             first += len(rows)
-        return heads, before, *chains.walk(ints(asked), heads, before)
+        return heads, before, *chains.walk(ints(asked), heads, before, most)
 
     _, _, positions, links = in_every_form(do)
     everything = [row for rows in batches for row in rows]
-    chain = [[i for i, x in enumerate(everything) if x == row][::-1] for row in asked]
+    chain = [[i for i, x in enumerate(everything) if x == row][::-1][:most] for row in asked]
     steps = range(max(map(len, chain), default=0))
     expected = [(p, links[n]) for n in steps for p, links in enumerate(chain) if n < len(links)]
     assert list(zip(positions.tolist(), links.tolist(), strict=True)) == expected

@@ -153,7 +153,7 @@ def test_a_barrier_by_order_is_refused_where_records_may_be_lost(heeding):
     a, b = (flow.source(generated(lambda n: {"n": n}, rate=9, name=x), name=x) for x in "ab")
     a.barrier(b, name="pairs").sink("out")
     for protocol, said in (
-        ("none", "none may lose or repeat"),
+        ("none", "under none: it may lose"),
         (heeding, "from 'a' to 'pairs' is"),
     ):
         spec = Spec("mine", protocol=protocol, slots=1)

@@ -67,9 +67,9 @@ class JoinState:
             return None
         kept = self._sides[other].rows
         if side == LEFT:
-            return _pair(batch.take(positions), kept.take(rows, self._shared))
+            return pair_up(batch.take(positions), kept.take(rows, self._shared))
         mine = batch.select(*(name for name in batch.columns if name not in self._shared))
-        return _pair(kept.take(rows), mine.take(positions))
+        return pair_up(kept.take(rows), mine.take(positions))
 
     def capture(self, side: str, *, full: bool) -> Batch:
         """All rows of a side, or those since the capture before."""
@@ -82,7 +82,7 @@ class JoinState:
             self._sides[side].rows.mark()
 
 
-def _pair(left: Batch, right: Batch) -> Batch:
+def pair_up(left: Batch, right: Batch) -> Batch:
     """The columns of both batches; those of the right whose names are taken end in `_right`."""
     columns = dict(left.columns)
     for name, column in right.columns.items():

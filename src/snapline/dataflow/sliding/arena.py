@@ -6,7 +6,7 @@ so a delta has those that came since and still live, however large the windows a
 keys, so that a key with few rows costs nothing while others have many.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import numpy as np
@@ -44,10 +44,10 @@ class Arena:
         self._owners.append(keys)
         self._chains.add(keys, known)
 
-    def rows_of(self, keys: Int64s, known: int) -> tuple[Int64s, Batch]:
-        """All rows of keys none of whose rows is dead: for each row which of these keys, and the row."""
-        positions, rows = self._chains.walk(keys, known)
-        return positions, self._rows.take(rows)
+    def rows_of(self, keys: Int64s, known: int, but: Collection[str] = ()) -> tuple[Int64s, Batch]:
+        """The rows of these keys that live, the last ones first: which of the keys, and the row."""
+        positions, rows = self._chains.walk(keys, known, self._size)
+        return positions, self._rows.take(rows, but)
 
     def _alive(self, counts: Int64s, start: int = 0) -> Int64s:
         """The rows from `start` on that live."""

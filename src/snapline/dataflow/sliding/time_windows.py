@@ -17,7 +17,7 @@ from snapline.dataflow.operators.aggregate import TIME
 from snapline.dataflow.operators.fold import STATE
 from snapline.dataflow.operators.join import LABEL
 from snapline.dataflow.operators.known import Known, windowed
-from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.operator import IN, OUT, TENTATIVE, Capture, Operator, Outputs
 from snapline.dataflow.operators.window import LATE, WINDOW, Starts, take_rows
 from snapline.dataflow.sliding.panes import Pane, Panes, Sliding
 from snapline.dataflow.sliding.partials import Layout
@@ -78,6 +78,21 @@ class SlidingTimeWindows(Operator):
     def windows_closed(self) -> int:
         """How many windows were closed."""
         return self._panes.closed
+
+    def expire(self, time: Millis) -> int:
+        """Forget the windows that have ended by then."""
+        return self._ended(time)[0]
+
+    def mark_stale(self, time: Millis) -> Outputs:
+        """Emit the windows that have ended by then as tentative."""
+        return [(TENTATIVE, batch) for _, batch in self._ended(time)[1]]
+
+    def _ended(self, time: Millis) -> tuple[int, Outputs]:
+        """Close the windows that have ended, uncounted: how many there were, and their results."""
+        before = self._panes.closed
+        outputs = self.on_watermark(time)
+        ended, self._panes.closed = self._panes.closed - before, before
+        return ended, outputs
 
     def capture(self, *, full: bool) -> Capture:
         """Capture the panes, or what changed in them."""

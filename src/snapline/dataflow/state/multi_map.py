@@ -14,6 +14,8 @@ from snapline.dataflow.state.columns import Fixed, Int64s, Rows
 from snapline.dataflow.state.key_index import KeyIndex
 from snapline.kernels import chains
 
+_ALL: Final = (1 << 63) - 1
+
 
 class Chains:
     """Chains of row numbers, one per key. The caller keeps the rows, and numbers the keys."""
@@ -29,9 +31,9 @@ class Chains:
         self._before.length = first + len(keys)
         chains.push(keys, first, self._reached(known), self._before.data)
 
-    def walk(self, keys: Int64s, known: int) -> tuple[Int64s, Int64s]:
-        """All rows of these keys, as positions in `keys` and rows; a key below 0 has none."""
-        return chains.walk(keys, self._reached(known), self._before.data)
+    def walk(self, keys: Int64s, known: int, most: int = _ALL) -> tuple[Int64s, Int64s]:
+        """The last rows of these keys, as positions in `keys` and rows; a key below 0 has none."""
+        return chains.walk(keys, self._reached(known), self._before.data, most)
 
     def _reached(self, known: int) -> Int64s:
         self._heads.reach(known)

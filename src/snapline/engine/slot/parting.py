@@ -11,7 +11,10 @@ from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from snapline.core.messages import Message
+from snapline.core.policy import Intake
 from snapline.core.topology import Channel
+from snapline.dataflow.state.identity import identities_of
 from snapline.engine.control import Met
 from snapline.engine.job import Job
 from snapline.engine.shell import SlotShell
@@ -20,6 +23,7 @@ from snapline.engine.slot.outbox import Outbox
 from snapline.engine.slot.task import Task
 from snapline.ids import ChannelId, Epoch, Incarnation, Seq, SlotId, TaskId
 from snapline.journal.happenings import MessagesDiscarded
+from snapline.storage.discards.port import Discard, Discards, IdentityKind
 
 
 class PartingSlot(Protocol):
@@ -45,6 +49,7 @@ class Partings:
     def __init__(self, slot: PartingSlot) -> None:
         self.slot = slot
         self.away: dict[SlotId, None] = {}
+        self.discards: dict[TaskId, Discards] = {}  #: where tasks write down what they discard
 
     def sever(self, peer: SlotId, incarnation: Incarnation) -> None:
         """Go on without a peer; `incarnation` is its next life."""
@@ -77,6 +82,17 @@ class Partings:
                 if slot.slot_by_task[channel.source] == peer:
                     slot.inputs.sever(channel.id)
                     self.drained(channel.id)
+
+    def miss(self, channel: Channel, message: Message) -> None:
+        """Do with a message what is done while its receiver is away; what is discarded is written down."""
+        slot, task = self.slot, channel.source
+        slot.outputs.miss(channel.id, message)
+        if slot.job.policies[channel.target].intake is Intake.DROP and message.batch.length:
+            if task not in self.discards:
+                self.discards[task] = slot.shell.open_discards(slot.tasks[task].life)
+            by_id, rows = identities_of(message.batch)
+            kind: IdentityKind = "id" if by_id else "hash"
+            self.discards[task].append(Discard(channel.id, message.seq, kind, rows))
 
     def drained(self, channel: ChannelId) -> None:
         """Let a task wait no more for an input, if all is taken that its lost sender had sent."""
@@ -115,6 +131,8 @@ class Partings:
         if missed is not None and missed.messages:
             discarded = MessagesDiscarded(channel.id, missed.messages, missed.records)
             slot.shell.note(channel.source, slot.epoch, discarded)
+            if channel.source in self.discards:
+                self.discards[channel.source].flush()
         if missed is not None and missed.held:
             task.outbox.setdefault(channel.id, Outbox()).put_first(missed.held)
             slot.replaying[channel.id] = None

@@ -101,7 +101,7 @@ class Slot:
     def _dispatch(self, channel: Channel, payload: Message | Marker) -> None:
         if self.outputs.severed and channel.id in self.outputs.severed:
             if isinstance(payload, Message):
-                self.outputs.miss(channel.id, payload)
+                self.partings.miss(channel, payload)
             return
         if isinstance(payload, Message):
             self.outputs.spend(channel.id)

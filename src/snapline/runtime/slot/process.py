@@ -12,7 +12,7 @@ import random
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from snapline.core.effects import Snapshot, TaskEffect
 from snapline.core.messages import Message
 from snapline.engine import control
 from snapline.engine.job import Job
-from snapline.engine.shell import Alarm, NextRead, SourceAlarm, Ticket
+from snapline.engine.shell import Alarm
 from snapline.engine.slot.slot import Slot
 from snapline.errors import OperatorFailed
 from snapline.ids import CheckpointNo, Epoch, Incarnation, Micros, Millis, SlotId, TaskId
@@ -42,11 +42,10 @@ from snapline.runtime.slot.linger import Linger
 from snapline.runtime.slot.meter import Meter
 from snapline.runtime.slot.network_faults import NetworkFaults, Who
 from snapline.runtime.slot.receivers import FromDriver, FromPeers
+from snapline.runtime.slot.storage_shell import StorageShell
 from snapline.runtime.slot.warm_up import WarmUp
 from snapline.runtime.wire import control_messages
 from snapline.runtime.wire.codec import Wire
-from snapline.storage.api import Egress, Life, MessageLog, Storage
-from snapline.storage.codec import Pieces
 
 LAST_WORDS_S = 1.0
 """How long a process that fails waits until the driver has heard why."""
@@ -75,7 +74,7 @@ class SlotSpec:
     journal_bytes: int | None = None  # of each slot; None: as many as there are
 
 
-class SlotProcess:
+class SlotProcess(StorageShell):
     """One process, and the shell of the slot that it becomes."""
 
     def __init__(self, spec: SlotSpec, secret: bytes, tag: str = "") -> None:
@@ -86,7 +85,8 @@ class SlotProcess:
         self.tag = tag  #: of the Spark job, so that the driver can cancel it
         self.loop = EventLoop()
         self.wire = Wire.of(spec.job)
-        self.storage: Storage = self.directory.storage
+        self.storage = self.directory.storage
+        self.compresses = spec.job.settings.compress
         self.background = Background(store := CountedStore(self.storage.store), self.loop.post)
         self.listener: Listener | None = None  #: once the driver is reached
         self.visitors = FromPeers(self)  #: the slots that have connected to this one
@@ -258,6 +258,11 @@ class SlotProcess:
         self.loop.after(self.origin_s + due_ms / 1000 - time.time(), ring)
 
     @property
+    def asker(self) -> Slot:
+        """The slot that this process has become: storage answers it."""
+        return self._engine
+
+    @property
     def _engine(self) -> Slot:
         assert self.engine is not None
         return self.engine
@@ -368,33 +373,3 @@ class SlotProcess:
         if isinstance(report, control.Stored):
             report = replace(report, moments=self.meter.stored(report.meta, self.now_us()))
         self.boss.send(self.wire.pack(report))
-
-    # The shell: storage.
-
-    def at_hand(self, alarm: SourceAlarm, wanted: NextRead) -> bool:
-        """Whether input is in memory; if not, it is fetched beside the loop."""
-        return self.background.at_hand(self._engine, alarm, wanted)
-
-    def open_log(self, life: Life) -> MessageLog:
-        """The log of a task in this life."""
-        return self.storage.logs.open(life, compress=self.spec.job.settings.compress)
-
-    def open_egress(self, life: Life, position: int) -> Egress:
-        """The egress of a sink task in this life."""
-        return self.storage.outlet.open(life, position)
-
-    def store(self, ticket: Ticket, key: str, data: Callable[[], Pieces]) -> None:
-        """Make an object and store it in the background."""
-        self.background.store(self._engine, ticket, key, data)
-
-    def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
-        """Make a log or an egress durable in the background."""
-        self.background.sync(self._engine, ticket, file)
-
-    def fetch(self, ticket: Ticket, key: str, digest: str) -> None:
-        """Load an object in the background."""
-        self.background.fetch(self._engine, ticket, key, digest)
-
-    def delete(self, key: str) -> None:
-        """Delete an object in the background."""
-        self.background.delete(key)

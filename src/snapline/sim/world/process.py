@@ -30,6 +30,7 @@ from snapline.sim.world.storage import SimStorage
 from snapline.sim.world.weather import SlotLife
 from snapline.storage.api import Egress, Life, MessageLog
 from snapline.storage.codec import Pieces
+from snapline.storage.discards.port import Discards
 
 
 class Killed(Exception):
@@ -325,6 +326,10 @@ class SimSlotProcess(Process):
         """The log of a task in this life."""
         self.lives.append(life)
         return self.world.storage.logs.open(life)
+
+    def open_discards(self, life: Life) -> Discards:
+        """Where a task in this life writes down what it discards."""
+        return self.world.storage.discards.open(life)
 
     def open_egress(self, life: Life, position: int) -> Egress:
         """The egress of a sink task in this life."""

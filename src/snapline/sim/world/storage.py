@@ -15,6 +15,7 @@ from snapline.ids import Micros
 from snapline.sim.world.clock import SimClock
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.outlet import SimOutlet
+from snapline.storage.discards.port import MemoryDiscardStore
 from snapline.storage.memory import MemoryStorage
 
 
@@ -36,6 +37,7 @@ class SimStorage(MemoryStorage):
 
     def __init__(self, clock: SimClock, costs: Costs, rng: random.Random) -> None:
         super().__init__(SimOutlet())
+        self.discards = MemoryDiscardStore()  #: identities of records that tasks have discarded
         self.clock = clock
         self.costs = costs
         self.rng = rng

@@ -67,3 +67,20 @@ class SlidingRowsModel(Model):
         rows = self.rows[tuple(row[key] for key in self.keys)]
         rows.append(row)
         found["out"].append({**pick(row, *self.keys, "time"), **aggregates_of(list(rows))})
+
+
+class SlidingJoinModel(Model):
+    """The join of windows by rows: each row meets the last rows of the other side."""
+
+    def __init__(self, sizes: dict[str, int], *, keyed: bool, match: Any = None) -> None:
+        self.keyed, self.match = keyed, match
+        self.windows = {side: defaultdict(lambda n=n: deque(maxlen=n)) for side, n in sizes.items()}
+
+    def take(self, port: str, row: Row, found: Rows) -> None:
+        key = row["id" if port == "left" else "owner"] if self.keyed else 0
+        for other in self.windows["right" if port == "left" else "left"][key]:
+            left, right = (row, other) if port == "left" else (other, row)
+            if self.match is None or self.match(left, right):
+                renamed = {"name_right": right["name"], "time_right": right["time"]}
+                found["out"].append({**left, "owner": right["owner"], **renamed})
+        self.windows[port][key].append(row)

@@ -18,6 +18,7 @@ from operator_models import (
     plain,
     stories,
 )
+from sliding_models import SlidingTimeModel
 
 from snapline.batch import Batch
 from snapline.dataflow.chain import chain_operators
@@ -30,6 +31,9 @@ from snapline.dataflow.operators.join import WindowJoin
 from snapline.dataflow.operators.operator import Capture, Operator, Outputs
 from snapline.dataflow.operators.window import Tumbling
 from snapline.dataflow.operators.window_count import WindowCount
+from snapline.dataflow.sliding.panes import Sliding
+from snapline.dataflow.sliding.plan import SlidingPlan
+from snapline.dataflow.sliding.time_windows import SlidingTimeWindows
 from snapline.errors import OperatorFailed
 from snapline.workload.common.own import generated
 
@@ -140,6 +144,42 @@ def test_a_join_forgets_the_rows_of_stale_windows(story):
     model = ExpiringModel(WindowJoinModel())
     make = partial(WindowJoin, ("id",), ("owner",), Tumbling(10))
     check(lambda: Expiring(make()), model, story, plain)
+
+
+class ExpiringSliding(Model):
+    """The same for windows that overlap, which hold rows if they have something to say."""
+
+    def __init__(self, model: SlidingTimeModel) -> None:
+        self.model = model
+
+    def take(self, port: str, row: Row, found: Rows) -> None:
+        if port not in EXPIRY:
+            self.model.take(port, row, found)
+            return
+        said: Rows = {"out": []}
+        self.model.watermark(row["time"], said)
+        if port == "mark":
+            found["tentative"] += said["out"]
+        else:
+            found["expired"].append({"windows": len({row["window"] for row in said["out"]})})
+
+    def watermark(self, time: int, found: Rows) -> None:
+        self.model.watermark(time, found)
+
+
+@pytest.mark.parametrize(("size", "every", "lateness"), [(10, 2, 0), (12, 4, 7), (7, 7, 0)])
+def test_stale_sliding_windows_are_forgotten_or_put_out_as_tentative(size, every, lateness):
+    sums = {**AGGREGATES, "average": ("mean", "price"), "first": ("first", "price")}
+    del sums["prices"]
+    plan = SlidingPlan.of(("key",), {**sums, "last": ("last", "price")}, ("window", "time"), "time")
+    make = partial(SlidingTimeWindows, plan, Sliding(size, every, lateness_ms=lateness))
+
+    @given(stories({"in": RECORDS, **EXPIRY}))
+    def holds(story):
+        model = ExpiringSliding(SlidingTimeModel(size, every, lateness, "key"))
+        check(lambda: Expiring(make()), model, story, plain)
+
+    holds()
 
 
 def cogroup() -> WindowCogroup:

@@ -1,0 +1,136 @@
+"""The join of sliding windows by rows: every record meets the last rows of the other side.
+
+A record is paired with the rows that are in the other side's window as it comes, and then enters the window
+of its own side, from which the oldest row goes. With a key the windows are those of its key. Without one,
+all rows of the other window are looked at, and a function says which of them match: a *scan*, whose cost
+grows with the window. With a key the function, if there is one, is asked about the pairs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from snapline.batch import Array, Batch, concat
+from snapline.dataflow.operators.join import LEFT, RIGHT, SIDES, pair_up
+from snapline.dataflow.operators.known import Known, paired
+from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
+from snapline.dataflow.sliding.arena import ORDINAL, Arena
+from snapline.dataflow.sliding.plan import ALL
+from snapline.dataflow.state.columns import Fixed, Int64s
+from snapline.dataflow.state.keyed_state import KeyedState
+from snapline.errors import UsageError
+from snapline.kernels import grouping
+
+Match: TypeAlias = Callable[[Batch, Batch], Array]
+"""(left rows, right rows), as many of each -> a mask of those that match."""
+
+_PAIRS_AT_ONCE: Final = 1 << 18
+
+
+@dataclass(frozen=True)
+class RowJoinPlan:
+    """What is joined: of each side its key columns and how many rows its windows have."""
+
+    keys: Mapping[str, tuple[str, ...]]
+    sizes: Mapping[str, int]
+
+
+class _Side:
+    """The rows of one side, and how many each key had so far."""
+
+    def __init__(self, size: int) -> None:
+        self.arena: Final = Arena(size)
+        self.counts: Final = Fixed(np.int64)
+
+    def add(self, batch: Batch, keys: Int64s, known: int) -> None:
+        """Let rows enter the windows of their keys."""
+        self.counts.reach(known)
+        self.counts.length = known
+        ranks = np.empty(len(keys), np.int64)
+        grouping.occurrences(keys, ranks)
+        ordinals = self.counts.data[keys] + ranks + 1
+        self.counts.data[keys] = ordinals  # the last of each key is kept, which is the largest
+        self.arena.add(batch.columns, keys, ordinals, self.counts.view())
+
+
+class SlidingRowJoin(Operator):
+    """Joins the ports `left` and `right`, of each of which the last rows are kept."""
+
+    def __init__(self, plan: RowJoinPlan, match: Match | None = None) -> None:
+        self._keys: Final = plan.keys
+        self._sizes: Final = plan.sizes
+        self._pairs: Final = tuple(zip(plan.keys[LEFT], plan.keys[RIGHT], strict=True))
+        self._shared: Final = {a for a, b in self._pairs if a == b}
+        self.function: Final = match
+        self._numbers: Final = KeyedState(plan.keys[LEFT] or (ALL,), {})
+        self._sides: Final = {side: _Side(plan.sizes[side]) for side in SIDES}
+
+    def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
+        """A pair has the columns of both sides."""
+        return paired(given[LEFT], given[RIGHT], self._pairs)
+
+    def process(self, port: str, batch: Batch) -> Outputs:
+        """Pair the records with the window of the other port, and keep them."""
+        keys = self._locate(port, batch)
+        outputs = self._match(port, batch, keys)
+        self._sides[port].add(batch, keys, len(self._numbers))
+        return outputs
+
+    def _locate(self, side: str, batch: Batch) -> Int64s:
+        if not self._keys[side]:
+            return self._numbers.locate([np.zeros(batch.length, np.int64)])
+        return self._numbers.locate([batch.columns[name] for name in self._keys[side]])
+
+    def _match(self, port: str, batch: Batch, keys: Int64s) -> list[tuple[str, Batch]]:
+        """The pairs of these records, so many records at a time that their pairs fit."""
+        other = RIGHT if port == LEFT else LEFT
+        step = batch.length
+        if not self._keys[port]:
+            step = max(1, _PAIRS_AT_ONCE // self._sizes[other])
+        outputs = []
+        for first in range(0, batch.length, step):
+            some = batch.slice(first, first + step)
+            arena, known = self._sides[other].arena, len(self._numbers)
+            positions, rows = arena.rows_of(keys[first : first + step], known, (ORDINAL,))
+            pairs = self._paired(port, some.take(positions), rows) if rows.length else None
+            if pairs is not None and pairs.length:
+                outputs.append((OUT, pairs))
+        return outputs
+
+    def _paired(self, port: str, mine: Batch, others: Batch) -> Batch:
+        left, right = (mine, others) if port == LEFT else (others, mine)
+        if self.function is not None:
+            mask = np.asarray(self.function(left, right))
+            if mask.dtype != np.bool_ or mask.shape != (left.length,):
+                raise UsageError(
+                    f"the function of a join got {left.length} pairs of rows, and has to return as many "
+                    "bools, such as left['price'] > right['price']"
+                )
+            left, right = left.take(mask), right.take(mask)
+        kept = (name for name in right.columns if name not in self._shared)
+        return pair_up(left, right.select(*kept))
+
+    def capture(self, *, full: bool) -> Capture:
+        """Capture the rows of both windows, all or those that are new."""
+        taken = {
+            s: self._sides[s].arena.capture(self._sides[s].counts.view(), full=full) for s in SIDES
+        }
+        parts = {side: rows for side, (rows, _) in taken.items()}
+        return Capture(full, parts, sum(grown for _, grown in taken.values()))
+
+    def restore(self, captures: Sequence[Capture]) -> None:
+        """Restore the rows."""
+        for side in SIDES:
+            stored = [c.parts[side] for c in captures if c.parts[side].length]
+            if stored:
+                self._restore(side, concat(stored))
+
+    def _restore(self, name: str, rows: Batch) -> None:
+        side, keys = self._sides[name], self._locate(name, rows)
+        side.counts.reach(len(self._numbers))
+        side.counts.length = len(self._numbers)
+        np.maximum.at(side.counts.data, keys, rows[ORDINAL])
+        alive = np.flatnonzero(rows[ORDINAL] > side.counts.data[keys] - self._sizes[name])
+        side.arena.restore(rows.take(alive), keys[alive], len(self._numbers))
