@@ -123,8 +123,16 @@ def whole(figures: Figures, dilution: int) -> Figures:
         committed_latency_ms=None,
         records_read=records,
         records_written=_times(figures.records_written, dilution),
+        read_again=_again(figures.read_again, figures.records_read, dilution),
+        written_again=_again(figures.written_again, figures.records_written, dilution),
+        rollbacks=tuple(replace(each, back_records=None) for each in figures.rollbacks),
     )
 
 
 def _times(count: int | None, dilution: int) -> int | None:
     return None if count is None else count * dilution
+
+
+def _again(again: int | None, once: int | None, dilution: int) -> int | None:
+    """What was done again: all that was counted, which is whole, less what was done once, which is not."""
+    return None if again is None or once is None else max(0, again + once - dilution * once)

@@ -61,6 +61,8 @@ def test_a_diluted_run_says_so(monkeypatch, capsys, profile):
     code, out, _ = told(monkeypatch, capsys, *asked)
     assert code == 0
     assert "a core each, diluted 5 times" in out
+    assert "no figure of a diluted run" in out
+    assert "memory" not in out
     assert "bytes: extrapolated (compared without dilution)" in out
 
 

@@ -66,6 +66,13 @@ def test_a_diluted_run_has_the_counts_of_the_whole_one():
     assert thin.latency_ms is None
 
 
+def test_a_diluted_run_reads_again_about_as_much_as_the_whole_one():
+    fast = replace(KILLED, rate=20_000)
+    whole, thin = (predict(fast, PROFILE, dilution=k).figures for k in (1, 10))
+    assert thin.read_again == pytest.approx(whole.read_again, rel=0.5)
+    assert [each.back_records for each in thin.rollbacks] == [None]
+
+
 @pytest.mark.parametrize(
     ("spec", "dilution", "said"),
     [

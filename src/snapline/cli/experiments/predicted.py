@@ -149,7 +149,10 @@ def _print(found: "Prediction", profile: "Profile") -> None:
         soft_wrap=True,
     )
     figures = found.figures
-    print_figures(summary(figures, figures.records_written or 0, "not a figure of this run"))
+    lines = dict(summary(figures, figures.records_written or 0))
+    if found.dilution > 1:
+        lines["latency"] = "no figure of a diluted run"
+    print_figures(lines.items())
     for figure, (mark, why) in marks(found, profile).items():
         out.print(f"{figure}: [bold]{mark.value}[/] ({escape(why)})", soft_wrap=True)
     out.print("all other figures: [bold]not validated[/]")
