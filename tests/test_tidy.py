@@ -56,6 +56,7 @@ LAYERS["api"] = {*LAYERS} - {"report", "sim"}
 LAYERS["background"] = {*LAYERS} - {"report", "sim"}
 LAYERS["pytest_plugin"] = {"systems"}
 LAYERS["experiments"] = {*LAYERS} - {"report", "sim"}
+LAYERS["scale"] = {*LAYERS} - {"report"}
 LAYERS["cli"] = {*LAYERS}
 LAYERS["__main__"] = {"cli", "runs"}
 

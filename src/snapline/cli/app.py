@@ -12,16 +12,13 @@ from typing import Annotated
 
 import typer
 
-from snapline.arguments import whole
-from snapline.chaos.plan_file import read_plan
 from snapline.cli import explore, generate, simulate
 from snapline.cli import runs as run_list
 from snapline.cli import validate as validation
-from snapline.cli.experiments import capacity, compare, sweep
+from snapline.cli.experiments import calibrate, capacity, compare, sweep
 from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, list_command
 from snapline.cli.pages import report
-from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
-from snapline.cli.run import DOCTOR_EXAMPLES, READ, diagnose, show_checkpoints, start_run
+from snapline.cli.run import DOCTOR_EXAMPLES, diagnose, show_checkpoints, start_run
 from snapline.cli.terminal import checkpoints_page, run_options, validate_options
 from snapline.cli.terminal.console import (
     NOTHING_SAID,
@@ -34,39 +31,22 @@ from snapline.cli.terminal.given import given_options, refuse_given
 from snapline.cli.terminal.logs import CommandVerboseOption, VerboseOption, log_to_stderr
 from snapline.cli.terminal.options import (
     AllowVacuousOption,
-    DiagramOption,
-    FaultsOption,
     GuaranteeOption,
     HotMovesOption,
     HotOption,
     InputsOption,
-    JobsOption,
     JsonOption,
     OptionOption,
     ProtocolOption,
-    RecordsOption,
-    RepeatOption,
     RunsOption,
     SaveOption,
-    SeedOption,
-    SeedsOption,
     SetOption,
-    SimulatedHotMovesOption,
-    SimulatedHotOption,
-    SimulatedSizeOption,
     SizeOption,
-    SlotsOption,
-    WorkloadOption,
 )
-from snapline.dataflow.usage.policies import inputs_rule, save_rule
-from snapline.durations import millis
-from snapline.engine.options import read_options
 from snapline.errors import FlowFailed, SnaplineError, UsageError
 from snapline.protocols import DEFAULT
 from snapline.rundir.spec import LOOPBACK, OWN
 from snapline.runs.interrupt import Interrupted, Interruption
-from snapline.workload.common.base import size_of
-from snapline.workload.common.settings import split_settings
 
 BAD_INPUT, UNKNOWN = 2, 3
 
@@ -120,59 +100,7 @@ def all_commands(
     log_to_stderr(verbose)
 
 
-@app.command("simulate", help=simulate.HELP, epilog=simulate.EXAMPLES)
-def simulate_command(
-    context: typer.Context,
-    protocol: ProtocolOption = None,
-    workload: WorkloadOption = None,
-    seeds: SeedsOption = None,
-    seed: SeedOption = None,
-    slots: SlotsOption = None,
-    records: RecordsOption = None,
-    size: SimulatedSizeOption = None,
-    hot: SimulatedHotOption = None,
-    hot_moves: SimulatedHotMovesOption = None,
-    settings: SetOption = None,
-    options: OptionOption = None,
-    save: SaveOption = None,
-    inputs: InputsOption = None,
-    guarantee: GuaranteeOption = None,
-    faults: FaultsOption = None,
-    diagram: DiagramOption = None,
-    repeat: RepeatOption = None,
-    jobs: JobsOption = None,
-    allow_vacuous: AllowVacuousOption = False,
-    as_json: JsonOption = False,
-    verbose: CommandVerboseOption = 0,
-) -> None:
-    """`snapline simulate`."""
-    given = given_options(context)
-    if repeat is not None:
-        simulate.refuse_description(given)
-        with interruptible():
-            raise typer.Exit(simulate.run_again(repeat, diagram, as_json, allow_vacuous))
-    request = Request(
-        chosen_protocols(protocol),
-        chosen_workloads(workload),
-        chosen_seeds(seeds, seed, one=diagram is not None),
-        slots,
-        records,
-        guarantee,
-        None if faults is None else read_plan(faults),
-        size_of(size or "small", "--size"),
-        whole(0, 100)(hot or 0, "--hot"),
-        millis(hot_moves or 0, "--hot-moves"),
-        tuple(settings or ()),
-        read_options(split_settings(options or (), "an option", "batch=500")),
-        save_rule(READ["save"](save or ()), "--save"),
-        inputs_rule(READ["inputs"](inputs or ()), "--inputs"),
-    )
-    checked(request, diagram)
-    refuse_given(given, simulate.IDLE_ALONE if request.alone else simulate.IDLE_IN_A_SWEEP)
-    with interruptible():
-        if request.alone:
-            raise typer.Exit(simulate.run_one(request, diagram, as_json, allow_vacuous))
-        raise typer.Exit(simulate.run_sweep(request, jobs, as_json))
+app.command("simulate", help=simulate.HELP, epilog=simulate.EXAMPLES)(simulate.simulate_command)
 
 
 @app.command("explore", help=explore.HELP, epilog=explore.EXAMPLES)
@@ -342,6 +270,9 @@ def generate_command(
         raise typer.Exit(generate.generate_input(workload, to, form, params, as_json))
 
 
+app.command("calibrate", help=calibrate.HELP, epilog=calibrate.EXAMPLES)(
+    calibrate.calibrate_command
+)
 app.command("capacity", help=capacity.HELP, epilog=capacity.EXAMPLES)(capacity.capacity_command)
 app.command("sweep", help=sweep.HELP, epilog=sweep.EXAMPLES)(sweep.sweep_command)
 app.command("compare", help=compare.HELP, epilog=compare.EXAMPLES)(compare.compare_command)

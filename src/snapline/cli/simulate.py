@@ -8,12 +8,42 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from snapline.arguments import whole
+from snapline.chaos.plan_file import read_plan
+from snapline.cli.experiments import predicted
 from snapline.cli.failure import BrokenPromise, find_failures, print_failure, read_case, shrink
 from snapline.cli.pages.report import write_page
 from snapline.cli.pages.simulated import simulated_run
-from snapline.cli.request import Request
-from snapline.cli.terminal.console import JSON_VERSION, escape, print_json, results
-from snapline.cli.terminal.options import GLOSSARY
+from snapline.cli.request import Request, checked, chosen_protocols, chosen_seeds, chosen_workloads
+from snapline.cli.run import READ
+from snapline.cli.terminal.console import JSON_VERSION, escape, interruptible, print_json, results
+from snapline.cli.terminal.given import given_options, refuse_given
+from snapline.cli.terminal.logs import CommandVerboseOption
+from snapline.cli.terminal.options import (
+    GLOSSARY,
+    AllowVacuousOption,
+    DiagramOption,
+    FaultsOption,
+    GuaranteeOption,
+    InputsOption,
+    JobsOption,
+    JsonOption,
+    OptionOption,
+    ProtocolOption,
+    RecordsOption,
+    RepeatOption,
+    SaveOption,
+    SeedOption,
+    SeedsOption,
+    SetOption,
+    SimulatedHotMovesOption,
+    SimulatedHotOption,
+    SimulatedSizeOption,
+    SlotsOption,
+    WorkloadOption,
+)
 from snapline.cli.terminal.story import told
 from snapline.cli.terminal.summary import print_figures, summary
 from snapline.cli.terminal.tables import (
@@ -22,6 +52,9 @@ from snapline.cli.terminal.tables import (
     sweep_table,
     watching,
 )
+from snapline.dataflow.usage.policies import inputs_rule, save_rule
+from snapline.durations import millis
+from snapline.engine.options import read_options
 from snapline.errors import UsageError
 from snapline.metrics.figures import figures_of
 from snapline.metrics.json_form import to_json
@@ -30,6 +63,8 @@ from snapline.report.spacetime.draw import draw, interesting_window
 from snapline.sim.explore import sweep, vacuous
 from snapline.sim.run import Case, Outcome, simulate
 from snapline.wording import plural
+from snapline.workload.common.base import size_of
+from snapline.workload.common.settings import split_settings
 
 KEPT, BROKEN, UNKNOWN = 0, 1, 3
 UNMEASURED = "Not measured in simulation."
@@ -60,6 +95,9 @@ Let half of the records name one key:
 Choose what breaks, and when:
 [cyan]snapline simulate --protocol bcs --seed 1 --faults "kill slot=1 at=800ms"[/cyan]
 
+Predict the figures of a run on 40 slots, from what work costs here:
+[cyan]snapline simulate --figures --profile profile.json --workload q3 --slots 40 --rate 40000[/cyan]
+
 Repeat a run in which a promise was broken:
 [cyan]snapline simulate --repeat snapline-failure-hmnr-q8-42.json[/cyan]"""
 
@@ -73,6 +111,76 @@ IDLE_IN_A_SWEEP = {
 """The options that have no effect on several runs, and why."""
 
 _OF_A_REPEAT = {"repeat", "diagram", "as_json", "allow_vacuous"}
+
+
+def simulate_command(
+    context: typer.Context,
+    protocol: ProtocolOption = None,
+    workload: WorkloadOption = None,
+    seeds: SeedsOption = None,
+    seed: SeedOption = None,
+    slots: SlotsOption = None,
+    records: RecordsOption = None,
+    size: SimulatedSizeOption = None,
+    hot: SimulatedHotOption = None,
+    hot_moves: SimulatedHotMovesOption = None,
+    settings: SetOption = None,
+    options: OptionOption = None,
+    save: SaveOption = None,
+    inputs: InputsOption = None,
+    guarantee: GuaranteeOption = None,
+    faults: FaultsOption = None,
+    diagram: DiagramOption = None,
+    repeat: RepeatOption = None,
+    jobs: JobsOption = None,
+    allow_vacuous: AllowVacuousOption = False,
+    figures: predicted.FiguresOption = False,
+    profile: predicted.ProfileOption = None,
+    rate: predicted.PredictedRateOption = None,
+    duration: predicted.PredictedDurationOption = None,
+    interval: predicted.PredictedIntervalOption = None,
+    cores: predicted.CoresOption = None,
+    dilute: predicted.DiluteOption = None,
+    as_json: JsonOption = False,
+    verbose: CommandVerboseOption = 0,
+) -> None:
+    """`snapline simulate`."""
+    given = given_options(context)
+    if figures:
+        refuse_given(given, predicted.NOT_HERE)
+        with interruptible():
+            asked = {
+                name: READ[name](value) if value is not None and name in READ else value
+                for name, value in context.params.items()
+            }
+            raise typer.Exit(predicted.simulate_figures(asked, as_json))
+    predicted.refuse_without_figures(given)
+    if repeat is not None:
+        refuse_description(given)
+        with interruptible():
+            raise typer.Exit(run_again(repeat, diagram, as_json, allow_vacuous))
+    request = Request(
+        chosen_protocols(protocol),
+        chosen_workloads(workload),
+        chosen_seeds(seeds, seed, one=diagram is not None),
+        slots,
+        records,
+        guarantee,
+        None if faults is None else read_plan(faults),
+        size_of(size or "small", "--size"),
+        whole(0, 100)(hot or 0, "--hot"),
+        millis(hot_moves or 0, "--hot-moves"),
+        tuple(settings or ()),
+        read_options(split_settings(options or (), "an option", "batch=500")),
+        save_rule(READ["save"](save or ()), "--save"),
+        inputs_rule(READ["inputs"](inputs or ()), "--inputs"),
+    )
+    checked(request, diagram)
+    refuse_given(given, IDLE_ALONE if request.alone else IDLE_IN_A_SWEEP)
+    with interruptible():
+        if request.alone:
+            raise typer.Exit(run_one(request, diagram, as_json, allow_vacuous))
+        raise typer.Exit(run_sweep(request, jobs, as_json))
 
 
 def refuse_description(given: Collection[str]) -> None:

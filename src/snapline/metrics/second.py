@@ -2,7 +2,7 @@
 
 A run's seconds are counted from the moment at which input began to be due. They stand in the driver's
 journal (`SecondMeasured`), so every figure can be computed again when the run is over. A simulated run has
-none: how long its work would take is not measured.
+none, unless the costs of its work are known (`scale`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -81,6 +81,11 @@ class Usage(Sums):
     deletes: int = 0
     lists: int = 0  # folders that were listed, or cleared
     log_syncs: int = 0  # syncs that were asked of logs: many checkpoints may share one
+    wakes: int = 0  # how often slots had nothing to do, and waited for something
+    steps: int = 0  # inputs that were taken: messages that were gathered, what was due at a source
+    messages: int = 0  # messages between tasks, within a slot too, and when sent again
+    rows: int = 0  # records in these messages
+    frames: int = 0  # what left for other slots: messages, markers and credit
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class EventLoop:
         self._posted: deque[Action] = deque()
         self._now_s = time.monotonic()  #: when it last looked
         self.rested_s = 0.0  #: how long it has waited for something to happen, in all
+        self.rests = 0  #: how often it has
         self._woken = False  #: whether the loop was woken and has not looked yet
         self._waker, self._bed = socket.socketpair()
         self._waker.setblocking(False)
@@ -122,6 +123,7 @@ class EventLoop:
             found = self._select(patience_s)
             self._now_s = time.monotonic()
             self.rested_s += self._now_s - began_s
+            self.rests += 1
         for ready, events in found:
             ready(events)
         if self._alarms and self._alarms[0][0] <= self._now_s:

@@ -195,6 +195,8 @@ def _resources(figures: "ResourceFigures") -> str:
     if figures.generator_cpu_s:
         text += f" ({figures.generator_cpu_s:.1f} s to generate input)"
     text += f", {figures.cpu_s.get('driver', 0):.1f} s of the driver"
+    if not figures.rss_bytes:
+        return text  # nobody knows the memory of a simulated slot
     peak = max((rss for name, rss in figures.rss_bytes.items() if name != "driver"), default=0)
     return f"{text}; a slot takes up to {size(peak)} of memory"
 

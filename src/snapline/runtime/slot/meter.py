@@ -6,6 +6,7 @@ of a checkpoint is spent is in `checkpoint_clock`, what the process uses in `res
 """
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from snapline.batch import Batch
 from snapline.core.messages import CheckpointMeta, Message
@@ -14,23 +15,46 @@ from snapline.engine.slot.task import Task
 from snapline.ids import Micros, Millis
 from snapline.journal.happenings import CheckpointMoments
 from snapline.metrics.histogram import Histogram
-from snapline.metrics.second import Volume
-from snapline.runtime.resources import Resources
+from snapline.metrics.second import Usage, Used, Volume
 from snapline.runtime.slot.checkpoint_clock import CheckpointClock
-from snapline.runtime.wire.codec import MARKER_BYTES, Wire
+from snapline.runtime.wire.codec import MARKER_BYTES
 from snapline.runtime.wire.control_messages import Pulse
 from snapline.storage.api import Prefetched
 
 TIME = "time"
 
 
+class SaidBytes(Protocol):
+    """Counts what a process has said: bytes of control messages, and of reports of checkpoints."""
+
+    @property
+    def control_bytes(self) -> int:
+        """All but messages, markers and metadata, so far."""
+        ...
+
+    @property
+    def metadata_bytes(self) -> int:
+        """Reports of stored checkpoints, so far."""
+        ...
+
+
+class TellsUse(Protocol):
+    """Tells now and then what a process has used."""
+
+    def since(self, inputs: Iterable[object], *, last: bool = False) -> Used | None:
+        """What was used since this told last; None if that was just now."""
+        ...
+
+
 class Meter:
     """The counters of one process, since its last pulse."""
 
-    def __init__(self, wire: Wire, resources: Resources) -> None:
+    def __init__(self, wire: SaidBytes, resources: TellsUse) -> None:
         self._wire = wire
         self._resources = resources
         self._said = (0, 0)  #: bytes of control and metadata that earlier pulses told of
+        self._counted = Usage()  #: messages and the like, until it is told what was used
+        self._rests = 0  #: how often the process had rested at its last pulse
         self.clock = CheckpointClock()
         self._reset()
 
@@ -51,9 +75,15 @@ class Meter:
             self._first_us = now_us
         self._last_us = now_us
 
+    def stepped(self) -> None:
+        """Count an input that was taken: messages that were gathered, or what was due at a source."""
+        self._counted.steps += 1
+
     def sent(self, message: Message, *, logged: int) -> None:
         """Count a message that a task sent, in or out of this slot; so many bytes were logged before."""
-        volume = self.volume
+        volume, counted = self.volume, self._counted
+        counted.messages += 1
+        counted.rows += message.batch.length
         volume.payload += message.batch.nbytes
         volume.headers += len(message.header)
         volume.log += logged
@@ -64,6 +94,7 @@ class Meter:
 
     def transmitted(self, size: int) -> None:
         """Count a frame that was given to the connection to another slot."""
+        self._counted.frames += 1
         self.volume.wire += size
 
     def wrote(self, batch: Batch, now_us: Micros) -> None:
@@ -85,9 +116,11 @@ class Meter:
 
     # The pulse.
 
-    def pulse(self, slot: Slot, now_ms: Millis, *, last: bool = False) -> Pulse:
-        """What was added since the last pulse, and how the slot stands."""
+    def pulse(self, slot: Slot, now_ms: Millis, rests: int = 0, *, last: bool = False) -> Pulse:
+        """What was added since the last pulse, and how the slot stands; it rested so often so far."""
         self._count_words()
+        self._counted.wakes += rests - self._rests
+        self._rests = rests
         inputs = (task.plan.ingress for task in slot.tasks.values())
         said = Pulse(
             slot.epoch,
@@ -100,10 +133,18 @@ class Meter:
             tuple(self.checkpoint_us),
             self._first_us,
             self._last_us,
-            self._resources.since(inputs, last=last),
+            self._used(inputs, last=last),
         )
         self._reset()
         return said
+
+    def _used(self, inputs: Iterable[object], *, last: bool) -> Used | None:
+        """What the process has used, with its messages, if it is time to tell it."""
+        used = self._resources.since(inputs, last=last)
+        if used is not None:
+            used.usage.add(self._counted)
+            self._counted = Usage()
+        return used
 
     def _count_words(self) -> None:
         control, metadata = self._said

@@ -197,7 +197,7 @@ class SlotProcess(StorageShell):
     def _pulse(self, *, last: bool = False) -> None:
         """Report to the driver what was done since the last pulse."""
         if self.engine is not None:
-            said = self.meter.pulse(self.engine, self.now_ms(), last=last)
+            said = self.meter.pulse(self.engine, self.now_ms(), self.loop.rests, last=last)
             self.boss.send(self.wire.pack(said))
 
     def _publish_at_once(self) -> None:
@@ -287,7 +287,8 @@ class SlotProcess(StorageShell):
             self.meter.clock.taking(self.now_us())
 
     def worked(self, records: int) -> None:
-        """Do nothing: real work takes its time by itself."""
+        """Count an input that was taken: real work takes its time by itself."""
+        self.meter.stepped()
 
     def ingested(self, records: int) -> None:
         """Count records that a source read."""

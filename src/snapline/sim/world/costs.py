@@ -1,14 +1,21 @@
-"""What things cost in the simulated world, in microseconds of virtual time."""
+"""What things cost in the simulated world, in microseconds of virtual time.
+
+A world that explores schedules has rough costs: a batch and its records take time, and all else is free.
+A world that is a model of a machine has the costs of a profile besides (`scale`): CPU time for each kind
+of work that a real slot counts, and cores that its slots share. By default that work is free, and every
+slot has a core of its own.
+"""
 
 import random
 from dataclasses import dataclass
 
+from snapline.core.messages import Marker, Message
 from snapline.ids import Micros
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """How long things take: each slot has a CPU, each two slots a link, and all share one store."""
+    """How long things take: slots have cores, each two slots a link, and all share one store."""
 
     batch_us: Micros = 300  # to process a batch at all ...
     record_us: Micros = 20  # ... and per record of it
@@ -26,6 +33,45 @@ class Costs:
     register_us: Micros = 600_000  # until one that has not registered is given up
     again_us: Micros = 12_500  # before another one is started, doubled with each that fails ...
     again_max_us: Micros = 1_250_000  # ... up to this
+
+    cores: int | None = None  # that all slots share; None: each has one of its own
+    dilution: int = (
+        1  # for how many messages, records and bytes each simulated one stands, and pays
+    )
+    # CPU time of slots, by what a real slot counts.
+    wake_us: float = 0.0  # to find something to do after a rest, and to come to rest again
+    step_us: float = 0.0  # to take an input at all
+    read_us: float = 0.0  # to make and read a record at a source
+    message_us: float = 0.0  # to send a message and to take it, wherever it goes ...
+    row_us: float = 0.0  # ... per record in it ...
+    byte_us: float = 0.0  # ... per byte of its records ...
+    header_byte_us: float = 0.0  # ... and per byte that its protocol piggybacks
+    frame_us: float = 0.0  # for all that goes to another slot: a message, a marker, credit
+    log_byte_us: float = 0.0  # per byte that a sender logs
+    marker_us: float = 0.0  # to send a marker on a channel, and to take it
+    write_us: float = 0.0  # to write a record at a sink
+    capture_us: float = 0.0  # to take a checkpoint of a task at all ...
+    capture_byte_us: float = 0.0  # ... and per byte of its snapshot
+    restore_byte_us: float = 0.0  # per byte of a snapshot that is loaded and restored
+    beat_us: float = 0.0  # for each heartbeat of a slot
+    driver_beat_us: float = 0.0  # for each heartbeat of a slot, at the coordinator
+
+    def sending_us(self, message: Message, logged: int) -> float:
+        """CPU time of whoever sends a message, of which so many bytes are logged."""
+        return self._passing_us(message) + self.dilution * self.log_byte_us * logged
+
+    def taking_us(self, message: Message) -> float:
+        """CPU time of whoever takes a message and processes its records."""
+        return self._passing_us(message) + self.dilution * self.row_us * message.batch.length
+
+    def _passing_us(self, message: Message) -> float:
+        """What a message costs each of the two sides: only what they pay together can be measured."""
+        whole_us = self.message_us + self.byte_us * message.batch.nbytes
+        return 0.5 * self.dilution * (whole_us + self.header_byte_us * len(message.header))
+
+    def framing_us(self, payload: object) -> float:
+        """CPU time of each side for something that goes to another slot; a marker stands for itself."""
+        return 0.5 * self.frame_us * (1 if isinstance(payload, Marker) else self.dilution)
 
     @staticmethod
     def draw(rng: random.Random) -> "Costs":

@@ -48,6 +48,14 @@ class LaunchPlace(SlotPlace, Protocol):
         """Write down what happened to an actor."""
         ...
 
+    def new_process(self, slot: SlotId, incarnation: Incarnation, boss: Boss) -> SimSlotProcess:
+        """A process for a life of a slot, which has not registered yet."""
+        ...
+
+    def launch_us(self, incarnation: Incarnation) -> Micros:
+        """How long it takes until a process that is started now registers."""
+        ...
+
 
 class SimLaunches:
     """The processes that one coordinator starts."""
@@ -67,10 +75,10 @@ class SimLaunches:
             again = partial(self.start, slot, incarnation)
             world.at(until, lambda: self.boss.call(again))
             return
-        process = SimSlotProcess(world, slot, incarnation, self.boss)
+        process = world.new_process(slot, incarnation, self.boss)
         world.processes[process.life] = process
         world.note(f"slot/{slot}", SlotLaunched(incarnation))
-        delay = int(world.costs.launch_us * (0.5 + world.network_rng.random()))
+        delay = world.launch_us(incarnation)
         trouble = world.weather.starting(slot, world.now_us)
         if trouble is not None and trouble.delay_us is None:
             world.at(world.now_us + delay, lambda: self._die(process))

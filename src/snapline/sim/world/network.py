@@ -39,13 +39,13 @@ class Link(Generic[T]):
         self.last_us: Micros = 0  #: when the last arrival is due
         self.broken = False  #: what is sent goes nowhere
 
-    def send(self, item: T, busy_us: Micros) -> None:
-        """Send behind everything that was sent before."""
+    def send(self, item: T, busy_us: Micros, after_us: Micros = 0) -> None:
+        """Send behind everything that was sent before; the sender gets to it so long from now."""
         if not self.broken:
-            self.queue.append((self._schedule(busy_us), item))
+            self.queue.append((self._schedule(busy_us, after_us), item))
 
-    def _schedule(self, busy_us: Micros) -> Micros:
-        start = max(self.clock.now_us, self.free_us)
+    def _schedule(self, busy_us: Micros, after_us: Micros) -> Micros:
+        start = max(self.clock.now_us + after_us, self.free_us)
         self.free_us = start + busy_us
         latency = int(self.latency_us * (0.5 + self.rng.expovariate(2.0))) + self.extra_us()
         self.last_us = max(self.last_us, self.free_us + latency)
@@ -69,11 +69,13 @@ class Link(Generic[T]):
         self.sever()
         self.broken = True
 
-    def overtake(self, item: T, busy_us: Micros, passes: Callable[[T], bool]) -> list[T]:
+    def overtake(
+        self, item: T, busy_us: Micros, passes: Callable[[T], bool], after_us: Micros = 0
+    ) -> list[T]:
         """Send ahead of the items that have not left and that it may pass; return those."""
         if self.broken:
             return []
-        start = self._schedule(busy_us)
+        start = self._schedule(busy_us, after_us)
         waiting = [k for k, (at, other) in enumerate(self.queue) if at > self.clock.now_us]
         passed = [k for k in waiting if passes(self.queue[k][1])]
         if not passed:

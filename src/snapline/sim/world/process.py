@@ -23,6 +23,7 @@ from snapline.journal.entry import Entry, Happened
 from snapline.journal.happenings import Happening
 from snapline.sim.world.clock import SimClock
 from snapline.sim.world.costs import Costs
+from snapline.sim.world.machine import Machine
 from snapline.sim.world.network import Control, Link
 from snapline.sim.world.observer import WorldObserver
 from snapline.sim.world.storage import SimStorage
@@ -47,6 +48,11 @@ class Place(SimClock, Protocol):
     @property
     def costs(self) -> Costs:
         """How long things take."""
+        ...
+
+    @property
+    def machine(self) -> Machine:
+        """The cores that all processes of slots share."""
         ...
 
     @property
@@ -183,7 +189,7 @@ class SimSlotProcess(Process):
         self.incarnation = incarnation
         self.boss = boss  #: the coordinator that launched it, and the only one it knows
         self.busy_until_us: Micros = 0
-        self.spent_us: Micros = 0  #: CPU time of the step under way
+        self.spent_us: float = 0  #: CPU time of the step under way, and owed since the last one
         self.stepping = False  #: a step is scheduled
         self.acts = 0  #: effects performed and messages sent so far
         self.kill_before: int | None = None  #: the number of the act before which it is to die
@@ -208,16 +214,32 @@ class SimSlotProcess(Process):
 
     def _step(self) -> None:
         self.stepping = False
+        if self.alive and not self.paused:
+            self.stepping = True  # until a core is free
+            self.world.machine.run(self._work)
+
+    def _work(self) -> Micros:
+        """Take one input, and return for how long that keeps the CPU busy."""
+        self.stepping = False
         if not self.alive or self.paused:
-            return
-        self.spent_us = 0
+            return 0
         try:
             worked = self.engine.step()
         except Killed:
-            return
-        if worked:
-            self.busy_until_us = self.world.now_us + max(1, self.spent_us)
+            return 0
+        spent_us, self.spent_us = int(self.spent_us), 0
+        if worked or spent_us:
+            self.busy_until_us = self.world.now_us + max(1, spent_us)
             self.after_call()
+        return spent_us
+
+    def receive(self, source: SlotId, frame: Frame) -> None:
+        """Take a frame from the link with another slot."""
+        costs, payload = self.world.costs, frame.payload
+        self.spent_us += costs.framing_us(payload)
+        if isinstance(payload, Message):
+            self.spent_us += costs.taking_us(payload)
+        self.call(lambda: self.engine.receive(source, frame))
 
     # The shell.
 
@@ -237,20 +259,30 @@ class SimSlotProcess(Process):
         self.spent_us += costs.batch_us + costs.record_us * records
 
     def ingested(self, records: int) -> None:
-        """Do nothing: input is not measured in simulation."""
+        """Add the CPU time for records that a source read."""
+        costs = self.world.costs
+        self.spent_us += costs.dilution * costs.read_us * records
 
     def sent(self, message: Message, *, logged: int) -> None:
-        """Do nothing: messages are not measured in simulation."""
+        """Add the CPU time for a message; to take it is paid for here, too, if it stays in this slot."""
+        costs, engine = self.world.costs, self.engine
+        self.spent_us += costs.sending_us(message, logged)
+        if engine.slot_by_task[engine.by_id[message.channel].target] == self.slot:
+            self.spent_us += costs.taking_us(message)
 
     def wrote(self, batch: Batch) -> None:
-        """Tell the observer, which notes when the first output came."""
+        """Add the CPU time for output, and tell the observer, which notes when the first came."""
+        costs = self.world.costs
+        self.spent_us += costs.dilution * costs.write_us * batch.length
         self.world.observer.wrote()
 
     def marked(self, channels: int) -> None:
-        """Do nothing: markers are not measured in simulation."""
+        """Add the CPU time for the markers of a task."""
+        self.spent_us += self.world.costs.marker_us * channels
 
     def captured(self, task: TaskId, checkpoint: CheckpointNo) -> None:
-        """Do nothing: captures take no time in simulation."""
+        """Add the CPU time that a capture takes at all; `store` adds that for its bytes."""
+        self.spent_us += self.world.costs.capture_us
 
     def at_hand(self, alarm: SourceAlarm, wanted: NextRead) -> bool:
         """Say yes: no input is slow to read in simulation."""
@@ -263,15 +295,18 @@ class SimSlotProcess(Process):
     def transmit(self, slot: SlotId, frame: Frame) -> None:
         """Send over the link to the life that the frame is meant for."""
         link = self.world.link(self, slot, frame.life[2])
-        link.send(frame, self.world.busy_us(frame))
+        self.spent_us += self.world.costs.framing_us(frame.payload)
+        link.send(frame, self.world.busy_us(frame), int(self.spent_us))
 
     def overtake(self, slot: SlotId, frame: Frame) -> Sequence[Message]:
         """Send a marker ahead of what waits on its channel; return the messages that it passed."""
         link = self.world.link(self, slot, frame.life[2])
+        self.spent_us += self.world.costs.framing_us(frame.payload)
         passed = link.overtake(
             frame,
             self.world.busy_us(frame),
             lambda other: other.channel == frame.channel and not isinstance(other.payload, Credit),
+            int(self.spent_us),
         )
         return [other.payload for other in passed if isinstance(other.payload, Message)]
 
@@ -303,13 +338,23 @@ class SimSlotProcess(Process):
     def store(self, ticket: Ticket, key: str, data: Callable[[], Pieces]) -> None:
         """Make an object at once, and store it in the background."""
         storage, costs, made = self.world.storage, self.world.costs, data()
+        size = self.stored_bytes(key, made)
+        self.spent_us += costs.capture_byte_us * size
         storage.call(
-            costs.store_us + int(costs.store_byte_us * made.size),
+            costs.store_us + int(costs.store_byte_us * size),
             self,
             lambda: void(storage.store.put(key, made)),
             lambda: self.call(lambda: self.engine.done(ticket)),
             lambda: self.call(lambda: self.engine.failed(ticket)),
         )
+
+    def stored_bytes(self, key: str, made: Pieces) -> int:
+        """For how many bytes the store is paid."""
+        return made.size
+
+    def loaded_bytes(self, key: str, data: bytes) -> int:
+        """For how many bytes it is paid when an object is loaded again."""
+        return len(data)
 
     def sync(self, ticket: Ticket, file: MessageLog | Egress) -> None:
         """Make a file durable in the background; a dead process makes nothing durable."""
@@ -331,7 +376,11 @@ class SimSlotProcess(Process):
                 data = self.world.storage.store.get(key, digest)
             except (ObjectDamaged, ObjectMissing):
                 data = None
-            self.call(lambda: self.engine.fetched(ticket, data))
+            loaded = 0 if data is None else self.loaded_bytes(key, data)
+            restoring_us = int(self.world.costs.restore_byte_us * loaded)
+            self.world.machine.occupy(
+                restoring_us, lambda: self.call(lambda: self.engine.fetched(ticket, data))
+            )
 
         self.world.storage.call(
             self.world.costs.store_us,

@@ -26,9 +26,10 @@ from snapline.journal.fault_happenings import (
 from snapline.journal.happenings import Happening, JobStopped
 from snapline.sim.world.coordinator import CoordinatorProcess
 from snapline.sim.world.costs import Costs
+from snapline.sim.world.machine import Machine
 from snapline.sim.world.network import Control, Link
 from snapline.sim.world.observer import WorldObserver
-from snapline.sim.world.process import SimSlotProcess
+from snapline.sim.world.process import Boss, SimSlotProcess
 from snapline.sim.world.storage import SimStorage
 from snapline.sim.world.weather import FaultsUnderWay, SlotLife
 from snapline.storage.api import Extent
@@ -46,6 +47,7 @@ class World:
         self.now_us: Micros = 0
         self.heap: list[tuple[Micros, int, Callable[[], None]]] = []
         self.planned = 0  #: how many actions so far; breaks ties
+        self.machine = Machine(self, costs.cores)
         self.network_rng = random.Random(f"{job.seed}:network")
         self.storage = SimStorage(self, costs, random.Random(f"{job.seed}:storage"))
         self.processes: dict[SlotLife, SimSlotProcess] = {}
@@ -90,9 +92,13 @@ class World:
 
     # The coordinator.
 
+    def new_boss(self, life: int) -> CoordinatorProcess:
+        """The process of a coordinator, which knows nothing yet."""
+        return CoordinatorProcess(self, life)
+
     def _new_coordinator(self, past: Decision | None) -> CoordinatorProcess:
         self.coordinators += 1
-        process = CoordinatorProcess(self, self.coordinators)
+        process = self.new_boss(self.coordinators)
         process.engine = Coordinator(self.job, process, f"life {self.coordinators}", past)
         self.at(self.now_us, lambda: process.call(process.engine.start))
         return process
@@ -165,6 +171,14 @@ class World:
 
     # Slots.
 
+    def new_process(self, slot: SlotId, incarnation: Incarnation, boss: Boss) -> SimSlotProcess:
+        """A process for a life of a slot, which has not registered yet."""
+        return SimSlotProcess(self, slot, incarnation, boss)
+
+    def launch_us(self, incarnation: Incarnation) -> Micros:
+        """How long it takes until a process that is started now registers: drawn around its cost."""
+        return int(self.costs.launch_us * (0.5 + self.network_rng.random()))
+
     def current(self, slot: SlotId) -> SimSlotProcess | None:
         """The newest life of a slot; a zombie coordinator may have launched others."""
         lives = [p for (s, _), p in self.processes.items() if s == slot]
@@ -219,7 +233,9 @@ class World:
         if isinstance(payload, Marker | Credit):
             return self.costs.link_busy_us // 4 + 1
         size = payload.batch.nbytes + len(payload.header)
-        return self.costs.link_busy_us + int(self.costs.link_byte_us * size) + 1
+        return (
+            self.costs.link_busy_us + int(self.costs.link_byte_us * self.costs.dilution * size) + 1
+        )
 
     def link(self, source: SimSlotProcess, slot: SlotId, incarnation: Incarnation) -> Link[Frame]:
         """The connection from one life of a slot to another's."""
@@ -236,7 +252,7 @@ class World:
         def deliver(frame: Frame) -> None:
             target = self.processes.get((slot, incarnation))
             if target is not None:
-                target.call(lambda: target.engine.receive(source.slot, frame))
+                target.receive(source.slot, frame)
 
         return Link(
             self,

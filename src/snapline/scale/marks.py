@@ -1,0 +1,61 @@
+"""How far a predicted figure can be trusted: every one has a mark.
+
+*validated*: predictions of this kind were compared with real runs of this protocol, at this many slots or
+more, and all were within the bar. *extrapolated*: they were, but with fewer slots, or another workload, or
+without dilution. *not validated*: nobody compared them, or one was beyond the bar.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from snapline.scale.predict import Prediction
+from snapline.scale.profile import BARS, Checked, Profile
+
+
+class Mark(StrEnum):
+    """How far a predicted figure can be trusted."""
+
+    VALIDATED = "validated"
+    EXTRAPOLATED = "extrapolated"
+    NOT_VALIDATED = "not validated"
+
+
+CHECKED_BY: Final[Mapping[str, Checked]] = {
+    "bytes": Checked.BYTES,
+    "rate": Checked.CAPACITY,
+    "restart_s": Checked.RESTART,
+}
+"""The figures that are compared with real runs; the rate is, where all records are due at once."""
+
+
+def marks(prediction: Prediction, profile: Profile) -> dict[str, tuple[Mark, str]]:
+    """The mark of each figure that can have one, and why it has it; all others are not validated."""
+    found = {figure: _mark(what, prediction, profile) for figure, what in CHECKED_BY.items()}
+    if prediction.spec.rate != "max":
+        found["rate"] = (
+            Mark.NOT_VALIDATED,
+            "the rate was given: only one at full speed (max) is compared",
+        )
+    return found
+
+
+def _mark(what: Checked, prediction: Prediction, profile: Profile) -> tuple[Mark, str]:
+    spec = prediction.spec
+    same = [c for c in profile.checks if c.what is what and c.protocol == spec.protocol]
+    if not same:
+        return Mark.NOT_VALIDATED, f"no {what} of {spec.protocol} was compared with real runs"
+    known = [check for check in same if check.workload == spec.flow] or same
+    worst = max(known, key=lambda check: abs(check.error))
+    where = f"{worst.workload} on {worst.slots} slots"
+    if not worst.holds:
+        bar = f"more than {BARS[what]:.0%}"
+        return Mark.NOT_VALIDATED, f"for {where} it was wrong by {worst.error:+.0%}, {bar}"
+    most = max(check.slots for check in known)
+    if known is same and spec.flow not in {check.workload for check in same}:
+        return Mark.EXTRAPOLATED, f"compared with {', '.join(sorted({c.workload for c in same}))}"
+    if spec.all_slots > most:
+        return Mark.EXTRAPOLATED, f"compared with up to {most} slots"
+    if prediction.dilution > 1:
+        return Mark.EXTRAPOLATED, "compared without dilution"
+    return Mark.VALIDATED, f"compared with up to {most} slots; at worst {worst.error:+.1%}"
