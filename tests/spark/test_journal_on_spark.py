@@ -14,6 +14,7 @@ from scripted_faults import PATIENT
 
 from journal_feeder import Feeder
 from snapline.core.events import MessageArrived
+from snapline.ids import first_checkpoint
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened, Stamped
 from snapline.journal.fault_happenings import ProcessKilled
 from snapline.journal.happenings import JobRunning
@@ -137,7 +138,7 @@ def assert_nothing_was_missing(journals: dict[str, list[Entry]]) -> None:
     assert second.line, "it began at a line"
     tasks = [entry for entry in built if entry.actor != COORDINATOR]
     assert any(entry.memo is not None for entry in tasks)
-    assert all(entry.first_checkpoint >> 32 == entry.epoch for entry in tasks)
+    assert all(entry.first_checkpoint == first_checkpoint(entry.epoch) for entry in tasks)
 
 
 def assert_spark_reads(
