@@ -76,6 +76,7 @@ class Blow:
     at_ms: Millis
     away_ms: Millis  # how long it keeps them away
     holds_ms: Millis | None = None  # they linger, and cannot learn of it for so long; None: they died
+    usurps: bool = False  # their coordinator may go on, too, until it decides something
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,8 @@ def struck_by(strikes: Iterable[Strike], job: Job) -> StruckFaults:
         if slots:
             away = fault.for_ms if isinstance(fault, Kill | KillCoordinator) else 0
             holds = _held_up_ms(fault) if _lets_live(fault) else None
-            blows.append(Blow(strike.statement, slots, strike.at_ms, away, holds))
+            usurps = isinstance(fault, PauseCoordinator | PauseDriver)
+            blows.append(Blow(strike.statement, slots, strike.at_ms, away, holds, usurps))
     return StruckFaults(tuple(blows), disturbed, damaged)
 
 
@@ -168,7 +170,16 @@ class Bound:
         """Until when slots that it struck may put something out, or be given up because of it."""
         if blow.holds_ms is None:
             return blow.at_ms
-        return blow.at_ms + blow.holds_ms + self.allowed.detection_ms + self.allowed.lease_ms
+        decides_ms = self._decides_within_ms if blow.usurps else 0
+        knows_ms = blow.at_ms + blow.holds_ms + decides_ms
+        return knows_ms + self.allowed.detection_ms + self.allowed.lease_ms
+
+    @property
+    def _decides_within_ms(self) -> Millis:
+        """How long a coordinator goes on that does not know of another: until it has a checkpoint to decide."""
+        every = map(self._every_ms, self.job.deployment.plans.values())
+        known = [every_ms for every_ms in every if every_ms is not None]
+        return min(known) + self.allowed.save_ms if known else 0
 
     def interval_ms(self, task: TaskId) -> Millis | None:
         """How far back the checkpoint of a task may lie; None: it has state and is never saved."""
