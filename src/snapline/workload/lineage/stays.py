@@ -32,10 +32,10 @@ def excused(
     if excuses is None or not len(events):
         return events, counts, late
     stays = tuple(_stays(params, events, sinks, with_posts=with_posts))
-    touched = excuses.touched(*stays)
-    gone = touched & ~np.isin(events["id"], _present(counts, late))
     may, size_ms = excuses.repeated(*stays), shape_of(params).window_ms
-    counts, late, again = without_repeats(events, may, counts, late, size_ms)
+    touched = excuses.touched(*stays)
+    counts, late, again = without_repeats(events, may, touched, counts, late, size_ms)
+    gone = touched & ~np.isin(events["id"], _present(counts, late))
     excuses.account(lost=int(np.count_nonzero(gone)), of=len(events), again=again)
     watermark = np.where(excuses.late(*stays), END_OF_TIME, events["watermark"])
     return events.with_columns(watermark=watermark).take(~gone), counts, late
@@ -60,15 +60,17 @@ def _stays(
     shape, time = shape_of(params), events["time"]
     ends = time - time % shape.window_ms + shape.window_ms
     closed = np.maximum(due, ends + shape.lateness_ms + shape.bound_ms)
+    # A window that ended while its task was away is dropped with all that still comes for it.
+    missed = np.minimum(due, ends)
     if not with_posts:
         yield stay_of(("gets", "marshal"), due, partition=partition)
-        yield stay_of(("count",), due, key=key, until=closed)
+        yield Stay(("count",), key, None, missed, due, closed)
         yield stay_of(("count", counts), closed, key=key)
         yield stay_of(("count", late), due, key=key)
         return
     for name, ours in (("gets", ~events["post"]), ("posts", events["post"])):
         yield _of_some(stay_of((name, f"marshal-{name}"), due, partition=partition), ours)
-    yield stay_of(("join",), due, key=key, until=closed)
+    yield Stay(("join",), key, None, missed, due, closed)
     yield stay_of(("join", late), due, key=key)
     yield stay_of(("count",), closed, key=key, until=closed + shape.lateness_ms)
     yield stay_of(("count", counts), closed + shape.lateness_ms, key=key)
