@@ -75,7 +75,9 @@ class Blow:
     slots: frozenset[SlotId]
     at_ms: Millis
     away_ms: Millis  # how long it keeps them away
-    holds_ms: Millis | None = None  # they linger, and cannot learn of it for so long; None: they died
+    holds_ms: Millis | None = (
+        None  # they linger, and cannot learn of it for so long; None: they died
+    )
     usurps: bool = False  # their coordinator may go on, too, until it decides something
 
 
@@ -156,10 +158,12 @@ class Bound:
         return self.lag_before(END_OF_TIME)
 
     def lag_before(self, at_ms: Millis) -> Millis:
-        """The same of what passed a task by then: nobody had waited yet for slots that were struck later."""
+        """The same of what passed a task by then: nobody had waited yet for slots struck later."""
         waits = any(policy.intake is not Intake.DROP for policy in self.job.policies.values())
         before = (blow for blow in self.struck.blows if blow.at_ms < at_ms) if waits else ()
-        return self.allowed.lag_ms + self.struck.disturbed_ms + sum(map(self.back_within_ms, before))
+        return (
+            self.allowed.lag_ms + self.struck.disturbed_ms + sum(map(self.back_within_ms, before))
+        )
 
     def back_within_ms(self, blow: Blow) -> Millis:
         """How long after a blow its slots are back."""
@@ -176,7 +180,7 @@ class Bound:
 
     @property
     def _decides_within_ms(self) -> Millis:
-        """How long a coordinator goes on that does not know of another: until it has a checkpoint to decide."""
+        """How long a coordinator goes on that does not know of another: until it decides a checkpoint."""
         every = map(self._every_ms, self.job.deployment.plans.values())
         known = [every_ms for every_ms in every if every_ms is not None]
         return min(known) + self.allowed.save_ms if known else 0

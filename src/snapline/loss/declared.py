@@ -70,7 +70,9 @@ def _again(loss: TaskLoss, end: End, bound: Bound) -> tuple[Millis, Millis] | No
     """
     if bound.job.policies[loss.task].intake is Intake.KEEP:
         first_ms = loss.from_ms
-        if not bound.job.deployment.plans[loss.task].stateful:  # it declares no time of a checkpoint
+        if not bound.job.deployment.plans[
+            loss.task
+        ].stateful:  # it declares no time of a checkpoint
             first_ms = end.death_ms - (bound.checkpoint_ms(loss.task) or end.death_ms)
         return min(first_ms, end.death_ms), end.last_ms
     return (end.death_ms, end.last_ms) if end.lingers else None

@@ -17,7 +17,7 @@ from snapline.workload.common.generated import Ints
 from snapline.workload.common.losses import Bools
 from snapline.workload.oracles.codes import UNKNOWN, Codes
 
-#: columns of lists of ids, the column that counts each, and whether its events are POSTs (None: all are one)
+#: columns of lists of ids, the column that counts each, and whether its events are POSTs (None: GETs only)
 LISTS = (("ids", "count", None), ("get_ids", "gets", False), ("post_ids", "posts", True))
 
 

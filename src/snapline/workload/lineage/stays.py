@@ -18,6 +18,7 @@ from snapline.workload.common.losses import Bools, Stay, losses_of, stay_of
 from snapline.workload.lineage.model import shape_of
 from snapline.workload.lineage.repeats import LISTS, without_repeats
 
+
 def excused(
     params: Params,
     events: Batch,

@@ -1,11 +1,11 @@
 """Compares running counts with the records that were counted, where losses were declared.
 
 Nothing is excused that no loss touched. A record need not be counted if it may have been lost on its way,
-and is counted again only if two lives of a task may have put it out. A number is *loose* if the task that gave it may have lost what it had counted
-before: then it only has to be a number that its key can have. All other numbers of a key are different
-ones. A key without loose numbers has 1..k, where k is how many of its records were counted, or as many more
-as may have been lost behind the count. A number may come again if its row may; and a record that may have
-been counted again has its key count further.
+and is counted again only if two lives of a task may have put it out. A number is *loose* if the task that
+gave it may have lost what it had counted before: then it only has to be a number that its key can have. All
+other numbers of a key are different ones. A key without loose numbers has 1..k, where k is how many of its
+records were counted, or as many more as may have been lost behind the count. A number may come again if its
+row may; and a record that may have been counted again has its key count further.
 """
 
 from collections.abc import Callable, Sequence

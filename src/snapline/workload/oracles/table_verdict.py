@@ -22,7 +22,7 @@ from snapline.workload.oracles.verdict import LIMIT, Problems, judge_rows, rows_
 
 @dataclass(frozen=True, slots=True)
 class TableExcuses:
-    """Which rows of a table need not have come out, because a loss touched them, and which may come again."""
+    """Which rows of a table need not come out, because a loss touched them, and which may come again."""
 
     excuses: Excuses
     stays: Callable[[Batch], Sequence[Stay]]  # of expected rows
