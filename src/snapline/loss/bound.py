@@ -5,13 +5,15 @@ the slot is back at `t + detection + restart + away`, and what credit lets be un
 `interval` is that of its tasks: of one that keeps state and is never saved, all since the start. The
 runtime's own journal is not asked: whoever may declare its own bound can declare everything lost.
 
+A slot that did not die but was given up (it stood still, or was cut off) *lingers*: it goes on, and puts
+out what its next life puts out as well, until its lease has lapsed.
+
 How long a lost slot takes to be noticed and started again, and how far a job that keeps up is behind its
 input, no policy says. There are allowances for these, and every verdict states them.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 from snapline.chaos.faults import (
@@ -22,6 +24,7 @@ from snapline.chaos.faults import (
     KillCoordinator,
     KillDriver,
     KillExecutor,
+    LaunchFailing,
     LaunchSlow,
     PauseCoordinator,
     PauseDriver,
@@ -46,16 +49,21 @@ class Allowances:
     detection_ms: Millis  # from the end of a slot until it is given up
     restart_ms: Millis  # from then until its next life is let go
     save_ms: Millis  # from the capture of a checkpoint until it counts
+    lease_ms: Millis  # from when a slot hears no more of its coordinator until it ends itself
 
     def __str__(self) -> str:
         spans = {"lag": self.lag_ms, "detection": self.detection_ms, "restart": self.restart_ms}
         return ", ".join(f"{name} {write_duration(ms)}" for name, ms in spans.items())
 
 
-REAL: Final = Allowances(lag_ms=2_000, detection_ms=2_000, restart_ms=30_000, save_ms=5_000)
+REAL: Final = Allowances(
+    lag_ms=2_000, detection_ms=2_000, restart_ms=30_000, save_ms=5_000, lease_ms=5_000
+)
 """For real runs: the silence after which a slot is given up, and what starting a process may take."""
 
-SIMULATED: Final = Allowances(lag_ms=600, detection_ms=300, restart_ms=700, save_ms=400)
+SIMULATED: Final = Allowances(
+    lag_ms=600, detection_ms=300, restart_ms=700, save_ms=400, lease_ms=400
+)
 """For simulated ones, whose worlds are a few seconds long."""
 
 
@@ -67,6 +75,10 @@ class Blow:
     slots: frozenset[SlotId]
     at_ms: Millis
     away_ms: Millis  # how long it keeps them away
+    holds_ms: Millis | None = (
+        None  # they linger, and cannot learn of it for so long; None: they died
+    )
+    usurps: bool = False  # their coordinator may go on, too, until it decides something
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +109,9 @@ def struck_by(strikes: Iterable[Strike], job: Job) -> StruckFaults:
         slots = _taken_away(fault, everybody)
         if slots:
             away = fault.for_ms if isinstance(fault, Kill | KillCoordinator) else 0
-            blows.append(Blow(strike.statement, slots, strike.at_ms, away))
+            holds = _held_up_ms(fault) if _lets_live(fault) else None
+            usurps = isinstance(fault, PauseCoordinator | PauseDriver)
+            blows.append(Blow(strike.statement, slots, strike.at_ms, away, holds, usurps))
     return StruckFaults(tuple(blows), disturbed, damaged)
 
 
@@ -110,9 +124,24 @@ def _taken_away(fault: Fault, everybody: frozenset[SlotId]) -> frozenset[SlotId]
     return frozenset() if isinstance(fault, Damage) else frozenset(slots_of(fault))
 
 
+def _lets_live(fault: Fault) -> bool:
+    """Whether slots that are given up because of a fault may go on for a while."""
+    return not isinstance(fault, Kill | KillExecutor | LaunchFailing | LaunchSlow)
+
+
 def _held_up_ms(fault: Fault) -> Millis:
     delay = fault.delay_ms if isinstance(fault, Delay | StoreSlow | LaunchSlow) else 0
     return delay + getattr(fault, "for_ms", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a life of a slot ended, as far as the faults tell."""
+
+    death_ms: Millis  # the earliest moment at which it can have been lost
+    last_ms: Millis  # the latest at which it can have put something out
+    back_ms: Millis  # the latest at which the next life is let go
+    lingers: bool  # whether it may have gone on when its next life had begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +154,46 @@ class Bound:
 
     @property
     def lag_ms(self) -> Millis:
-        """How long before a blow something can have been due that was still under way then."""
+        """How long before something passes a task it can have been due."""
+        return self.lag_before(END_OF_TIME)
+
+    def lag_before(self, at_ms: Millis) -> Millis:
+        """The same of what passed a task by then: nobody had waited yet for slots struck later."""
         waits = any(policy.intake is not Intake.DROP for policy in self.job.policies.values())
-        waited = sum(map(self.back_within_ms, self.struck.blows)) if waits else 0
-        return self.allowed.lag_ms + self.struck.disturbed_ms + waited
+        before = (blow for blow in self.struck.blows if blow.at_ms < at_ms) if waits else ()
+        return (
+            self.allowed.lag_ms + self.struck.disturbed_ms + sum(map(self.back_within_ms, before))
+        )
 
     def back_within_ms(self, blow: Blow) -> Millis:
         """How long after a blow its slots are back."""
         allowed, struck = self.allowed, self.struck
         return allowed.detection_ms + allowed.restart_ms + blow.away_ms + struck.disturbed_ms
 
+    def last_ms(self, blow: Blow) -> Millis:
+        """Until when slots that it struck may put something out, or be given up because of it."""
+        if blow.holds_ms is None:
+            return blow.at_ms
+        decides_ms = self._decides_within_ms if blow.usurps else 0
+        knows_ms = blow.at_ms + blow.holds_ms + decides_ms
+        return knows_ms + self.allowed.detection_ms + self.allowed.lease_ms
+
+    @property
+    def _decides_within_ms(self) -> Millis:
+        """How long a coordinator goes on that does not know of another: until it decides a checkpoint."""
+        every = map(self._every_ms, self.job.deployment.plans.values())
+        known = [every_ms for every_ms in every if every_ms is not None]
+        return min(known) + self.allowed.save_ms if known else 0
+
     def interval_ms(self, task: TaskId) -> Millis | None:
         """How far back the checkpoint of a task may lie; None: it has state and is never saved."""
-        plan = self.job.deployment.plans[task]
-        if not plan.stateful:
+        if not self.job.deployment.plans[task].stateful:
             return 0
-        every_ms = self._every_ms(plan)
+        return self.checkpoint_ms(task)
+
+    def checkpoint_ms(self, task: TaskId) -> Millis | None:
+        """The same, also of a task without state: which input it has had is saved, too, if it is kept."""
+        every_ms = self._every_ms(self.job.deployment.plans[task])
         if every_ms is None:
             return None
         behind = self.allowed.save_ms + self.struck.disturbed_ms
@@ -151,20 +204,30 @@ class Bound:
             return None
         return plan.policy.every_ms or self.job.options.interval_ms
 
-    def death_ms(self, slot: SlotId, after_ms: Millis, to_ms: Millis) -> Millis | None:
-        """When the slot died that was let go at `to_ms`, its life before at `after_ms`; None: it did not.
+    def end_of(self, slot: SlotId, after_ms: Millis, to_ms: Millis) -> "End | None":
+        """How the slot ended that was let go at `to_ms`, its life before at `after_ms`; None: it did not.
 
         If it was struck again before it was back, the first of these blows counts.
         """
-        blows = [blow for blow in self.struck.of(slot) if after_ms <= blow.at_ms <= to_ms]
-        if not blows or blows[-1].at_ms + self.back_within_ms(blows[-1]) < to_ms:
-            return None
-        death_ms = blows[-1].at_ms
-        for before, later in pairwise(blows[::-1]):
-            if later.at_ms + self.back_within_ms(later) < before.at_ms:
-                break
-            death_ms = later.at_ms
-        return death_ms
+        could = (
+            blow
+            for blow in self.struck.of(slot)
+            if blow.at_ms <= to_ms and self.last_ms(blow) >= after_ms
+        )
+        result: End | None = None
+        for blow in could:
+            at_ms, last_ms = max(blow.at_ms, after_ms), self.last_ms(blow)
+            back_ms = last_ms + self.back_within_ms(blow)
+            if result is None or result.back_ms < at_ms:
+                result = End(at_ms, last_ms, back_ms, blow.holds_ms is not None)
+            else:
+                result = End(
+                    result.death_ms,
+                    max(result.last_ms, last_ms),
+                    max(result.back_ms, back_ms),
+                    result.lingers or blow.holds_ms is not None,
+                )
+        return None if result is None or result.back_ms < to_ms else result
 
     def records(self) -> int:
         """How many records may be lost at most."""

@@ -8,9 +8,10 @@ promised.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from snapline.core.policy import Intake
 from snapline.ids import Millis, SlotId, TaskId
 from snapline.journal.loss_happenings import TaskLoss
-from snapline.loss.bound import Bound
+from snapline.loss.bound import Bound, End
 from snapline.workload.common.base import Problem
 
 
@@ -23,6 +24,9 @@ class Lost:
     from_ms: Millis
     death_ms: Millis  # when its slot was struck
     to_ms: Millis
+    lag_ms: Millis  # how long before something passed it, it can have been due
+    #: from when to when it may have put out what its next life put out again; None: nothing came again
+    again: tuple[Millis, Millis] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +48,34 @@ def settle(declared: Iterable[TaskLoss], bound: Bound) -> Settled:
         if slot is None:
             problems.append(_refused(each, "there is no such task"))
             continue
-        death_ms = bound.death_ms(slot, back.get(each.task, 0), each.to_ms)
+        end = bound.end_of(slot, back.get(each.task, 0), each.to_ms)
         back[each.task] = each.to_ms
-        if death_ms is None:
+        if end is None:
             problems.append(_refused(each, _without_a_fault(each, slot, bound)))
-        elif why := _too_far_back(each, death_ms, bound):
+        elif why := _too_far_back(each, end.death_ms, bound):
             problems.append(_refused(each, why))
         else:
-            losses.append(Lost(each.task, slot, each.from_ms, death_ms, each.to_ms))
+            lag_ms, again = bound.lag_before(end.last_ms), _again(each, end, bound)
+            losses.append(
+                Lost(each.task, slot, each.from_ms, end.death_ms, each.to_ms, lag_ms, again)
+            )
     return Settled(tuple(losses), tuple(problems))
+
+
+def _again(loss: TaskLoss, end: End, bound: Bound) -> tuple[Millis, Millis] | None:
+    """From when to when a task may have put out what its next life put out again.
+
+    Input that is kept is sent again, so what the task made of it since its checkpoint is made again. What
+    lingers does the work of its next life, too.
+    """
+    if bound.job.policies[loss.task].intake is Intake.KEEP:
+        first_ms = loss.from_ms
+        if not bound.job.deployment.plans[
+            loss.task
+        ].stateful:  # it declares no time of a checkpoint
+            first_ms = end.death_ms - (bound.checkpoint_ms(loss.task) or end.death_ms)
+        return min(first_ms, end.death_ms), end.last_ms
+    return (end.death_ms, end.last_ms) if end.lingers else None
 
 
 def _refused(loss: TaskLoss, why: str) -> Problem:
@@ -65,7 +88,7 @@ def _without_a_fault(loss: TaskLoss, slot: SlotId, bound: Bound) -> str:
     if not blows:
         return f"no fault struck slot {slot} before that"
     last = blows[-1]
-    most = last.at_ms + bound.back_within_ms(last)
+    most = bound.last_ms(last) + bound.back_within_ms(last)
     return (
         f"'{last.statement}' struck at {last.at_ms:,} ms, and with the allowances ({bound.allowed}) all "
         f"that it costs was due by {most:,} ms"

@@ -2,12 +2,14 @@
 
 Row by row this asks: did it come before the task was back, after the checkpoint to which the task went
 back, and was it still needed when the slot was struck? What came later, what the checkpoint held, and what
-had been put out before, no loss explains. `bound.lag_ms` is how long it may take from when a record is due
-until it has passed a task.
+had been put out before, no loss explains. Likewise a row may come again only if it was put out by a lost
+task whose next life had the same input. `lag_ms` is how long it may take from when a record is due until it
+has passed a task.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -55,6 +57,7 @@ class DeclaredExcuses:
         self.lost = 0  #: expected rows that are missing, and are excused
         self.rows = 0  #: rows that were expected
         self.free = 0  #: rows whose numbers need not be right
+        self.again = 0  #: rows that came again, and are excused
         self._losses: Final[dict[str, list[Lost]]] = {}
         for loss in losses:
             self._losses.setdefault(operator_of(loss.task), []).append(loss)
@@ -66,31 +69,37 @@ class DeclaredExcuses:
         """Whether no loss was declared."""
         return not self._losses
 
-    def account(self, *, lost: int = 0, of: int = 0, free: int = 0) -> None:
-        """Take down how much is missing, and how much need not be right."""
+    def account(self, *, lost: int = 0, of: int = 0, free: int = 0, again: int = 0) -> None:
+        """Take down how much is missing, how much need not be right, and how much came again."""
+        self.again += again
         self.lost += lost
         self.rows += of
         self.free += free
 
     def touched(self, *stays: Stay) -> Bools:
         """Whether a loss may have touched a row in any of its stays."""
-        return self._any(stays, 0)
+        return self._any(stays, partial(_touched, later_ms=0))
 
     def late(self, *stays: Stay) -> Bools:
         """Whether a row was touched, or came so soon after a loss that time may have gone on without it.
 
         Nobody waits for a slot that is away, until the first message of its next life has come.
         """
-        return self._any(stays, self._lag_ms)
+        return self._any(stays, partial(_touched, later_ms=self._lag_ms))
 
-    def _any(self, stays: Sequence[Stay], later_ms: Millis) -> Bools:
+    def repeated(self, *stays: Stay) -> Bools:
+        """Whether a row may have come again, because two lives of a task put it out."""
+        return self._any(stays, _repeated)
+
+    def _any(self, stays: Sequence[Stay], hit_by: Callable[[Stay, Lost], Bools]) -> Bools:
         result: Bools = np.zeros(len(stays[0].first) if stays else 0, np.bool_)
         for stay in stays:
             if len(result):
-                result |= self._touched(stay, later_ms)
+                result |= self._hit(stay, hit_by)
         return result
 
-    def _touched(self, stay: Stay, later_ms: Millis) -> Bools:
+    def _hit(self, stay: Stay, hit_by: Callable[[Stay, Lost], Bools]) -> Bools:
+        """Which rows were in a lost task, at a time at which `hit_by` says that this mattered."""
         result: Bools = np.zeros(len(stay.first), np.bool_)
         index: Ints | None = None  # of the task of each row; None: any of them
         size = 0
@@ -101,14 +110,27 @@ class DeclaredExcuses:
             elif len(place.slots) != size:  # here batches go to the tasks in turn
                 index, size = None, len(place.slots)
             for loss in self._losses.get(place.tasks, ()):
-                hit = (stay.first <= loss.to_ms + later_ms) & (
-                    stay.last >= loss.from_ms - self._lag_ms
-                )
-                hit &= stay.until >= loss.death_ms - self._lag_ms
+                hit = hit_by(stay, loss)
                 if index is not None:
                     hit &= index == place.slots.index(loss.slot)
                 result |= hit
         return result
+
+
+def _touched(stay: Stay, loss: Lost, later_ms: Millis) -> Bools:
+    hit: Bools = stay.first <= loss.to_ms + later_ms
+    hit &= stay.last >= loss.from_ms - loss.lag_ms
+    hit &= stay.until >= loss.death_ms - loss.lag_ms
+    return hit
+
+
+def _repeated(stay: Stay, loss: Lost) -> Bools:
+    if loss.again is None:
+        return np.zeros(len(stay.first), np.bool_)
+    first_ms, last_ms = loss.again
+    hit: Bools = stay.until >= first_ms - loss.lag_ms
+    hit &= (stay.until <= last_ms) & (stay.first <= last_ms)
+    return hit
 
 
 def _index(stay: Stay, tasks: int) -> Ints:

@@ -294,6 +294,8 @@ def simulate(
 
 def _vacuous(case: Case, world: WatchedWorld, strikes: tuple[Strike, ...], rows: int) -> str | None:
     """Why the run proves nothing, if so."""
+    if world.job.guarantee is Guarantee.BOUNDED_LOSS and (why := fencing.rival(world)):
+        return why
     monitor = world.monitor
     at_once = world.job.protocol.publishes_at_once
     first_us = monitor.first_output_us if at_once else monitor.first_line_us
@@ -326,6 +328,8 @@ def _judge_end(
     invariants.no_checkpoint_is_useless(world.monitor)
     guarantee = world.job.guarantee
     public = outputs(world)
+    if guarantee is Guarantee.BOUNDED_LOSS and fencing.rival(world):
+        return (), sum(batch.length for batch in public.values())
     found = (public, states(world), world.monitor.declared, strikes, allowances(world.costs))
     problems = found_wrong(case, world.job, *found)
     lines = tuple(f"{p.kind} {p.record}: {p.because}" for p in problems)

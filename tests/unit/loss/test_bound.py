@@ -24,8 +24,9 @@ from snapline.workload.common.base import Params
 from snapline.workload.common.losses import Stay, stay_of
 from snapline.workload.counting.model import records
 
-ALLOWED = Allowances(lag_ms=100, detection_ms=200, restart_ms=300, save_ms=50)
+ALLOWED = Allowances(lag_ms=100, detection_ms=200, restart_ms=300, save_ms=50, lease_ms=80)
 SAVING = replace(NONE, saves=True)  # stands for a protocol that saves tasks one by one
+KEEPING = replace(SAVING, heeds_policies=True)  # ... and keeps input for them
 
 
 def job_of(protocol=NONE, *, every_ms=None, saved=None, pools=None, lean=False, intake=Intake.DROP):
@@ -66,21 +67,22 @@ def loss(task, from_ms, to_ms):
 
 
 @pytest.mark.parametrize(
-    ("statement", "slots", "away"),
+    ("statement", "slots", "away", "holds"),
     [
-        ("kill slot=1 at=500ms", {1}, 0),
-        ("kill slot=0,1 at=500ms for=2s", {0, 1}, 2_000),
-        ("kill executor=1 at=500ms", {0, 1}, 0),
-        ("kill coordinator at=500ms for=70ms", {0, 1}, 70),
-        ("kill driver at=500ms", {0, 1}, 0),
-        ("pause slot=0 at=500ms for=1s", {0}, 0),
-        ("cut slot=0 from=1 at=500ms for=1s", {0, 1}, 0),
-        ("cut slot=1 from=coordinator at=500ms", {1}, 0),
+        ("kill slot=1 at=500ms", {1}, 0, None),
+        ("kill slot=0,1 at=500ms for=2s", {0, 1}, 2_000, None),
+        ("kill executor=1 at=500ms", {0, 1}, 0, None),
+        ("launch slow slot=1 30ms at=500ms for=1s", {1}, 0, None),
+        ("kill coordinator at=500ms for=70ms", {0, 1}, 70, 70),
+        ("kill driver at=500ms", {0, 1}, 0, 0),
+        ("pause slot=0 at=500ms for=1s", {0}, 0, 1_000),
+        ("cut slot=0 from=1 at=500ms for=1s", {0, 1}, 0, 1_000),
+        ("cut slot=1 from=coordinator at=500ms", {1}, 0, 0),
     ],
 )
-def test_a_fault_that_struck_takes_slots_away(statement, slots, away):
+def test_a_fault_that_struck_takes_slots_away(statement, slots, away, holds):
     bound = bound_of([(statement, 510)])
-    assert bound.struck.blows == (Blow(statement, frozenset(slots), 510, away),)
+    assert bound.struck.blows == (Blow(statement, frozenset(slots), 510, away, holds),)
 
 
 def test_other_faults_only_hold_the_job_up_and_damage_costs_a_checkpoint():
@@ -120,7 +122,7 @@ def test_an_operator_that_is_saved_loses_an_interval(every_ms, interval_ms):
 def test_whoever_waits_for_a_slot_lags_as_long_as_it_is_away():
     kill = [("kill slot=1 at=500ms for=1s", 500)]
     assert bound_of(kill).lag_ms == 100
-    assert bound_of(kill, job_of(intake=Intake.WAIT)).lag_ms == 100 + 1_500
+    assert bound_of(kill, job_of(KEEPING, intake=Intake.WAIT)).lag_ms == 100 + 1_500
 
 
 def test_the_bound_counts_what_was_due_and_what_was_under_way():
@@ -144,22 +146,42 @@ def test_stretches_that_overlap_are_one():
 # Which blow a loss follows.
 
 
+def died(faults, slot, after_ms, to_ms):
+    end = bound_of(faults).end_of(slot, after_ms, to_ms)
+    return None if end is None else end.death_ms
+
+
 def test_a_loss_follows_the_blow_to_its_slot():
-    bound = bound_of([("kill slot=1 at=500ms", 500)])
-    assert bound.death_ms(1, 0, 900) == 500
-    assert bound.death_ms(1, 0, 1_000) == 500, "with all allowances"
-    assert bound.death_ms(1, 0, 1_001) is None
-    assert bound.death_ms(1, 0, 499) is None
-    assert bound.death_ms(1, 600, 900) is None, "the blow was paid for"
-    assert bound.death_ms(0, 0, 900) is None
+    kill = [("kill slot=1 at=500ms", 500)]
+    assert died(kill, 1, 0, 900) == 500
+    assert died(kill, 1, 0, 1_000) == 500, "with all allowances"
+    assert died(kill, 1, 0, 1_001) is None
+    assert died(kill, 1, 0, 499) is None
+    assert died(kill, 1, 600, 900) is None, "the blow was paid for"
+    assert died(kill, 0, 0, 900) is None
 
 
 def test_of_several_blows_before_a_slot_is_back_the_first_counts():
     faults = [("kill slot=1 at=500ms", 500), ("kill slot=1 on=recovery", 900)]
-    assert bound_of(faults).death_ms(1, 0, 1_200) == 500
-    assert bound_of(faults).death_ms(1, 700, 1_200) == 900
+    assert died(faults, 1, 0, 1_200) == 500
+    assert died(faults, 1, 700, 1_200) == 900
     apart = [("kill slot=1 at=100ms", 100), ("kill slot=1 at=900ms", 900)]
-    assert bound_of(apart).death_ms(1, 0, 1_200) == 900
+    assert died(apart, 1, 0, 1_200) == 900
+
+
+def test_a_slot_that_came_back_meanwhile_can_still_be_given_up():
+    """A coordinator that dies takes all slots with it later, also one that has just been let go."""
+    faults = [("kill slot=1 at=450ms", 450), ("kill coordinator at=500ms for=70ms", 500)]
+    assert died(faults, 1, 0, 540) == 450
+    assert died(faults, 1, 540, 900) == 540
+    assert died(faults, 1, 500 + 70 + 200 + 80, 900) == 850, "until it must have noticed"
+    assert died(faults, 1, 500 + 70 + 200 + 81, 900) is None
+
+
+def test_nobody_waited_before_a_blow_for_the_slot_that_it_struck():
+    job = job_of(KEEPING, intake=Intake.WAIT)
+    bound = bound_of([("kill slot=1 at=500ms for=1s", 500)], job)
+    assert [bound.lag_before(at_ms) for at_ms in (500, 501)] == [100, 1_600]
 
 
 def test_losses_are_settled_or_refused():
@@ -232,7 +254,67 @@ def test_operators_of_a_chain_are_found_under_its_name(lean):
 
 def test_in_a_pool_of_another_size_a_row_may_be_anywhere():
     """Batches go to its tasks in turn, so nobody knows to which of them a record went."""
-    lost = Lost(TaskId("in/1"), 1, 0, 500, 800)
+    lost = Lost(TaskId("in/1"), 1, 0, 500, 800, lag_ms=100)
     places = {"other": TaskPlace("other", (2,)), "in": TaskPlace("in", (0, 1))}
     stay = stay_of(("other", "in"), ints(600, 900), key=(ints(1, 2),))
     assert DeclaredExcuses([lost], places, 100).touched(stay).tolist() == [True, False]
+
+
+# What may come again.
+
+
+def repeated(stay, statement, *, intake=Intake.DROP, task="count/1"):
+    job = job_of(KEEPING, intake=intake, saved=True)
+    bound = bound_of([(statement, 500)], job)
+    settled = settle([loss(task, 300, 800)], bound)
+    assert not settled.problems
+    excuses = DeclaredExcuses(settled.losses, places_of(job.deployment), 100)
+    return excuses.repeated(stay).tolist()
+
+
+def test_what_a_task_made_of_kept_input_since_its_checkpoint_may_come_again():
+    """Of a task that went back to 300 ms, and was struck at 500 ms; with the lag, from 200 ms on."""
+    stay = stay_of(("count",), ints(199, 200, 500, 501, 400), partition=ints(1, 1, 1, 1, 0))
+    kill = "kill slot=1 at=500ms"
+    assert repeated(stay, kill, intake=Intake.KEEP) == [False, True, True, False, False]
+    for intake in (Intake.DROP, Intake.WAIT):
+        assert repeated(stay, kill, intake=intake) == [False] * 5, "nobody sends it again"
+
+
+def test_what_waits_in_a_task_comes_again_only_if_it_was_put_out():
+    """State that went back does not repeat what becomes of it later."""
+    stay = stay_of(("count",), ints(250, 250), partition=ints(1, 1), until=ints(450, 900))
+    assert repeated(stay, "kill slot=1 at=500ms", intake=Intake.KEEP) == [True, False]
+
+
+def test_a_task_without_state_goes_back_as_far_as_its_checkpoints_may_lie():
+    """It declares when it was lost, not when it was saved: 400 ms apart, and 50 until they count."""
+    stay = stay_of(("in",), ints(0, 50, 500, 501), partition=ints(1, 1, 1, 1))
+    kill = "kill slot=1 at=500ms"
+    assert repeated(stay, kill, intake=Intake.KEEP, task="in/1") == [True, True, True, False]
+    job = job_of(KEEPING, intake=Intake.KEEP, saved=True, every_ms=70)
+    bound = bound_of([(kill, 500)], job)
+    (lost,) = settle([loss("in/1", 300, 800)], bound).losses
+    assert lost.again == (500 - 70 - 50, 500)
+
+
+@pytest.mark.parametrize(
+    ("statement", "last_ms"),
+    [
+        ("pause slot=1 at=500ms for=30ms", 500 + 30 + 200 + 80),
+        ("cut slot=1 from=0 at=500ms for=30ms", 500 + 30 + 200 + 80),
+        ("kill coordinator at=500ms for=30ms", 500 + 30 + 200 + 80),
+        ("pause coordinator at=500ms for=30ms", 500 + 30 + 400 + 50 + 200 + 80),
+    ],
+)
+def test_a_slot_that_lingers_repeats_until_its_lease_has_lapsed(statement, last_ms):
+    lag_ms = 100 + 30
+    came = ints(500 - lag_ms - 1, 500 - lag_ms, last_ms, last_ms + 1)
+    stay = stay_of(("in",), came, partition=ints(1, 1, 1, 1))
+    assert repeated(stay, statement, task="in/1") == [False, True, True, False]
+
+
+def test_a_slot_that_died_repeats_nothing():
+    stay = stay_of(("in",), ints(450, 500, 600), partition=ints(1, 1, 1))
+    for statement in ("kill slot=1 at=500ms", "kill executor=1 at=500ms"):
+        assert repeated(stay, statement, task="in/1") == [False] * 3

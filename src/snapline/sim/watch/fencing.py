@@ -37,6 +37,22 @@ def deposed_coordinator_ends_nothing(run: RunAccount, author: str) -> None:
         )
 
 
+def rival(world: World) -> str | None:
+    """Why nobody can judge what was put out more than once, if two coordinators ran the job to its end.
+
+    One that was paused learns that another has taken over when it next decides something. Where nothing is
+    ever decided, and output is public as it is written, each of the two puts out everything.
+    """
+    lives = world.processes.values()
+    still = any(life.alive and life.boss is not world.coordinator for life in lives)
+    if world.rivals or still:
+        return (
+            "a paused coordinator never learnt that another had taken over, because it had nothing to "
+            "decide: both ran the job to its end"
+        )
+    return None
+
+
 def line_holds_everything(run: RunAccount) -> None:
     """A run stops, and a slot leaves, with a line that holds all that tasks sent, received and wrote."""
     line = run.lines[-1].checkpoints if run.lines else {}

@@ -297,7 +297,7 @@ class Monitor(RunAccount):
         """Work out behind which message each channel goes on in an epoch that begins at this line.
 
         From now on the receiver's checkpoint counts as having received exactly that much: the
-        sender uses the numbers behind it again.
+        sender uses the numbers behind it again. Where tasks go back alone, nobody's counters change.
         """
         self.carried = {}
         replays = self.world.job.guarantee is not Guarantee.AT_MOST_ONCE
@@ -307,7 +307,8 @@ class Monitor(RunAccount):
             sent = sender.sent.get(channel.id, 0) if sender else 0
             received = receiver.received.get(channel.id, 0) if receiver else 0
             self.carried[channel.id] = min(sent, received) if replays else sent
-            if receiver is not None and self.carried[channel.id] != received:
+            settles = self.alone is None and self.carried[channel.id] != received
+            if receiver is not None and settles:
                 counters = {**receiver.received, channel.id: self.carried[channel.id]}
                 settled = replace(receiver, received=counters)
                 self.metas[channel.target, line[channel.target]] = settled

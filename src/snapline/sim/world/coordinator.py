@@ -25,8 +25,14 @@ class CoordinatorPlace(LaunchPlace, Protocol):
         """The newest coordinator; an older one that still runs is a zombie."""
         ...
 
+    rivals: int  # coordinators that ran the job to its end beside another one
+
     def resume_coordinator(self) -> None:
         """Let another coordinator take over from the durable decisions."""
+        ...
+
+    def leave(self, boss: "CoordinatorProcess") -> None:
+        """End the slots of a coordinator that is gone."""
         ...
 
     def exit(self, process: SimSlotProcess) -> None:
@@ -150,6 +156,7 @@ class CoordinatorProcess(Process):
             self.world.finish(problem)
         else:
             self.note(COORDINATOR, self.engine.epoch, CoordinatorDeposed())
+            self.world.rivals += 1
             self.deposed()
 
     def give_up(self, problem: str) -> None:
@@ -158,7 +165,8 @@ class CoordinatorProcess(Process):
         self.finish(problem)
 
     def deposed(self) -> None:
-        """Step down; if this was the newest coordinator, resume the run, as its user would."""
+        """Step down, and its slots with it; if it was the newest one, resume the run, as its user would."""
+        self.alive = False
+        self.world.leave(self)
         if self is self.world.coordinator:
-            self.alive = False
             self.world.resume_coordinator()

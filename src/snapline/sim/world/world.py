@@ -59,6 +59,7 @@ class World:
         self.problem: str | None = None
         self.watch: Callable[[Entry], None] | None = None  #: lets the injector see the journal
         self.coordinators = 0
+        self.rivals = 0  #: coordinators that ran the job to its end beside another one
         self.coordinator = self._new_coordinator(None)
 
     # Time.
@@ -213,8 +214,18 @@ class World:
         boss = process.boss
         if process.registered:
             boss.call(lambda: boss.engine.lost(process.slot, process.incarnation))
+            # Where only lines count, zombies stay: they are the hardest test, and can do no harm.
+            if process.alive and self.job.protocol.publishes_at_once:
+                self.at(self.now_us + self.costs.lease_us, lambda: self._lapse(process))
         elif not process.alive:
             boss.call(lambda: boss.did_not_start(process, "it ended"))
+
+    def _lapse(self, process: SimSlotProcess) -> None:
+        """End a slot that was given up: its lease is not renewed; one that is paused sees that later."""
+        if process.paused:
+            self.at(self.now_us + self.costs.detect_us, lambda: self._lapse(process))
+        elif process.alive:
+            self.exit(process)
 
     def suspect(self, process: SimSlotProcess, silent: Callable[[], bool]) -> None:
         """Give a slot up if it is still silent after the time-out."""

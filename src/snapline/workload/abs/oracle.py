@@ -17,6 +17,7 @@ from snapline.workload.common.generated import PARTITION_BITS, label
 from snapline.workload.common.losses import Bools, Excuses, Stay, losses_of, stay_of
 from snapline.workload.oracles.codes import pieces
 from snapline.workload.oracles.count_verdict import judge_numbers
+from snapline.workload.oracles.lossy_counts import NumberExcuses
 from snapline.workload.oracles.table_verdict import TableExcuses, judge_table
 from snapline.workload.oracles.verdict import Problems
 
@@ -35,11 +36,15 @@ def judge(
     findings, found, losses = Problems(level), output.get(SINK), _losses(params)
     describe = partial(label, "record")
     judge_table(findings, records, found, ("id",), ("time", *keys), describe, losses=losses)
+    again = None if losses is None else losses.repeated(concat(records))
     for stage in STAGES:
         counted = concat([piece.select(stage.key) for piece in records])
         of_key = f"count of {stage.key} key {{}}".format
-        loose = None if losses is None else partial(_loose, losses.excuses, stage.key)
-        judge_numbers(findings, counted, found, stage.key, stage.count, of_key, loose)
+        excused = None
+        if losses is not None and again is not None:
+            loose = partial(_loose, losses.excuses, stage.key)
+            excused = NumberExcuses(loose, losses.repeated, again)
+        judge_numbers(findings, counted, found, stage.key, stage.count, of_key, excused)
     return findings.problems
 
 

@@ -1,4 +1,4 @@
-"""What an oracle asks of losses that a run has declared: may this row be missing, may this number be wrong?
+"""What an oracle asks of losses that a run has declared: may a row be missing, be wrong, or come again?
 
 A run that promises *bounded loss* declares what it lost: tasks, and when. An oracle knows which operators a
 record passes, by which key it finds its task there, and how long what became of it waits there. It says so
@@ -64,8 +64,14 @@ class Excuses(Protocol):
         """Whether a row was touched, or came so soon after a loss that time may have gone on without it."""
         ...
 
-    def account(self, *, lost: int = 0, of: int = 0, free: int = 0) -> None:
-        """Take down that of so many expected rows so many are missing, and so many need not be right."""
+    def repeated(self, *stays: Stay) -> Bools:
+        """Whether a row may have come again, because two lives of a task put it out."""
+        ...
+
+    def account(self, *, lost: int = 0, of: int = 0, free: int = 0, again: int = 0) -> None:
+        """Take down that of so many expected rows so many are missing, so many need not be right, and
+        that so many came again.
+        """
         ...
 
 

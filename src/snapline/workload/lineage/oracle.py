@@ -19,7 +19,7 @@ from snapline.validate.sentences import event_of, sentence
 from snapline.workload.common.base import Params, Problem
 from snapline.workload.lineage.echoes import wrong_echoes
 from snapline.workload.lineage.model import event_label, lineage_of, shape_of
-from snapline.workload.lineage.stays import without_lost
+from snapline.workload.lineage.stays import excused
 from snapline.workload.oracles.verdict import Kind
 
 SINK: Final = "counts"
@@ -75,15 +75,16 @@ def _judge(
     events, shape = lineage_of(params, with_posts=with_posts), shape_of(params)
     size_ms, lateness_ms = shape.window_ms, shape.lateness_ms
     counts, late = (output[sink] if output.get(sink) else None for sink in (SINK, LATE))
-    events = without_lost(params, events, counts, late, (SINK, LATE), with_posts=with_posts)
+    told, told_late = counts or Batch({}, 0), late or Batch({}, 0)
+    sinks = (SINK, LATE)
+    events, counts, late = excused(params, events, counts, late, sinks, with_posts=with_posts)
 
     def tell(witness: Witness) -> str:
         return sentence(witness, size_ms, event=event_of(events, witness.id), label=event_label)
 
-    nothing = Batch({}, 0)
     judged = judge(events, counts, late, size_ms, lateness_ms=lateness_ms)
     found = problems(judged, level, tell)
-    return [*found, *wrong_echoes(events, counts or nothing, late or nothing, size_ms)]
+    return [*found, *wrong_echoes(events, told, told_late, size_ms)]
 
 
 def problems(judged: Judged, level: Guarantee, tell: Callable[[Witness], str]) -> list[Problem]:

@@ -2,7 +2,8 @@
 
 An event that was touched and is nowhere to be found is taken out of the input; then the output has to be
 exactly what the rest of the input gives. One that did come out, and was touched or came soon after a loss,
-may have come out late: the watermark does not wait for a slot that is away.
+may have come out late: the watermark does not wait for a slot that is away. What two lives of a task may
+have put out is looked at once (`repeats`).
 """
 
 from collections.abc import Iterator
@@ -15,11 +16,10 @@ from snapline.workload.common.base import Params
 from snapline.workload.common.generated import Ints
 from snapline.workload.common.losses import Bools, Stay, losses_of, stay_of
 from snapline.workload.lineage.model import shape_of
+from snapline.workload.lineage.repeats import LISTS, without_repeats
 
-_LISTS = ("ids", "get_ids", "post_ids")
 
-
-def without_lost(
+def excused(
     params: Params,
     events: Batch,
     counts: Batch | None,
@@ -27,24 +27,26 @@ def without_lost(
     sinks: tuple[str, str],
     *,
     with_posts: bool,
-) -> Batch:
-    """The events, without those that a loss touched and no output has."""
+) -> tuple[Batch, Batch | None, Batch | None]:
+    """The events, without those that a loss touched and no output has; and the outputs to judge."""
     excuses = losses_of(params)
     if excuses is None or not len(events):
-        return events
+        return events, counts, late
     stays = tuple(_stays(params, events, sinks, with_posts=with_posts))
+    may, size_ms = excuses.repeated(*stays), shape_of(params).window_ms
     touched = excuses.touched(*stays)
+    counts, late, again = without_repeats(events, may, touched, counts, late, size_ms)
     gone = touched & ~np.isin(events["id"], _present(counts, late))
-    excuses.account(lost=int(np.count_nonzero(gone)), of=len(events))
+    excuses.account(lost=int(np.count_nonzero(gone)), of=len(events), again=again)
     watermark = np.where(excuses.late(*stays), END_OF_TIME, events["watermark"])
-    return events.with_columns(watermark=watermark).take(~gone)
+    return events.with_columns(watermark=watermark).take(~gone), counts, late
 
 
 def _present(counts: Batch | None, late: Batch | None) -> Ints:
     """The ids that any output has."""
     found = [np.zeros(0, np.int64)]
     if counts is not None:
-        lists = (counts[name] for name in _LISTS if name in counts.columns)
+        lists = (counts[name] for name, _, _ in LISTS if name in counts.columns)
         found += [column.compact().values for column in lists]
     if late is not None:
         found.append(late["id"])
@@ -59,15 +61,17 @@ def _stays(
     shape, time = shape_of(params), events["time"]
     ends = time - time % shape.window_ms + shape.window_ms
     closed = np.maximum(due, ends + shape.lateness_ms + shape.bound_ms)
+    # A window that ended while its task was away is dropped with all that still comes for it.
+    missed = np.minimum(due, ends)
     if not with_posts:
         yield stay_of(("gets", "marshal"), due, partition=partition)
-        yield stay_of(("count",), due, key=key, until=closed)
+        yield Stay(("count",), key, None, missed, due, closed)
         yield stay_of(("count", counts), closed, key=key)
         yield stay_of(("count", late), due, key=key)
         return
     for name, ours in (("gets", ~events["post"]), ("posts", events["post"])):
         yield _of_some(stay_of((name, f"marshal-{name}"), due, partition=partition), ours)
-    yield stay_of(("join",), due, key=key, until=closed)
+    yield Stay(("join",), key, None, missed, due, closed)
     yield stay_of(("join", late), due, key=key)
     yield stay_of(("count",), closed, key=key, until=closed + shape.lateness_ms)
     yield stay_of(("count", counts), closed + shape.lateness_ms, key=key)

@@ -21,6 +21,7 @@ from snapline.workload.oracles.codes import UNKNOWN, Bools, Codes
 from snapline.workload.oracles.lossy_counts import (
     CountExcuses,
     LossyNumbers,
+    NumberExcuses,
     judge_lossy_counts,
 )
 from snapline.workload.oracles.verdict import LIMIT, Problems, rows_of
@@ -74,20 +75,20 @@ def judge_numbers(
     key: str,
     count: str,
     describe: Callable[[int], str],
-    loose: Callable[[Batch], Bools] | None = None,
+    losses: NumberExcuses | None = None,
 ) -> None:
-    """Compare only the counts of each key with the number of its records.
-
-    `loose` says which rows have numbers that a loss may have made wrong. Others may be missing then.
-    """
-    rows = _only(found, (key, count) if loose is None else (key, count, "time"))
+    """Compare only the counts of each key with the number of its records."""
     keys = Codes([records[key]])
-    if loose is not None:
-        rows = rows.take(keys.of([rows[key]]) != UNKNOWN)
-        free = LossyNumbers(keys.own, keys.of([rows[key]]), rows[count])
-        free.more += len(records)  # what was counted may have been lost behind it
-        free.judge(findings, loose(rows), lambda at: describe(records[key][at].item()))
+    if losses is not None:
+        if found is not None and len(found):
+            rows = found.take(keys.of([found[key]]) != UNKNOWN)
+            free = LossyNumbers(keys.own, keys.of([rows[key]]), rows[count])
+            free.more += len(records)  # what was counted may have been lost behind it
+            free.count_further(keys.own[losses.counted_again])
+            loose, again = losses.loose(rows), losses.again(rows)
+            free.judge(findings, loose, lambda at: describe(records[key][at].item()), again)
         return
+    rows = _only(found, (key, count))
     numbers = _Numbers(keys.own, keys.of([rows[key]]), rows[count])
     if not numbers.all_right():
         numbers.judge(findings, lambda at: describe(records[key][at].item()))

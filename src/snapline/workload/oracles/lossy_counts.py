@@ -1,10 +1,11 @@
 """Compares running counts with the records that were counted, where losses were declared.
 
-Nothing is excused that no loss touched. A record need not be counted if it may have been lost on its way;
-it is never counted twice. A number is *loose* if the task that gave it may have lost what it had counted
-before: then it only has to be a number that its key can have. All other numbers of a key are different
-ones. A key without loose numbers has 1..k, where k is how many of its records were counted, or as many more
-as may have been lost behind the count.
+Nothing is excused that no loss touched. A record need not be counted if it may have been lost on its way,
+and is counted again only if two lives of a task may have put it out. A number is *loose* if the task that
+gave it may have lost what it had counted before: then it only has to be a number that its key can have. All
+other numbers of a key are different ones. A key without loose numbers has 1..k, where k is how many of its
+records were counted, or as many more as may have been lost behind the count. A number may come again if its
+row may; and a record that may have been counted again has its key count further.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,6 +32,15 @@ class CountExcuses:
     state: Callable[[Batch], Sequence[Stay]]  # stays of what was counted before it, of the same key
 
 
+@dataclass(frozen=True, slots=True)
+class NumberExcuses:
+    """What may be wrong with the numbers that a count gave; records may be missing anyway."""
+
+    loose: Callable[[Batch], Bools]  # which rows have numbers that a loss may have made wrong
+    again: Callable[[Batch], Bools]  # which rows may have come again, with the same number
+    counted_again: Bools  # which records may have been counted again
+
+
 def judge_lossy_counts(
     findings: Problems,
     records: Batch,
@@ -51,13 +61,16 @@ def judge_lossy_counts(
     excuses = losses.excuses
     behind = excuses.touched(*losses.behind(records))
     touched = behind | excuses.touched(*losses.before(records))
-    excuses.account(lost=int(held.lacking.sum()), of=len(records))
+    counted_again = excuses.repeated(*losses.before(records))
+    again = counted_again | excuses.repeated(*losses.behind(records))
+    surplus = np.where(held.count(again) > 0, np.maximum(held.counted - held.came, 0), 0)
+    excuses.account(lost=int(held.lacking.sum()), of=len(records), again=int(surplus.sum()))
 
     def spoken(record: int) -> str:
         return describe(*rows_of(records.slice(record, record + 1), *key)[0])
 
     lost = held.lacking > held.count(touched)
-    for cell in np.flatnonzero(lost | (held.counted > held.came)).tolist():
+    for cell in np.flatnonzero(lost | (held.counted - surplus > held.came)).tolist():
         names = " or ".join(map(name, records["id"][held.of_record == cell][:LIMIT].tolist()))
         came, counted = int(held.came[cell]), int(held.counted[cell])
         because = (
@@ -73,9 +86,10 @@ def judge_lossy_counts(
     numbers.more = np.bincount(
         np.searchsorted(numbers.distinct, keys.own[held.first]), gone, len(numbers.distinct)
     ).astype(np.int64)
+    numbers.count_further(keys.own[counted_again])
     loose = excuses.touched(*losses.state(known))
     excuses.account(free=int(np.count_nonzero(loose)))
-    numbers.judge(findings, loose, spoken)
+    numbers.judge(findings, loose, spoken, excuses.repeated(*losses.behind(known)))
 
 
 class _Cells:
@@ -113,18 +127,29 @@ class LossyNumbers:
         self._counts: Final = counts
         #: how many numbers of each key may have been given and lost
         self.more: Ints = np.zeros(len(self.distinct), np.int64)
+        self._further: Final[Bools] = np.zeros(len(self.distinct), np.bool_)
 
-    def judge(self, findings: Problems, loose: Bools, spoken: Callable[[int], str]) -> None:
-        """Add a problem for each number that no loss explains; `spoken` names the key of a record."""
+    def count_further(self, keys: Ints) -> None:
+        """Say of which keys records may have been counted again, which has them count further."""
+        self._further[np.searchsorted(self.distinct, keys)] = True
+
+    def judge(
+        self, findings: Problems, loose: Bools, spoken: Callable[[int], str], again: Bools
+    ) -> None:
+        """Add a problem for each number that no loss explains; `spoken` names the key of a record.
+
+        `again` says which rows may have come again, with the number that they had.
+        """
         at, counts = self._at, self._counts
         rows = np.bincount(at, minlength=len(self.distinct))
         free = np.zeros(len(self.distinct), np.bool_)
         free[at[loose]] = True
         highest = np.where(free, self._true, np.minimum(rows + self.more, self._true))
+        highest = np.where(self._further, rows + self._true, highest)  # each came out, or was lost
         for row in np.flatnonzero((counts < 1) | (counts > highest[at]))[:LIMIT].tolist():
             most = f"{plural(int(highest[at[row]]), 'record')} can have been counted"
             self._say(findings, row, "wrong", f"it has the count {counts[row]}; {most}", spoken)
-        firm = np.flatnonzero(~loose)
+        firm = np.flatnonzero(~loose & ~again)
         order = firm[np.lexsort((counts[firm], at[firm]))]
         again = (at[order][1:] == at[order][:-1]) & (counts[order][1:] == counts[order][:-1])
         for row in order[1:][again][:LIMIT].tolist():

@@ -22,7 +22,7 @@ from snapline.workload.oracles.verdict import LIMIT, Problems, judge_rows, rows_
 
 @dataclass(frozen=True, slots=True)
 class TableExcuses:
-    """Which rows of a table need not have come out, because a loss touched them."""
+    """Which rows of a table need not come out, because a loss touched them, and which may come again."""
 
     excuses: Excuses
     stays: Callable[[Batch], Sequence[Stay]]  # of expected rows
@@ -30,6 +30,10 @@ class TableExcuses:
     def touched(self, rows: Batch) -> Bools:
         """Whether a loss touched each of these rows."""
         return self.excuses.touched(*self.stays(rows))
+
+    def repeated(self, rows: Batch) -> Bools:
+        """Whether each of these rows may have come again."""
+        return self.excuses.repeated(*self.stays(rows))
 
 
 def judge_table(
@@ -45,12 +49,16 @@ def judge_table(
     """Compare rows with the right ones: every identity comes out once, with the right values.
 
     `identity` are columns of whole numbers; no two rows that are expected share one. `describe` takes an
-    identity, column by column. What is `optional` need not come out, nor what `losses` touched.
+    identity, column by column. What is `optional` need not come out, nor what `losses` touched. What may
+    have been put out by two lives of a task may be there more than once, if each of its rows is right.
     """
     columns = (*identity, *values)
     if found is None or not len(found):
         found = Batch(dict.fromkeys(columns, np.zeros(0, np.int64)), 0)
     table = _Table(found.select(*columns), identity, values)
+    if losses is not None:
+        expected, optional = list(expected), list(optional)
+        table.excuse_repeats([*expected, *optional], losses)
     must, may = table.hold_all(expected, losses)
     may += [table.hold(piece, optional=True) for piece in optional]
     right, allowed = (
@@ -81,7 +89,7 @@ class _Table:
         self._copies: Final = np.diff(self._starts, append=len(ordered))
         self._heads: Final = ordered[self._starts]  # the number of each identity
         self._known: Final = np.zeros(len(self._heads), np.bool_)  # expected
-        self._repeated: Final = self._earliest(np.flatnonzero(self._copies > 1))
+        self._repeated = self._earliest(np.flatnonzero(self._copies > 1))
         self._missing = self._wrong = 0  # how many of each kind were picked
 
     def _earliest(self, heads: Ints) -> Ints:
@@ -96,14 +104,32 @@ class _Table:
         at = np.minimum(np.searchsorted(self._heads, codes), len(self._heads) - 1)
         return at, np.where(self._heads[at] == codes, self._copies[at], 0)
 
-    def hold(self, piece: Batch, *, optional: bool = False) -> Batch:
-        """Compare what came out with a piece of what is right; return the rows that are to be reported."""
-        at, copies = self._find(piece)
+    def _came(self, at: Ints, copies: Ints, piece: Batch) -> tuple[Ints, Bools]:
+        """Which rows of a piece came out, one entry for each time, and whether with the right values."""
         here = np.flatnonzero(copies)
         rows = np.repeat(here, copies[here])
         came = self._found.take(self._order[ranges(self._starts[at[here]], copies[here])])
-        same = same_rows(piece.take(rows), came, self._values)
-        self._known[at[here]] = True
+        return rows, same_rows(piece.take(rows), came, self._values)
+
+    def excuse_repeats(self, expected: Iterable[Batch], losses: TableExcuses) -> None:
+        """Hold it against no row that it came more than once, if it may, and was right each time."""
+        excused = np.zeros(len(self._heads), np.bool_)
+        for piece in expected:
+            at, copies = self._find(piece)
+            several = np.flatnonzero(copies > 1)
+            some, at, copies = piece.take(several), at[several], copies[several]
+            may = losses.repeated(some)
+            rows, same = self._came(at, copies, some)
+            may[rows[~same]] = False
+            excused[at[may]] = True
+            losses.excuses.account(again=int((copies[may] - 1).sum()))
+        self._repeated = self._earliest(np.flatnonzero((self._copies > 1) & ~excused))
+
+    def hold(self, piece: Batch, *, optional: bool = False) -> Batch:
+        """Compare what came out with a piece of what is right; return the rows that are to be reported."""
+        at, copies = self._find(piece)
+        rows, same = self._came(at, copies, piece)
+        self._known[at[copies > 0]] = True
         lacking = np.ones(len(piece), np.bool_)
         lacking[rows[same]] = False
         wrong = np.flatnonzero(lacking & (copies > 0))
