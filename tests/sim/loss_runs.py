@@ -85,6 +85,18 @@ class RecordedRun:
             for loss in self.losses
         )
 
+    def came_once(self, visit: Visit, lingers_ms: int | None = None) -> bool:
+        """Whether no two lives of a task can have put this out; a slot that lingers does so for a while.
+
+        The checkpoints of drawn policies are at most 600 ms apart, and count 400 ms later at most.
+        """
+        return all(
+            loss.slot not in visit.slots
+            or visit.until < loss.death_ms - self.bound.lag_ms - 1_000
+            or visit.first > loss.death_ms + (lingers_ms or 0)
+            for loss in self.losses
+        )
+
 
 def recorded(monkeypatch: Any, case: Case, **options: Any) -> RecordedRun:
     """Run a case, and keep what its judge was given; whatever the verdict."""
@@ -267,6 +279,31 @@ def model_of(case: Case) -> RowModel:
 # What is done to an output.
 
 
+def repeated_once(
+    it: RecordedRun, model: RowModel, rng: random.Random, lingers_ms: int
+) -> Mapping[str, Batch] | None:
+    """The output with one record repeated that cannot have come again; None: there is none."""
+    sink = it.public[model.sink]
+    rows = rows_of(sink)
+
+    def once(visit: Visit) -> bool:
+        outside = it.is_outside(visit) or not model.by_cell
+        return outside and it.came_once(visit, lingers_ms)
+
+    if not model.lists:
+        able = [row for row in rows if once(model.visit(row))]
+        changed = [*rows, dict(rng.choice(able))] if able else None
+    else:
+        found = [each for each in _ids(rows, model) if once(model.visit_id(each[3]))]
+        changed = _with_id_again(rows, *rng.choice(found)) if found else None
+    return None if changed is None else {**it.public, model.sink: batch_of(changed, sink)}
+
+
+def _with_id_again(rows: list[Row], n: int, name: str, count: str, event: int) -> list[Row]:
+    row = {**rows[n], name: [*rows[n][name], event], count: rows[n][count] + 1}
+    return [*rows[:n], row, *rows[n + 1 :]]
+
+
 def tampered(
     what: str, it: RecordedRun, model: RowModel, rng: random.Random
 ) -> Mapping[str, Batch] | None:
@@ -323,8 +360,13 @@ def _change_ids(
 def _ids_outside(
     it: RecordedRun, model: RowModel, rows: list[Row], *, anywhere: bool
 ) -> Iterator[tuple[int, str, str, int]]:
+    for n, name, count, event in _ids(rows, model):
+        if anywhere or it.is_outside(model.visit_id(event)):
+            yield n, name, count, event
+
+
+def _ids(rows: list[Row], model: RowModel) -> Iterator[tuple[int, str, str, int]]:
     for n, row in enumerate(rows):
         for name, count in model.lists:
             for event in row[name]:
-                if anywhere or it.is_outside(model.visit_id(event)):
-                    yield n, name, count, event
+                yield n, name, count, event

@@ -27,6 +27,7 @@ class LossAccount:
     lost: int  # expected rows (or records, where rows stand for records) that are missing ...
     rows: int  # ... of so many; 0: nothing was lost, so nobody counted
     free: int  # rows whose numbers need not be right, because they depend on lost state
+    again: int  # rows that came again, because two lives of a task put them out
     bound: int  # how many records may be lost at most
     outage_ms: Millis  # the longest time that a lost slot was away
     allowed: Allowances
@@ -34,7 +35,7 @@ class LossAccount:
     @property
     def figures(self) -> dict[str, int]:
         """What a result keeps of it."""
-        names = ("losses", "lost", "rows", "free", "bound", "outage_ms")
+        names = ("losses", "lost", "rows", "free", "again", "bound", "outage_ms")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -61,6 +62,7 @@ def judge_losses(
         excuses.lost,
         excuses.rows,
         excuses.free,
+        excuses.again,
         bound.records(),
         outage_ms(settled.losses),
         allowed,

@@ -60,6 +60,8 @@ def sentence_of(account: LossAccount, others_ms: Millis | None) -> str:
     if account.free:
         share = f"{100 * account.free / max(account.rows, 1):.3g} %"
         lost += f"; {plural(account.free, 'row')} ({share}) may be wrong: they depend on lost state"
+    if account.again:
+        lost += f"; {plural(account.again, 'row')} came again, put out by two lives of a task"
     bound = f"at most {plural(account.bound, 'record')} may be lost ({account.allowed})"
     away = f"a lost slot was away for {write_duration(account.outage_ms)} at most"
     if others_ms is not None:
