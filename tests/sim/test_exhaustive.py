@@ -8,6 +8,7 @@ from abs_published import COMPARED, PUBLISHED
 from sabotage import BUGS
 
 from snapline.errors import UsageError
+from snapline.ids import first_checkpoint
 from snapline.protocols import PROTOCOLS
 from snapline.sim.exhaustive.course import SteppedRun
 from snapline.sim.exhaustive.lanes import Lane, Past
@@ -187,7 +188,7 @@ def test_deviations_are_told_in_words():
     crash = Deviation("crash", Lane("crash", "slot/1.2"))
     fire = Deviation("fire", Lane("timer", "coordinator", "RoundDeadline@coordinator"))
     link = Deviation("hold", Lane("link", "slot/0.1", "slot/1.1"))
-    write = Deviation("hold", Lane("store", "slot/0.1", "log counts/0@4294967297"))
+    write = Deviation("hold", Lane("store", "slot/0.1", f"log counts/0@{first_checkpoint(1)}"))
     assert [unusual(one) for one in (crash, fire, link, write, HELD)] == [
         "slot 1 (life 2) crashes",
         "the timer RoundDeadline@coordinator goes off before its turn",

@@ -24,9 +24,10 @@ GRAPHS = ("counting", "q3", "nhop", "reachability")
 CELLS = [(name, level, graph) for name, level in LEVELS for graph in GRAPHS if can_run(name, graph)]
 
 
-def test_every_protocol_with_checkpoints_promises_exactly_once_unless_told_otherwise():
+def test_every_protocol_with_lines_promises_exactly_once_unless_told_otherwise():
     defaults = {name: protocol.guarantees[0] for name, protocol in PROTOCOLS.items()}
     assert defaults.pop("none") is Guarantee.NOTHING
+    assert defaults.pop("partial") is Guarantee.BOUNDED_LOSS
     assert set(defaults.values()) == {Guarantee.EXACTLY_ONCE}
 
 

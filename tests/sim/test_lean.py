@@ -45,4 +45,7 @@ def test_lean_deployments_break_no_invariant_and_no_promise(protocol, workload, 
         "abs": {"records", "count-first", "count-second", "results"},
         "nhop": {"edges", "routes", "join", "walks"},
     }
-    assert names == chained[workload]
+    if PROTOCOLS[protocol].heeds_policies:  # operators that are protected differently are not fused
+        assert names >= chained[workload]
+    else:
+        assert names == chained[workload]

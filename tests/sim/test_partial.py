@@ -187,3 +187,8 @@ def test_what_is_discarded_is_written_down_by_identity():
     assert {discard.kind for _, discard in written} == {"id"}
     ids = [i for _, discard in written for i in discard.identities.tolist()]
     assert len(set(ids)) == len(ids)
+
+
+def test_a_task_that_goes_back_behind_the_end_of_time_says_so_again():
+    """Its receivers had forgotten it with its life before, and a window never came out (mst, seed 37)."""
+    kept(Case("partial", "mst", 37, guarantee="bounded-loss"))

@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from snapline.core.messages import Message
+from snapline.core.messages import END_OF_TIME, Message
 from snapline.core.policy import Intake
 from snapline.core.topology import Channel
 from snapline.dataflow.state.identity import identities_of
@@ -50,6 +50,7 @@ class Partings:
         self.slot = slot
         self.away: dict[SlotId, None] = {}
         self.discards: dict[TaskId, Discards] = {}  #: where tasks write down what they discard
+        self.rejoins = False  #: whether this slot restarted alone itself
 
     def sever(self, peer: SlotId, incarnation: Incarnation) -> None:
         """Go on without a peer; `incarnation` is its next life."""
@@ -59,7 +60,7 @@ class Partings:
 
     def restored(self) -> None:
         """Connect tasks that restart alone: any first number of an input will do, and peers may be away."""
-        slot = self.slot
+        slot, self.rejoins = self.slot, True
         slot.inputs.joining.update(slot.inputs.inbox)
         for task in slot.tasks.values():
             for channel in task.inputs.values():
@@ -105,9 +106,16 @@ class Partings:
                 task.catch_up()
 
     def go(self) -> None:
-        """Let time go on in tasks that begin while peers are away."""
-        if self.away:
-            for task in self.slot.tasks.values():
+        """Let time go on in tasks that begin while peers are away, and say again where it has ended.
+
+        A task that went back alone to a state behind the end of time would not say so by itself: it rises
+        no more, and those who have heard it from the life before have forgotten it with that life.
+        """
+        for task in self.slot.tasks.values():
+            if self.rejoins and task.watermarks.low == END_OF_TIME:
+                for channel in task.outputs:
+                    task.tell_again(channel)
+            if self.away:
                 task.catch_up()
 
     def meet(self, peer: SlotId, received: Mapping[ChannelId, Seq]) -> None:

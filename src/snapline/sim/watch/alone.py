@@ -28,6 +28,7 @@ from snapline.journal.happenings import (
     InputSkipped,
     JobRunning,
     MessagesDiscarded,
+    SlotLeft,
     SlotLost,
     SlotRestored,
     SlotRunning,
@@ -68,7 +69,7 @@ class Alone:
         match entry.what:
             case JobRunning():
                 self.begins()
-            case SlotLost(slot):
+            case SlotLost(slot) | SlotLeft(slot):
                 self.lost(slot, entry.at_us)
             case SlotRestored():
                 self.restores(slot_of(TaskId(entry.actor)))
