@@ -390,8 +390,7 @@ def logged_after_sent(patch):
     def late(self, message):
         before = self.__dict__.get("late")
         self.late = message
-        if before is not None:
-            append(self, before)
+        return append(self, before) if before is not None else 0
 
     patch.setattr(MemoryLog, "append", late)
 
@@ -424,7 +423,7 @@ def stale_report_accepted(patch):
 @bug("aligned", "counting", "checkpoint_number_is_new")
 def checkpoint_numbers_used_again(patch):
     for module in (restore, coordinator):
-        patch.setattr(module, "first_checkpoint", lambda epoch: first_checkpoint(1))
+        patch.setattr(module, "first_checkpoint", lambda epoch, life=0: first_checkpoint(1))
 
 
 # The line.
@@ -530,7 +529,7 @@ def log_entries_of_the_older_timeline_win(patch):
 @bug("aligned", "counting", "message_is_of_this_epoch")
 def no_fencing(patch):
     """The guard of the order is gone, too."""
-    never(patch, Inputs, "check_order")
+    patch.setattr(Inputs, "check_order", lambda self, message, received, kept=(): True)
     receive = Slot.receive
 
     def trusting(self, source, frame):
@@ -558,7 +557,7 @@ def newest_message_taken_first(patch):
         return payload
 
     patch.setattr(Inputs, "pop", pop)
-    never(patch, Inputs, "check_order")
+    patch.setattr(Inputs, "check_order", lambda self, message, received, kept=(): True)
 
 
 @bug("aligned", "counting", "run_ends_by_itself")
@@ -634,7 +633,9 @@ def rollback_takes_published_output_back(patch):
 @bug("aligned", "counting", "what_is_kept_is_not_deleted")
 def garbage_one_line_early(patch):
     collect = Registry.collect
-    patch.setattr(Registry, "collect", lambda self, older, newer: collect(self, newer, newer))
+    patch.setattr(
+        Registry, "collect", lambda self, older, newer, policies=None: collect(self, newer, newer)
+    )
 
 
 @bug("aligned", "counting", "what_is_kept_is_not_deleted")
@@ -663,7 +664,7 @@ def a_sweep_takes_output_that_is_held_back(patch):
 def log_pruned_too_far(patch):
     collect = Registry.collect
 
-    def greedy(self, older, newer):
+    def greedy(self, older, newer, policies=None):
         found = collect(self, older, newer)
         return replace(found, logs={channel: seq + 1 for channel, seq in found.logs.items()})
 
@@ -672,7 +673,7 @@ def log_pruned_too_far(patch):
 
 @bug("aligned", "counting", "storage_is_bounded")
 def garbage_never_collected(patch):
-    patch.setattr(Registry, "collect", lambda self, older, newer: Collected((), {}))
+    patch.setattr(Registry, "collect", lambda self, older, newer, policies=None: Collected((), {}))
 
 
 @bug("uncoordinated", "counting", ORACLE)

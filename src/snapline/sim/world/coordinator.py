@@ -166,7 +166,7 @@ class CoordinatorProcess(Process):
 
     def deposed(self) -> None:
         """Step down, and its slots with it; if it was the newest one, resume the run, as its user would."""
-        self.alive = False
         self.world.leave(self)
         if self is self.world.coordinator:
+            self.alive = False
             self.world.resume_coordinator()
