@@ -98,7 +98,8 @@ def examples():
         for command in re.findall(
             r"(?:snapline|\./dev) (simulate [^\n`\[]*--faults [^\n`\[]*)", text
         ):
-            yield pytest.param(shlex.split(command, comments=True), id=f"{name}: {command}")
+            if "--profile" not in command:  # that is a prediction, and needs a profile of a machine
+                yield pytest.param(shlex.split(command, comments=True), id=f"{name}: {command}")
 
 
 @pytest.mark.parametrize("arguments", list(examples()))
