@@ -16,7 +16,7 @@ from snapline.systems.registry import SYSTEMS, system_of
 from snapline.workload import WORKLOADS
 
 OWN = ["none", "aligned", "aligned-cyclic", "unaligned", "synchronous", "uncoordinated", "hmnr"]
-OWN.append("bcs")
+OWN += ["bcs", "partial"]
 POINTS = """[snapline.protocols]
 broken = broken_things:{name}
 """
