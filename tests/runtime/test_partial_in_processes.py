@@ -24,7 +24,8 @@ def test_a_killed_slot_goes_back_alone_to_what_it_saved(tmp_path):
 
 
 def test_what_is_discarded_meanwhile_is_in_files_by_identity(tmp_path):
-    outcome = run_processes(tmp_path, "partial", "kill slot=1 at=800ms for=2s", duration_ms=5_000)
+    faults = "kill slot=1 at=800ms for=2s"
+    outcome = run_processes(tmp_path, "partial", faults, duration_ms=5_000, journal="full")
     assert outcome.problem is None
     directory = outcome.driver.directory
     said: dict[str, int] = {}

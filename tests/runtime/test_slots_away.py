@@ -34,7 +34,8 @@ def test_two_faults_that_keep_a_slot_away_last_until_the_later_end(tmp_path):
 
 
 def test_without_checkpoints_the_others_go_on_and_say_what_they_discarded(tmp_path):
-    outcome = run_processes(tmp_path, "none", "kill slot=1 at=800ms for=3s", duration_ms=5_000)
+    faults = "kill slot=1 at=800ms for=3s"
+    outcome = run_processes(tmp_path, "none", faults, duration_ms=5_000, journal="full")
     assert outcome.problem is None
     (lost,), (back,) = outcome.what(SlotLost), outcome.what(SlotRunning)
     assert back.actor == "slot/1"

@@ -52,7 +52,8 @@ class Restore:
     #: only this slot restarts: tasks without a snapshot begin empty, with the present input. It may be
     #: told again in the same epoch, because a snapshot could not be read
     alone: bool = False
-    #: if all slots restart so: per output that sends again what was missed, behind which message
+    #: if all slots restart at the present: for each output whose log is sent again, the last message
+    #: that its receiver's checkpoint has; all behind it is sent
     missed: Mapping[ChannelId, Seq] = field(default_factory=dict)
 
 
@@ -78,7 +79,7 @@ class Replaced:
 
     epoch: Epoch
     slot: SlotId
-    #: per channel to it that sends again what was missed: behind which message
+    #: for each channel to it whose log is sent again, the last message that its receiver surely has
     received: Mapping[ChannelId, Seq] = field(default_factory=dict)
 
 

@@ -314,7 +314,7 @@ class Coordinator:
             self.shell.delete(key_of(meta))
         if not self.restoring:
             for slot, logs in self.job.by_sender(garbage.logs).items():
-                if slot not in self.members.rejoining:  # else it has no tasks; the next one will do
+                if slot not in self.members.rejoining:  # else it has no tasks yet: pruned later
                     self._send(slot, control.Prune(self.epoch, logs))
         self.shell.note(COORDINATOR, self.epoch, happenings.GarbageCollected(len(garbage.metas)))
 

@@ -123,8 +123,8 @@ class Partings:
 
         `received` says behind which message each channel begins that sends again what was missed.
         """
-        slot = self.slot
-        was_away = self.away.pop(peer, self) is None
+        slot, was_away = self.slot, peer in self.away
+        self.away.pop(peer, None)
         for task in slot.tasks.values():
             for channel in task.outputs:
                 if slot.slot_by_task[channel.target] == peer:
