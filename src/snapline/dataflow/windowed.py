@@ -164,18 +164,20 @@ class SlidingStream(Hinted, Generic[Made_co]):
         side and are not kept. The result has the columns of both, as in `join`.
         """
         check_kind("join", SlidingStream, "another stream that is cut with sliding(...)", other)
+        mine, theirs, ports = self.shape, other.shape, {RIGHT: other.stream._tail}
+        if type(mine) is not type(theirs):
+            raise GraphError("windows by rows and windows by time cannot be joined: cut both alike")
         keys = {LEFT: self.stream.keys, RIGHT: other.stream.keys}
         _check_match(keys, match, on)
-        mine, theirs, ports = self.shape, other.shape, {RIGHT: other.stream._tail}
         plan: RowJoinPlan | TimeJoinPlan
         if isinstance(mine, LastRows) and isinstance(theirs, LastRows):
             plan = RowJoinPlan(keys, {LEFT: mine.rows, RIGHT: theirs.rows})
             factory: Factory = partial(SlidingRowJoin, plan, on)
-        elif isinstance(mine, Sliding) and isinstance(theirs, Sliding):
+        else:
+            assert isinstance(mine, Sliding)
+            assert isinstance(theirs, Sliding)
             plan = TimeJoinPlan(keys, {LEFT: mine, RIGHT: theirs})
             factory = partial(SlidingTimeJoin, plan, on)
-        else:
-            raise GraphError("windows by rows and windows by time cannot be joined: cut both alike")
         detail = repr((plan, match))
         return self.stream._then(
             "sliding-join", factory, name, port=LEFT, ports=ports, detail=detail

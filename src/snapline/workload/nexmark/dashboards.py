@@ -97,6 +97,27 @@ def build_q7(params: Params) -> Dataflow:
     return flow
 
 
-Q5 = Workload("q5", "NexMark 5: auctions with the most bids, sliding", False, build_q5, judge_q5)
-Q6 = Workload("q6", "NexMark 6: average of each seller's last sales", False, build_q6, judge_q6)
-Q7 = Workload("q7", "NexMark 7: auctions with the highest bid, sliding", False, build_q7, judge_q7)
+Q5 = Workload(
+    "q5",
+    "NexMark 5: auctions with the most bids, sliding",
+    False,
+    build_q5,
+    judge_q5,
+    judges_losses=True,
+)
+Q6 = Workload(
+    "q6",
+    "NexMark 6: average of each seller's last sales",
+    False,
+    build_q6,
+    judge_q6,
+    judges_losses=True,
+)
+Q7 = Workload(
+    "q7",
+    "NexMark 7: auctions with the highest bid, sliding",
+    False,
+    build_q7,
+    judge_q7,
+    judges_losses=True,
+)
