@@ -17,6 +17,8 @@ FAULTS = (
     "kill slot=3 at=800ms; kill slot=5 at=1200ms; kill slot=0 on=recovery; kill slot=4 at=1600ms"
 )
 
+SLOW = ("fab", "sjoin", "gjoin")  # to run, so they are tried once
+
 
 @pytest.fixture
 def pools(monkeypatch):
@@ -43,7 +45,7 @@ PLACES = [
 
 @pytest.mark.parametrize(("protocol", "workload"), PLACES)
 def test_every_protocol_keeps_its_promise_with_pools(pools, protocol, workload):
-    for seed in (1, 2):
+    for seed in (1,) if workload in SLOW else (1, 2):
         outcome = kept(Case(protocol, workload, seed, records=20, slots=3, faults=FAULTS))
         assert outcome.problems == ()
         assert outcome.stats["crashes"] > 0
