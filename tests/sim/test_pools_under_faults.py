@@ -9,7 +9,7 @@ from snapline.chaos import targets
 from snapline.dataflow.deploy import deploy
 from snapline.protocols import PROTOCOLS
 from snapline.sim import run as sim_run
-from snapline.sim.run import Case
+from snapline.sim.case import Case
 from snapline.workload import WORKLOADS
 
 SIZES = {"first": 2, "second": 1}

@@ -13,7 +13,7 @@ from snapline.engine.options import GivenOptions, idle_option
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, flow_of
+from snapline.sim.case import Case, flow_of
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Size
 from snapline.workload.common.settings import read_settings, split_settings

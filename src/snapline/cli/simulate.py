@@ -60,8 +60,9 @@ from snapline.metrics.figures import figures_of
 from snapline.metrics.json_form import to_json
 from snapline.report.page.run_page import run_page
 from snapline.report.spacetime.draw import draw, interesting_window
+from snapline.sim.case import Case
 from snapline.sim.explore import sweep, vacuous
-from snapline.sim.run import Case, Outcome, simulate
+from snapline.sim.run import Outcome, simulate
 from snapline.wording import plural
 from snapline.workload.common.base import size_of
 from snapline.workload.common.settings import split_settings

@@ -15,7 +15,8 @@ from statistics import median
 from snapline.chaos.faults import describe
 from snapline.chaos.shrink import shrink, smaller_faults
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, Outcome, faults_of, simulate
+from snapline.sim.case import Case, faults_of
+from snapline.sim.run import Outcome, simulate
 from snapline.wording import plural
 from snapline.workload import WORKLOADS
 
