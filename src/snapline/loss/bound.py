@@ -13,7 +13,7 @@ input, no policy says. There are allowances for these, and every verdict states 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from snapline.chaos.faults import (
@@ -142,6 +142,7 @@ class End:
     last_ms: Millis  # the latest at which it can have put something out
     back_ms: Millis  # the latest at which the next life is let go
     lingers: bool  # whether it may have gone on when its next life had begun
+    spare: tuple[Blow, ...] = ()  # other blows by then: one may have struck the next life already
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,28 +205,33 @@ class Bound:
             return None
         return plan.policy.every_ms or self.job.options.interval_ms
 
-    def end_of(self, slot: SlotId, after_ms: Millis, to_ms: Millis) -> "End | None":
+    def end_of(
+        self, slot: SlotId, after_ms: Millis, to_ms: Millis, spare: Sequence[Blow] = ()
+    ) -> "End | None":
         """How the slot ended that was let go at `to_ms`, its life before at `after_ms`; None: it did not.
 
-        If it was struck again before it was back, the first of these blows counts.
+        If it was struck again before it was back, the first of these blows counts. `spare` are blows before
+        `after_ms` that were not needed to explain how the life before that one ended: a life can be let go
+        when it is dead already, and nobody has noticed yet.
         """
-        could = (
+        could = [
             blow
             for blow in self.struck.of(slot)
-            if blow.at_ms <= to_ms and self.last_ms(blow) >= after_ms
-        )
+            if blow.at_ms <= to_ms and (self.last_ms(blow) >= after_ms or blow in spare)
+        ]
         result: End | None = None
-        for blow in could:
+        for number, blow in enumerate(could):
             at_ms, last_ms = max(blow.at_ms, after_ms), self.last_ms(blow)
             back_ms = last_ms + self.back_within_ms(blow)
             if result is None or result.back_ms < at_ms:
-                result = End(at_ms, last_ms, back_ms, blow.holds_ms is not None)
+                lingers = blow.holds_ms is not None
+                result = End(at_ms, last_ms, back_ms, lingers, tuple(could[number + 1 :]))
             else:
-                result = End(
-                    result.death_ms,
-                    max(result.last_ms, last_ms),
-                    max(result.back_ms, back_ms),
-                    result.lingers or blow.holds_ms is not None,
+                result = replace(
+                    result,
+                    last_ms=max(result.last_ms, last_ms),
+                    back_ms=max(result.back_ms, back_ms),
+                    lingers=result.lingers or blow.holds_ms is not None,
                 )
         return None if result is None or result.back_ms < to_ms else result
 

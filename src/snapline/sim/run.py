@@ -1,8 +1,8 @@
 """One simulated run: from a case to an outcome.
 
-A case (`case.py`) is everything that decides a run. Its seed also draws the world (how slow links, store and
-slots are) and the settings (batches, credits, deltas), so that a sweep of seeds meets many worlds and not one
-world many times.
+A case (`case.py`) is everything that decides a run. Its seed also draws the world (how slow links, store
+and slots are) and the settings (batches, credits, deltas), so that a sweep of seeds meets many worlds and
+not one world many times.
 """
 
 import random
@@ -37,7 +37,7 @@ from snapline.kernels import cache
 from snapline.loss.bound import SIMULATED, Allowances
 from snapline.loss.judge import judge_losses
 from snapline.protocols import PROTOCOLS, refusal
-from snapline.sim.case import Case, faults_of, flow_of
+from snapline.sim.case import Case, draws_policies, faults_of, flow_of, pools_of
 from snapline.sim.inject import SimInjector
 from snapline.sim.policies import with_drawn_policies
 from snapline.sim.watch import fencing, invariants
@@ -83,9 +83,10 @@ class Outcome:
 def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> Job:
     """The job of a case: what it does not say itself is drawn, with the world, from its seed."""
     flow = flow_of(case)
-    if protocol.heeds_policies and not case.save and not case.inputs:
+    if draws_policies(case):
         flow = with_drawn_policies(flow, case.seed)
-    deployment = deploy(flow, case.slots, lean=is_fused(case.options, default=False))
+    lean = is_fused(case.options, default=False)
+    deployment = deploy(flow, case.slots, lean=lean, pools=dict(pools_of(case)))
     settings = Settings(
         batch_max_records=rng.choice((3, 8, 100)),
         batch_growth=1,

@@ -169,6 +169,16 @@ def test_of_several_blows_before_a_slot_is_back_the_first_counts():
     assert died(apart, 1, 0, 1_200) == 900
 
 
+def test_a_life_may_be_let_go_that_is_dead_already_but_each_loss_needs_a_blow_of_its_own():
+    """The second kill strikes before the slot is let go, and is noticed only afterwards."""
+    twice = [("kill slot=1 at=500ms", 500), ("kill slot=1 on=recovery", 640)]
+    declared = [loss("in/1", 500, 650), loss("in/1", 650, 800)]
+    assert not settle(declared, bound_of(twice)).problems
+    assert len(settle(declared, bound_of(twice[:1])).problems) == 1
+    third = [*declared, loss("in/1", 800, 900)]
+    assert len(settle(third, bound_of(twice)).problems) == 1
+
+
 def test_a_slot_that_came_back_meanwhile_can_still_be_given_up():
     """A coordinator that dies takes all slots with it later, also one that has just been let go."""
     faults = [("kill slot=1 at=450ms", 450), ("kill coordinator at=500ms for=70ms", 500)]
