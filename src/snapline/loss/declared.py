@@ -75,7 +75,7 @@ def _again(loss: TaskLoss, end: End, bound: Bound) -> tuple[Millis, Millis] | No
         if not bound.job.deployment.plans[
             loss.task
         ].stateful:  # it declares no time of a checkpoint
-            first_ms = end.death_ms - (bound.checkpoint_ms(loss.task) or end.death_ms)
+            first_ms = end.death_ms - (bound.checkpoint_ms(loss.task, end.death_ms) or end.death_ms)
         return min(first_ms, end.death_ms), end.last_ms
     return (end.death_ms, end.last_ms) if end.lingers else None
 
@@ -99,7 +99,7 @@ def _without_a_fault(loss: TaskLoss, slot: SlotId, bound: Bound) -> str:
 
 def _too_far_back(loss: TaskLoss, death_ms: Millis, bound: Bound) -> str | None:
     """Why a loss begins too early; None if it does not. What has no state cannot have lost any."""
-    interval_ms = bound.interval_ms(loss.task)
+    interval_ms = bound.interval_ms(loss.task, death_ms)
     if interval_ms is None or not bound.job.deployment.plans[loss.task].stateful:
         return None
     first_ms = death_ms - interval_ms
