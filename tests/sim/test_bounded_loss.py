@@ -11,7 +11,8 @@ from snapline.batch import Batch
 from snapline.ids import INITIAL, TaskId
 from snapline.journal.loss_happenings import TaskLoss
 from snapline.kernels.routing import target_of
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.workload import WORKLOADS
 
 WINDOWED = ("q5", "q6", "q7", "fab", "sjoin", "gjoin")

@@ -8,7 +8,8 @@ import pytest
 from loss_runs import model_of, recorded, repeated_once
 
 from snapline.batch import concat
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.workload import WORKLOADS
 
 WINDOWED = ("fab", "gjoin", "q5", "q6", "q7", "sjoin")
