@@ -44,7 +44,7 @@ LAYERS: dict[str, set[str]] = {
     "validate": NOUNS | {"core"},
     "workload": NOUNS | {"plugins", "core", "dataflow", "kernels", "storage", "validate"},
 }
-LAYERS["loss"] = NOUNS | {"chaos", "core", "dataflow", "engine", "journal", "workload"}
+LAYERS["loss"] = NOUNS | {"chaos", "core", "dataflow", "engine", "journal", "metrics", "workload"}
 LAYERS["sim"] = {*LAYERS} - {"report", "net"}
 LAYERS["rundir"] = {*LAYERS} - {"report", "net", "sim", "metrics", "validate"}
 LAYERS["spark"] = NOUNS | {"kernels", "user_cache", "storage", "workload", "rundir"}
