@@ -79,6 +79,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "oracles",
         "abs",
         "counting",
+        "fab",
         "lineage",
         "nexmark",
         "nhop",

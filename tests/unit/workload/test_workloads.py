@@ -59,7 +59,7 @@ def row_to_touch(workload, batch):
 
 def test_the_list_names_every_workload():
     names = ["counting", "q1", "q3", "q5", "q6", "q7", "q8", "q12"]
-    names += ["abs", "sst", "mst", "reachability", "nhop"]
+    names += ["abs", "sst", "mst", "fab", "reachability", "nhop"]
     assert list(WORKLOADS) == names
     assert [w.name for w in WORKLOADS.values() if w.cyclic] == ["reachability", "nhop"]
     for workload in WORKLOADS.values():
@@ -150,6 +150,8 @@ def named(workload, batch, row):
             return f"auction {facts['auction']} in window {facts['window']}"
         case "q6":
             return f"sale of auction {facts['auction']}"
+        case "fab":
+            return f"lot {facts['lot']}"
         case "sst":
             return event_label(min(facts["ids"]))
         case "mst":
@@ -183,6 +185,10 @@ WRONG_VALUES = [
     ("q6", {"seller": 1_000}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
     ("q7", {"price": 1}, [NOTHING, BOUNDED, LEAST, EXACTLY]),
     ("q7", {"price": 10**9}, [NOTHING, BOUNDED, MOST, EXACTLY]),
+    ("fab", {"predicted": 1, "quality": 1 - 5_000, "actual": 5_000}, [NOTHING, BOUNDED, EXACTLY]),
+    ("fab", {"quality": 1}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
+    ("fab", {"wafers": 1}, [NOTHING, BOUNDED, LEAST, EXACTLY]),
+    ("fab", {"wafers": 5}, [NOTHING, BOUNDED, MOST, EXACTLY]),
     ("counting", {"count": 99}, [NOTHING, BOUNDED, MOST, EXACTLY]),
     ("q12", {"count": 99}, [NOTHING, BOUNDED, MOST, EXACTLY]),
     ("abs", {"time": 7}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
@@ -212,6 +218,7 @@ INVENTIONS = [
     ("q1", {"id": 10**6}, "bid 0:1000000"),
     ("q3", {"person": 10**6}, "with person 1000000"),
     ("q8", {"auction": 10**6}, "auction 1000000"),
+    ("fab", {"lot": 77}, "lot 77"),
     ("counting", {"key": 77}, "key 77"),
     ("q12", {"bidder": 77}, "bidder 77"),
     ("abs", {"id": 10**6, "first": 77, "second": 77, "third": 77}, "record 0:1000000"),
