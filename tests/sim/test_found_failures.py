@@ -2,7 +2,8 @@
 
 import pytest
 
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 
 FOUND = {
     # A marker that overtook output counted messages of the epoch before, which a slow link still held.

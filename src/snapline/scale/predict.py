@@ -16,7 +16,7 @@ import numpy as np
 from snapline.batch import Batch, concat
 from snapline.chaos.faults import parse
 from snapline.chaos.targets import aimed, check
-from snapline.dataflow.deploy import pool_slots
+from snapline.dataflow.pools import pool_slots
 from snapline.engine.job import Job
 from snapline.errors import UsageError
 from snapline.ids import Millis
