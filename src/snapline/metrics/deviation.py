@@ -10,6 +10,7 @@ there, because nobody who reads it can know which one to believe.
 written: the time at which it was due stands for that.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -78,6 +79,18 @@ class DeviationFigures:
         """Whether nothing is wrong, missing, repeated or unexpected."""
         counted = self.missing or self.repeated or self.unexpected
         return not counted and not any(column.wrong for column in self.columns.values())
+
+    @property
+    def overall(self) -> float:
+        """One number for all: the RMSE relative to the typical value, of the column that is worst.
+
+        A row that is missing, repeated or unexpected counts as if it were off by a typical value.
+        """
+        rows = max(self.rows, 1)
+        others = self.missing + self.repeated + self.unexpected / rows
+        came = (self.came - self.unexpected) / rows
+        squares = (came * (c.rmse / (c.typical or 1.0)) ** 2 for c in self.columns.values())
+        return math.sqrt(max(squares, default=0.0) + others)
 
 
 def deviation(right: AnswerRows, came: AnswerRows, from_ms: Millis = 0) -> DeviationFigures:

@@ -32,6 +32,7 @@ from snapline.scale.metered_world import MeteredWorld
 from snapline.scale.profile import Profile
 from snapline.sim.inject import SimInjector
 from snapline.storage.api import View
+from snapline.workload.common.answers import AnswerColumns
 from snapline.workload.common.losses import Ints
 
 PATIENCE_MS: Millis = 600_000
@@ -111,9 +112,16 @@ def deviation_in(spec: Spec, world: MeteredWorld, injector: SimInjector) -> Devi
     if known is None or not (spec.faults or protocol.publishes_at_once):
         return None
     right = right_answer(known.answer, program.flow, spec.slots, known.right)
+    return deviation_from(right, known.answer, world, injector)
+
+
+def deviation_from(
+    right: Batch, answer: AnswerColumns, world: MeteredWorld, injector: SimInjector
+) -> DeviationFigures:
+    """How far the answer of a simulated run is from the right one, from its first fault on."""
     struck = [s.at_ms for s in injector.schedule.strikes() if s.at_ms is not None]
-    found, written_ms = _written(world, known.answer.sink)
-    return deviation_of(known.answer, right, found, written_ms, min(struck, default=0))
+    found, written_ms = _written(world, answer.sink)
+    return deviation_of(answer, right, found, written_ms, min(struck, default=0))
 
 
 def _written(world: MeteredWorld, sink: str) -> tuple[Batch, Ints]:

@@ -101,3 +101,12 @@ def test_an_answer_that_was_complete_before_the_fault_has_no_deviation():
     found = deviation(RIGHT, early, from_ms=1_000)
     assert found.is_zero
     assert (found.rows, found.came) == (0, 0)
+
+
+def test_one_number_for_all_counts_missing_rows_as_off_by_a_typical_value():
+    """Of four rows two came right, one is off by 30 where 30 is typical, and one is missing."""
+    found = deviation(RIGHT, rows((0, 110, 10.0), (1, 210, 20.0), (2, 310, 60.0)))
+    typical = (10 + 20 + 30) / 3
+    assert found.overall == pytest.approx(math.sqrt((30 / typical) ** 2 / 4 + 1 / 4))
+    assert deviation(RIGHT, rows()).overall == 1.0
+    assert deviation(RIGHT, RIGHT).overall == 0.0
