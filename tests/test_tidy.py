@@ -81,6 +81,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "abs",
         "counting",
         "fab",
+        "joins",
         "lineage",
         "nexmark",
         "nhop",

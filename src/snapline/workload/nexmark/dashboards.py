@@ -108,6 +108,7 @@ Q5 = Workload(
     judge_q5,
     answer=AnswerColumns(SINK, ("window", "auction"), ("count",)),
     right_answer=partial(right_best, "count"),
+    judges_losses=True,
 )
 Q6 = Workload(
     "q6",
@@ -117,6 +118,7 @@ Q6 = Workload(
     judge_q6,
     answer=AnswerColumns(SINK, ("auction",), ("average", "price")),
     right_answer=right_sales,
+    judges_losses=True,
 )
 Q7 = Workload(
     "q7",
@@ -126,4 +128,5 @@ Q7 = Workload(
     judge_q7,
     answer=AnswerColumns(SINK, ("window", "auction"), ("price",)),
     right_answer=partial(right_best, "price"),
+    judges_losses=True,
 )
