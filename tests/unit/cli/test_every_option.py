@@ -148,6 +148,10 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--runs": ["file", "file/below"],
     },
     "sweep price.toml": {"--to": ["s3://x/y"], "--figure": ["fig7"]},
+    "findings": {
+        "--results": ["file", "s3://x/y"],
+        "--to": ["nowhere/x.md", ".", "s3://x/y"],
+    },
     "compare a b": {
         "--margin": ["x", "", "0", "-5%", "nan", "1e9"],
         "--threshold": ["x", "", "0", "-5%", "nan", "1e9"],

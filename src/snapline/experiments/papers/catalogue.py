@@ -14,6 +14,7 @@
     claims                   what is tested: see `claims`
     needs                    what has to exist, as "option compress" or "system flink"
     limits                   what the runs here cannot show of it
+    explained                why it is as it is here, as far as we know: for the page of findings
 
 A user's own file has the same parts. Every file is checked as a whole when it is read: names, claims, and
 that each claim finds its columns.
@@ -47,7 +48,7 @@ _KINDS: Mapping[str, Catalogue[Any] | Mapping[str, Any]] = {
     "system": SYSTEMS,
     "workload": WORKLOADS,
 }
-_SAID = ("id", "title", "varies", "finding", "values", "limits")
+_SAID = ("id", "title", "varies", "finding", "values", "limits", "explained")
 _DONE = ("quick", "full", "claims", "needs", "later")
 _FORM = ("turns", "launcher", "base", "matrix", "exclude", "each")
 _PAPER = ("paper", "base", "capacity", "form", "metric", "figure")
@@ -103,6 +104,7 @@ class PaperFigure:
     needs: tuple[str, ...] = ()
     later: str = ""  # why it cannot be measured at all yet
     limits: str = ""
+    explained: str = ""  # why it is as it is here
 
     @property
     def name(self) -> str:
@@ -269,6 +271,7 @@ def _figure(paper: str, said: Any, forms: Mapping[str, PaperForm]) -> PaperFigur
         needs=tuple(said.get("needs", ())),
         later=said.get("later", ""),
         limits=said.get("limits", ""),
+        explained=said.get("explained", ""),
     )
 
 
