@@ -69,6 +69,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "report": ("", "spacetime", "charts", "run", "page", "live"),
     "rundir": ("", "lines"),
     "runs": ("sources", ""),
+    "scale": ("", "advice"),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
     "storage": ("", "files", "discards", "parquet", "streams"),

@@ -148,6 +148,17 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--runs": ["file", "file/below"],
     },
     "sweep price.toml": {"--to": ["s3://x/y"], "--figure": ["fig7"]},
+    "advise protocol q12": {
+        "--rto": ["0s", *SPANS],
+        "--p99": ["0s", *SPANS],
+        "--mtbf": ["0s", *SPANS],
+        "--latency": NAMES,
+        "--rate": ["0", "fast", *WHOLE],
+        "--slots": ["0", *WHOLE],
+        "--cores": ["0", *WHOLE],
+        "--protocol": NAMES,
+        "--profile": ["nowhere", "s3://x/y"],
+    },
     "findings": {
         "--results": ["file", "s3://x/y"],
         "--to": ["nowhere/x.md", ".", "s3://x/y"],
@@ -195,7 +206,7 @@ SAID_BY_VALUE = {
     "--fork",
 } | {
     *("--option", "--pool", "--save", "--inputs", "--repeat", "--diagram", "--system", "--to"),
-    "--junit",
+    *("--junit", "--profile"),
 }
 """Options whose message shows the text or the file that is wrong."""
 
@@ -208,7 +219,9 @@ COMMANDS = GROUP.commands
 
 def options_of(command):
     """The options of a command that take a value."""
-    found = COMMANDS[command.split()[0]].params
+    name, second = (*command.split(), "")[:2]
+    found = getattr(COMMANDS[name], "commands", {name: COMMANDS[name]}).get(second, COMMANDS[name])
+    found = found.params
     valued = [
         p
         for p in found
