@@ -147,7 +147,11 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps", "line_max_lag=3"],
         "--runs": ["file", "file/below"],
     },
-    "sweep price.toml": {"--to": ["s3://x/y"], "--figure": ["fig7"]},
+    "sweep price.toml": {
+        "--to": ["s3://x/y"],
+        "--figure": ["fig7"],
+        "--profile": ["nowhere", "s3://x/y"],
+    },
     "advise protocol q12": {
         "--rto": ["0s", *SPANS],
         "--p99": ["0s", *SPANS],

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 group = typer.Typer(
     name="advise",
     help="Say what to choose for a dataflow, predicted before anything runs.",
+    epilog="""[bold]Examples[/bold]
+
+Find the protocol and the interval that recover within five seconds:
+[cyan]snapline advise protocol q12 --rto 5s[/cyan]""",
     rich_markup_mode="rich",
     no_args_is_help=True,
 )

@@ -54,7 +54,7 @@ def _local_paths(param: typer.CallbackParam, value: list[Path] | None) -> list[P
 SweepsArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[SWEEP]...",
+        metavar="SWEEP",
         callback=_local_paths,
         help="Directories of finished sweeps of papers, whose results are kept from now on.",
     ),

@@ -14,6 +14,7 @@ from snapline.experiments.papers.kept import KeptForm, read_kept
 from snapline.experiments.papers.scoreboard import Scoreboard, ScoreRow, cell_text, ours, score
 from snapline.experiments.papers.verdicts import FigureRuns, Standing
 from snapline.experiments.sweep import FOREIGN_MAX, is_proved
+from snapline.experiments.sweep_file import SIMULATED
 from snapline.wording import plural
 
 COMMAND: Final = "snapline findings --to docs/findings.md"
@@ -140,7 +141,7 @@ def _paper(found: Found) -> Iterator[str]:
     yield "|---|---|---|"
     for row in board.rows:
         name = f"**{row.figure.id}** {cell_text(row.figure.title)}"
-        yield f"| {name} | **{_became(row)}** | `{row.command}` |"
+        yield f"| {name} | **{_became(row)}**{_simulated(row)} | `{_command(row)}` |"
     yield ""
     yield f"{board.last_line}."
     for word, heading in _HEADINGS.items():
@@ -149,6 +150,16 @@ def _paper(found: Found) -> Iterator[str]:
             yield f"### {heading}: {paper.name}"
             yield ""
             yield from (line for row in rows for line in _row(row))
+
+
+def _simulated(row: ScoreRow) -> str:
+    return " (simulated)" if row.slots_are == SIMULATED else ""
+
+
+def _command(row: ScoreRow) -> str:
+    form = row.figure.quick
+    profile = " --profile profile.json" if form is not None and form.simulated else ""
+    return f"{row.command}{profile}"
 
 
 def _row(row: ScoreRow) -> Iterator[str]:
