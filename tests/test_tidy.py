@@ -44,7 +44,7 @@ LAYERS: dict[str, set[str]] = {
     "validate": NOUNS | {"core"},
     "workload": NOUNS | {"plugins", "core", "dataflow", "kernels", "storage", "validate"},
 }
-LAYERS["loss"] = NOUNS | {"chaos", "core", "dataflow", "engine", "journal", "workload"}
+LAYERS["loss"] = NOUNS | {"chaos", "core", "dataflow", "engine", "journal", "metrics", "workload"}
 LAYERS["sim"] = {*LAYERS} - {"report", "net"}
 LAYERS["rundir"] = {*LAYERS} - {"report", "net", "sim", "metrics", "validate"}
 LAYERS["spark"] = NOUNS | {"kernels", "user_cache", "storage", "workload", "rundir"}
@@ -69,6 +69,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "report": ("", "spacetime", "charts", "run", "page", "live"),
     "rundir": ("", "lines"),
     "runs": ("sources", ""),
+    "scale": ("", "advice"),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
     "storage": ("", "files", "discards", "parquet", "streams"),

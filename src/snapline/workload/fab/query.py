@@ -20,10 +20,11 @@ import numpy as np
 from snapline.batch import Array, Batch
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.stream import Stream
+from snapline.workload.common.answers import AnswerColumns
 from snapline.workload.common.base import Params, Workload
 from snapline.workload.fab import model
 from snapline.workload.fab.model import MANY, SETTINGS, STEPS, TESTS, TOOLS, shape_of
-from snapline.workload.fab.oracle import SINK, judge
+from snapline.workload.fab.oracle import SINK, expected, judge
 from snapline.workload.fab.regression import YieldModel
 
 ROWS: Final[Mapping[str, int]] = MappingProxyType({"etch": 512, "polish": 128})
@@ -112,4 +113,6 @@ FAB = Workload(
     judge,
     SETTINGS,
     judges_losses=True,
+    answer=AnswerColumns(SINK, ("lot",), ("predicted",)),
+    right_answer=expected,
 )

@@ -108,6 +108,11 @@ def _judge_best(
     return findings.problems
 
 
+def right_best(value: str, params: Params) -> Batch:
+    """Of every window the auctions with the largest value, and the time at which the window ends."""
+    return _best(_windows(params, value), value)
+
+
 def _windows(params: Params, value: str) -> Batch:
     """The value of every auction in every window in which it has a bid."""
     every, size = every_ms(params), sliding_ms(params)
@@ -153,7 +158,7 @@ def judge_q6(
 
     Where sales may be lost or repeated, nobody knows of which the average is.
     """
-    findings, found, sales = Problems(level), output.get(SINK), _sales(params)
+    findings, found, sales = Problems(level), output.get(SINK), right_sales(params)
 
     def describe(auction: int) -> str:
         return f"sale of auction {auction}"
@@ -172,7 +177,7 @@ def judge_q6(
     return findings.problems
 
 
-def _sales(params: Params) -> Batch:
+def right_sales(params: Params) -> Batch:
     """All auctions that were sold, with the average price of the last ones of their sellers."""
     opened = _everything(lots(params), *SALE_COLUMNS, "time", "id")
     bids = _everything(model.bids(params, ("auction", "price")), "auction", "price", "time")

@@ -19,6 +19,7 @@ import numpy as np
 from snapline.batch import Batch
 from snapline.dataflow.graph import Dataflow, Stream
 from snapline.ids import Millis
+from snapline.workload.common.answers import AnswerColumns
 from snapline.workload.common.base import Params, Workload
 from snapline.workload.nexmark import model
 from snapline.workload.nexmark.closing import AUCTIONS, BIDS, Closing, InOrder
@@ -29,6 +30,8 @@ from snapline.workload.nexmark.dashboard_oracle import (
     judge_q7,
     last_sales,
     lots,
+    right_best,
+    right_sales,
     sliding_ms,
 )
 from snapline.workload.nexmark.oracle import SINK
@@ -103,6 +106,8 @@ Q5 = Workload(
     False,
     build_q5,
     judge_q5,
+    answer=AnswerColumns(SINK, ("window", "auction"), ("count",)),
+    right_answer=partial(right_best, "count"),
     judges_losses=True,
 )
 Q6 = Workload(
@@ -111,6 +116,8 @@ Q6 = Workload(
     False,
     build_q6,
     judge_q6,
+    answer=AnswerColumns(SINK, ("auction",), ("average", "price")),
+    right_answer=right_sales,
     judges_losses=True,
 )
 Q7 = Workload(
@@ -119,5 +126,7 @@ Q7 = Workload(
     False,
     build_q7,
     judge_q7,
+    answer=AnswerColumns(SINK, ("window", "auction"), ("price",)),
+    right_answer=partial(right_best, "price"),
     judges_losses=True,
 )
