@@ -7,8 +7,8 @@ the one before, and at most one group beside it, however large the windows are.
 
 In an arena of many keys a group may live on for the sake of a few rows, of keys to which nothing comes any
 more. So now and then the living rows are counted, and neighbours become one group if their living rows fit
-into one. There are then at most twice as many groups as the living rows fill, and one more. Each merger writes
-one group and leaves one group fewer, so all of them together write no more rows than have come.
+into one. There are then at most twice as many groups as the living rows fill, and one more. Each merger
+writes one group and leaves one group fewer, so all of them together write no more rows than have come.
 
 The rows are looked through for that after a fourth as many have come as live: amortised, each row costs the
 same, whatever the size of the windows.

@@ -1,6 +1,7 @@
 """What a line needs: each file without which a run cannot go on from it, and how to tell if it is whole.
 
 snapshots     of every task, and those that they build on; the decision has the digest of each
+groups        of rows, which the snapshots name, with their digests
 messages      that are in flight across the line, as far as the senders' logs have them
 output        the floor (`storage/floor.py`), the manifests above it through the line, and the rows that
               these name or that wait to be published
@@ -12,7 +13,7 @@ the checkpoints name every channel on which anything was ever sent. So nothing i
 
 import glob
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -22,6 +23,7 @@ from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, initial_meta
 from snapline.core.topology import Channel, Topology
 from snapline.engine.coordinator.levels import settle
+from snapline.engine.groups.index import groups_of_chain
 from snapline.engine.slot.checkpoints import key_of
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import ChannelId, Epoch, Seq, TaskId, checkpoint_label
@@ -30,6 +32,7 @@ from snapline.rundir.directory import RunDirectory
 from snapline.rundir.lines.kept import KeptLine
 from snapline.rundir.stored_input import staged_place
 from snapline.storage.api import Extent, Life
+from snapline.storage.codec import decode_snapshot
 from snapline.storage.files.ingress import check_blocks, description_of, segments_of
 from snapline.storage.files.log import FileLog, check_segment
 from snapline.storage.files.log_index import read_index, segment_of
@@ -53,6 +56,7 @@ def needs_of(directory: RunDirectory, line: KeptLine, guarantee: Guarantee) -> l
     """All files that a line needs. Files that are gone are among them, and so are damaged ones."""
     return [
         *_snapshots(directory, line.snapshots),
+        *(need for chain in line.decision.chains.values() for need in _groups(directory, chain)),
         *_logs(directory, line, guarantee),
         *_output(directory, line),
         *_input(directory, over=bool(line.decision.over)),
@@ -71,6 +75,21 @@ def _snapshots(directory: RunDirectory, metas: Iterable[CheckpointMeta]) -> Iter
 
         what = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
         yield Need(store.path(key_of(meta)), what, check)
+
+
+def _groups(directory: RunDirectory, chain: Sequence[CheckpointMeta]) -> Iterator[Need]:
+    """The groups of a checkpoint, if its snapshots can be read: if not, that is what is said."""
+    store = directory.storage.untroubled
+    if not chain or not chain[-1].groups:
+        return
+    try:
+        held = groups_of_chain(decode_snapshot(store.get(key_of(m), m.digest)) for m in chain)
+    except StorageError:
+        return
+    label = f"checkpoint {checkpoint_label(chain[-1].checkpoint)} of {chain[-1].task}"
+    for group in held.values():
+        what = f"group {group.number} of {label}"
+        yield Need(store.path(group.key), what, partial(_stored, store, group.key, group.digest))
 
 
 # Messages.
@@ -275,8 +294,8 @@ def _check_manifest(manifests: Manifests, number: int) -> None:
         raise ObjectMissing(f"there is no {manifests.file(number)}")
 
 
-def _stored(store: FileStore, key: str) -> None:
-    store.get(key)
+def _stored(store: FileStore, key: str, digest: str | None = None) -> None:
+    store.get(key, digest)
 
 
 def _described(place: Path) -> None:
