@@ -179,6 +179,9 @@ def _of_loss(what: losses.LossHappening) -> str:
         case losses.KeptLost(channel, after, through):
             lost = plural(through - after, "message")
             return f"{lost} behind {after} on {channel} were kept, and nobody has them any more"
+        case losses.GroupLost(task, part, rows):
+            lost = f"{plural(rows, 'row')} of '{part}'"
+            return f"{task} goes on without {lost}: the group that has them cannot be read"
         case _:
             assert_never(what)
 

@@ -37,8 +37,10 @@ def load_captures(store: Store, chain: Sequence[StoredSnapshot], but: str) -> li
 class GroupLoader:
     """The groups of several tasks, while they are loaded."""
 
-    def __init__(self, shell: SlotShell, epoch: Epoch, damaged: Callable[[TaskId], None]) -> None:
-        """`damaged` is told of each task of which a group cannot be read."""
+    def __init__(
+        self, shell: SlotShell, epoch: Epoch, damaged: Callable[[TaskId, StoredGroup], None]
+    ) -> None:
+        """`damaged` is told of each group that cannot be read."""
         self.shell = shell
         self.epoch = epoch
         self.damaged = damaged
@@ -61,7 +63,7 @@ class GroupLoader:
         task, group = self.wanted[ticket.number]
         self.loaded[ticket.number] = decode_snapshot(data).parts[group.part] if data else None
         if data is None:
-            self.damaged(task)
+            self.damaged(task, group)
 
     def awaits(self, ticket: Ticket) -> bool:
         """Whether it has asked for this, and got no answer yet."""
@@ -72,10 +74,6 @@ class GroupLoader:
     def complete(self) -> bool:
         """Whether all have been loaded, as far as they can be."""
         return len(self.loaded) == len(self.wanted)
-
-    def lost(self, task: TaskId) -> list[StoredGroup]:
-        """The groups of a task that cannot be read."""
-        return [g for n, (t, g) in enumerate(self.wanted) if t == task and self.loaded[n] is None]
 
     def groups(self, task: TaskId) -> dict[str, Groups]:
         """The groups of a task, by part, for its operator."""

@@ -6,7 +6,7 @@ it is pending here, and nobody else knows it. To encode a large state, and to co
 long, so that is left to whoever stores it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -16,11 +16,12 @@ from snapline.dataflow.operators.operator import Capture
 from snapline.engine.control import NotStored, Stored
 from snapline.engine.groups.book import GroupBook, GroupChange
 from snapline.engine.groups.content import SNAPSHOTS, Content
-from snapline.engine.groups.index import StoredGroup
+from snapline.engine.groups.index import StoredGroup, groups_of_chain
 from snapline.engine.shell import RetryAlarm, SlotShell, Ticket
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, CheckpointNo, Millis, Seq
-from snapline.storage.api import Egress, Life, MessageLog
+from snapline.storage.api import Egress, Life, MessageLog, Store
+from snapline.storage.codec import decode_snapshot
 
 CHAIN_BYTES_MIN = 4 << 20
 """Deltas of up to so many bytes in all are allowed, however small the full capture: loading is quick."""
@@ -37,6 +38,14 @@ def snapshot_key(life: Life, checkpoint: CheckpointNo) -> str:
 def key_of(meta: CheckpointMeta) -> str:
     """The name under which the snapshot of a checkpoint is stored."""
     return snapshot_key(Life(meta.task, meta.epoch, meta.incarnation), meta.checkpoint)
+
+
+def stored_groups(store: Store, chain: Sequence[CheckpointMeta]) -> list[StoredGroup]:
+    """The groups of a checkpoint, given after those of which it is a delta. Raises StorageError."""
+    if not chain or not chain[-1].groups:
+        return []
+    snapshots = (decode_snapshot(store.get(key_of(meta), meta.digest)) for meta in chain)
+    return list(groups_of_chain(snapshots).values())
 
 
 @dataclass(slots=True)

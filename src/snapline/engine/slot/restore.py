@@ -14,7 +14,7 @@ from snapline.core.messages import CheckpointMeta, Message
 from snapline.core.policy import Intake
 from snapline.dataflow.operators.operator import Capture
 from snapline.engine.control import Restore, Unreadable
-from snapline.engine.groups.index import INDEX, Held, groups_of_chain
+from snapline.engine.groups.index import INDEX, Held, StoredGroup, groups_of_chain
 from snapline.engine.groups.loading import GroupLoader
 from snapline.engine.job import Job
 from snapline.engine.shell import Ticket
@@ -34,6 +34,7 @@ from snapline.ids import (
 )
 from snapline.journal.entry import Built
 from snapline.journal.happenings import InputSkipped
+from snapline.journal.loss_happenings import GroupLost
 from snapline.recovery.replay import Origin
 from snapline.storage.api import Life
 from snapline.storage.codec import StoredSnapshot, decode_snapshot
@@ -124,9 +125,12 @@ class Restoration:
             self.groups.fetched(ticket, data)
             self._finish_if_complete()
 
-    def _damaged(self, task: TaskId) -> None:
+    def _damaged(self, task: TaskId, group: StoredGroup) -> None:
         """Report a snapshot of which a group cannot be read, unless the task can go on without it."""
-        if not self.order.alone and task not in self.unreadable:
+        if self.order.alone:
+            lost = GroupLost(task, group.part, group.rows)
+            self.slot.shell.note(task, self.order.epoch, lost)
+        elif task not in self.unreadable:
             self.unreadable[task] = None
             number = self.order.chains[task][-1].checkpoint
             self.slot.shell.report(Unreadable(self.order.epoch, task, number))

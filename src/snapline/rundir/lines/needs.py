@@ -23,8 +23,7 @@ from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, initial_meta
 from snapline.core.topology import Channel, Topology
 from snapline.engine.coordinator.levels import settle
-from snapline.engine.groups.index import groups_of_chain
-from snapline.engine.slot.checkpoints import key_of
+from snapline.engine.slot.checkpoints import key_of, stored_groups
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import ChannelId, Epoch, Seq, TaskId, checkpoint_label
 from snapline.recovery.replay import Origin, ReplayPart, replay_plan
@@ -32,7 +31,6 @@ from snapline.rundir.directory import RunDirectory
 from snapline.rundir.lines.kept import KeptLine
 from snapline.rundir.stored_input import staged_place
 from snapline.storage.api import Extent, Life
-from snapline.storage.codec import decode_snapshot
 from snapline.storage.files.ingress import check_blocks, description_of, segments_of
 from snapline.storage.files.log import FileLog, check_segment
 from snapline.storage.files.log_index import read_index, segment_of
@@ -80,14 +78,12 @@ def _snapshots(directory: RunDirectory, metas: Iterable[CheckpointMeta]) -> Iter
 def _groups(directory: RunDirectory, chain: Sequence[CheckpointMeta]) -> Iterator[Need]:
     """The groups of a checkpoint, if its snapshots can be read: if not, that is what is said."""
     store = directory.storage.untroubled
-    if not chain or not chain[-1].groups:
-        return
     try:
-        held = groups_of_chain(decode_snapshot(store.get(key_of(m), m.digest)) for m in chain)
+        groups = stored_groups(store, chain)
     except StorageError:
         return
-    label = f"checkpoint {checkpoint_label(chain[-1].checkpoint)} of {chain[-1].task}"
-    for group in held.values():
+    for group in groups:
+        label = f"checkpoint {checkpoint_label(chain[-1].checkpoint)} of {chain[-1].task}"
         what = f"group {group.number} of {label}"
         yield Need(store.path(group.key), what, partial(_stored, store, group.key, group.digest))
 

@@ -51,7 +51,7 @@ from snapline.journal.happenings import (
     SlotLost,
     SlotRunning,
 )
-from snapline.journal.loss_happenings import StaleDropped, TaskLoss
+from snapline.journal.loss_happenings import GroupLost, StaleDropped, TaskLoss
 from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.sim.watch import fencing, groups, invariants
 from snapline.sim.watch.account import Line, RunAccount, TaskAccount
@@ -75,6 +75,7 @@ COUNTED: Mapping[type[Happening], str] = {
     MessagesOvertaken: "overtaken",
     MessagesDiscarded: "discarded",
     SlotRunning: "rejoined",
+    GroupLost: "groups lost",
 }
 """Happenings that are only counted, and under which name."""
 
