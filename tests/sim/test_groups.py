@@ -11,8 +11,9 @@ from snapline.journal.fault_happenings import SnapshotDamaged
 from snapline.journal.happenings import GarbageCollected, Happening
 from snapline.journal.loss_happenings import GroupLost, TaskLoss
 from snapline.protocols import PROTOCOLS
+from snapline.sim.case import Case
 from snapline.sim.inject import SimInjector
-from snapline.sim.run import Case, Outcome
+from snapline.sim.run import Outcome
 
 DAMAGE = "damage slot=1 at=1499ms; kill slot=1 at=1500ms"
 SEEDS = range(1, 6)

@@ -6,7 +6,7 @@ A judge excuses nothing else, and holds each of these against the faults that st
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from snapline.ids import ChannelId, CheckpointNo, Millis, Seq, TaskId
+from snapline.ids import CheckpointNo, Millis, TaskId
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,6 @@ class StaleDropped:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLost:
-    """Messages after < n <= through were to be kept for their receiver, and nobody has them any more."""
-
-    channel: ChannelId
-    after: Seq
-    through: Seq
-
-
-@dataclass(frozen=True, slots=True)
 class GroupLost:
     """A group of rows of a task that restarts alone could not be read: it goes on without these rows."""
 
@@ -49,4 +40,4 @@ class GroupLost:
     rows: int
 
 
-LossHappening: TypeAlias = TaskLoss | StaleDropped | KeptLost | GroupLost
+LossHappening: TypeAlias = TaskLoss | StaleDropped | GroupLost

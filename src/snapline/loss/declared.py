@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from snapline.core.policy import Intake
 from snapline.ids import Millis, SlotId, TaskId
 from snapline.journal.loss_happenings import TaskLoss
-from snapline.loss.bound import Bound, End
+from snapline.loss.bound import Blow, Bound, End
 from snapline.workload.common.base import Problem
 
 
@@ -41,15 +41,17 @@ def settle(declared: Iterable[TaskLoss], bound: Bound) -> Settled:
     """Hold declared losses against what can have been lost."""
     losses: list[Lost] = []
     problems: list[Problem] = []
-    back: dict[TaskId, Millis] = {}  # when the task was let go before
+    back: dict[TaskId, Millis] = {}  # when the task was let go before ...
+    spare: dict[TaskId, tuple[Blow, ...]] = {}  # ... and which blows were more than enough for that
     where = bound.job.slot_by_task
     for each in sorted(declared, key=lambda loss: loss.to_ms):
         slot = where.get(each.task)
         if slot is None:
             problems.append(_refused(each, "there is no such task"))
             continue
-        end = bound.end_of(slot, back.get(each.task, 0), each.to_ms)
+        end = bound.end_of(slot, back.get(each.task, 0), each.to_ms, spare.get(each.task, ()))
         back[each.task] = each.to_ms
+        spare[each.task] = () if end is None else end.spare
         if end is None:
             problems.append(_refused(each, _without_a_fault(each, slot, bound)))
         elif why := _too_far_back(each, end.death_ms, bound):
@@ -73,7 +75,7 @@ def _again(loss: TaskLoss, end: End, bound: Bound) -> tuple[Millis, Millis] | No
         if not bound.job.deployment.plans[
             loss.task
         ].stateful:  # it declares no time of a checkpoint
-            first_ms = end.death_ms - (bound.checkpoint_ms(loss.task) or end.death_ms)
+            first_ms = end.death_ms - (bound.checkpoint_ms(loss.task, end.death_ms) or end.death_ms)
         return min(first_ms, end.death_ms), end.last_ms
     return (end.death_ms, end.last_ms) if end.lingers else None
 
@@ -97,7 +99,7 @@ def _without_a_fault(loss: TaskLoss, slot: SlotId, bound: Bound) -> str:
 
 def _too_far_back(loss: TaskLoss, death_ms: Millis, bound: Bound) -> str | None:
     """Why a loss begins too early; None if it does not. What has no state cannot have lost any."""
-    interval_ms = bound.interval_ms(loss.task)
+    interval_ms = bound.interval_ms(loss.task, death_ms)
     if interval_ms is None or not bound.job.deployment.plans[loss.task].stateful:
         return None
     first_ms = death_ms - interval_ms

@@ -21,9 +21,10 @@ from snapline.arguments import nearest
 from snapline.batch import Batch
 from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import Options
-from snapline.dataflow.deploy import NO_POOLS, deploy, pool_sizes, pool_slots
+from snapline.dataflow.deploy import deploy
 from snapline.dataflow.feed import Feed
 from snapline.dataflow.graph import Dataflow
+from snapline.dataflow.pools import NO_POOLS, pool_sizes, pool_slots
 from snapline.dataflow.protection import barrier_refusal
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import (
@@ -125,11 +126,12 @@ def find_program(
     """The program of a spec that the user wrote: a file that it names is executed. Raises UsageError.
 
     `flow` is the dataflow if the caller holds it, and `directory` that of a run which may have staged its
-    DataFrames. The spec of a run directory is for `program_of_run`. Operators are protected as the spec
-    says, where it says something of them.
+    DataFrames. The spec of a run directory is for `program_of_run`. Operators are protected and placed as
+    the spec says, where it says something of them.
     """
     found = _found_program(spec, flow, directory)
-    return replace(found, flow=found.flow.with_policies(dict(spec.save), dict(spec.inputs)))
+    protected = found.flow.with_policies(dict(spec.save), dict(spec.inputs))
+    return replace(found, flow=protected.with_pools(dict(spec.pools)))
 
 
 def _found_program(spec: Spec, flow: Dataflow | None, directory: RunDirectory | None) -> Program:

@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 
 from snapline.chaos.faults import Fault, describe, parse
 from snapline.chaos.targets import aimed, check
-from snapline.dataflow.deploy import pool_slots
 from snapline.dataflow.graph import Dataflow
+from snapline.dataflow.pools import pool_slots
 from snapline.engine.coordinator.holding import STOPPED
 from snapline.engine.job import Job
 from snapline.errors import StoreUnavailable, UsageError

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 
 from snapline.chaos.faults import parse
 from snapline.chaos.targets import aimed, check
-from snapline.dataflow.deploy import pool_slots
+from snapline.dataflow.pools import pool_slots
 from snapline.engine.job import Job
 from snapline.errors import UsageError
 from snapline.ids import Millis

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the runtime takes a second to import: not for `--help`
         ByteFigures,
         CheckpointFigures,
         CheckpointPhases,
+        OperatorCheckpoints,
         ResourceFigures,
     )
     from snapline.metrics.figures import Figures
@@ -129,6 +130,8 @@ def summary(
         yield "checkpoints", _checkpoints(figures.checkpoints)
     if figures.checkpoint_phases_ms is not None:
         yield "phases", _phases(figures.checkpoint_phases_ms)
+    if intervals := _intervals(figures.operators):
+        yield "intervals", intervals
     if figures.lost:
         yield "failures", _failures(figures)
     yield "bytes", unmeasured if figures.bytes is None else _bytes(figures.bytes)
@@ -177,6 +180,14 @@ def _phases(phases: "CheckpointPhases") -> str:
     means = {each.name: getattr(phases, each.name).mean for each in fields(phases)[1:]}
     parts = (f"{name.replace('_', ' ')} {latency(mean)}" for name, mean in means.items())
     return f"{', '.join(parts)} (on average)"
+
+
+def _intervals(operators: "Mapping[str, OperatorCheckpoints]") -> str:
+    """How often the tasks of each operator were saved; nothing if all were saved about as often."""
+    known = {name: of.interval_ms for name, of in operators.items() if of.interval_ms}
+    if not known or max(known.values()) < 1.5 * min(known.values()):
+        return ""
+    return ", ".join(f"{name} every {latency(ms)}" for name, ms in known.items())
 
 
 def _bytes(figures: "ByteFigures") -> str:
