@@ -4,8 +4,9 @@
     python -m benchmarks.engine.groups --checkpoints 3                             # a trial
 
 Rows have a key, two numbers and 70 bytes, as in the paper's experiments. A single window is full before the
-first checkpoint is counted; windows per key have then seen 60,000 rows in all. The checkpoints are made by the engine's own writer, into a store that counts bytes.
-The paper's layout writes the same rows in the same form, a file per group. Bytes depend on no clock.
+first checkpoint is counted; windows per key have then seen 60,000 rows in all. The checkpoints are made by
+the engine's own writer, into a store that counts bytes. The paper's layout writes the same rows in the
+same form, a file per group. Bytes depend on no clock.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """SPADE's incremental checkpoint of a sliding window, as its paper has it: the baseline and the model.
 
-One circular buffer per window (or, where windows are per key, one per key) divides it into groups of so many
+One circular buffer per window (or per key, where windows are per key) divides it into groups of so many
 rows, and has one position more than groups fill the window. A position stands for a file. At a
 checkpoint every group that got rows since the last one is written whole, in its file; a group that has only
 lost rows is not. When all rows of a group are gone, its file is used again. To restore, the files are read,
