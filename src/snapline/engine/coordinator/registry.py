@@ -122,7 +122,12 @@ class Registry:
         else:
             collected = self._collect_behind(older, newer)
         for task, known in self.metas.items():
-            self.groups.collect(task, known)
+            first = min(older.checkpoints[task], newer.checkpoints[task])
+            if policies is not None:
+                decided = sorted(n for n in known if n <= newer.checkpoints[task])
+                first = min(decided[-policies[task].versions :], default=INITIAL)
+            # What is older is only there for the deltas on top of it, and nobody goes back to it.
+            self.groups.collect(task, [number for number in known if number >= first])
         return collected
 
     def _collect_behind(self, older: RecoveryLine, newer: RecoveryLine) -> Collected:
