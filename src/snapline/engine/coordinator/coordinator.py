@@ -19,13 +19,7 @@ from snapline.engine.coordinator.quiet import Final, QuietDetector, covers
 from snapline.engine.coordinator.registry import Registry
 from snapline.engine.coordinator.restoring import RestorePlan, declare
 from snapline.engine.job import Job
-from snapline.engine.shell import (
-    Alarm,
-    CoordinatorShell,
-    ProbeAlarm,
-    RetryAlarm,
-    TimerAlarm,
-)
+from snapline.engine.shell import Alarm, CoordinatorShell, ProbeAlarm, RetryAlarm, TimerAlarm
 from snapline.engine.slot.checkpoints import key_of
 from snapline.engine.timers import Timers
 from snapline.errors import ProtocolViolation
