@@ -62,7 +62,7 @@ LAYERS["__main__"] = {"cli", "runs"}
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", "pages", ""),
-    "dataflow": ("usage", "state", "operators", "sliding", ""),
+    "dataflow": ("usage", "feeds", "state", "operators", "sliding", ""),
     "engine": ("", "slot", "coordinator", "reference"),
     "experiments": ("machine", "", "papers"),
     "judge": ("prefix", ""),

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from snapline.arguments import shown
-from snapline.dataflow.feed import EndlessFeed, Feed
-from snapline.dataflow.frames import Rate, frame_feed, is_frame
+from snapline.dataflow.feeds.feed import EndlessFeed, Feed
+from snapline.dataflow.feeds.frames import Rate, frame_feed, is_frame
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
 from snapline.dataflow.operators.operator import Operator
 from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Route, Routing

@@ -22,7 +22,7 @@ from snapline.batch import Batch
 from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import Options
 from snapline.dataflow.deploy import deploy
-from snapline.dataflow.feed import Feed
+from snapline.dataflow.feeds.feed import Feed
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.pools import NO_POOLS, pool_sizes, pool_slots
 from snapline.dataflow.protection import barrier_refusal

@@ -203,6 +203,17 @@ def test_a_life_may_be_let_go_that_is_dead_already_but_each_loss_needs_a_blow_of
     assert len(settle(third, bound_of(twice)).problems) == 1
 
 
+def test_a_task_that_dies_before_its_next_checkpoint_goes_back_to_the_same_one():
+    """Checkpoints are 400 ms apart, and one counts within 50 ms; the task is let go at 800 ms."""
+    job = job_of(SAVING)
+    twice = [("kill slot=1 at=500ms", 500), ("kill slot=1 at=1100ms", 1_100)]
+    first = loss("count/1", 100, 800)
+    assert not settle([first, loss("count/1", 100, 1_300)], bound_of(twice, job)).problems
+    late = [twice[0], ("kill slot=1 at=1300ms", 1_300)]
+    assert len(settle([first, loss("count/1", 100, 1_500)], bound_of(late, job)).problems) == 1
+    assert len(settle([first, loss("count/1", 99, 1_300)], bound_of(twice, job)).problems) == 1
+
+
 def test_a_slot_that_came_back_meanwhile_can_still_be_given_up():
     """A coordinator that dies takes all slots with it later, also one that has just been let go."""
     faults = [("kill slot=1 at=450ms", 450), ("kill coordinator at=500ms for=70ms", 500)]

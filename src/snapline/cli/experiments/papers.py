@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from snapline.experiments.papers.catalogue import Paper, PaperFigure
     from snapline.experiments.papers.scoreboard import Scoreboard, ScoreRow
     from snapline.experiments.papers.undertaking import Undertaking
-    from snapline.experiments.sweep import Plan, SweepTeller
+    from snapline.experiments.sweep import Plan, Simulator, SweepTeller
 
 STYLES = {
     "holds": "green",
@@ -74,6 +74,7 @@ def sweep_paper(
     dry_run: bool,
     as_json: bool,
     teller: "Callable[[Plan], SweepTeller]",
+    simulator: "Simulator | None" = None,
 ) -> int:
     """Make the runs of a paper's figures, and print what became of its claims; returns the exit code."""
     from snapline.experiments.papers.undertaking import Undertaking
@@ -81,12 +82,24 @@ def sweep_paper(
 
     path = to or Path("sweeps") / Path(asked.paper.name).stem
     directory = SweepDirectory(path)
-    undertaking = Undertaking(asked.paper, asked.figures, asked.full, directory)
+    undertaking = Undertaking(
+        asked.paper, asked.figures, asked.full, directory, simulator=simulator
+    )
+    _say_left_out(undertaking)
     undertaking.check(path)
     if dry_run:
         _show(undertaking, as_json)
         return 0
     return _measure(undertaking, as_json, teller)
+
+
+def _say_left_out(undertaking: "Undertaking") -> None:
+    """Name the figures that nobody simulates because no profile was given."""
+    if undertaking.simulator is None:
+        forms = [(each.id, each.form(undertaking.full)) for each in undertaking.figures]
+        if names := [id for id, form in forms if form is not None and form.simulated]:
+            told = f"left out: {', '.join(names)}, which are simulated (--profile FILE)"
+            messages().print(escape(told), soft_wrap=True)
 
 
 def _measure(

@@ -25,7 +25,7 @@ from snapline.cli.terminal.console import (
     results,
 )
 from snapline.cli.terminal.logs import CommandVerboseOption
-from snapline.cli.terminal.options import JsonOption, local_path
+from snapline.cli.terminal.options import JsonOption, local_file, local_path
 from snapline.durations import write_duration
 from snapline.errors import SnaplineError
 from snapline.wording import plural
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from snapline.experiments.sweep import Plan
     from snapline.experiments.sweep_file import SweepCell, SweepColumn
     from snapline.runtime.driver.timeline import Watcher
+    from snapline.scale.simulated_cells import CellSimulator
 
 HELP = """Make all runs of an experiment that a file describes, and compare them.
 
@@ -59,7 +60,10 @@ Compare two of its columns, figure by figure:
 
 See what one figure of a paper takes, and measure it:
 [cyan]snapline sweep checkmate-fig11 --dry-run[/cyan]
-[cyan]snapline sweep checkmate-fig11[/cyan]"""
+[cyan]snapline sweep checkmate-fig11[/cyan]
+
+Simulate what needs more workers than this machine has cores:
+[cyan]snapline sweep checkmate-fig11-scale --profile profile.json[/cyan]"""
 
 MAIN_FIGURES = ("records read", "latency p99", "published p99", "recovery")
 """What is said after every turn; all figures are shown at the end."""
@@ -82,6 +86,15 @@ ToOption = Annotated[
         "of the file.",
     ),
 ]
+ProfileOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        callback=local_file,
+        help="What work costs, as [cyan]snapline calibrate[/] has measured it: for runs that are "
+        "simulated, as those of papers with 5 to 100 workers. Without it they are left out.",
+    ),
+]
 DryRunOption = Annotated[
     bool,
     typer.Option(
@@ -95,18 +108,33 @@ def sweep_command(
     to: ToOption = None,
     figure: FigureOption = None,
     full: FullOption = False,
+    profile: ProfileOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline sweep`."""
+    simulator = simulator_of(profile)
     with interruptible():
         if (asked := paper_asked(file, figure, full)) is not None:
-            raise typer.Exit(sweep_paper(asked, to, dry_run, as_json, SweepProgress))
-        raise typer.Exit(_sweep(file, to or Path("sweeps") / file.stem, dry_run, as_json))
+            raise typer.Exit(sweep_paper(asked, to, dry_run, as_json, SweepProgress, simulator))
+        path = to or Path("sweeps") / file.stem
+        raise typer.Exit(_sweep(file, path, dry_run, as_json, simulator))
 
 
-def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool) -> int:
+def simulator_of(profile: Path | None) -> "CellSimulator | None":
+    """Who simulates with the costs of a profile; None without one. Raises UsageError."""
+    if profile is None:
+        return None
+    from snapline.scale.profile import read_profile
+    from snapline.scale.simulated_cells import CellSimulator
+
+    return CellSimulator(read_profile(profile))
+
+
+def _sweep(
+    file: Path, path: Path, dry_run: bool, as_json: bool, simulator: "CellSimulator | None"
+) -> int:
     from snapline.experiments.sweep import Plan, carry_out, check_sweep, is_proved
     from snapline.experiments.sweep_directory import TABLE, SweepDirectory
     from snapline.experiments.sweep_file import read_sweep
@@ -119,7 +147,7 @@ def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool) -> int:
         _show(plan, as_json)
         return 0
     with plan.directory.claimed(file.read_text(encoding="utf-8")):
-        whole = carry_out(plan, SweepProgress(plan))
+        whole = carry_out(plan, SweepProgress(plan), simulator)
         done = list(plan.done.values())
         if done:
             write_table(done, path / TABLE)
@@ -182,7 +210,8 @@ class SweepProgress:
         from snapline.experiments.sweep_directory import code_digest
 
         self._done[cell.key(code_digest())] = result
-        told = f"{result['kept']} in {result['elapsed_s']:.0f} s"
+        how = "simulated" if "simulated" in result else result["kept"]
+        told = f"{how} in {result['elapsed_s']:.0f} s"
         if result["foreign"] > FOREIGN_MAX:
             told += f", while others used {result['foreign']:.0%} of the machine"
         left = minutes(_left_s(self._plan, self._done))

@@ -5,13 +5,16 @@ from collections.abc import Iterable, Sequence
 from snapline.experiments.capacity import expected_tries
 from snapline.experiments.pace import window_of
 from snapline.experiments.papers.catalogue import PaperForm
-from snapline.experiments.sweep_file import SweepCell, SweepColumn
+from snapline.experiments.sweep_file import SIMULATED, SweepCell, SweepColumn
 
 RUN_S = 6.0
 """What a run takes beside its input: to start its slots, to end, and to be judged."""
 
 SLOT_S = 0.7
 """What each slot beyond the second adds to that, on two cores."""
+
+SIMULATED_S = 0.3
+"""About how long a simulated run takes for each of its slots."""
 
 SESSION_S = 8.0
 """To start Spark, for each form."""
@@ -39,9 +42,12 @@ def runs_s(
     runs: dict[str, float] = {}
     sessions = 0
     for form, cells in missing:
-        sessions += bool(cells)
+        sessions += bool(cells) and not form.simulated
         for cell in cells:
             column = cell.column
+            if column.launcher == SIMULATED:
+                runs[cell.key("")] = SIMULATED_S * column.spec.slots
+                continue
             runs[cell.key("")] = _beside_s(column) + _input_s(column, form.each_s)
     return sum(runs.values()) + sum(searches.values()) + SESSION_S * sessions
 

@@ -75,7 +75,9 @@ def judge_q3(
     """Every auction of the category with its seller, if the seller lives in one of the states."""
     found = output.get(SINK)
     values = _shown(found, ("name", "city", "state"))
-    losses = of_pairs(params, (("auctions", "category"), ("persons", "local")), ("join", SINK))
+    losses = of_pairs(
+        params, (("auctions", "category"), ("persons", "local")), ("join", SINK), timed=False
+    )
     also = _PLACED if losses else ()
     registered = pieces(model.persons(params), *_of_person((*values, *also), "state"))
     people = concat([_local(piece) for piece in registered])
@@ -98,7 +100,7 @@ def judge_q8(
     """Every auction with its seller, if the seller registered in the window in which it opened."""
     found, length = output.get(SINK), window_ms(params)
     values = _shown(found, ("name", "reserve", "window"))
-    losses = of_pairs(params, (("auctions",), ("persons",)), ("window-join", SINK))
+    losses = of_pairs(params, (("auctions",), ("persons",)), ("window-join", SINK), timed=True)
     also = _PLACED if losses else ()
     people_of = _of_person((*values, *also), "time")
     registered = pieces(model.persons(params, DISORDER_MS), *people_of)
