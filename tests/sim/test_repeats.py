@@ -41,6 +41,12 @@ def test_partial_loses_and_repeats_only_what_it_may_in_windows(workload):
         assert outcome.violation is None, (outcome.violation, outcome.case.command())
 
 
+def test_a_sale_that_was_put_out_before_its_task_was_lost_does_not_come_again():
+    """The task had gone back to a checkpoint in which the auction was still open."""
+    outcome = simulate(drawn("q6", 44))
+    assert outcome.violation is None, outcome.violation
+
+
 def tamper(monkeypatch, workload, protocol, faults, lingers_ms, wanted):
     """Repeat records of runs that cannot have come again; return how many of them were excused."""
     rng, tried, seed = random.Random(f"{workload} {protocol}"), 0, 0

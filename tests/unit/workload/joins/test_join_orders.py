@@ -49,10 +49,10 @@ def possible(by_key):
     """Keys may be in different tasks, and then nothing of one says anything of another."""
     if not by_key:
         return given(range(4), range(4), WINDOW)
-    each = [
-        given(*([n for n, own in enumerate(keys) if own == key] for keys in (ROWS, ASKED)), WINDOW)
-        for key in (0, 1)
-    ]
+    each = []
+    for key in (0, 1):
+        rows, records = ([n for n, own in enumerate(keys) if own == key] for keys in (ROWS, ASKED))
+        each.append(given(rows, records, WINDOW))
     return {a | b for a in each[0] for b in each[1]}
 
 
