@@ -90,7 +90,7 @@ def test_a_simulated_figure_has_a_verdict_with_marks(tmp_path, monkeypatch, caps
 
 
 def judged(claim, mark, left, right, bar=0.1):
-    """A claim about two columns whose values were simulated with this mark."""
+    """A claim about two columns whose values were simulated with this mark; a third has none."""
     results = [
         {
             "turn": 1,
@@ -98,12 +98,12 @@ def judged(claim, mark, left, right, bar=0.1):
             "varied": {"protocol": name},
             "run": name,
             "metrics": {"rate": value},
-            "marks": {"rate": [mark, "so it is", bar]},
+            "marks": {} if name == "c" else {"rate": [mark, "so it is", bar]},
         }
-        for name, value in (("a", left), ("b", right))
+        for name, value in (("a", left), ("b", right), ("c", 1.0))
     ]
     paper = SimpleNamespace(metric=lambda name: PaperMetric(name, (name,)))
-    runs = FigureRuns(paper, [{"protocol": "a"}, {"protocol": "b"}], results, SIMULATED)
+    runs = FigureRuns(paper, [{"protocol": name} for name in "abc"], results, SIMULATED)
     [found] = judge_claims({claim: read_claim(claim)}, runs)
     return found.parts[0]
 
@@ -131,6 +131,7 @@ def test_a_figure_that_was_never_compared_is_not_validated():
     found = judged("rate[a] > rate[b]", "validated", 10.0, 1.0)
     assert found.standing is HOLDS
     assert judged("rate[a] > 2", "validated", 10.0, 1.0).standing is HOLDS
+    assert judged("rate[a] > rate[c]", "validated", 10.0, 1.0).standing is INDICATED
 
 
 @pytest.mark.parametrize(
