@@ -76,7 +76,8 @@ def test_a_simulated_figure_has_a_verdict_with_marks(tmp_path, monkeypatch, caps
     [row] = json.loads(out)["rows"]
     assert row["slots_are"] == SIMULATED
     two, three = (claim["comparisons"][0] for claim in row["claims"])
-    assert (two["verdict"], three["verdict"]) == ("indicated", "indicated")
+    assert (two["verdict"], three["verdict"]) == ("holds", "indicated")
+    assert "simulated, validated: compared with up to 2 slots" in two["why"]
     assert "simulated, extrapolated: compared with up to 2 slots" in three["why"]
     cells = [json.loads(file.read_text()) for file in (tmp_path / "sweeps/many/cells").iterdir()]
     assert len(cells) == 4
