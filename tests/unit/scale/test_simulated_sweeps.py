@@ -13,7 +13,9 @@ from snapline.experiments.papers.catalogue import PAPERS, PaperMetric, read_pape
 from snapline.experiments.papers.claims import read_claim
 from snapline.experiments.papers.verdicts import FigureRuns, Standing, judge_claims
 from snapline.experiments.sweep_file import SIMULATED, sweep_of
+from snapline.rundir.spec import Spec
 from snapline.scale.advice.rough import ROUGH
+from snapline.scale.predict import predict
 from snapline.scale.profile import Checked, PredictionCheck, write_profile
 
 HOLDS, INDICATED, FAILS, UNTESTED = Standing
@@ -88,6 +90,13 @@ def test_a_simulated_figure_has_a_verdict_with_marks(tmp_path, monkeypatch, caps
     (tmp_path / "profile.json").write_text(write_profile(ROUGH))
     _, _, err = sweep(monkeypatch, capsys, "--profile", "profile.json")
     assert err.count("simulated in ") == 4, "another profile, another result"
+
+
+@pytest.mark.parametrize("protocol", ["none", "aligned"])
+def test_a_diluted_run_counts_as_many_records_as_it_stands_for(protocol):
+    spec = Spec("counting", protocol=protocol, rate=200, duration_ms=1_000)
+    thin, thick = (predict(spec, ROUGH, dilution=k).figures for k in (1, 10))
+    assert (thin.records_read, thin.records_written) == (thick.records_read, thick.records_written)
 
 
 def judged(claim, mark, left, right, bar=0.1):
