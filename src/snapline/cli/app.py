@@ -277,7 +277,7 @@ app.command("capacity", help=capacity.HELP, epilog=capacity.EXAMPLES)(capacity.c
 app.command("sweep", help=sweep.HELP, epilog=sweep.EXAMPLES)(sweep.sweep_command)
 app.command("findings", help=findings.HELP, epilog=findings.EXAMPLES)(findings.findings_command)
 app.command("compare", help=compare.HELP, epilog=compare.EXAMPLES)(compare.compare_command)
-app.add_typer(advise.group)
+app.add_typer(advise.group, name="advise")
 app.command("report", help=report.HELP, epilog=report.EXAMPLES)(report.report_command)
 
 

@@ -37,6 +37,7 @@ from snapline.metrics.costs import (
     resource_figures,
     size_figures,
 )
+from snapline.metrics.deviation import DeviationFigures
 from snapline.metrics.failures import Over, Struck, detections, failures, restarts
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.latency import RowTimes, committed, uncommitted
@@ -94,6 +95,7 @@ class Figures:
     bytes: ByteFigures | None  # by what they were for, and in proportion
     resources: ResourceFigures | None  # CPU time, memory and requests
     lineage: LineageFigures | None = None  # None: outputs do not name the inputs behind them
+    deviation: DeviationFigures | None = None  # how far the answer is off; see `metrics.deviation`
     version: int = VERSION  # of these figures: raised when one changes its meaning, or goes
 
 

@@ -1,30 +1,28 @@
 """The join of sliding windows by rows: every record meets the last rows of the other side.
 
 A record is paired with the rows that are in the other side's window as it comes, and then enters the window
-of its own side, from which the oldest row goes. With a key the windows are those of its key. Without one,
-all rows of the other window are looked at, and a function says which of them match: a *scan*, whose cost
-grows with the window. With a key the function, if there is one, is asked about the pairs.
+of its own side, from which the oldest row goes; if that has 0 rows, it only asks. With a key the windows
+are those of its key. Without one, all rows of the other window are looked at, and a function says which of
+them match: a *scan*, whose cost grows with the window. With a key the function, if there is one, is asked
+about the pairs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
-from snapline.batch import Array, Batch, concat
+from snapline.batch import Batch, concat
 from snapline.dataflow.operators.join import LEFT, RIGHT, SIDES, pair_up
 from snapline.dataflow.operators.known import Known, paired
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
-from snapline.dataflow.sliding.arena import ORDINAL, Arena
+from snapline.dataflow.sliding.arena import ORDINAL, Arena, closed_up, rows_in
+from snapline.dataflow.sliding.matching import Match, mask_of
 from snapline.dataflow.sliding.plan import ALL
 from snapline.dataflow.state.columns import Fixed, Int64s
 from snapline.dataflow.state.keyed_state import KeyedState
-from snapline.errors import UsageError
 from snapline.kernels import grouping
-
-Match: TypeAlias = Callable[[Batch, Batch], Array]
-"""(left rows, right rows), as many of each -> a mask of those that match."""
 
 _PAIRS_AT_ONCE: Final = 1 << 18
 
@@ -75,7 +73,8 @@ class SlidingRowJoin(Operator):
         """Pair the records with the window of the other port, and keep them."""
         keys = self._locate(port, batch)
         outputs = self._match(port, batch, keys)
-        self._sides[port].add(batch, keys, len(self._numbers))
+        if self._sizes[port]:
+            self._sides[port].add(batch, keys, len(self._numbers))
         return outputs
 
     def _locate(self, side: str, batch: Batch) -> Int64s:
@@ -86,6 +85,8 @@ class SlidingRowJoin(Operator):
     def _match(self, port: str, batch: Batch, keys: Int64s) -> list[tuple[str, Batch]]:
         """The pairs of these records, so many records at a time that their pairs fit."""
         other = RIGHT if port == LEFT else LEFT
+        if not self._sizes[other]:
+            return []
         step = batch.length
         if not self._keys[port]:
             step = max(1, _PAIRS_AT_ONCE // self._sizes[other])
@@ -102,35 +103,46 @@ class SlidingRowJoin(Operator):
     def _paired(self, port: str, mine: Batch, others: Batch) -> Batch:
         left, right = (mine, others) if port == LEFT else (others, mine)
         if self.function is not None:
-            mask = np.asarray(self.function(left, right))
-            if mask.dtype != np.bool_ or mask.shape != (left.length,):
-                raise UsageError(
-                    f"the function of a join got {left.length} pairs of rows, and has to return as many "
-                    "bools, such as left['price'] > right['price']"
-                )
+            mask = mask_of(self.function, left, right)
             left, right = left.take(mask), right.take(mask)
         kept = (name for name in right.columns if name not in self._shared)
         return pair_up(left, right.select(*kept))
 
+    def by_group(self, rows: int | None) -> None:
+        """Have the rows of both windows captured in groups, or as parts."""
+        for side in self._sides.values():
+            side.arena.by_group(rows)
+
     def capture(self, *, full: bool) -> Capture:
-        """Capture the rows of both windows, all or those that are new."""
-        taken = {
-            s: self._sides[s].arena.capture(self._sides[s].counts.view(), full=full) for s in SIDES
-        }
+        """Capture the rows of both windows, all or those that are new; or groups of them."""
+        sides = self._sides
+        if sides[LEFT].arena.grouped:
+            groups = {s: sides[s].arena.capture_groups(sides[s].counts.view()) for s in SIDES}
+            return Capture(full, {}, groups=groups)
+        taken = {s: sides[s].arena.capture(sides[s].counts.view(), full=full) for s in SIDES}
         parts = {side: rows for side, (rows, _) in taken.items()}
         return Capture(full, parts, sum(grown for _, grown in taken.values()))
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Restore the rows."""
         for side in SIDES:
-            stored = [c.parts[side] for c in captures if c.parts[side].length]
+            given, stored = rows_in(captures, side)
+            alive = np.zeros(0, np.int64)
             if stored:
-                self._restore(side, concat(stored))
+                alive = self._restore(side, concat(stored), lost=bool(given.lost))
+            self._sides[side].arena.adopt(given, alive)
 
-    def _restore(self, name: str, rows: Batch) -> None:
+    def _restore(self, name: str, rows: Batch, *, lost: bool) -> Int64s:
+        """Restore the rows of a side, and return which of these live; some were not there if `lost`."""
         side, keys = self._sides[name], self._locate(name, rows)
-        side.counts.reach(len(self._numbers))
-        side.counts.length = len(self._numbers)
-        np.maximum.at(side.counts.data, keys, rows[ORDINAL])
-        alive = np.flatnonzero(rows[ORDINAL] > side.counts.data[keys] - self._sizes[name])
-        side.arena.restore(rows.take(alive), keys[alive], len(self._numbers))
+        counts = side.counts
+        counts.reach(len(self._numbers))
+        counts.length = len(self._numbers)
+        np.maximum.at(counts.data, keys, rows[ORDINAL])
+        alive = np.flatnonzero(rows[ORDINAL] > counts.data[keys] - self._sizes[name])
+        rows, keys = rows.take(alive), keys[alive]
+        if lost:
+            rows = closed_up(rows, keys)
+            counts.data[keys] = rows[ORDINAL]  # the last of each key is kept
+        side.arena.restore(rows, keys, len(self._numbers))
+        return alive
