@@ -26,6 +26,7 @@ from snapline.metrics.costs import byte_figures
 from snapline.metrics.deviation import DeviationFigures
 from snapline.metrics.figures import Figures
 from snapline.metrics.second import Volume
+from snapline.protocols import PROTOCOLS
 from snapline.rundir.program import build_job, find_program, with_pools
 from snapline.rundir.spec import Spec
 from snapline.scale.metered_world import MeteredWorld
@@ -62,7 +63,7 @@ def predict(
     world, injector = world_of(spec, profile, cores, dilution)
     world.run((spec.duration_ms + PATIENCE_MS) * 1000)
     problem = world.problem if world.finished else "it had not come to its end long after its input"
-    figures = whole(world.figures(), dilution)
+    figures = whole(world.figures(), dilution, lines=PROTOCOLS[spec.protocol].saves)
     if problem is None and dilution == 1:
         figures = replace(figures, deviation=deviation_in(spec, world, injector))
     return Prediction(
@@ -152,13 +153,17 @@ def _lingering(job: Job, dilution: int) -> Job:
     return replace(job, settings=settings)
 
 
-def whole(figures: Figures, dilution: int) -> Figures:
-    """The figures with the counts that an undiluted run would have, and without what nobody knows."""
+def whole(figures: Figures, dilution: int, *, lines: bool = True) -> Figures:
+    """The figures with the counts that an undiluted run would have, and without what nobody knows.
+
+    Records are counted by lines, as far as there are `lines`: else by slots, which said the whole already.
+    """
     if (resources := figures.resources) is not None:
         figures = replace(figures, resources=replace(resources, rss_bytes={}))
     if dilution == 1:
         return figures
-    records, spent = _times(figures.records_read, dilution), figures.bytes
+    times = dilution if lines else 1
+    records, spent = _times(figures.records_read, times), figures.bytes
     if spent is not None:
         total = Volume(**{each.name: getattr(spent, each.name) for each in fields(Volume)})
         figures = replace(figures, bytes=byte_figures(total, records))
@@ -167,9 +172,9 @@ def whole(figures: Figures, dilution: int) -> Figures:
         latency_ms=None,
         committed_latency_ms=None,
         records_read=records,
-        records_written=_times(figures.records_written, dilution),
-        read_again=_again(figures.read_again, figures.records_read, dilution),
-        written_again=_again(figures.written_again, figures.records_written, dilution),
+        records_written=_times(figures.records_written, times),
+        read_again=_again(figures.read_again, figures.records_read, times),
+        written_again=_again(figures.written_again, figures.records_written, times),
         rollbacks=tuple(replace(each, back_records=None) for each in figures.rollbacks),
     )
 

@@ -13,7 +13,9 @@ from snapline.experiments.papers.catalogue import PAPERS, PaperMetric, read_pape
 from snapline.experiments.papers.claims import read_claim
 from snapline.experiments.papers.verdicts import FigureRuns, Standing, judge_claims
 from snapline.experiments.sweep_file import SIMULATED, sweep_of
+from snapline.rundir.spec import Spec
 from snapline.scale.advice.rough import ROUGH
+from snapline.scale.predict import predict
 from snapline.scale.profile import Checked, PredictionCheck, write_profile
 
 HOLDS, INDICATED, FAILS, UNTESTED = Standing
@@ -76,7 +78,8 @@ def test_a_simulated_figure_has_a_verdict_with_marks(tmp_path, monkeypatch, caps
     [row] = json.loads(out)["rows"]
     assert row["slots_are"] == SIMULATED
     two, three = (claim["comparisons"][0] for claim in row["claims"])
-    assert (two["verdict"], three["verdict"]) == ("indicated", "indicated")
+    assert (two["verdict"], three["verdict"]) == ("holds", "indicated")
+    assert "simulated, validated: compared with up to 2 slots" in two["why"]
     assert "simulated, extrapolated: compared with up to 2 slots" in three["why"]
     cells = [json.loads(file.read_text()) for file in (tmp_path / "sweeps/many/cells").iterdir()]
     assert len(cells) == 4
@@ -89,8 +92,15 @@ def test_a_simulated_figure_has_a_verdict_with_marks(tmp_path, monkeypatch, caps
     assert err.count("simulated in ") == 4, "another profile, another result"
 
 
+@pytest.mark.parametrize("protocol", ["none", "aligned"])
+def test_a_diluted_run_counts_as_many_records_as_it_stands_for(protocol):
+    spec = Spec("counting", protocol=protocol, rate=200, duration_ms=1_000)
+    thin, thick = (predict(spec, ROUGH, dilution=k).figures for k in (1, 10))
+    assert (thin.records_read, thin.records_written) == (thick.records_read, thick.records_written)
+
+
 def judged(claim, mark, left, right, bar=0.1):
-    """A claim about two columns whose values were simulated with this mark."""
+    """A claim about two columns whose values were simulated with this mark; a third has none."""
     results = [
         {
             "turn": 1,
@@ -98,12 +108,12 @@ def judged(claim, mark, left, right, bar=0.1):
             "varied": {"protocol": name},
             "run": name,
             "metrics": {"rate": value},
-            "marks": {"rate": [mark, "so it is", bar]},
+            "marks": {} if name == "c" else {"rate": [mark, "so it is", bar]},
         }
-        for name, value in (("a", left), ("b", right))
+        for name, value in (("a", left), ("b", right), ("c", 1.0))
     ]
     paper = SimpleNamespace(metric=lambda name: PaperMetric(name, (name,)))
-    runs = FigureRuns(paper, [{"protocol": "a"}, {"protocol": "b"}], results, SIMULATED)
+    runs = FigureRuns(paper, [{"protocol": name} for name in "abc"], results, SIMULATED)
     [found] = judge_claims({claim: read_claim(claim)}, runs)
     return found.parts[0]
 
@@ -131,6 +141,7 @@ def test_a_figure_that_was_never_compared_is_not_validated():
     found = judged("rate[a] > rate[b]", "validated", 10.0, 1.0)
     assert found.standing is HOLDS
     assert judged("rate[a] > 2", "validated", 10.0, 1.0).standing is HOLDS
+    assert judged("rate[a] > rate[c]", "validated", 10.0, 1.0).standing is INDICATED
 
 
 @pytest.mark.parametrize(

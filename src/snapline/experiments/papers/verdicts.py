@@ -21,7 +21,7 @@ indicated, or not decided.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean, median
@@ -89,16 +89,22 @@ class FigureRuns:
     results: Sequence[Result]  # with `varied` as the figure calls it
     slots_are: str = ""  # how they were started
 
-    def mark(self, figures: Iterable[str]) -> tuple[str, str, float | None] | None:
-        """How far simulated figures can be trusted, why, and up to which error; None: they were measured.
+    def mark(self, order: ClaimedOrder) -> tuple[str, str, float | None] | None:
+        """How far a simulated comparison can be trusted, why, and up to which error; None: it is measured.
 
-        The least trusted one of all runs decides. A kind of figure that was never compared has no mark.
+        The least trusted one of its values decides. What was never compared with real runs has no mark.
         """
         if self.slots_are != SIMULATED:
             return None
-        names = {path.partition(".")[0] for f in figures for path in self.paper.metric(f).paths}
         never = (_MARKS[0], "nobody has compared it with real runs", None)
-        found = [tuple(each["marks"].get(name, never)) for each in self.results for name in names]
+        found = [
+            tuple(result["marks"].get(path.partition(".")[0], never))
+            for side in (order.left, order.right)
+            if side.figure is not None
+            for path in self.paper.metric(side.figure).paths
+            for result in self.results
+            if result["varied"] in chosen(self.columns, side.columns).columns
+        ]
         return min(found, key=lambda each: _MARKS.index(each[0]), default=never)
 
     def values(self, metric: PaperMetric, column: Varied, again: bool = False) -> dict[int, float]:
@@ -127,8 +133,7 @@ def judge_claims(claims: Mapping[str, Claim], runs: FigureRuns) -> list[ClaimVer
     """Test all claims of a figure, corrected for the number of their comparisons."""
     weighed = {order: _weighed(order, runs) for claim in claims.values() for order in orders(claim)}
     for order, each in weighed.items():
-        mark = runs.mark(s.figure for s in (order.left, order.right) if s.figure is not None)
-        if mark is not None and isinstance(each, Scales):
+        if isinstance(each, Scales) and (mark := runs.mark(order)) is not None:
             weighed[order] = _modelled(each, *mark)
     scales = {order: each for order, each in weighed.items() if isinstance(each, Scales)}
     corrected = dict(zip(scales, holm([_p(each) for each in scales.values()]), strict=True))
