@@ -5,6 +5,7 @@ that drives the run, so they should return soon. One that raises ends the run in
 does: `sl.run` raises what it raised, `Query.exception()` returns it, and the run can be resumed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -151,3 +152,16 @@ class Listening:
         call = getattr(self._listener, method, None)
         if call is not None:
             call(told)
+
+
+class Beginning(Listening):
+    """A watcher that tells when the run has a driver and a directory, beside another watcher."""
+
+    def __init__(self, tell: Callable[[Driver], None], watcher: Watcher) -> None:
+        super().__init__(None, watcher)
+        self._tell = tell
+
+    def begins(self, driver: Driver) -> None:
+        """Tell who drives the run, whose directory is there now."""
+        self._tell(driver)
+        super().begins(driver)

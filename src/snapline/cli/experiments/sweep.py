@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +10,15 @@ import typer
 from rich.table import Table
 
 from snapline.cli.experiments.compare import ratio_columns
+from snapline.cli.experiments.live_sweep import shown_live
 from snapline.cli.experiments.papers import (
     FigureOption,
     FullOption,
+    PaperShown,
     paper_asked,
     sweep_paper,
 )
-from snapline.cli.experiments.search_progress import START_S, SearchProgress, minutes
+from snapline.cli.experiments.search_progress import MAIN_FIGURES, SearchProgress, minutes
 from snapline.cli.terminal.console import (
     JSON_VERSION,
     escape,
@@ -54,15 +57,15 @@ See which runs an experiment has, and how long they take:
 Make them; the results are in sweeps/price:
 [cyan]snapline sweep price.toml[/cyan]
 
+Make them, and watch in a browser how it goes on:
+[cyan]snapline sweep price.toml --live[/cyan]
+
 Compare two of its columns, figure by figure:
 [cyan]snapline compare sweeps/price:protocol=none sweeps/price:protocol=aligned[/cyan]
 
 See what one figure of a paper takes, and measure it:
 [cyan]snapline sweep checkmate-fig11 --dry-run[/cyan]
 [cyan]snapline sweep checkmate-fig11[/cyan]"""
-
-MAIN_FIGURES = ("records read", "latency p99", "published p99", "recovery")
-"""What is said after every turn; all figures are shown at the end."""
 
 FileArgument = Annotated[
     Path,
@@ -88,6 +91,14 @@ DryRunOption = Annotated[
         "--dry-run", metavar=" ", help="Only show the runs, and about how long they take."
     ),
 ]
+LiveOption = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        metavar=" ",
+        help="Show the sweep in a browser while it goes on, on this machine only, and say where.",
+    ),
+]
 
 
 def sweep_command(
@@ -96,21 +107,25 @@ def sweep_command(
     figure: FigureOption = None,
     full: FullOption = False,
     dry_run: DryRunOption = False,
+    live: LiveOption = False,
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline sweep`."""
     with interruptible():
         if (asked := paper_asked(file, figure, full)) is not None:
-            raise typer.Exit(sweep_paper(asked, to, dry_run, as_json, SweepProgress))
-        raise typer.Exit(_sweep(file, to or Path("sweeps") / file.stem, dry_run, as_json))
+            shown = PaperShown(dry_run, as_json, live)
+            raise typer.Exit(sweep_paper(asked, to, shown, SweepProgress))
+        path = to or Path("sweeps") / file.stem
+        raise typer.Exit(_sweep(file, path, dry_run, as_json, live))
 
 
-def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool) -> int:
-    from snapline.experiments.sweep import Plan, carry_out, check_sweep, is_proved
+def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool, live: bool) -> int:
+    from snapline.experiments.sweep import Plan, carry_out, check_sweep
     from snapline.experiments.sweep_directory import TABLE, SweepDirectory
     from snapline.experiments.sweep_file import read_sweep
-    from snapline.experiments.sweep_table import write_table
+    from snapline.experiments.sweep_progress import KeptProgress
+    from snapline.experiments.sweep_table import is_proved, write_table
 
     sweep = read_sweep(file)
     check_sweep(sweep, path)
@@ -119,7 +134,8 @@ def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool) -> int:
         _show(plan, as_json)
         return 0
     with plan.directory.claimed(file.read_text(encoding="utf-8")):
-        whole = carry_out(plan, SweepProgress(plan))
+        with shown_live(path, live=live, begin=partial(KeptProgress, path, {"": plan})) as progress:
+            whole = carry_out(plan, progress.told(SweepProgress(plan)))
         done = list(plan.done.values())
         if done:
             write_table(done, path / TABLE)
@@ -132,24 +148,9 @@ def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool) -> int:
 
 def _left_s(plan: "Plan", done: Mapping[str, Mapping[str, Any]]) -> float:
     """About how long the rest takes: runs as those of the same column did, or their input; and searches."""
-    from snapline.experiments.capacity import expected_tries
-    from snapline.experiments.pace import window_of
+    from snapline.experiments.sweep_progress import left_s, planned_runs, searches_of, times_of
 
-    took: dict[str, float] = {}
-    for key, cell in plan.keys.items():
-        if key in done:
-            took[cell.column.label] = done[key]["elapsed_s"]
-    runs_s = sum(
-        took.get(cell.column.label, START_S + cell.column.spec.duration_ms / 1000)
-        for key, cell in plan.keys.items()
-        if key not in done
-    )
-    searches_s = sum(
-        (1 + expected_tries(column.search))
-        * (START_S + window_of(column.spec.interval_ms, column.search.window_s).end_s)
-        for column in plan.unknown
-    )
-    return runs_s + searches_s
+    return left_s(planned_runs({"": plan}), times_of(done), searches_of([plan]).values())
 
 
 class SweepProgress:
@@ -253,8 +254,7 @@ def _show(plan: "Plan", as_json: bool) -> None:
 
 def _print(plan: "Plan", done: Sequence[Mapping[str, Any]]) -> None:
     """Print each figure: every column against the first one."""
-    from snapline.experiments.sweep import is_proved
-    from snapline.experiments.sweep_table import against_first, floors
+    from snapline.experiments.sweep_table import against_first, floors, is_proved
 
     out, sweep = results(), plan.sweep
     columns = [column for column in sweep.columns if not column.again]

@@ -14,8 +14,9 @@ from snapline.experiments.papers.catalogue import CAPACITY, Paper, PaperFigure, 
 from snapline.experiments.papers.estimate import runs_s
 from snapline.experiments.papers.scoreboard import Scoreboard, score
 from snapline.experiments.papers.verdicts import FigureRuns
-from snapline.experiments.sweep import Plan, SweepTeller, carry_out, check_sweep, is_proved
+from snapline.experiments.sweep import Plan, SweepTeller, carry_out, check_sweep
 from snapline.experiments.sweep_directory import SweepDirectory
+from snapline.experiments.sweep_table import is_proved
 
 
 @dataclass(frozen=True, slots=True)
