@@ -68,7 +68,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "judge": ("prefix", ""),
     "report": ("", "spacetime", "charts", "run", "page", "live"),
     "rundir": ("", "lines"),
-    "runs": ("sources", ""),
+    "runs": ("sources", "", "shown"),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
     "storage": ("", "files", "discards", "parquet", "streams"),

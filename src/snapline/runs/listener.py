@@ -141,11 +141,15 @@ class Listening:
     def begins(self, driver: Driver) -> None:
         """Learn the name of the run."""
         self.run = driver.directory.name
+        if isinstance(self._watcher, Listening):
+            self._watcher.begins(driver)
 
     def ended(self, problem: str | None, kept: str | None) -> None:
         """Tell that the run has ended, if it ever began; once, even if the listener raises."""
         if self.run and not self._over:
             self._over = True
+            if isinstance(self._watcher, Listening):
+                self._watcher.ended(problem, kept)
             self._call("on_end", RunEnd(self.run, problem, kept))
 
     def _call(self, method: str, told: _Told) -> None:

@@ -86,14 +86,21 @@ def backlog(run: ReportedRun, rows: list[SecondRow], id: str) -> str:
     return figure(f"{id}backlog", "Backlog", note, chart, table)
 
 
+def has_latency(rows: list[SecondRow]) -> bool:
+    """Whether rows have one: those whose times are long ago, or that are due at once, have none."""
+    return any(row.p99_ms or row.published_p99_ms for row in rows)
+
+
 def latencies(run: ReportedRun, rows: list[SecondRow], id: str) -> str:
-    """The median and the 99th percentile of both latencies, on a logarithmic scale."""
+    """The median and the 99th percentile of both latencies, on a logarithmic scale; empty without one."""
     series = [
         Series("written p50", _column(rows, lambda row: row.p50_ms), latency),
         Series("written p99", _column(rows, lambda row: row.p99_ms), latency),
         Series("published p50", _column(rows, lambda row: row.published_p50_ms), latency),
         Series("published p99", _column(rows, lambda row: row.published_p99_ms), latency),
     ]
+    if not has_latency(rows):
+        return ""
     names = ("second", *(each.name for each in series))
     values = zip(*(each.values for each in series), strict=True)
     table = DataTable(
@@ -124,7 +131,7 @@ def slots(run: ReportedRun, id: str) -> str:
     if len(numbers) < 2 or not rows:
         return ""
     by_slot = {(row.slot, row.second): row for row in run.seconds if row.slot is not None}
-    late = any(row.p99_ms is not None for row in by_slot.values())
+    late = any(row.p99_ms for row in by_slot.values())
     cells = [_small(number, rows, by_slot, late=late) for number in numbers]
     table = DataTable(
         f"{run.name}-slots",
