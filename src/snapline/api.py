@@ -219,7 +219,7 @@ def prepared_from(given: dict[str, Any]) -> tuple[PreparedRun, Timeouts]:
     return runtime.prepare(spec, spark, flow=own, runs=Path(given["runs"])), patience
 
 
-def _listening(watcher: Watcher | None, listener: Any) -> Watcher:
+def _listening(watcher: Watcher | None, listener: Any) -> Listening:
     return Listening(listener, watcher or (Progress() if in_notebook() else None))
 
 
