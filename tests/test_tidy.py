@@ -44,7 +44,7 @@ LAYERS: dict[str, set[str]] = {
     "validate": NOUNS | {"core"},
     "workload": NOUNS | {"plugins", "core", "dataflow", "kernels", "storage", "validate"},
 }
-LAYERS["loss"] = NOUNS | {"chaos", "core", "dataflow", "engine", "journal", "workload"}
+LAYERS["loss"] = NOUNS | {"chaos", "core", "dataflow", "engine", "journal", "metrics", "workload"}
 LAYERS["sim"] = {*LAYERS} - {"report", "net"}
 LAYERS["rundir"] = {*LAYERS} - {"report", "net", "sim", "metrics", "validate"}
 LAYERS["spark"] = NOUNS | {"kernels", "user_cache", "storage", "workload", "rundir"}
@@ -62,13 +62,14 @@ LAYERS["__main__"] = {"cli", "runs"}
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", "pages", ""),
-    "dataflow": ("usage", "state", "operators", "sliding", ""),
+    "dataflow": ("usage", "feeds", "state", "operators", "sliding", ""),
     "engine": ("", "slot", "coordinator", "reference"),
     "experiments": ("machine", "", "papers"),
     "judge": ("prefix", ""),
     "report": ("", "spacetime", "charts", "run", "page", "live"),
     "rundir": ("", "lines"),
     "runs": ("sources", "", "shown"),
+    "scale": ("", "advice"),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),
     "storage": ("", "files", "discards", "parquet", "streams"),
@@ -79,6 +80,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "oracles",
         "abs",
         "counting",
+        "fab",
+        "joins",
         "lineage",
         "nexmark",
         "nhop",

@@ -14,8 +14,9 @@ import resource
 import time
 from collections.abc import Sequence
 
+from snapline.sim.case import Case
 from snapline.sim.explore import sweep
-from snapline.sim.run import Case, Outcome, simulate
+from snapline.sim.run import Outcome, simulate
 
 HEADER = f"{'protocol':<15}{'runs':>7}{'seconds':>9}{'cpu':>8}{'runs/s':>8}{'broken':>8}" + "".join(
     f"{name:>12}" for name in ("crashes/run", "commits/run", "msgs/run")

@@ -21,7 +21,8 @@ from snapline.journal.entry import Handled
 from snapline.judge.history import journal_entries
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 
 NAME = "staggered"
 

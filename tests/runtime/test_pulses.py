@@ -30,7 +30,8 @@ from snapline.runs.readings import measured_seconds
 from snapline.runtime.driver.driver import Driver
 from snapline.runtime.driver.timeline import published_times
 from snapline.runtime.wire.codec import Wire
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 
 
 def driver_journal(directory: RunDirectory) -> list[Entry]:

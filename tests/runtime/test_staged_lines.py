@@ -10,7 +10,7 @@ from lines_of_runs import Damaged, flipped, removed, truncated
 
 from driver_in_process import PATIENT, SPEC, use_processes
 from snapline.batch import Batch
-from snapline.dataflow.frames import columns_feed
+from snapline.dataflow.feeds.frames import columns_feed
 from snapline.dataflow.graph import Dataflow
 from snapline.errors import RunDamaged
 from snapline.rundir.directory import RunDirectory

@@ -16,7 +16,7 @@ import snapline as sl
 from driver_in_process import PATIENT, SPEC, use_processes
 from snapline.core.protocol import Options
 from snapline.dataflow.deploy import deploy
-from snapline.dataflow.frames import StreamFeed
+from snapline.dataflow.feeds.frames import StreamFeed
 from snapline.engine.job import Job, Settings
 from snapline.journal.happenings import OutputPublished, SlotLost
 from snapline.judge.run_directory import judge

@@ -22,7 +22,8 @@ from snapline.kernels.routing import target_of
 from snapline.loss.bound import Allowances, Bound, struck_by
 from snapline.loss.declared import Lost, settle
 from snapline.sim import run
-from snapline.sim.run import Case, Outcome, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import Outcome, simulate
 from snapline.workload.abs.model import STAGES
 from snapline.workload.common.base import Problem
 from snapline.workload.common.generated import PARTITION_BITS

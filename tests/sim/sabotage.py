@@ -44,7 +44,7 @@ from snapline.protocols.synchronous import SynchronousCoordinator, SynchronousTa
 from snapline.protocols.uncoordinated import UncoordinatedCoordinator, UncoordinatedTask
 from snapline.recovery.line_tracker import LineTracker
 from snapline.recovery.replay import ReplayPart
-from snapline.sim.run import Case
+from snapline.sim.case import Case
 from snapline.sim.world import coordinator as world_coordinator
 from snapline.sim.world.launching import SimLaunches
 from snapline.sim.world.outlet import SimOutlet

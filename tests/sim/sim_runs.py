@@ -8,7 +8,8 @@ from dataclasses import replace
 from snapline.core.protocol import CheckpointProtocol
 from snapline.journal.entry import Entry, Handled, Happened
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, Outcome, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import Outcome, simulate
 from snapline.workload import WORKLOADS
 
 

@@ -4,7 +4,7 @@ import pytest
 from sim_runs import kept
 
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case
+from snapline.sim.case import Case
 
 KILLS = "kill slot=1 at=900ms; kill slot=0,2 at=1700ms"
 LEVELS = [(name, level.value) for name, p in PROTOCOLS.items() for level in p.guarantees]

@@ -10,7 +10,8 @@ from snapline.core.guarantee import Guarantee
 from snapline.dataflow.graph import Dataflow
 from snapline.protocols import PROTOCOLS
 from snapline.protocols.none import NONE
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Problem, Workload
 from snapline.workload.common.own import generated

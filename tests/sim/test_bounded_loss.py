@@ -11,7 +11,8 @@ from snapline.batch import Batch
 from snapline.ids import INITIAL, TaskId
 from snapline.journal.loss_happenings import TaskLoss
 from snapline.kernels.routing import target_of
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.workload import WORKLOADS
 
 EVERY = ("counting", "q1", "q3", "q8", "q12", "abs", "sst", "mst", "nhop", "reachability")

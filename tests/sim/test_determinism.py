@@ -10,7 +10,8 @@ from sim_runs import TROUBLE, happened, kept
 from snapline.journal.codec import digest
 from snapline.journal.fault_happenings import CoordinatorResumed, ProcessContinued
 from snapline.journal.happenings import FrameFenced, MessageReplayed, SlotLost
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 
 CASES = [
     Case("none", "counting", 5, records=20, faults=TROUBLE),
@@ -25,7 +26,8 @@ CASES = [
 PROGRAM = """
 import sys
 from snapline.journal.codec import digest
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 for text in sys.argv[1:]:
     print(digest(simulate(Case.from_json(text), journal=True).journal))
 """

@@ -8,7 +8,8 @@ import pytest
 from sim_runs import FRESH, can_run, kept
 
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.workload import WORKLOADS
 
 CELLS = [(p, w) for p in PROTOCOLS for w in WORKLOADS if can_run(p, w)]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 
 FOUND = {
     # A marker that overtook output counted messages of the epoch before, which a slow link still held.
@@ -14,6 +15,52 @@ FOUND = {
             500014430,
             records=60,
             faults="kill slot=0 at=1790ms; kill slot=1 at=1682ms",
+        ),
+    ),
+    # A slot that could not read several checkpoints was told to restore several times, and opened its
+    # output twice: its coordinator, a zombie, looked for what another one had deleted.
+    "several checkpoints that cannot be read": (
+        Case(
+            "partial",
+            "q7",
+            15,
+            guarantee="bounded-loss",
+            faults="kill slot=1 step=166; pause coordinator at=476ms for=296ms",
+            pools=(("highest-per-auction", 2),),
+        ),
+    ),
+    # A bid that came soon after its source was back was late for its window, and nothing excused that.
+    "late behind a slot that was away": (
+        Case(
+            "partial",
+            "q12",
+            13,
+            guarantee="bounded-loss",
+            faults="kill slot=1 at=1s",
+            save=(("count", "200ms"), ("bids", "200ms")),
+        ),
+    ),
+    # A slot died once more before it was let go, unnoticed: the loss declared later had no fault behind it.
+    "killed again before it is let go": (
+        Case(
+            "partial",
+            "reachability",
+            12,
+            records=7,
+            guarantee="bounded-loss",
+            faults="delay slot=0 34ms at=351ms for=637ms; kill slot=2 at=799ms for=124ms; "
+            "kill slot=2 at=1008ms",
+            pools=(("deletions", 1),),
+        ),
+    ),
+    # After a resume all tasks go back, so one of them may also go back further than what was decided.
+    "damage that a resume finds": (
+        Case(
+            "partial",
+            "counting",
+            4,
+            guarantee="bounded-loss",
+            faults="pause coordinator at=1638ms for=1ms; damage slot=0 at=1483ms",
         ),
     ),
 }

@@ -9,7 +9,8 @@ import pytest
 
 from snapline.engine.slot.task import Task
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.sim.world.process import SimSlotProcess
 
 SEEDS = range(1, 4)

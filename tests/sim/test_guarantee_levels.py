@@ -11,7 +11,8 @@ from sim_runs import can_run, kept
 
 from snapline.core.guarantee import Guarantee
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.workload import WORKLOADS
 
 LEVELS = [

@@ -12,7 +12,8 @@ from snapline.journal.codec import lines, read
 from snapline.journal.entry import Handled
 from snapline.journal.fault_happenings import CoordinatorResumed
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, build_job
+from snapline.sim.case import Case
+from snapline.sim.run import build_job
 from snapline.sim.world.costs import Costs
 
 CELLS = [(p, w) for p in PROTOCOLS for w in ("counting", "nhop") if can_run(p, w)]

@@ -3,7 +3,8 @@
 import pytest
 
 from kernel_forms import installed
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 
 CASES = [
     Case("aligned", "q12", 5),

@@ -9,7 +9,8 @@ import pytest
 from snapline.dataflow.deploy import deploy as deploy_flow
 from snapline.protocols import PROTOCOLS
 from snapline.sim import run
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 
 SEEDS = range(1, 3)
 

@@ -15,7 +15,8 @@ from snapline.engine.coordinator.members import Members
 from snapline.journal.entry import Happened
 from snapline.journal.happenings import LineDecided, MessageReplayed, SlotLeft, SlotLost
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import DURATION_MS, Case, Outcome, simulate
+from snapline.sim.case import DURATION_MS, Case
+from snapline.sim.run import Outcome, simulate
 
 SEEDS = (1, 2, FRESH)
 PAIRS = [(p, "reachability" if can_run(p, "reachability") else "q12") for p in PROTOCOLS]

@@ -9,7 +9,8 @@ from sim_runs import kept
 from snapline.dataflow.deploy import deploy as deploy_flow
 from snapline.dataflow.operators.window import Tumbling
 from snapline.sim import run
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.workload import WORKLOADS
 from snapline.workload.lineage import queries
 from snapline.workload.lineage.model import event_label, lineage_of

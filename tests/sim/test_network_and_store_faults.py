@@ -23,7 +23,7 @@ from snapline.journal.fault_happenings import (
 )
 from snapline.journal.happenings import JobRunning, LineDecided, SlotLost
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import DURATION_MS
+from snapline.sim.case import DURATION_MS
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.network import Link
 from snapline.sim.world.world import World

@@ -19,7 +19,8 @@ from snapline.engine.options import read_options
 from snapline.ids import operator_of
 from snapline.journal.entry import Handled
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, build_job, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import build_job, simulate
 from snapline.sim.world.costs import Costs
 from snapline.storage import codec
 from snapline.workload import WORKLOADS

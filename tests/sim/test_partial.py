@@ -12,8 +12,9 @@ from snapline.journal.entry import COORDINATOR, Built, Handled, Happened
 from snapline.journal.happenings import MessageReplayed, MessagesDiscarded, SlotLost, SlotRunning
 from snapline.journal.loss_happenings import StaleDropped, TaskLoss
 from snapline.protocols import PROTOCOLS
+from snapline.sim.case import Case, faults_of
 from snapline.sim.inject import SimInjector
-from snapline.sim.run import PATIENCE_MS, Case, build_job, faults_of
+from snapline.sim.run import PATIENCE_MS, build_job
 from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
 from snapline.storage.discards.port import records_of

@@ -24,7 +24,8 @@ from snapline.judge.lineage import judge_lineage, too_early
 from snapline.judge.prefix.cut import LineCut, NoCut, cut_at
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.program import Program, program_of
-from snapline.sim.run import DURATION_MS, Case, outputs, simulate
+from snapline.sim.case import DURATION_MS, Case
+from snapline.sim.run import outputs, simulate
 from snapline.sim.world.world import World
 from snapline.workload import WORKLOADS
 from snapline.workload.lineage.oracle import LATE, SINK

@@ -8,7 +8,8 @@ import pytest
 from loss_runs import model_of, recorded, repeated_once
 
 from snapline.batch import concat
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.workload import WORKLOADS
 
 EVERY = sorted(name for name in WORKLOADS if WORKLOADS[name].judges_losses)

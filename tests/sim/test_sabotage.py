@@ -10,7 +10,8 @@ import partial_sabotage  # noqa: F401  (enters its bugs)
 import pytest
 from sabotage import BUGS, ORACLE, Bug
 
-from snapline.sim.run import Case, Outcome, Violation, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import Outcome, Violation, simulate
 
 SEEDS = 300
 BUGS_MIN = 20

@@ -7,7 +7,8 @@ import pytest
 from snapline.core.effects import Forward
 from snapline.journal.entry import Handled, Happened, Stamped
 from snapline.journal.happenings import MessageReplayed
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.sim.world.process import SimSlotProcess
 
 

@@ -12,7 +12,8 @@ from snapline.core.guarantee import Guarantee
 from snapline.engine.coordinator import coordinator, quiet
 from snapline.engine.coordinator.holding import SourceHold
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import DURATION_MS, Case, Outcome, simulate
+from snapline.sim.case import DURATION_MS, Case
+from snapline.sim.run import Outcome, simulate
 
 SEEDS = (1, 2, FRESH)
 WORKLOADS = ("q3", "q12", "reachability")

@@ -11,7 +11,8 @@ from snapline.core.effects import Rollback, Scope
 from snapline.core.events import MessageArrived
 from snapline.journal.entry import COORDINATOR, Built, Handled, Happened
 from snapline.journal.happenings import MessagesDiscarded, SlotLost, SlotRunning
-from snapline.sim.run import Case, build_job
+from snapline.sim.case import Case
+from snapline.sim.run import build_job
 from snapline.sim.world.costs import Costs
 from solo_protocol import SOLO
 

@@ -20,7 +20,8 @@ from snapline.report.charts.forest import ForestRow
 from snapline.report.page.comparison import ComparedColumn, ComparisonPage
 from snapline.report.page.paper import PaperPage, PaperRow
 from snapline.report.run.reported import ReportedRun
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 
 KILL = "kill slot=1 at=1200ms"
 SLOWER = 20

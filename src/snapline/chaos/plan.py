@@ -5,8 +5,8 @@ which everything breaks all the time look alike; runs in which only two things b
 again, find what the others hide. Wherever kills are allowed, one of them comes late enough that something
 has probably been committed before it: a run that never goes back to a checkpoint proves little.
 
-Faults that concern the start of a process strike only if a process is started. So they are drawn for a slot
-that dies in the late kill, around that time.
+Faults that concern the start of a process strike only if a process is started, and a damaged snapshot is
+noticed only if it is read. So they are drawn for a slot that dies in the late kill, around that time.
 """
 
 import random
@@ -168,7 +168,7 @@ class _Dice:
 
     def damage(self) -> Fault:
         """A damaged snapshot."""
-        return Damage(self._slot(), self._time(ANY_PERCENT))
+        return Damage(*self._started())
 
     def kill_coordinator(self) -> Fault:
         """A coordinator that dies."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from snapline.cli.terminal.console import escape, escape_lines, messages, results
 from snapline.errors import UsageError
+from snapline.sim.case import Case
 from snapline.sim.explore import shrink_case
-from snapline.sim.run import Case, Outcome, simulate
+from snapline.sim.run import Outcome, simulate
 from snapline.wording import plural
 
 SHRUNK_MAX = 3  # a bug shows in many cells; a few small examples of it are enough

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from snapline.arguments import nearest
-from snapline.chaos.faults import parse
-from snapline.chaos.targets import check
 from snapline.core.guarantee import Guarantee
 from snapline.dataflow.usage.policies import Sayings
 from snapline.engine.options import GivenOptions, idle_option
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, flow_of
+from snapline.sim.case import Case, faults_of, flow_of
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Size
 from snapline.workload.common.settings import read_settings, split_settings
@@ -40,6 +38,7 @@ class Request:
     options: GivenOptions = ()
     save: Sayings = ()
     inputs: Sayings = ()
+    pools: tuple[tuple[str, int], ...] = ()
 
     @property
     def alone(self) -> bool:
@@ -72,6 +71,7 @@ class Request:
                 options=self.options,
                 save=self.save,
                 inputs=self.inputs,
+                pools=self.pools,
                 **given,
             )
             for protocol in self.protocols
@@ -112,11 +112,10 @@ def chosen_seeds(seeds: int | None, seed: int | None, one: bool) -> tuple[int, .
 def checked(request: Request, diagram: Path | None) -> Request:
     """Return the request if it makes sense; otherwise raise a UsageError that says what to change."""
     cases = request.cases()
-    params = cases[0].params  # raises if skew or settings make no sense
     for case in {case.workload: case for case in cases}.values():
-        flow_of(case)  # raises if it has no operator of which something is said
-    if request.faults is not None:
-        check(parse(request.faults), params.partitions)
+        flow_of(case)  # raises if its settings make no sense, or if there is no such operator
+        if request.faults is not None:
+            faults_of(case)  # raises if it has no such slots
     if diagram is not None and not request.alone:
         raise UsageError("--diagram draws one run: add --protocol P --workload W --seed K")
     return request

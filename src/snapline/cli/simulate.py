@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from snapline.arguments import whole
+from snapline.arguments import numbered, whole
 from snapline.chaos.plan_file import read_plan
 from snapline.cli.experiments import predicted
 from snapline.cli.failure import BrokenPromise, find_failures, print_failure, read_case, shrink
@@ -44,6 +44,7 @@ from snapline.cli.terminal.options import (
     SlotsOption,
     WorkloadOption,
 )
+from snapline.cli.terminal.run_options import PoolOption
 from snapline.cli.terminal.story import told
 from snapline.cli.terminal.summary import print_figures, summary
 from snapline.cli.terminal.tables import (
@@ -60,8 +61,9 @@ from snapline.metrics.figures import figures_of
 from snapline.metrics.json_form import to_json
 from snapline.report.page.run_page import run_page
 from snapline.report.spacetime.draw import draw, interesting_window
+from snapline.sim.case import POOL_MAX, Case
 from snapline.sim.explore import sweep, vacuous
-from snapline.sim.run import Case, Outcome, simulate
+from snapline.sim.run import Outcome, simulate
 from snapline.wording import plural
 from snapline.workload.common.base import size_of
 from snapline.workload.common.settings import split_settings
@@ -128,6 +130,7 @@ def simulate_command(
     options: OptionOption = None,
     save: SaveOption = None,
     inputs: InputsOption = None,
+    pools: PoolOption = None,
     guarantee: GuaranteeOption = None,
     faults: FaultsOption = None,
     diagram: DiagramOption = None,
@@ -174,6 +177,7 @@ def simulate_command(
         read_options(split_settings(options or (), "an option", "batch=500")),
         save_rule(READ["save"](save or ()), "--save"),
         inputs_rule(READ["inputs"](inputs or ()), "--inputs"),
+        numbered(1, POOL_MAX)(READ["pools"](pools or ()), "--pool"),
     )
     checked(request, diagram)
     refuse_given(given, IDLE_ALONE if request.alone else IDLE_IN_A_SWEEP)

@@ -11,7 +11,12 @@ from rich import box
 from rich.table import Table
 
 from snapline.cli.terminal.console import escape, messages, print_json, results
-from snapline.cli.terminal.summary import VERDICTS, print_phases, verdict_line
+from snapline.cli.terminal.summary import (
+    VERDICTS,
+    deviation_text,
+    print_phases,
+    verdict_line,
+)
 from snapline.cli.terminal.validate_options import AUTO
 from snapline.core.guarantee import Guarantee
 from snapline.durations import millis
@@ -183,6 +188,7 @@ def _report(name: str, found: "Judgement") -> Report:
         by=by if found.records is None else f"{by}, up to its last line: it is not over",
         faults=found.strikes,
         records=found.records,
+        deviation=found.deviation,
     )
 
 
@@ -276,6 +282,8 @@ def _print(found: Report) -> None:
     elif len(found.problems) > 1:
         for problem in found.problems[:5]:
             out.print(f"  {escape(problem)}", soft_wrap=True)
+    if found.deviation is not None:
+        out.print(f"[bold]deviation[/] {escape(deviation_text(found.deviation))}", soft_wrap=True)
     out.print(verdict_line(found.kept, found.because), soft_wrap=True)
 
 

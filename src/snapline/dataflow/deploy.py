@@ -10,8 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from snapline.core.policy import DEFAULT_POLICY, Policy
 from snapline.core.topology import Channel, Topology
@@ -21,6 +20,7 @@ from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext, downst
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.operators.saved import captured, check_saved
 from snapline.dataflow.partition import ByKey, InTurn, OneToOne, Route, Routing
+from snapline.dataflow.pools import NO_POOLS, Placement, pool_sizes, pool_slots
 from snapline.dataflow.protection import barriers_by_order, check_policies, is_stateful, settle
 from snapline.errors import GraphError, OperatorFailed
 from snapline.ids import ChannelId, SlotId, TaskId, operator_of, task_id
@@ -68,59 +68,6 @@ class Deployment:
     def follows_time(self) -> bool:
         """Whether any operator is told of time, as those with windows are."""
         return any(route.timed for plan in self.plans.values() for route in plan.routes)
-
-
-NO_POOLS: Mapping[str, int] = MappingProxyType({})
-"""Sizes of pools where nobody gives any."""
-
-
-DEFAULT_POOL: Final = ""
-"""The name of the pool in which an operator is that nobody has placed elsewhere."""
-
-POOL_SLOTS: Final = 1
-"""How many slots a pool has if nobody says so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """The slots of every pool."""
-
-    pools: Mapping[str, tuple[SlotId, ...]]
-
-    @property
-    def slots(self) -> int:
-        """How many slots there are in all."""
-        return sum(map(len, self.pools.values()))
-
-    def tasks(self, operator: str, pool: str) -> tuple[TaskId, ...]:
-        """The tasks of an operator in a pool."""
-        return tuple(task_id(operator, slot) for slot in self.pools[pool])
-
-
-def pool_sizes(graph: Graph, sizes: Mapping[str, int]) -> dict[str, int]:
-    """How many slots each pool of a dataflow has, in the order in which it names them.
-
-    The default pool is left out. Raises GraphError if a size is for no pool of the dataflow.
-    """
-    named = dict.fromkeys(node.pool for node in graph.nodes.values() if node.pool != DEFAULT_POOL)
-    for name, size in sizes.items():
-        if name not in named:
-            known = f"it has {', '.join(named)}" if named else "none of its operators is in one"
-            raise GraphError(f"{graph.name} has no pool {name!r}: {known}")
-        if size < 1:
-            raise GraphError(f"the pool {name!r} needs at least one slot, not {size}")
-    if all(node.pool != DEFAULT_POOL for node in graph.nodes.values()):
-        raise GraphError(f"all operators of {graph.name} are in pools: leave one of them in none")
-    return {name: sizes.get(name, POOL_SLOTS) for name in named}
-
-
-def pool_slots(slots: int, sizes: Mapping[str, int]) -> dict[str, tuple[SlotId, ...]]:
-    """The slots of every pool, where the default pool has so many and the others have these sizes."""
-    pools, first = {DEFAULT_POOL: tuple(range(slots))}, slots
-    for name, size in sizes.items():
-        pools[name] = tuple(range(first, first + size))
-        first += size
-    return pools
 
 
 class _Wire(NamedTuple):

@@ -6,16 +6,17 @@ bids.key_by("bidder").tumbling("10s").count().sink("counts")
 deployment = deploy(flow, slots=3)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from snapline.arguments import shown
-from snapline.dataflow.feed import EndlessFeed, Feed
-from snapline.dataflow.frames import Rate, frame_feed, is_frame
+from snapline.dataflow.feeds.feed import EndlessFeed, Feed
+from snapline.dataflow.feeds.frames import Rate, frame_feed, is_frame
 from snapline.dataflow.logical import Edge, Factory, Graph, Node, OperatorContext
 from snapline.dataflow.operators.operator import Operator
 from snapline.dataflow.partition import Broadcast, ByKey, OneToOne, Route, Routing
+from snapline.dataflow.pools import placed
 from snapline.dataflow.protection import overruled
 from snapline.dataflow.stream import KeyedStream, Stream
 from snapline.dataflow.tail import Loop, Tail, Upstream
@@ -97,6 +98,13 @@ class Dataflow(Hinted):
         `with_policies({"model": "1s", "clicks": "no"}, {"model": "keep"})`. Raises GraphError.
         """
         return self._with_nodes(overruled(self.graph, save, inputs))
+
+    def with_pools(self, names: Iterable[str]) -> "Dataflow":
+        """The same dataflow, in which an operator has a pool of its own if a pool is named as it is.
+
+        Pools that the dataflow has are left as they are. Raises GraphError if there is no such operator.
+        """
+        return self._with_nodes(placed(self.graph, names))
 
     def _with_nodes(self, others: Mapping[str, Node]) -> "Dataflow":
         changed = Dataflow(self.name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from snapline.core.policy import Policy
-from snapline.dataflow.feed import Feed
+from snapline.dataflow.feeds.feed import Feed
 from snapline.dataflow.operators.guard import blame
 from snapline.dataflow.operators.operator import IN, OUT, Operator
 from snapline.dataflow.partition import Routing

@@ -1,6 +1,6 @@
 """What the columns of a dataflow's sinks mean: dates, timestamps and decimals that come back as such."""
 
-from snapline.dataflow.frames import FrameFeed
+from snapline.dataflow.feeds.frames import FrameFeed
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.logical import Edge, Graph, OperatorContext
 from snapline.dataflow.operators.known import Known, merged

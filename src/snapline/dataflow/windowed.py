@@ -16,10 +16,12 @@ from snapline.dataflow.operators.join import LEFT, RIGHT
 from snapline.dataflow.operators.operator import IN
 from snapline.dataflow.operators.window import Tumbling
 from snapline.dataflow.operators.window_count import WindowCount
+from snapline.dataflow.sliding.matching import Match
 from snapline.dataflow.sliding.panes import Sliding
 from snapline.dataflow.sliding.plan import SlidingAggregate, SlidingPlan
-from snapline.dataflow.sliding.row_join import Match, RowJoinPlan, SlidingRowJoin
+from snapline.dataflow.sliding.row_join import RowJoinPlan, SlidingRowJoin
 from snapline.dataflow.sliding.row_windows import LastRows, SlidingRowWindows
+from snapline.dataflow.sliding.time_join import SlidingTimeJoin, TimeJoinPlan
 from snapline.dataflow.sliding.time_windows import SlidingTimeWindows
 from snapline.dataflow.tail import Loop, Tail
 from snapline.dataflow.usage.given import check_aggregates, check_callable, check_kind
@@ -148,25 +150,34 @@ class SlidingStream(Hinted, Generic[Made_co]):
         on: Match | None = None,
         name: str | None = None,
     ) -> Made_co:
-        """Pair each record with the last rows of the other stream, as they are when it comes.
+        """Pair records of two streams that are in each other's windows.
 
-        `bids.key_by("item").sliding(rows=100).join(asks.key_by("item").sliding(rows=50))`: both are by
-        rows, and a record meets the rows of its key; `on`, a function of left and right rows, may choose
-        among the pairs. Without keys, `match="scan"` has every record meet the whole other window, and
-        `on` says which rows match: `a.sliding(rows=100).join(b.sliding(rows=100), match="scan",
-        on=lambda left, right: left["x"] > right["x"])`. The result has the columns of both, as in `join`.
+        By rows, each record meets the last rows of the other stream, as they are when it comes:
+        `bids.key_by("item").sliding(rows=100).join(asks.key_by("item").sliding(rows=50))`. By time, there
+        is a pair for every `window` that has both, as soon as it has, and both streams are cut alike; what
+        is late goes to the outputs `late-left` and `late-right`.
+
+        A record meets those of its key; `on`, a function of left and right rows, may choose among the
+        pairs. Without keys, `match="scan"` has every record meet the whole other window, and `on` says
+        which rows match: `a.sliding(rows=100).join(b.sliding(rows=100), match="scan",
+        on=lambda left, right: left["x"] > right["x"])`. With `rows=0` records of a side meet the other
+        side and are not kept. The result has the columns of both, as in `join`.
         """
-        check_kind(
-            "join", SlidingStream, "another stream that is cut with sliding(rows=...)", other
-        )
-        if not isinstance(self.shape, LastRows) or not isinstance(other.shape, LastRows):
-            raise GraphError(
-                "sliding windows are joined by rows, sliding(rows=100): to join by time, use window_join"
-            )
+        check_kind("join", SlidingStream, "another stream that is cut with sliding(...)", other)
+        mine, theirs, ports = self.shape, other.shape, {RIGHT: other.stream._tail}
+        if type(mine) is not type(theirs):
+            raise GraphError("windows by rows and windows by time cannot be joined: cut both alike")
         keys = {LEFT: self.stream.keys, RIGHT: other.stream.keys}
         _check_match(keys, match, on)
-        plan = RowJoinPlan(keys, {LEFT: self.shape.rows, RIGHT: other.shape.rows})
-        factory, ports = partial(SlidingRowJoin, plan, on), {RIGHT: other.stream._tail}
+        plan: RowJoinPlan | TimeJoinPlan
+        if isinstance(mine, LastRows) and isinstance(theirs, LastRows):
+            plan = RowJoinPlan(keys, {LEFT: mine.rows, RIGHT: theirs.rows})
+            factory: Factory = partial(SlidingRowJoin, plan, on)
+        else:
+            assert isinstance(mine, Sliding)
+            assert isinstance(theirs, Sliding)
+            plan = TimeJoinPlan(keys, {LEFT: mine, RIGHT: theirs})
+            factory = partial(SlidingTimeJoin, plan, on)
         detail = repr((plan, match))
         return self.stream._then(
             "sliding-join", factory, name, port=LEFT, ports=ports, detail=detail
@@ -183,6 +194,10 @@ class SlidingStream(Hinted, Generic[Made_co]):
             plan = SlidingPlan.of(stream.keys, aggregates, taken, shape.time)
             factory: Factory = partial(SlidingTimeWindows, plan, shape)
         else:
+            if not shape.rows:
+                raise GraphError(
+                    "a sliding window of 0 rows has no results: only a join can have it"
+                )
             refuse_results(stream.keys, tuple(aggregates))
             plan = SlidingPlan.of(stream.keys, aggregates, ("time",))
             factory = partial(SlidingRowWindows, plan, shape)

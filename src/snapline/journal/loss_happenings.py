@@ -6,7 +6,7 @@ A judge excuses nothing else, and holds each of these against the faults that st
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from snapline.ids import ChannelId, CheckpointNo, Millis, Seq, TaskId
+from snapline.ids import CheckpointNo, Millis, TaskId
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,4 @@ class StaleDropped:
     windows: int
 
 
-@dataclass(frozen=True, slots=True)
-class KeptLost:
-    """Messages after < n <= through were to be kept for their receiver, and nobody has them any more."""
-
-    channel: ChannelId
-    after: Seq
-    through: Seq
-
-
-LossHappening: TypeAlias = TaskLoss | StaleDropped | KeptLost
+LossHappening: TypeAlias = TaskLoss | StaleDropped

@@ -176,9 +176,6 @@ def _of_loss(what: losses.LossHappening) -> str:
             return f"{task} may have lost what it took in from {from_ms:,} to {to_ms:,} ms"
         case losses.StaleDropped(task, windows):
             return f"{task} drops {plural(windows, 'window')} that ended while it was away"
-        case losses.KeptLost(channel, after, through):
-            lost = plural(through - after, "message")
-            return f"{lost} behind {after} on {channel} were kept, and nobody has them any more"
         case _:
             assert_never(what)
 

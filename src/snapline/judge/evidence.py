@@ -7,6 +7,8 @@ both are judged by the same rules (`judge.run_directory`).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.journal.entry import Happened
@@ -14,7 +16,11 @@ from snapline.judge.history import History
 from snapline.judge.prefix.cut import LineCut
 from snapline.judge.reader import Deleted, SinkRows
 from snapline.judge.verdict import Verdict
+from snapline.loss.answers import deviation_of, right_answer
+from snapline.metrics.deviation import DeviationFigures
+from snapline.protocols import PROTOCOLS
 from snapline.rundir.program import Program
+from snapline.rundir.spec import OWN, Spec
 from snapline.storage.api import View
 from snapline.workload.common.base import Lineage
 
@@ -69,3 +75,22 @@ class RunEvidence:
 def first_written(outputs: Iterable[SinkRows]) -> Millis | None:
     """When the first row was written, in milliseconds of the run; None if there is none."""
     return min((int(o.stamps["written"].min()) for o in outputs if len(o.stamps)), default=None)
+
+
+def deviation_in(evidence: RunEvidence, spec: Spec, problem: str | None) -> DeviationFigures | None:
+    """How far the answer of a run is off, from its first fault on.
+
+    None if nothing could make it wrong, if it is not whole, or if nobody knows what is right.
+    """
+    known = None if evidence.program is None else evidence.program.answer
+    whole = evidence.failed is None and evidence.cut is None and evidence.deleted is None
+    if known is None or not whole or problem is not None or spec.system != OWN:
+        return None
+    if not spec.faults and not PROTOCOLS[spec.protocol].publishes_at_once:
+        return None
+    assert evidence.program is not None
+    right = right_answer(known.answer, evidence.program.flow, spec.slots, known.right)
+    found = evidence.outputs[known.answer.sink]
+    struck = [strike.at_ms for strike in evidence.history.strikes if strike.at_ms is not None]
+    written_ms = found.written[1] if len(found.stamps) else np.zeros(0, np.int64)
+    return deviation_of(known.answer, right, found.rows, written_ms, min(struck, default=0))

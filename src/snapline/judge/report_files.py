@@ -14,6 +14,7 @@
   judged;
 - of a run with faults: `faults`, a list, each with `statement`, `struck` and `at_ms`;
 - `metrics`: of outputs with lineage the figures of `metrics.reliability`, else empty;
+- of a run whose answer may be off: `deviation`, the figures of `metrics.deviation`;
 - `version`: it changes when a key changes its meaning or goes.
 
 *JUnit*, one testcase for each guarantee. The promised one fails with the sentence of the witness if it is
@@ -33,6 +34,7 @@ from snapline.chaos.strikes import Strike
 from snapline.core.guarantee import Guarantee
 from snapline.errors import UsageError
 from snapline.metrics import json_form
+from snapline.metrics.deviation import DeviationFigures
 from snapline.metrics.reliability import LineageFigures
 from snapline.validate.causes import BREAKS, Cause
 from snapline.validate.judged import PROMISES, Answer, Judged
@@ -62,6 +64,7 @@ class Report:
     by: str = "in process"
     faults: tuple[Strike, ...] = ()  # of a run: every fault of its plan, and whether it struck
     records: int | None = None  # of a run that is not over: what it had read by its last line
+    deviation: DeviationFigures | None = None  # of a run whose answer may be off
 
     @property
     def kept(self) -> Answer:
@@ -160,6 +163,8 @@ def to_json(report: Report) -> dict[str, Any]:
         ]
     if report.records is not None:
         document["records_read"] = report.records
+    if report.deviation is not None:
+        document["deviation"] = json_form.to_json(report.deviation)
     if report.faults:
         document["faults"] = [asdict(strike) for strike in report.faults]
     metrics = {} if report.metrics is None else json_form.to_json(report.metrics)

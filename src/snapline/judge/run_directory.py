@@ -26,7 +26,13 @@ from snapline.engine.reference.reference import UNBOUNDED
 from snapline.errors import StorageError, UsageError
 from snapline.journal.codec import happened_of
 from snapline.judge.by_reference import input_deleted, judge_by_reference, stream_doubt
-from snapline.judge.evidence import Question, RunEnding, RunEvidence, first_written
+from snapline.judge.evidence import (
+    Question,
+    RunEnding,
+    RunEvidence,
+    deviation_in,
+    first_written,
+)
 from snapline.judge.history import History, history_of
 from snapline.judge.lineage import LineageReport, judge_lineage, too_early
 from snapline.judge.prefix.cut import LineCut, NoCut
@@ -38,6 +44,7 @@ from snapline.judge.verdict import (
     UNKNOWN,
     Answers,
     Verdict,
+    all_broken,
     first_said,
     judge_retained,
     rows_as,
@@ -45,6 +52,7 @@ from snapline.judge.verdict import (
 )
 from snapline.loss.judge import LossAccount
 from snapline.loss.outcome import NO_EXCUSES, NO_RATE, judge_run_losses
+from snapline.metrics.deviation import DeviationFigures
 from snapline.metrics.reliability import LineageFigures
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
@@ -57,7 +65,7 @@ from snapline.validate.causes import Cause
 from snapline.validate.judged import Answer, Judged
 from snapline.wording import plural
 from snapline.workload import WORKLOADS
-from snapline.workload.common.base import Lineage, Problem
+from snapline.workload.common.base import Lineage
 from snapline.workload.lineage.echoes import wrong_echoes
 from snapline.workload.lineage.oracle import LATE, SINK
 
@@ -89,6 +97,7 @@ class Judgement:
     records: int | None = None
     strikes: tuple[Strike, ...] = ()  # what became of the faults
     losses: LossAccount | None = None  # of a run that may lose something
+    deviation: DeviationFigures | None = None  # of a run whose answer may be off
 
 
 def judge(
@@ -127,7 +136,8 @@ def judge(
         judgement = _with_losses(judgement, evidence, spec, ended.problem)
     if spec.system != OWN:
         judgement = replace(judgement, verdict=with_remarks(judgement.verdict, ended))
-    judgement = replace(judgement, strikes=evidence.history.strikes)
+    off = deviation_in(evidence, spec, ended.problem)
+    judgement = replace(judgement, strikes=evidence.history.strikes, deviation=off)
     if evidence.cut is not None:
         judgement = _of_prefix(judgement, evidence.cut)
     doubt = None if asked.allow_vacuous or spec.allow_vacuous else _doubt(evidence, spec)
@@ -298,7 +308,7 @@ def _by_lineage(
         wrong = [*wrong_echoes(lineage.events(), rows, late, lineage.window_ms)]
         if cut is not None:
             wrong += too_early(rows, late, lineage, cut.reached_ms)
-        verdict = _all_broken(verdict, tuple(wrong))
+        verdict = all_broken(verdict, tuple(wrong))
     return Judgement(
         verdict,
         evidence.promise,
@@ -348,15 +358,6 @@ def _loss_doubt(evidence: RunEvidence, spec: Spec, problem: str | None) -> str |
     if not able or evidence.cut is not None or evidence.deleted is not None:
         return NO_EXCUSES.format(flow=spec.flow)
     return NO_RATE if history.declared and spec.params.at_once else None
-
-
-def _all_broken(verdict: Verdict, wrong: tuple[Problem, ...]) -> Verdict:
-    """Answer no to every guarantee if rows are there that no promise allows."""
-    if not wrong:
-        return verdict
-    because = f"{wrong[0].kind} {wrong[0].record}: {wrong[0].because}"
-    answers: Answers = dict.fromkeys(verdict.guarantees, "no")
-    return Verdict("no", because, wrong, answers)
 
 
 def _of_prefix(judgement: Judgement, cut: LineCut) -> Judgement:

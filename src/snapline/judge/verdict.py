@@ -74,6 +74,15 @@ def verdict_of(
     return Verdict("no", first_said(problems, promised), problems, answers)
 
 
+def all_broken(verdict: Verdict, wrong: tuple[Problem, ...]) -> Verdict:
+    """Answer no to every guarantee if rows are there that no promise allows."""
+    if not wrong:
+        return verdict
+    because = f"{wrong[0].kind} {wrong[0].record}: {wrong[0].because}"
+    answers: Answers = dict.fromkeys(verdict.guarantees, "no")
+    return Verdict("no", because, wrong, answers)
+
+
 def judge_retained(
     problems_at: Callable[[Guarantee], Sequence[Problem]],
     promised: Guarantee,

@@ -13,7 +13,7 @@ input, no policy says. There are allowances for these, and every verdict states 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from snapline.chaos.faults import (
@@ -87,7 +87,7 @@ class StruckFaults:
 
     blows: tuple[Blow, ...]
     disturbed_ms: Millis  # how long faults that take nothing away can have held the job up, in all
-    damaged: int  # checkpoints that could not be read
+    damaged: tuple[tuple[SlotId, Millis], ...]  # where and when checkpoints were damaged
 
     def of(self, slot: SlotId) -> list[Blow]:
         """The blows to a slot, in the order of time."""
@@ -97,13 +97,15 @@ class StruckFaults:
 def struck_by(strikes: Iterable[Strike], job: Job) -> StruckFaults:
     """What the faults that struck can have taken away."""
     blows: list[Blow] = []
-    disturbed, damaged = 0, 0
+    disturbed = 0
+    damaged: list[tuple[SlotId, Millis]] = []
     everybody = frozenset(job.slots)
     for strike in strikes:
         if strike.at_ms is None:
             continue
         (fault,) = aimed(parse(strike.statement), job.deployment.pools)
-        damaged += isinstance(fault, Damage)
+        if isinstance(fault, Damage):
+            damaged.append((fault.slot, strike.at_ms))
         if not isinstance(fault, Kill):
             disturbed += _held_up_ms(fault)
         slots = _taken_away(fault, everybody)
@@ -112,7 +114,7 @@ def struck_by(strikes: Iterable[Strike], job: Job) -> StruckFaults:
             holds = _held_up_ms(fault) if _lets_live(fault) else None
             usurps = isinstance(fault, PauseCoordinator | PauseDriver)
             blows.append(Blow(strike.statement, slots, strike.at_ms, away, holds, usurps))
-    return StruckFaults(tuple(blows), disturbed, damaged)
+    return StruckFaults(tuple(blows), disturbed, tuple(damaged))
 
 
 def _taken_away(fault: Fault, everybody: frozenset[SlotId]) -> frozenset[SlotId]:
@@ -142,6 +144,7 @@ class End:
     last_ms: Millis  # the latest at which it can have put something out
     back_ms: Millis  # the latest at which the next life is let go
     lingers: bool  # whether it may have gone on when its next life had begun
+    spare: tuple[Blow, ...] = ()  # other blows by then: one may have struck the next life already
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,47 +188,69 @@ class Bound:
         known = [every_ms for every_ms in every if every_ms is not None]
         return min(known) + self.allowed.save_ms if known else 0
 
-    def interval_ms(self, task: TaskId) -> Millis | None:
-        """How far back the checkpoint of a task may lie; None: it has state and is never saved."""
+    def interval_ms(self, task: TaskId, death_ms: Millis) -> Millis | None:
+        """How far before its death the checkpoint of a task may lie; None: there may be none."""
         if not self.job.deployment.plans[task].stateful:
             return 0
-        return self.checkpoint_ms(task)
+        return self.checkpoint_ms(task, death_ms)
 
-    def checkpoint_ms(self, task: TaskId) -> Millis | None:
+    def checkpoint_ms(self, task: TaskId, death_ms: Millis) -> Millis | None:
         """The same, also of a task without state: which input it has had is saved, too, if it is kept."""
-        every_ms = self._every_ms(self.job.deployment.plans[task])
+        plan = self.job.deployment.plans[task]
+        every_ms = self._every_ms(plan)
         if every_ms is None:
             return None
-        behind = self.allowed.save_ms + self.struck.disturbed_ms
-        return every_ms * (1 + self.struck.damaged) + behind
+        unreadable = self._unreadable(plan.slot, every_ms, death_ms)
+        if unreadable and unreadable >= self._versions(plan, death_ms):
+            return None
+        return every_ms * (1 + unreadable) + self.allowed.save_ms + self.struck.disturbed_ms
+
+    def _unreadable(self, slot: SlotId, every_ms: Millis, death_ms: Millis) -> int:
+        """How many of the newest checkpoints may be damaged, or build on one that is."""
+        since = [
+            at_ms for where, at_ms in self.struck.damaged if where == slot and at_ms <= death_ms
+        ]
+        return 2 + (death_ms - min(since)) // every_ms if since else 0
+
+    def _versions(self, plan: TaskPlan, death_ms: Millis) -> int:
+        """How many checkpoints are kept: a coordinator that resumes knows only those that were decided."""
+        everybody = frozenset(self.job.slots)
+        blows = self.struck.blows
+        resumed = any(blow.slots == everybody and blow.at_ms <= death_ms for blow in blows)
+        return 1 if resumed else plan.policy.versions
 
     def _every_ms(self, plan: TaskPlan) -> Millis | None:
         if not self.job.protocol.saves or not plan.policy.saved:
             return None
         return plan.policy.every_ms or self.job.options.interval_ms
 
-    def end_of(self, slot: SlotId, after_ms: Millis, to_ms: Millis) -> "End | None":
+    def end_of(
+        self, slot: SlotId, after_ms: Millis, to_ms: Millis, spare: Sequence[Blow] = ()
+    ) -> "End | None":
         """How the slot ended that was let go at `to_ms`, its life before at `after_ms`; None: it did not.
 
-        If it was struck again before it was back, the first of these blows counts.
+        If it was struck again before it was back, the first of these blows counts. `spare` are blows before
+        `after_ms` that were not needed to explain how the life before that one ended: a life can be let go
+        when it is dead already, and nobody has noticed yet.
         """
-        could = (
+        could = [
             blow
             for blow in self.struck.of(slot)
-            if blow.at_ms <= to_ms and self.last_ms(blow) >= after_ms
-        )
+            if blow.at_ms <= to_ms and (self.last_ms(blow) >= after_ms or blow in spare)
+        ]
         result: End | None = None
-        for blow in could:
+        for number, blow in enumerate(could):
             at_ms, last_ms = max(blow.at_ms, after_ms), self.last_ms(blow)
             back_ms = last_ms + self.back_within_ms(blow)
             if result is None or result.back_ms < at_ms:
-                result = End(at_ms, last_ms, back_ms, blow.holds_ms is not None)
+                lingers = blow.holds_ms is not None
+                result = End(at_ms, last_ms, back_ms, lingers, tuple(could[number + 1 :]))
             else:
-                result = End(
-                    result.death_ms,
-                    max(result.last_ms, last_ms),
-                    max(result.back_ms, back_ms),
-                    result.lingers or blow.holds_ms is not None,
+                result = replace(
+                    result,
+                    last_ms=max(result.last_ms, last_ms),
+                    back_ms=max(result.back_ms, back_ms),
+                    lingers=result.lingers or blow.holds_ms is not None,
                 )
         return None if result is None or result.back_ms < to_ms else result
 
@@ -239,7 +264,7 @@ class Bound:
     def _span(self, blow: Blow) -> tuple[Millis, Millis]:
         """From when to when records were due that a blow can have cost."""
         hosted = (task for slot in blow.slots for task in self.job.hosted.get(slot, ()))
-        intervals = [self.interval_ms(task) for task in hosted]
+        intervals = [self.interval_ms(task, blow.at_ms) for task in hosted]
         until = blow.at_ms + self.back_within_ms(blow)
         known = [interval for interval in intervals if interval is not None]
         if len(known) < len(intervals):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from snapline.core.policy import Intake
 from snapline.ids import Millis, SlotId, TaskId
 from snapline.journal.loss_happenings import TaskLoss
-from snapline.loss.bound import Bound, End
+from snapline.loss.bound import Blow, Bound, End
 from snapline.workload.common.base import Problem
 
 
@@ -41,18 +41,22 @@ def settle(declared: Iterable[TaskLoss], bound: Bound) -> Settled:
     """Hold declared losses against what can have been lost."""
     losses: list[Lost] = []
     problems: list[Problem] = []
-    back: dict[TaskId, Millis] = {}  # when the task was let go before
+    before: dict[TaskId, TaskLoss] = {}  # the loss that a task declared before ...
+    spare: dict[TaskId, tuple[Blow, ...]] = {}  # ... and which blows were more than enough for that
     where = bound.job.slot_by_task
     for each in sorted(declared, key=lambda loss: loss.to_ms):
         slot = where.get(each.task)
         if slot is None:
             problems.append(_refused(each, "there is no such task"))
             continue
-        end = bound.end_of(slot, back.get(each.task, 0), each.to_ms)
-        back[each.task] = each.to_ms
+        last = before.get(each.task)
+        let_go_ms = 0 if last is None else last.to_ms
+        end = bound.end_of(slot, let_go_ms, each.to_ms, spare.get(each.task, ()))
+        before[each.task] = each
+        spare[each.task] = () if end is None else end.spare
         if end is None:
             problems.append(_refused(each, _without_a_fault(each, slot, bound)))
-        elif why := _too_far_back(each, end.death_ms, bound):
+        elif why := _too_far_back(each, end.death_ms, bound, last):
             problems.append(_refused(each, why))
         else:
             lag_ms, again = bound.lag_before(end.last_ms), _again(each, end, bound)
@@ -73,7 +77,7 @@ def _again(loss: TaskLoss, end: End, bound: Bound) -> tuple[Millis, Millis] | No
         if not bound.job.deployment.plans[
             loss.task
         ].stateful:  # it declares no time of a checkpoint
-            first_ms = end.death_ms - (bound.checkpoint_ms(loss.task) or end.death_ms)
+            first_ms = end.death_ms - (bound.checkpoint_ms(loss.task, end.death_ms) or end.death_ms)
         return min(first_ms, end.death_ms), end.last_ms
     return (end.death_ms, end.last_ms) if end.lingers else None
 
@@ -95,12 +99,19 @@ def _without_a_fault(loss: TaskLoss, slot: SlotId, bound: Bound) -> str:
     )
 
 
-def _too_far_back(loss: TaskLoss, death_ms: Millis, bound: Bound) -> str | None:
-    """Why a loss begins too early; None if it does not. What has no state cannot have lost any."""
-    interval_ms = bound.interval_ms(loss.task)
+def _too_far_back(
+    loss: TaskLoss, death_ms: Millis, bound: Bound, before: TaskLoss | None
+) -> str | None:
+    """Why a loss begins too early; None if it does not. What has no state cannot have lost any.
+
+    A task that died again before its next checkpoint was due goes back to where it went `before`.
+    """
+    interval_ms = bound.interval_ms(loss.task, death_ms)
     if interval_ms is None or not bound.job.deployment.plans[loss.task].stateful:
         return None
     first_ms = death_ms - interval_ms
+    if before is not None and before.to_ms > first_ms:
+        first_ms = min(first_ms, before.from_ms)
     if loss.from_ms >= min(first_ms, death_ms):
         return None
     return (

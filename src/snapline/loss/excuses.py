@@ -77,8 +77,8 @@ class DeclaredExcuses:
         self.free += free
 
     def touched(self, *stays: Stay) -> Bools:
-        """Whether a loss may have touched a row in any of its stays."""
-        return self._any(stays, partial(_touched, later_ms=0))
+        """Whether a loss may have touched a row in any of its stays, or made it late for its window."""
+        return self._any(stays, lambda stay, loss: _touched(stay, loss, self._lag_ms * stay.timed))
 
     def late(self, *stays: Stay) -> Bools:
         """Whether a row was touched, or came so soon after a loss that time may have gone on without it.

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean, median
 
-from snapline.metrics.checkpointing.account import CheckpointAccount
+from snapline.ids import operator_of
+from snapline.metrics.checkpointing.account import CheckpointAccount, TaskCheckpoints
 from snapline.metrics.checkpointing.history import PHASES, Phases
 from snapline.metrics.second import SECOND_US, Second, Volume, total_used
 
@@ -69,6 +70,15 @@ class CheckpointFigures:
     time_ms: CheckpointTimes | None  # order to last task durable, or trigger to durable
     interval_ms: float | None  # the mean time between two committed lines; None: less than two
     interval_ratio: float | None  # that, over the interval that was asked for
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCheckpoints:
+    """The checkpoints of all tasks of an operator, or of operators that are one task."""
+
+    stored: int  # checkpoints that the coordinator was told of
+    bytes: int  # of their snapshots
+    interval_ms: float | None  # the mean time between two of one task; None: less than two
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +143,21 @@ def checkpoint_figures(
         None if interval_us is None else round(interval_us / 1000, 3),
         round(interval_us / 1000 / asked_ms, 4) if interval_us is not None and asked_ms else None,
     )
+
+
+def operator_figures(account: CheckpointAccount) -> dict[str, OperatorCheckpoints]:
+    """The checkpoints of each operator that has any, by its name."""
+    by_operator: dict[str, list[TaskCheckpoints]] = {}
+    for task, found in account.tasks.items():
+        by_operator.setdefault(operator_of(task), []).append(found)
+    return {name: _of_operator(tasks) for name, tasks in sorted(by_operator.items())}
+
+
+def _of_operator(tasks: Sequence[TaskCheckpoints]) -> OperatorCheckpoints:
+    stored, gaps = sum(task.stored for task in tasks), sum(task.stored - 1 for task in tasks)
+    span_us = sum(task.last_us - task.first_us for task in tasks)
+    interval_ms = round(span_us / gaps / 1000, 3) if gaps else None
+    return OperatorCheckpoints(stored, sum(task.bytes for task in tasks), interval_ms)
 
 
 def times(values_us: Sequence[int]) -> CheckpointTimes:

@@ -28,13 +28,16 @@ from snapline.metrics.costs import (
     CheckpointFigures,
     CheckpointPhases,
     CheckpointSizes,
+    OperatorCheckpoints,
     ResourceFigures,
     byte_figures,
     checkpoint_figures,
+    operator_figures,
     phase_figures,
     resource_figures,
     size_figures,
 )
+from snapline.metrics.deviation import DeviationFigures
 from snapline.metrics.failures import Over, Struck, detections, failures, restarts
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.latency import RowTimes, committed, uncommitted
@@ -87,10 +90,12 @@ class Figures:
     checkpoints: CheckpointFigures  # by number and time; see `metrics.costs`
     checkpoint_phases_ms: CheckpointPhases | None  # how the time of checkpoints was spent
     checkpoint_bytes: CheckpointSizes | None  # sizes of snapshots; None: none was stored
+    operators: Mapping[str, OperatorCheckpoints]  # checkpoints of each operator that has any
     rollbacks: tuple[LineFound, ...]  # what each of them cost
     bytes: ByteFigures | None  # by what they were for, and in proportion
     resources: ResourceFigures | None  # CPU time, memory and requests
     lineage: LineageFigures | None = None  # None: outputs do not name the inputs behind them
+    deviation: DeviationFigures | None = None  # how far the answer is off; see `metrics.deviation`
     version: int = VERSION  # of these figures: raised when one changes its meaning, or goes
 
 
@@ -180,6 +185,7 @@ def figures(
         checkpoints=checkpoint_figures(account, counted, asked_ms),
         checkpoint_phases_ms=phase_figures(account.phases),
         checkpoint_bytes=size_figures(account),
+        operators=operator_figures(account),
         rollbacks=priced or tuple(found),
         bytes=byte_figures(volume(counted), read) if seconds else None,
         resources=resource_figures(seconds) if seconds else None,

@@ -79,6 +79,7 @@ class SlotsLatency:
     written: int  # records that they wrote in that time
     p50_ms: float | None  # the median of the p50 of their seconds
     p99_ms: float | None  # the greatest p99 of a second
+    silent_s: int  # whole seconds from the loss until all ran again in which they wrote nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +175,12 @@ def aftermath(seconds: Sequence[Second], failure: Failure, calm_us: Micros) -> A
         back = Back(*(_until(us, lost_us, end_us) for us in moments))
         p99_us = end_us if moments[-1] is None else moments[-1]
     disturbed = [second for second in since if second.at_s * SECOND_US < p99_us]
+    running_us = end_us if failure.running_us is None else failure.running_us
+    away = [s for s in since if lost_us <= s.at_s * SECOND_US <= running_us - SECOND_US]
     return Aftermath(
         back,
-        _latency(disturbed, failure.slots, hit=True),
-        _latency(disturbed, failure.slots, hit=False),
+        _latency(disturbed, away, failure.slots, hit=True),
+        _latency(disturbed, away, failure.slots, hit=False),
     )
 
 
@@ -242,9 +245,15 @@ class _Bounds:
         return already * PART_US
 
 
-def _latency(seconds: Iterable[Second], slots: Sequence[SlotId], *, hit: bool) -> SlotsLatency:
-    """The latency of the slots that were hit, or of the others."""
+def _latency(
+    seconds: Iterable[Second], away: Iterable[Second], slots: Sequence[SlotId], *, hit: bool
+) -> SlotsLatency:
+    """The latency of the slots that were hit, or of the others; `away` are the seconds without slots."""
     rows = [row for second in seconds for row in second.slots if (row.slot in slots) == hit]
+    silent = (
+        not any(row.written for row in second.slots if (row.slot in slots) == hit)
+        for second in away
+    )
     p50s = [row.p50_ms for row in rows if row.p50_ms is not None]
     p99s = [row.p99_ms for row in rows if row.p99_ms is not None]
     return SlotsLatency(
@@ -252,6 +261,7 @@ def _latency(seconds: Iterable[Second], slots: Sequence[SlotId], *, hit: bool) -
         sum(row.written for row in rows),
         round(median(p50s), 3) if p50s else None,
         max(p99s, default=None),
+        sum(silent),
     )
 
 

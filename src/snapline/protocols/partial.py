@@ -153,5 +153,5 @@ PARTIAL = CheckpointProtocol(
     publishes_at_once=True,
     heeds_policies=True,
     timers=(Gathered,),
-    shows=("rejoined", "discarded", "stale", "replayed"),
+    shows=("rejoined", "discarded", "stale", "replayed", "gap", "unreadable"),
 )

@@ -21,9 +21,10 @@ from snapline.arguments import nearest
 from snapline.batch import Batch
 from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import Options
-from snapline.dataflow.deploy import NO_POOLS, deploy, pool_sizes, pool_slots
-from snapline.dataflow.feed import Feed
+from snapline.dataflow.deploy import deploy
+from snapline.dataflow.feeds.feed import Feed
 from snapline.dataflow.graph import Dataflow
+from snapline.dataflow.pools import NO_POOLS, pool_sizes, pool_slots
 from snapline.dataflow.protection import barrier_refusal
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import (
@@ -43,6 +44,7 @@ from snapline.rundir.stored_input import stored_input, with_staged
 from snapline.storage.api import Ingress
 from snapline.storage.prefix_ingress import PrefixIngress
 from snapline.workload import WORKLOADS
+from snapline.workload.common.answers import AnswerColumns
 from snapline.workload.common.base import Lineage, Params, Problem, Workload
 from snapline.workload.common.losses import Excuses
 
@@ -67,6 +69,8 @@ class Program:
     judges_up_to: "Callable[[Offsets], Judges] | None" = None
     #: the same judges, who excuse what losses touched; None: they do not know which rows these are
     judges_with: "Callable[[Excuses], Judges] | None" = None
+    #: the numbers in its output that are its answer, and what they should be; None: nobody has said so
+    answer: "KnownAnswer | None" = None
 
     def up_to(self, offsets: Offsets) -> "Program":
         """The same program on the beginning of its input, with whoever can judge what comes out of that."""
@@ -85,6 +89,14 @@ class Program:
         hosts = pool_slots(slots, pool_sizes(graph, pools))
         sinks = [graph.nodes[name] for name in graph.order() if graph.nodes[name].is_sink]
         return {each.name: tuple(task_id(each.name, s) for s in hosts[each.pool]) for each in sinks}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAnswer:
+    """The answer of a program, and what it should be."""
+
+    answer: AnswerColumns
+    right: Callable[[], Batch] | None  # None: what a run without failures puts out
 
 
 Judges: TypeAlias = tuple[Judge, Lineage | None]
@@ -106,7 +118,15 @@ def program_of(
         *_judges_of(workload, params),
         judges_up_to=partial(_judges_of, workload, params) if workload.judges_prefix else None,
         judges_with=partial(_judges_with, workload, params) if workload.judges_losses else None,
+        answer=_answer_of(workload, params),
     )
+
+
+def _answer_of(workload: Workload, params: Params) -> KnownAnswer | None:
+    answer, right = workload.answer, workload.right_answer
+    if answer is None:
+        return None
+    return KnownAnswer(answer, None if right is None else partial(right, params))
 
 
 def _judges_with(workload: Workload, params: Params, excuses: Excuses) -> Judges:
@@ -125,11 +145,12 @@ def find_program(
     """The program of a spec that the user wrote: a file that it names is executed. Raises UsageError.
 
     `flow` is the dataflow if the caller holds it, and `directory` that of a run which may have staged its
-    DataFrames. The spec of a run directory is for `program_of_run`. Operators are protected as the spec
-    says, where it says something of them.
+    DataFrames. The spec of a run directory is for `program_of_run`. Operators are protected and placed as
+    the spec says, where it says something of them.
     """
     found = _found_program(spec, flow, directory)
-    return replace(found, flow=found.flow.with_policies(dict(spec.save), dict(spec.inputs)))
+    protected = found.flow.with_policies(dict(spec.save), dict(spec.inputs))
+    return replace(found, flow=protected.with_pools(dict(spec.pools)))
 
 
 def _found_program(spec: Spec, flow: Dataflow | None, directory: RunDirectory | None) -> Program:

@@ -31,7 +31,7 @@ from snapline.storage.api import Store
 from snapline.storage.codec import digest_of
 
 FILE = "result.json"
-VERSION = 2
+VERSION = 3
 """The version of `result.json`: raised when a key changes its meaning or goes, and when figures are added,
 which are read strictly; not when another key is added."""
 PATIENCE_S = 30.0

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from snapline import arguments
 from snapline.arguments import checked, nearest, optional, span
-from snapline.dataflow.frames import (
+from snapline.dataflow.feeds.frames import (
     FrameFeed,
     Rate,
     StreamFeed,

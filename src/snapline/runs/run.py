@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 
 from snapline.chaos.faults import Fault, describe, parse
 from snapline.chaos.targets import aimed, check
-from snapline.dataflow.deploy import pool_slots
 from snapline.dataflow.graph import Dataflow
+from snapline.dataflow.pools import pool_slots
 from snapline.engine.coordinator.holding import STOPPED
 from snapline.engine.job import Job
 from snapline.errors import StoreUnavailable, UsageError
@@ -313,7 +313,7 @@ def conclude(prepared: PreparedRun, driver: Driver) -> Run:
     asked_ms = prepared.job.options.interval_ms
     measured = driver.timeline.figures(published_times(directory.output, sinks), asked_ms)
     judgement = judge(directory, ending=RunEnding(problem), program=prepared.program)
-    figures = replace(measured, lineage=judgement.figures)
+    figures = replace(measured, lineage=judgement.figures, deviation=judgement.deviation)
     write_result(directory, judgement, figures, problem, driver.tenure.author)
     if problem is None:
         tidy(directory)

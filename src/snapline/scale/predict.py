@@ -11,14 +11,19 @@ and its state is smaller than it would be.
 import time
 from dataclasses import dataclass, fields, replace
 
+import numpy as np
+
+from snapline.batch import Batch, concat
 from snapline.chaos.faults import parse
 from snapline.chaos.targets import aimed, check
-from snapline.dataflow.deploy import pool_slots
+from snapline.dataflow.pools import pool_slots
 from snapline.engine.job import Job
 from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.kernels import cache
+from snapline.loss.answers import deviation_of, right_answer
 from snapline.metrics.costs import byte_figures
+from snapline.metrics.deviation import DeviationFigures
 from snapline.metrics.figures import Figures
 from snapline.metrics.second import Volume
 from snapline.rundir.program import build_job, find_program, with_pools
@@ -26,6 +31,9 @@ from snapline.rundir.spec import Spec
 from snapline.scale.metered_world import MeteredWorld
 from snapline.scale.profile import Profile
 from snapline.sim.inject import SimInjector
+from snapline.storage.api import View
+from snapline.workload.common.answers import AnswerColumns
+from snapline.workload.common.losses import Ints
 
 PATIENCE_MS: Millis = 600_000
 """A run that has not ended by itself so long after its input never will."""
@@ -51,12 +59,15 @@ def predict(
     cache.load_if_asked()
     begun_s = time.monotonic()
     refuse(spec, dilution)
-    world = world_of(spec, profile, cores, dilution)
+    world, injector = world_of(spec, profile, cores, dilution)
     world.run((spec.duration_ms + PATIENCE_MS) * 1000)
     problem = world.problem if world.finished else "it had not come to its end long after its input"
+    figures = whole(world.figures(), dilution)
+    if problem is None and dilution == 1:
+        figures = replace(figures, deviation=deviation_in(spec, world, injector))
     return Prediction(
         spec,
-        whole(world.figures(), dilution),
+        figures,
         cores,
         dilution,
         problem,
@@ -76,8 +87,10 @@ def refuse(spec: Spec, dilution: int) -> None:
         )
 
 
-def world_of(spec: Spec, profile: Profile, cores: int | None, dilution: int) -> MeteredWorld:
-    """The world in which a run is simulated, with its faults planned."""
+def world_of(
+    spec: Spec, profile: Profile, cores: int | None, dilution: int
+) -> tuple[MeteredWorld, SimInjector]:
+    """The world in which a run is simulated, and who injects its faults, which are planned."""
     spec = with_pools(spec, find_program(spec).flow)
     faults = aimed(parse(spec.faults), pool_slots(spec.slots, dict(spec.pools)))
     check(faults, spec.all_slots)
@@ -87,8 +100,40 @@ def world_of(spec: Spec, profile: Profile, cores: int | None, dilution: int) -> 
     generate_us = profile.generate_us.get(spec.flow, 0.0)
     warm_up_us = spec.warm_up_ms * 1000
     world = MeteredWorld(job, costs, generate_us=generate_us, warm_up_us=warm_up_us)
-    SimInjector(world, faults, spec.seed).plan()
-    return world
+    injector = SimInjector(world, faults, spec.seed)
+    injector.plan()
+    return world, injector
+
+
+def deviation_in(spec: Spec, world: MeteredWorld, injector: SimInjector) -> DeviationFigures | None:
+    """How far the answer of a simulated run is off, as of a real one; None if that cannot be said."""
+    program, protocol = find_program(spec), world.job.protocol
+    known = program.answer
+    if known is None or not (spec.faults or protocol.publishes_at_once):
+        return None
+    right = right_answer(known.answer, program.flow, spec.slots, known.right)
+    return deviation_from(right, known.answer, world, injector)
+
+
+def deviation_from(
+    right: Batch, answer: AnswerColumns, world: MeteredWorld, injector: SimInjector
+) -> DeviationFigures:
+    """How far the answer of a simulated run is from the right one, from its first fault on."""
+    struck = [s.at_ms for s in injector.schedule.strikes() if s.at_ms is not None]
+    found, written_ms = _written(world, answer.sink)
+    return deviation_of(answer, right, found, written_ms, min(struck, default=0))
+
+
+def _written(world: MeteredWorld, sink: str) -> tuple[Batch, Ints]:
+    """The public rows of a sink, and when each was written."""
+    view: View = "uncommitted" if world.job.protocol.publishes_at_once else "committed"
+    output = world.storage.output
+    pieces = [p for task in world.job.deployment.sinks[sink] for p in output.pieces(task, view)]
+    found = [written for piece in pieces for written in output.read(piece)]
+    times = [np.full(len(each.rows), each.at_ms, np.int64) for each in found]
+    if not found:
+        return Batch({}, 0), np.zeros(0, np.int64)
+    return concat([each.rows for each in found]), np.concatenate(times)
 
 
 def _diluted(spec: Spec, dilution: int) -> Spec:

@@ -15,7 +15,8 @@ from statistics import median
 from snapline.chaos.faults import describe
 from snapline.chaos.shrink import shrink, smaller_faults
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, Outcome, faults_of, simulate
+from snapline.sim.case import Case, faults_of, pools_of
+from snapline.sim.run import Outcome, simulate
 from snapline.wording import plural
 from snapline.workload import WORKLOADS
 
@@ -60,7 +61,8 @@ def shrink_case(case: Case, budget: int = 200) -> Case:
         violation = simulate(attempt).violation
         return violation is not None and violation.name == name
 
-    explicit = replace(case, faults=describe(faults_of(case)))
+    pools = tuple(pools_of(case).items())
+    explicit = replace(case, faults=describe(faults_of(case)), pools=pools)
     return shrink(explicit, _smaller, fails, budget) if fails(explicit) else case
 
 

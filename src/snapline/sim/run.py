@@ -1,38 +1,27 @@
 """One simulated run: from a case to an outcome.
 
-A case is everything that decides a run: protocol, workload, seed, size and faults. The seed also draws the
-world (how slow links, store and slots are) and the settings (batches, credits, deltas), so that a sweep of
-seeds meets many worlds and not one world many times.
+A case (`case.py`) is everything that decides a run. Its seed also draws the world (how slow links, store
+and slots are) and the settings (batches, credits, deltas), so that a sweep of seeds meets many worlds and
+not one world many times.
 """
 
-import json
 import random
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from snapline.batch import Batch, concat
-from snapline.chaos.faults import Fault, parse
-from snapline.chaos.plan import draw
 from snapline.chaos.strikes import Strike, vacuous
-from snapline.chaos.targets import check
 from snapline.core.guarantee import Guarantee
 from snapline.core.protocol import CheckpointProtocol, Options
 from snapline.core.topology import Topology
 from snapline.dataflow.deploy import deploy
-from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.protection import barrier_refusal
-from snapline.dataflow.usage.policies import Sayings, inputs_rule, save_rule
-from snapline.durations import write_duration
 from snapline.engine.job import Job, Settings
 from snapline.engine.options import (
-    GivenOptions,
     engine_settings,
     is_fused,
-    option_named,
     protocol_options,
-    stored_options,
     unfit_option,
 )
 from snapline.errors import (
@@ -40,7 +29,6 @@ from snapline.errors import (
     OperatorFailed,
     ProtocolViolation,
     StorageError,
-    UsageError,
 )
 from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry
@@ -49,6 +37,7 @@ from snapline.kernels import cache
 from snapline.loss.bound import SIMULATED, Allowances
 from snapline.loss.judge import judge_losses
 from snapline.protocols import PROTOCOLS, refusal
+from snapline.sim.case import Case, draws_policies, faults_of, flow_of, pools_of
 from snapline.sim.inject import SimInjector
 from snapline.sim.policies import with_drawn_policies
 from snapline.sim.watch import fencing, invariants
@@ -56,93 +45,11 @@ from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
 from snapline.storage.api import View, rows_of
 from snapline.workload import WORKLOADS
-from snapline.workload.common.base import Params, Problem, Size
+from snapline.workload.common.base import Problem
 from snapline.workload.common.losses import Excuses
-from snapline.workload.common.settings import GivenSettings, paired
 
-DURATION_MS: Millis = 2_400
 PATIENCE_MS: Millis = 120_000
 """A run that has not ended by itself after this much virtual time never will."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One run, completely described."""
-
-    protocol: str
-    workload: str
-    seed: int
-    slots: int = 3
-    records: int = 60  # per slot and source
-    guarantee: str = Guarantee.EXACTLY_ONCE.value
-    faults: str | None = None  # in the grammar; None: drawn from the seed; empty: none
-    size: Size = "small"
-    hot: int = 0  # percent of the records that name the hot key ...
-    hot_ms: Millis = 0  # ... and after how long another key becomes the hot one; 0: never
-    settings: GivenSettings = ()  # those of the workload that were given
-    options: GivenOptions = ()  # those of engine and protocol that were given; others are drawn
-    save: Sayings = ()  # how often operators are saved, and ...
-    inputs: Sayings = ()  # ... what becomes of their input while they are away
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", paired(self.settings))  # read from JSON they are lists
-        object.__setattr__(self, "options", stored_options(self.options, "options"))
-        object.__setattr__(self, "save", save_rule(self.save, "save"))
-        object.__setattr__(self, "inputs", inputs_rule(self.inputs, "inputs"))
-
-    @property
-    def params(self) -> Params:
-        """The size of its input."""
-        return Params(
-            self.seed,
-            self.slots,
-            self.records,
-            DURATION_MS,
-            full=self.size == "full",
-            hot=self.hot,
-            hot_ms=self.hot_ms,
-            settings=self.settings,
-        )
-
-    def command(self) -> str:
-        """The command that repeats this case."""
-        words = ["snapline", "simulate", "--protocol", self.protocol, "--workload", self.workload]
-        words += ["--seed", str(self.seed), "--slots", str(self.slots)]
-        words += ["--records", str(self.records)]
-        if self.guarantee != Guarantee.EXACTLY_ONCE.value:
-            words += ["--guarantee", self.guarantee]
-        if self.faults is not None:
-            words += ["--faults", self.faults]
-        if self.size != "small":
-            words += ["--size", self.size]
-        if self.hot:
-            words += ["--hot", str(self.hot)]
-        if self.hot_ms:
-            words += ["--hot-moves", write_duration(self.hot_ms)]
-        known = WORKLOADS[self.workload].settings if self.settings else {}
-        for name, value in self.settings:
-            words += ["--set", f"{name}={known[name].write(value)}"]
-        for name, value in self.options:
-            words += ["--option", f"{name}={option_named(name).write(value)}"]
-        for option, said in (("--save", self.save), ("--inputs", self.inputs)):
-            for operator, how in said:
-                words += [option, f"{operator}={how}"]
-        return shlex.join(words)
-
-    def to_json(self) -> str:
-        """The case as a file holds it."""
-        return json.dumps({"case": 1, **asdict(self)}, indent=2)
-
-    @staticmethod
-    def from_json(text: str) -> "Case":
-        """The case of a file."""
-        try:
-            fields = json.loads(text)
-            if fields.pop("case") != 1:
-                raise UsageError("this file was written by another version of Snapline")
-            return Case(**fields)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"this is not the file of a simulated run: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,27 +80,13 @@ class Outcome:
     topology: Topology | None = None
 
 
-def faults_of(case: Case) -> tuple[Fault, ...]:
-    """The faults of a case: given, or drawn from its seed."""
-    if case.faults is not None:
-        faults = parse(case.faults)
-        check(faults, case.slots)
-        return faults
-    return draw(case.seed, case.slots, DURATION_MS)
-
-
-def flow_of(case: Case) -> Dataflow:
-    """The dataflow of a case. Raises GraphError if it has no operator of which something is said."""
-    flow = WORKLOADS[case.workload].build(case.params)
-    return flow.with_policies(dict(case.save), dict(case.inputs))
-
-
 def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> Job:
     """The job of a case: what it does not say itself is drawn, with the world, from its seed."""
     flow = flow_of(case)
-    if protocol.heeds_policies and not case.save and not case.inputs:
+    if draws_policies(case):
         flow = with_drawn_policies(flow, case.seed)
-    deployment = deploy(flow, case.slots, lean=is_fused(case.options, default=False))
+    lean = is_fused(case.options, default=False)
+    deployment = deploy(flow, case.slots, lean=lean, pools=dict(pools_of(case)))
     settings = Settings(
         batch_max_records=rng.choice((3, 8, 100)),
         batch_growth=1,

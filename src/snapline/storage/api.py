@@ -217,7 +217,7 @@ class WrittenRows(NamedTuple):
     """Rows that follow each other, and were written at once."""
 
     first: int  # the number of the first of them
-    at_ms: int  # when: Unix time; 0 in memory, where nobody keeps it
+    at_ms: int  # when: Unix time; in memory by the clock that it was given, or 0
     rows: Batch
 
 

@@ -32,9 +32,10 @@ class _File:
     synced: int  #: rows of the timeline that survive a crash
     starts: list[int] = field(default_factory=list)  #: number of the first row of each batch
     batches: list[Batch] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)  #: when each batch was appended
 
-    def rows(self, start: int, stop: int) -> list[Batch]:
-        """The rows start <= n < stop, as slices of what was appended."""
+    def rows(self, start: int, stop: int) -> list[tuple[int, Batch]]:
+        """The rows start <= n < stop, as slices of what was appended, and when it was."""
         parts = []
         for i in range(max(0, bisect_right(self.starts, start) - 1), len(self.starts)):
             first = self.starts[i]
@@ -42,14 +43,14 @@ class _File:
                 break
             part = self.batches[i].slice(max(0, start - first), stop - first)
             if len(part):
-                parts.append(part)
+                parts.append((self.times[i], part))
         return parts
 
     def drop(self, before: int) -> None:
         """Delete the batches of which all rows come before this one."""
         while len(self.starts) > 1 and self.starts[1] <= before:
-            self.starts.pop(0)
-            self.batches.pop(0)
+            for each in (self.starts, self.batches, self.times):
+                each.pop(0)
 
 
 class MemoryOutlet:
@@ -74,7 +75,7 @@ class MemoryOutlet:
         if life.name in self._files:
             raise StorageError(f"the egress of {life.name} was opened before")
         file = self._files[life.name] = _File(life, position, position, position)
-        return MemoryEgress(file)
+        return MemoryEgress(file, self._clock)
 
     def crash(self, life: Life) -> None:
         """Drop what a life did not sync, as its crash would."""
@@ -82,8 +83,8 @@ class MemoryOutlet:
         if file is None:
             return
         while file.starts and file.starts[-1] >= file.synced:
-            file.starts.pop()
-            file.batches.pop()
+            for each in (file.starts, file.batches, file.times):
+                each.pop()
         file.position = file.synced
 
     def synced(self, life: Life) -> int | None:
@@ -193,8 +194,8 @@ class MemoryOutlet:
         if piece.stop is not None and piece.start < floor.rows.get(task, 0):
             raise floor.deleted_rows(task, piece.start)
         at = max(piece.start, file.starts[0] if file.starts else file.first)
-        for rows in file.rows(at, file.position if piece.stop is None else piece.stop):
-            yield WrittenRows(at, 0, rows)
+        for at_ms, rows in file.rows(at, file.position if piece.stop is None else piece.stop):
+            yield WrittenRows(at, at_ms, rows)
             at += len(rows)
         if piece.stop is not None and at < piece.stop:
             raise ObjectMissing(f"{piece.file} ends before row {piece.stop}, at row {at}")
@@ -229,8 +230,9 @@ class MemoryFollower:
 class MemoryEgress:
     """An `Egress` in a list."""
 
-    def __init__(self, file: _File) -> None:
+    def __init__(self, file: _File, clock: Callable[[], int]) -> None:
         self._file = file
+        self._clock = clock
 
     @property
     def file(self) -> str:
@@ -247,6 +249,7 @@ class MemoryEgress:
         if len(batch):
             self._file.starts.append(self._file.position)
             self._file.batches.append(batch)
+            self._file.times.append(self._clock())
             self._file.position += len(batch)
 
     def cut(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from snapline.cli.app import main
-from snapline.sim.run import Case
+from snapline.sim.case import Case
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from snapline.cli import failure as cli_failure
 from snapline.cli import simulate as cli_simulate
 from snapline.cli.app import main
 from snapline.protocols import PROTOCOLS
-from snapline.sim.run import Case, Outcome, Violation
+from snapline.sim.case import Case
+from snapline.sim.run import Outcome, Violation
 from snapline.workload import WORKLOADS
 
 STATS = {"crashes": 2, "rollbacks": 1, "replayed": 1200, "forced": 3, "skipped": 4, "useless": 0}

@@ -158,6 +158,21 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--to": ["nowhere/x.html", ".", "s3://x/y"],
         "--runs": ["file"],
     },
+    "advise protect q12": {
+        "--budget": ["x", "", "0", "-3%", "101%", "nan"],
+        "--bytes": ["x", "", "0B", "-3kB", "3 apples"],
+        "--kills": ["3", *WHOLE],
+        "--away": ["2s..1s", "..", *SPANS],
+        "--interval": ["0s", *SPANS],
+        "--answer": ["x", "", "nobody.count by bidder", "results by bidder"],
+        "--slots": ["0", *WHOLE],
+        "--rate": ["0", "max", *WHOLE],
+        "--duration": ["0s", "forever", *SPANS],
+        "--size": NAMES,
+        "--seed": WHOLE,
+        "--set": ["x", "", "a=", "a=1"],
+        "--profile": ["nowhere", "."],
+    },
     "doctor": {"--runs": []},
     "list": {},
 }
@@ -191,7 +206,7 @@ SAID_BY_VALUE = {
     "--fork",
 } | {
     *("--option", "--pool", "--save", "--inputs", "--repeat", "--diagram", "--system", "--to"),
-    "--junit",
+    *("--junit", "--profile"),
 }
 """Options whose message shows the text or the file that is wrong."""
 
@@ -204,7 +219,10 @@ COMMANDS = GROUP.commands
 
 def options_of(command):
     """The options of a command that take a value."""
-    found = COMMANDS[command.split()[0]].params
+    known = GROUP
+    for word in command.split():
+        known = getattr(known, "commands", {}).get(word, known)
+    found = known.params
     valued = [
         p
         for p in found

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from snapline.batch import Batch
-from snapline.dataflow.frames import FrameFeed, StreamFeed
+from snapline.dataflow.feeds.frames import FrameFeed, StreamFeed
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.meanings import sink_meanings
 from snapline.errors import GraphError, UsageError

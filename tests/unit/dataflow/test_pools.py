@@ -45,6 +45,23 @@ def test_a_pool_has_one_slot_unless_its_size_is_given():
     assert deploy(flow_of(), 2).pools == {"": (0, 1), "model": (2,)}
 
 
+def test_a_pool_may_be_named_after_an_operator_that_is_in_none():
+    flow = flow_of(pool="").with_pools(["model"])
+    found = deploy(flow, 2, pools={"model": 2})
+    assert found.pools == {"": (0, 1), "model": (2, 3)}
+    assert found.sinks == {"out": ("out/2", "out/3")}, "a sink is where its input is"
+    again = flow.with_pools(["model"])  # as a run does that is resumed
+    assert deploy(again, 2, pools={"model": 2}).fingerprint == found.fingerprint
+    assert deploy(flow_of().with_pools(["model"]), 2).pools == {"": (0, 1), "model": (2,)}
+
+
+def test_a_pool_of_nothing_is_refused():
+    with pytest.raises(GraphError, match=r"no pool and no operator 'modle'.*model"):
+        flow_of(pool="").with_pools(["modle"])
+    with pytest.raises(GraphError, match=r"'out' is a sink.*place 'model'"):
+        flow_of(pool="").with_pools(["out"])
+
+
 def test_partitions_are_shared_out_among_the_slots_of_the_pool():
     flow = Dataflow("f")
     flow.source(Records(), name="in").pool("input").key_by("key").count().sink("out")

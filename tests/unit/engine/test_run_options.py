@@ -13,7 +13,8 @@ from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.program import build_job, find_program
 from snapline.rundir.spec import spec_from, spec_of
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 
 GIVEN = {
     "batch": "50",

@@ -179,3 +179,16 @@ def test_without_a_rate_a_loss_cannot_be_judged(judged):
 def test_other_systems_declare_nothing(judged):
     with pytest.raises(UsageError, match="other systems do not declare what they lost"):
         judged(*STRUCK, system="structured-streaming", question=Question(Guarantee.BOUNDED_LOSS))
+
+
+def test_how_far_the_answer_is_off_is_part_of_the_judgement(judged):
+    """All rows were written before the fault, but the 20 that are missing."""
+    gone = of_slot(1, 8_200, 8_590)
+    found = judged(*STRUCK, *losses(), left_out=gone)
+    off = found.deviation
+    assert (off.from_ms, off.rows, off.missing, off.right_again_s) == (8_000, 20, 1.0, None)
+    assert judged(*STRUCK).deviation.is_zero
+
+
+def test_nobody_says_how_far_off_a_run_is_that_was_cut_short(judged):
+    assert judged(*STRUCK, ending=RunEnding("it was stopped")).deviation is None

@@ -29,7 +29,16 @@ SAVING = replace(NONE, saves=True)  # stands for a protocol that saves tasks one
 KEEPING = replace(SAVING, heeds_policies=True)  # ... and keeps input for them
 
 
-def job_of(protocol=NONE, *, every_ms=None, saved=None, pools=None, lean=False, intake=Intake.DROP):
+def job_of(
+    protocol=NONE,
+    *,
+    every_ms=None,
+    saved=None,
+    pools=None,
+    lean=False,
+    intake=Intake.DROP,
+    versions=2,
+):
     flow = Dataflow("small")
     stream = flow.source(records(Params(partitions=2, records=100, duration_ms=1_000)), name="in")
     counted = stream.key_by("key").count(name="count")
@@ -37,7 +46,7 @@ def job_of(protocol=NONE, *, every_ms=None, saved=None, pools=None, lean=False, 
         counted = counted.pool("model")
     counted.sink("out")
     deployment = deploy(flow, 2, lean=lean, pools=pools or {})
-    policy = Policy(saved=saved, every_ms=every_ms, intake=intake)
+    policy = Policy(saved=saved, every_ms=every_ms, intake=intake, versions=versions)
     plans = {
         task: replace(plan, policy=replace(policy, saved=plan.stateful if saved is None else saved))
         for task, plan in deployment.plans.items()
@@ -92,8 +101,8 @@ def test_other_faults_only_hold_the_job_up_and_damage_costs_a_checkpoint():
         "store outage at=1s for=5ms",
     ]
     bound = bound_of([(fault, 1_000) for fault in faults])
-    assert bound.struck == StruckFaults((), 235, 1)
-    assert bound_of([("kill slot=1 at=9s", None)]).struck == StruckFaults((), 0, 0)
+    assert bound.struck == StruckFaults((), 235, ((1, 1_000),))
+    assert bound_of([("kill slot=1 at=9s", None)]).struck == StruckFaults((), 0, ())
 
 
 def test_the_slots_of_a_pool_are_struck_by_its_name():
@@ -105,18 +114,33 @@ def test_the_slots_of_a_pool_are_struck_by_its_name():
 
 
 def test_an_operator_without_state_loses_only_what_was_under_way():
-    assert bound_of([]).interval_ms(TaskId("in/0")) == 0
-    assert bound_of([]).interval_ms(TaskId("count/0")) is None
+    assert bound_of([]).interval_ms(TaskId("in/0"), 900) == 0
+    assert bound_of([]).interval_ms(TaskId("count/0"), 900) is None
 
 
 @pytest.mark.parametrize(("every_ms", "interval_ms"), [(None, 450), (70, 120)])
 def test_an_operator_that_is_saved_loses_an_interval(every_ms, interval_ms):
     job = job_of(SAVING, every_ms=every_ms)
-    assert bound_of([], job).interval_ms(TaskId("count/1")) == interval_ms
-    damaged = bound_of([("damage slot=1 at=1s", 1_000)], job)
-    assert damaged.interval_ms(TaskId("count/1")) == interval_ms + (every_ms or 400)
+    assert bound_of([], job).interval_ms(TaskId("count/1"), 900) == interval_ms
     unsaved = bound_of([], job_of(SAVING, saved=False))
-    assert unsaved.interval_ms(TaskId("count/1")) is None
+    assert unsaved.interval_ms(TaskId("count/1"), 900) is None
+
+
+def test_damage_costs_the_checkpoints_that_may_build_on_it_or_all_of_them():
+    """400 ms apart: at most one checkpoint comes in the 10 ms from the damage to the death."""
+
+    def interval_ms(faults, versions, death_ms=1_010, slot=1):
+        job = job_of(SAVING, versions=versions)
+        return bound_of(faults, job).interval_ms(TaskId(f"count/{slot}"), death_ms)
+
+    damage = [("damage slot=1 at=1s", 1_000)]
+    assert interval_ms(damage, 2) is None, "both that are kept"
+    assert interval_ms(damage, 3) == 450 + 2 * 400
+    assert interval_ms(damage, 3, death_ms=1_400) is None
+    assert interval_ms(damage, 3, death_ms=999) == 450, "it is damaged later"
+    assert interval_ms(damage, 2, slot=0) == 450, "that of another slot is damaged"
+    resumed = [*damage, ("kill coordinator at=500ms for=70ms", 500)]
+    assert interval_ms(resumed, 3) is None, "a resume knows one checkpoint of each task"
 
 
 def test_whoever_waits_for_a_slot_lags_as_long_as_it_is_away():
@@ -167,6 +191,27 @@ def test_of_several_blows_before_a_slot_is_back_the_first_counts():
     assert died(faults, 1, 700, 1_200) == 900
     apart = [("kill slot=1 at=100ms", 100), ("kill slot=1 at=900ms", 900)]
     assert died(apart, 1, 0, 1_200) == 900
+
+
+def test_a_life_may_be_let_go_that_is_dead_already_but_each_loss_needs_a_blow_of_its_own():
+    """The second kill strikes before the slot is let go, and is noticed only afterwards."""
+    twice = [("kill slot=1 at=500ms", 500), ("kill slot=1 on=recovery", 640)]
+    declared = [loss("in/1", 500, 650), loss("in/1", 650, 800)]
+    assert not settle(declared, bound_of(twice)).problems
+    assert len(settle(declared, bound_of(twice[:1])).problems) == 1
+    third = [*declared, loss("in/1", 800, 900)]
+    assert len(settle(third, bound_of(twice)).problems) == 1
+
+
+def test_a_task_that_dies_before_its_next_checkpoint_goes_back_to_the_same_one():
+    """Checkpoints are 400 ms apart, and one counts within 50 ms; the task is let go at 800 ms."""
+    job = job_of(SAVING)
+    twice = [("kill slot=1 at=500ms", 500), ("kill slot=1 at=1100ms", 1_100)]
+    first = loss("count/1", 100, 800)
+    assert not settle([first, loss("count/1", 100, 1_300)], bound_of(twice, job)).problems
+    late = [twice[0], ("kill slot=1 at=1300ms", 1_300)]
+    assert len(settle([first, loss("count/1", 100, 1_500)], bound_of(late, job)).problems) == 1
+    assert len(settle([first, loss("count/1", 99, 1_300)], bound_of(twice, job)).problems) == 1
 
 
 def test_a_slot_that_came_back_meanwhile_can_still_be_given_up():

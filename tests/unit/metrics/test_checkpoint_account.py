@@ -14,6 +14,7 @@ from snapline.journal.entry import COORDINATOR, Built, Handled, Happened
 from snapline.journal.happenings import JobRunning
 from snapline.metrics.checkpointing import account as checkpoints
 from snapline.metrics.checkpointing.account import CheckpointAccount
+from snapline.metrics.costs import OperatorCheckpoints, operator_figures
 from snapline.protocols.synchronous import StopWorld
 
 A, B = TaskId("a/0"), TaskId("b/0")
@@ -46,6 +47,21 @@ class Coordinator:
     def lost_again(self, ms, line, scope=Scope.ALL):
         """Lose another one on the way back to a line."""
         return self.handled(ms, TasksLost((A,)), Rollback(line, scope))
+
+
+def test_each_operator_has_an_interval_of_its_own():
+    """Two tasks of `a` are saved 100 and 300 ms apart; of a single checkpoint nobody knows."""
+    boss = Coordinator()
+    for number in (1, 2, 3):
+        boss.stored(100 * number, A, number, bytes=10)
+    boss.stored(50, TaskId("a/1"), 1, bytes=1)
+    boss.stored(350, TaskId("a/1"), 2, bytes=1)
+    boss.stored(60, B, 1, bytes=5)
+    found = operator_figures(boss.account)
+    assert found == {
+        "a": OperatorCheckpoints(stored=5, bytes=32, interval_ms=round(500 / 3, 3)),
+        "b": OperatorCheckpoints(stored=1, bytes=5, interval_ms=None),
+    }
 
 
 def test_checkpoints_beyond_the_line_are_skipped():

@@ -177,11 +177,24 @@ def test_slots_that_were_hit_are_told_from_the_others_until_p99_is_back():
     run[13].slots += (SlotSecond(2, 0, 0, None, None, None),)
     after = aftermath(run, BACK, BACK.lost_us)
     slow = [run[12].p50_ms, run[13].p50_ms]
-    assert after.hit == SlotsLatency(1, 800, pytest.approx(sum(slow) / 2), 2 * slow[1])
-    assert after.others == SlotsLatency(2, 1200, 25.0, 30.0)
+    assert after.hit == SlotsLatency(1, 800, pytest.approx(sum(slow) / 2), 2 * slow[1], 0)
+    assert after.others == SlotsLatency(2, 1200, 25.0, 30.0, 0)
 
 
 def test_slots_that_put_out_nothing_have_no_latency():
     run = seconds(*[20] * 12, None, *[20] * 8)
     after = aftermath(run, BACK, BACK.lost_us)
-    assert after.hit == after.others == SlotsLatency(0, 0, None, None)
+    assert after.hit == after.others == SlotsLatency(0, 0, None, None, 0)
+
+
+def test_whole_seconds_without_output_count_from_the_loss_until_all_run_again():
+    """Slot 1 is lost at 12.0 s and runs again at 15.5 s; slot 0 writes nothing in one second of these."""
+    run = seconds(*[20] * 22)
+    for each in run:
+        written = 0 if each.at_s in (11, 13) else 5
+        gone = each.at_s in (12, 13, 14, 15)
+        each.slots = (SlotSecond(0, 5, written, 0, 20.0, 20.0),)
+        each.slots += () if gone else (SlotSecond(1, 5, 5, 0, 20.0, 20.0),)
+    away = replace(BACK, lost_us=12_000_000, running_us=15_500_000)
+    after = aftermath(run, away, away.lost_us)
+    assert (after.hit.silent_s, after.others.silent_s) == (3, 1)

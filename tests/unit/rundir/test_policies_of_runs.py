@@ -15,7 +15,8 @@ from snapline.protocols.none import NONE
 from snapline.rundir.directory import VERSION, RunDirectory
 from snapline.rundir.program import build_job, find_program
 from snapline.rundir.spec import Spec, spec_from, spec_of
-from snapline.sim.run import Case, simulate
+from snapline.sim.case import Case
+from snapline.sim.run import simulate
 from snapline.workload.common.own import generated
 
 

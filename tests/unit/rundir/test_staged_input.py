@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from snapline.batch import Batch
-from snapline.dataflow.frames import Unstaged, columns_feed
+from snapline.dataflow.feeds.frames import Unstaged, columns_feed
 from snapline.dataflow.graph import Dataflow
 from snapline.errors import RunDamaged, UsageError
 from snapline.rundir.directory import RunDirectory

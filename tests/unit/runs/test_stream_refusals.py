@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import snapline as sl
-from snapline.dataflow.frames import StreamFeed
+from snapline.dataflow.feeds.frames import StreamFeed
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.spec import Spec
 from snapline.runs.sources import streams

@@ -1,6 +1,7 @@
 """What every storage promises as a whole, and every reader of output: in memory, simulated, in files."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +26,7 @@ def storage(request, tmp_path):
     if request.param == "memory":
         return MemoryStorage(inputs={"events": ListIngress([[INPUT]])})
     if request.param == "simulated":
-        made = SimStorage(None, Costs(), random.Random(1))
+        made = SimStorage(SimpleNamespace(now_us=0), Costs(), random.Random(1))
         made._inputs["events"] = ListIngress([[INPUT]])
         return made
     for name in ("store", "events"):

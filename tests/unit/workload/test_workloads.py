@@ -13,6 +13,8 @@ from snapline.dataflow.operators.join import LEFT, RIGHT, Join, WindowJoin
 from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import label
+from snapline.workload.joins import model as joins
+from snapline.workload.joins.pairs import Streams
 from snapline.workload.lineage.model import POST_BIT, event_label
 from snapline.workload.nexmark import queries
 from snapline.workload.nhop import query as nhop
@@ -48,8 +50,20 @@ def broken_at(problems):
     return [level for level in Guarantee if problems[level]]
 
 
+def streams_of(by_key):
+    shape = joins.shape_of(PARAMS, by_key=by_key)
+    asked, rows = joins.asking(PARAMS, shape), joins.stored(PARAMS, shape)
+    return Streams(shape, asked.everything(), rows.everything())
+
+
 def row_to_touch(workload, batch):
-    """A row that must be there: for reachability one of MUST."""
+    """A row that must be there: for reachability one of MUST, for joins one with the newest row."""
+    if workload.name in ("sjoin", "gjoin"):
+        streams = streams_of(workload.name == "gjoin")
+        newest = streams.written(streams.newest()[0], ())
+        wanted = (newest["id"][3], newest["id_right"][3])
+        (found,) = np.flatnonzero((batch["id"] == wanted[0]) & (batch["id_right"] == wanted[1]))
+        return int(found)
     if workload.name != "reachability":
         return 3
     world = plain_graphs.world_of(PARAMS)
@@ -59,7 +73,7 @@ def row_to_touch(workload, batch):
 
 def test_the_list_names_every_workload():
     names = ["counting", "q1", "q3", "q5", "q6", "q7", "q8", "q12"]
-    names += ["abs", "sst", "mst", "reachability", "nhop"]
+    names += ["abs", "sst", "mst", "fab", "sjoin", "gjoin", "reachability", "nhop"]
     assert list(WORKLOADS) == names
     assert [w.name for w in WORKLOADS.values() if w.cyclic] == ["reachability", "nhop"]
     for workload in WORKLOADS.values():
@@ -150,6 +164,10 @@ def named(workload, batch, row):
             return f"auction {facts['auction']} in window {facts['window']}"
         case "q6":
             return f"sale of auction {facts['auction']}"
+        case "fab":
+            return f"lot {facts['lot']}"
+        case "sjoin" | "gjoin":
+            return f"{label('record', facts['id'])} with row {facts['id_right']}"
         case "sst":
             return event_label(min(facts["ids"]))
         case "mst":
@@ -183,6 +201,12 @@ WRONG_VALUES = [
     ("q6", {"seller": 1_000}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
     ("q7", {"price": 1}, [NOTHING, BOUNDED, LEAST, EXACTLY]),
     ("q7", {"price": 10**9}, [NOTHING, BOUNDED, MOST, EXACTLY]),
+    ("fab", {"predicted": 1, "quality": 1 - 5_000, "actual": 5_000}, [NOTHING, BOUNDED, EXACTLY]),
+    ("fab", {"quality": 1}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
+    ("fab", {"wafers": 1}, [NOTHING, BOUNDED, LEAST, EXACTLY]),
+    ("fab", {"wafers": 5}, [NOTHING, BOUNDED, MOST, EXACTLY]),
+    ("sjoin", {"key": 77}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
+    ("gjoin", {"text_right": "x"}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
     ("counting", {"count": 99}, [NOTHING, BOUNDED, MOST, EXACTLY]),
     ("q12", {"count": 99}, [NOTHING, BOUNDED, MOST, EXACTLY]),
     ("abs", {"time": 7}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
@@ -212,6 +236,9 @@ INVENTIONS = [
     ("q1", {"id": 10**6}, "bid 0:1000000"),
     ("q3", {"person": 10**6}, "with person 1000000"),
     ("q8", {"auction": 10**6}, "auction 1000000"),
+    ("fab", {"lot": 77}, "lot 77"),
+    ("sjoin", {"id_right": 10**6}, "row 1000000"),
+    ("gjoin", {"id": 10**6}, "record 0:1000000"),
     ("counting", {"key": 77}, "key 77"),
     ("q12", {"bidder": 77}, "bidder 77"),
     ("abs", {"id": 10**6, "first": 77, "second": 77, "third": 77}, "record 0:1000000"),

@@ -206,7 +206,8 @@ PoolOption = Annotated[
         "--pool",
         metavar="NAME=SLOTS",
         help="How many slots a pool of the dataflow has, such as [cyan]model=2[/], besides those of "
-        "[cyan]--slots[/]; one unless it is given. The option can be given several times.",
+        "[cyan]--slots[/]; one unless it is given. An operator of this name gets so many slots of its own. "
+        "The option can be given several times.",
     ),
 ]
 WarmUpOption = Annotated[

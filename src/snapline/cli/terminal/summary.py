@@ -16,8 +16,10 @@ if TYPE_CHECKING:  # the runtime takes a second to import: not for `--help`
         ByteFigures,
         CheckpointFigures,
         CheckpointPhases,
+        OperatorCheckpoints,
         ResourceFigures,
     )
+    from snapline.metrics.deviation import DeviationFigures
     from snapline.metrics.figures import Figures
     from snapline.metrics.reliability import LineageFigures, ReliabilityFigures
     from snapline.rundir.directory import RunDirectory
@@ -132,8 +134,12 @@ def summary(
         yield "checkpoints", _checkpoints(figures.checkpoints)
     if figures.checkpoint_phases_ms is not None:
         yield "phases", _phases(figures.checkpoint_phases_ms)
+    if intervals := _intervals(figures.operators):
+        yield "intervals", intervals
     if figures.lost:
         yield "failures", _failures(figures)
+    if figures.deviation is not None:
+        yield "deviation", deviation_text(figures.deviation)
     yield "bytes", unmeasured if figures.bytes is None else _bytes(figures.bytes)
     if figures.resources is not None and figures.resources.cpu_s:
         yield "resources", _resources(figures.resources)
@@ -182,6 +188,14 @@ def _phases(phases: "CheckpointPhases") -> str:
     return f"{', '.join(parts)} (on average)"
 
 
+def _intervals(operators: "Mapping[str, OperatorCheckpoints]") -> str:
+    """How often the tasks of each operator were saved; nothing if all were saved about as often."""
+    known = {name: of.interval_ms for name, of in operators.items() if of.interval_ms}
+    if not known or max(known.values()) < 1.5 * min(known.values()):
+        return ""
+    return ", ".join(f"{name} every {latency(ms)}" for name, ms in known.items())
+
+
 def _bytes(figures: "ByteFigures") -> str:
     counts = {kind: count for kind, count in asdict(figures).items() if isinstance(count, int)}
     text = ", ".join(f"{kind} {size(count)}" for kind, count in counts.items() if count)
@@ -213,6 +227,26 @@ def _failures(figures: "Figures") -> str:
     if figures.recovery_s:
         parts.append(f"recovered after {_seconds(figures.recovery_s)}")
     return ", ".join(parts)
+
+
+def deviation_text(figures: "DeviationFigures") -> str:
+    """How far the answer of a run is off, from its first fault on, in one line."""
+    rows = plural(figures.rows, "row")
+    since = f" from {figures.from_ms / 1000:.1f} s on" if figures.from_ms else ""
+    if figures.is_zero:
+        return f"none: {rows} of the answer{since} as they should be"
+    parts = [
+        f"{name} off by {column.rmse:.3g} (RMSE; at most {column.largest:.3g}, typical value "
+        f"{column.typical:.3g})"
+        for name, column in figures.columns.items()
+    ]
+    shares = {"missing": figures.missing, "again": figures.repeated}
+    parts += [f"{100 * share:.3g} % {name}" for name, share in shares.items() if share]
+    if figures.unexpected:
+        parts.append(f"{plural(figures.unexpected, 'row')} unexpected")
+    right = figures.right_again_s
+    parts.append("wrong to the end" if right is None else f"right again after {right:.1f} s")
+    return f"{rows}{since}: {', '.join(parts)}"
 
 
 def _seconds(values: Iterable[float | None]) -> str:

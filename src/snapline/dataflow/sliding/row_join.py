@@ -1,30 +1,28 @@
 """The join of sliding windows by rows: every record meets the last rows of the other side.
 
 A record is paired with the rows that are in the other side's window as it comes, and then enters the window
-of its own side, from which the oldest row goes. With a key the windows are those of its key. Without one,
-all rows of the other window are looked at, and a function says which of them match: a *scan*, whose cost
-grows with the window. With a key the function, if there is one, is asked about the pairs.
+of its own side, from which the oldest row goes; if that has 0 rows, it only asks. With a key the windows
+are those of its key. Without one, all rows of the other window are looked at, and a function says which of
+them match: a *scan*, whose cost grows with the window. With a key the function, if there is one, is asked
+about the pairs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
-from snapline.batch import Array, Batch, concat
+from snapline.batch import Batch, concat
 from snapline.dataflow.operators.join import LEFT, RIGHT, SIDES, pair_up
 from snapline.dataflow.operators.known import Known, paired
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.sliding.arena import ORDINAL, Arena
+from snapline.dataflow.sliding.matching import Match, mask_of
 from snapline.dataflow.sliding.plan import ALL
 from snapline.dataflow.state.columns import Fixed, Int64s
 from snapline.dataflow.state.keyed_state import KeyedState
-from snapline.errors import UsageError
 from snapline.kernels import grouping
-
-Match: TypeAlias = Callable[[Batch, Batch], Array]
-"""(left rows, right rows), as many of each -> a mask of those that match."""
 
 _PAIRS_AT_ONCE: Final = 1 << 18
 
@@ -75,7 +73,8 @@ class SlidingRowJoin(Operator):
         """Pair the records with the window of the other port, and keep them."""
         keys = self._locate(port, batch)
         outputs = self._match(port, batch, keys)
-        self._sides[port].add(batch, keys, len(self._numbers))
+        if self._sizes[port]:
+            self._sides[port].add(batch, keys, len(self._numbers))
         return outputs
 
     def _locate(self, side: str, batch: Batch) -> Int64s:
@@ -86,6 +85,8 @@ class SlidingRowJoin(Operator):
     def _match(self, port: str, batch: Batch, keys: Int64s) -> list[tuple[str, Batch]]:
         """The pairs of these records, so many records at a time that their pairs fit."""
         other = RIGHT if port == LEFT else LEFT
+        if not self._sizes[other]:
+            return []
         step = batch.length
         if not self._keys[port]:
             step = max(1, _PAIRS_AT_ONCE // self._sizes[other])
@@ -102,12 +103,7 @@ class SlidingRowJoin(Operator):
     def _paired(self, port: str, mine: Batch, others: Batch) -> Batch:
         left, right = (mine, others) if port == LEFT else (others, mine)
         if self.function is not None:
-            mask = np.asarray(self.function(left, right))
-            if mask.dtype != np.bool_ or mask.shape != (left.length,):
-                raise UsageError(
-                    f"the function of a join got {left.length} pairs of rows, and has to return as many "
-                    "bools, such as left['price'] > right['price']"
-                )
+            mask = mask_of(self.function, left, right)
             left, right = left.take(mask), right.take(mask)
         kept = (name for name in right.columns if name not in self._shared)
         return pair_up(left, right.select(*kept))

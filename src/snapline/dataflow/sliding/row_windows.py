@@ -34,14 +34,14 @@ _ROWS_MAX: Final = 1 << 31
 class LastRows:
     """The shape of windows by rows."""
 
-    rows: int
+    rows: int  # 0: one side of a join, whose records meet those of the other side and are not kept
 
     def __post_init__(self) -> None:
         try:
             size = operator.index(self.rows)
         except TypeError:
-            size = 0
-        if isinstance(self.rows, bool) or not 1 <= size <= _ROWS_MAX:
+            size = -1
+        if isinstance(self.rows, bool) or not 0 <= size <= _ROWS_MAX:
             raise GraphError(f"a sliding window has from 1 to {_ROWS_MAX} rows, not {self.rows!r}")
 
 

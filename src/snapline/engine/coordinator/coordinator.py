@@ -281,6 +281,8 @@ class Coordinator:
                 assert_never(report)
 
     def _unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> None:
+        if self.members.outdated(task, checkpoint):
+            return  # two orders to restore that a slot can both follow would build its tasks twice
         if meta := self.registry.metas[task].get(checkpoint):
             self.decider.unreadable = key_of(meta)
         # Deltas of a damaged snapshot are lost with it. Only the last answer knows of all of them.

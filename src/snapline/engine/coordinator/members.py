@@ -23,7 +23,7 @@ from snapline.engine.control import (
     Severed,
 )
 from snapline.engine.job import Job
-from snapline.ids import ChannelId, Epoch, Incarnation, Millis, Seq, SlotId, TaskId
+from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Millis, Seq, SlotId, TaskId
 
 _RESUME_STRIDE = 1 << 16
 """A resumed coordinator numbers incarnations from its next multiple: no decision tells of all slots."""
@@ -117,6 +117,14 @@ class Members:
         for other, strangers in self.rejoining.items():
             if strangers is None and other != slot:
                 self.send(slot, Severed(epoch, other, self.incarnations[other]))
+
+    def outdated(self, task: TaskId, checkpoint: CheckpointNo) -> bool:
+        """Whether a task that restarts alone was told already to go back to another checkpoint.
+
+        A slot reports a checkpoint that it cannot read for every order that names it.
+        """
+        alone = self.job.slot_by_task[task] in self.rejoining
+        return alone and all(meta.checkpoint != checkpoint for meta in self.alone.get(task, ()))
 
     def restored(self, slot: SlotId, epoch: Epoch) -> None:
         """Note that a slot was restored; one that restarts alone is introduced to the others."""

@@ -41,6 +41,16 @@ class _Kept:
 
 
 @dataclass(slots=True)
+class TaskCheckpoints:
+    """The checkpoints of one task so far."""
+
+    first_us: Micros  # when the coordinator knew of the first
+    last_us: Micros = 0  # ... and of the last
+    stored: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True)
 class CheckpointAccount:
     """All checkpoints of a run so far, from the coordinator's entries in the journal."""
 
@@ -56,6 +66,7 @@ class CheckpointAccount:
     round_us: list[Micros] = field(default_factory=list)  # order to last task durable, of the last
     phases: list[Phases] = field(default_factory=list)  # of checkpoints of tasks, of the last
     useless: UselessFinder = field(default_factory=UselessFinder)
+    tasks: dict[TaskId, TaskCheckpoints] = field(default_factory=dict)  # by task, if it has any
     lines: int = 0  # lines that were committed
     lines_us: tuple[Micros, Micros] = (0, 0)  # when the first and the last of them were
     offset: int = 0  # records read through the last line: of a finished run, all
@@ -111,6 +122,10 @@ class CheckpointAccount:
         if meta.parent is not None:
             self.deltas += 1
             self.delta_bytes += meta.bytes
+        of_task = self.tasks.setdefault(meta.task, TaskCheckpoints(at_us))
+        of_task.last_us = at_us
+        of_task.stored += 1
+        of_task.bytes += meta.bytes
         self._keep(meta, at_us)
         self.useless.stored(meta)
 

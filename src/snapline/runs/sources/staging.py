@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from snapline.dataflow.frames import FrameFeed, StreamFeed
+from snapline.dataflow.feeds.frames import FrameFeed, StreamFeed
 from snapline.dataflow.graph import Dataflow
 from snapline.dataflow.meanings import sink_meanings
 from snapline.errors import UsageError

@@ -20,7 +20,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from snapline.dataflow.frames import StreamFeed
+from snapline.dataflow.feeds.frames import StreamFeed
 from snapline.dataflow.graph import Dataflow
 from snapline.errors import SnaplineError, StreamFailed, UsageError
 from snapline.ids import Millis

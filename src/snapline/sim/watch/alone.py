@@ -63,6 +63,7 @@ class Alone:
             ChannelId, set[Seq]
         ] = {}  #: what earlier lives of its sender had made durable
         self.skipped: dict[tuple[TaskId, int], int] = {}  #: where sources said that they go on
+        self.gaps = 0  #: how often numbers jumped because two lives met, and messages were lost
 
     def see(self, entry: Happened) -> None:
         """Take something that happened into the account, and check what concerns it."""
@@ -307,6 +308,8 @@ class Alone:
                 self._nothing_left_out(channel, seq, delivered)
             elif delivered is None:
                 self._nothing_undeclared(channel, seq)
+            else:
+                self.gaps += seq > delivered + 1
             self.meeting.discard(channel)
         self.last[channel] = seq
 
@@ -333,6 +336,7 @@ class Alone:
         feedback = self.world.job.topology.by_id[channel].feedback
         if last is None or seq <= last or feedback:
             return  # the first life, the sender began anew, or nothing bounds what is under way
+        self.gaps += seq > last + 1
         missing = seq - 1 - last - discarded
         if missing > losses * self.world.job.settings.credit:
             broken(

@@ -146,6 +146,7 @@ class Monitor(RunAccount):
                 live = entry.epoch == self.epoch and self.accounts.get(task) is account
                 if self.alone is not None and live:  # else: a zombie
                     self.alone.takes_in(message, account.delivered.get(message.channel))
+                    self.stats["gap"] = self.alone.gaps
                 account.delivered[message.channel] = message.seq
                 self.stats["delivered"] += 1
             case Snapshot(checkpoint):
@@ -181,6 +182,7 @@ class Monitor(RunAccount):
                 self.alone.counts(meta)
         elif isinstance(entry.event, SnapshotUnreadable) and self.alone is not None:
             self.alone.damaged(entry.event.task, entry.event.checkpoint)
+            self.stats["unreadable"] += 1
         for effect in entry.effects:
             match effect:
                 case Order(_, command) if command.aborts is not None:
@@ -287,9 +289,10 @@ class Monitor(RunAccount):
             if self.first_line_us is None:
                 self.first_line_us = entry.at_us
         else:
+            self.recovering = True  # a resume comes without a Rollback
             if self.alone is not None:
                 self.alone.resumes(line)
-            self._drop_beyond(line)  # a resume comes without a Rollback
+            self._drop_beyond(line)
             self._carry_on(line)
         self._keep(RecoveryLine(line))
 

@@ -5,11 +5,11 @@ resume and at the end, is checked link by link: every manifest is there, each be
 it ended, and the last one is the last that was decided.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
-from snapline.ids import TaskId
+from snapline.ids import Millis, TaskId
 from snapline.storage.api import Extent
 from snapline.storage.manifest import ManifestChain
 from snapline.storage.memory_output import MemoryOutlet
@@ -28,8 +28,8 @@ class StoredManifest:
 class SimOutlet(MemoryOutlet):
     """The outlet of a simulated run."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, clock: Callable[[], Millis] = lambda: 0) -> None:
+        super().__init__(clock=clock)
         self.manifests: list[StoredManifest] = []  #: in the order in which they were written
 
     def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:

@@ -36,7 +36,7 @@ class SimStorage(MemoryStorage):
     outlet: SimOutlet
 
     def __init__(self, clock: SimClock, costs: Costs, rng: random.Random) -> None:
-        super().__init__(SimOutlet())
+        super().__init__(SimOutlet(lambda: clock.now_us // 1000))
         self.discards = MemoryDiscardStore()  #: identities of records that tasks have discarded
         self.clock = clock
         self.costs = costs

@@ -9,6 +9,7 @@ from snapline.core.guarantee import Guarantee
 from snapline.durations import write_duration
 from snapline.errors import UsageError
 from snapline.ids import Millis
+from snapline.workload.common.answers import AnswerColumns
 from snapline.workload.common.losses import Excuses
 from snapline.workload.common.settings import GivenSettings, Setting, paired
 
@@ -144,3 +145,7 @@ class Workload:
     judges_prefix: bool = False
     #: whether its oracle knows which rows a loss touches (`Params.excuses`), and so judges bounded loss
     judges_losses: bool = False
+    #: the numbers in its output by which people judge it; None: there are none that can be told apart
+    answer: AnswerColumns | None = None
+    #: what the answer should be, with all its columns; None: what a run without failures puts out
+    right_answer: Callable[[Params], Batch] | None = None

@@ -34,6 +34,8 @@ class Stay:
     first: Ints  # when the first record came that is part of the row
     last: Ints  # when the last one came
     until: Ints  # how long it was needed there: until the row, or what is made of it, was put out
+    #: whether a record may come too late for its window, because nobody waited for a slot that was away
+    timed: bool = False
 
 
 def stay_of(
@@ -43,9 +45,10 @@ def stay_of(
     key: Sequence[Column] | None = None,
     partition: Ints | None = None,
     until: Ints | None = None,
+    timed: bool = False,
 ) -> Stay:
     """The stay of rows that came at one moment each, and were needed `until` then."""
-    return Stay(operators, key, partition, at, at, at if until is None else until)
+    return Stay(operators, key, partition, at, at, at if until is None else until, timed)
 
 
 class Excuses(Protocol):

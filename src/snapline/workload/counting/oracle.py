@@ -12,7 +12,7 @@ from snapline.workload.common.generated import PARTITION_BITS, label
 from snapline.workload.common.losses import Stay, losses_of, stay_of
 from snapline.workload.counting.model import records
 from snapline.workload.oracles.codes import pieces
-from snapline.workload.oracles.count_verdict import judge_counts
+from snapline.workload.oracles.count_verdict import judge_counts, last_counts
 from snapline.workload.oracles.lossy_counts import CountExcuses
 from snapline.workload.oracles.verdict import Problems
 
@@ -37,6 +37,11 @@ def judge(
         _losses(params),
     )
     return findings.problems
+
+
+def right_counts(params: Params) -> Batch:
+    """How often every key comes, at the time of its last record."""
+    return last_counts(pieces(records(params), "key", "time"), ("key",))
 
 
 def _losses(params: Params) -> CountExcuses | None:

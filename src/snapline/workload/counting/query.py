@@ -1,9 +1,10 @@
 """The dataflow of the counting job: source, key, count, sink."""
 
 from snapline.dataflow.graph import Dataflow
+from snapline.workload.common.answers import AnswerColumns
 from snapline.workload.common.base import Params, Workload
 from snapline.workload.counting.model import records
-from snapline.workload.counting.oracle import SINK, judge
+from snapline.workload.counting.oracle import SINK, judge, right_counts
 
 
 def build(params: Params) -> Dataflow:
@@ -21,4 +22,6 @@ COUNTING = Workload(
     judge,
     judges_prefix=True,
     judges_losses=True,
+    answer=AnswerColumns(SINK, ("key",), ("count",), replaces=True),
+    right_answer=right_counts,
 )

@@ -17,7 +17,14 @@ from snapline.core.guarantee import Guarantee
 from snapline.ids import Millis
 from snapline.workload.common.base import Params, Problem
 from snapline.workload.common.generated import Generated, Ints
+from snapline.workload.common.losses import losses_of
 from snapline.workload.nexmark import model
+from snapline.workload.nexmark.dashboard_losses import (
+    judge_loose_sales,
+    judge_loose_windows,
+    loose_sales,
+    loose_windows,
+)
 from snapline.workload.nexmark.oracle import DISORDER_MS, SINK
 from snapline.workload.oracles.bounds_verdict import judge_at_least, judge_at_most
 from snapline.workload.oracles.codes import Codes, pieces
@@ -29,6 +36,7 @@ EVERY_FULL_MS: Final[Millis] = 1_000
 PANES = 4  # of the small size: a window slides in so many steps ...
 STEPS_PER_RUN = 24  # ... of which a run has this many
 SALES_FULL, SALES = 10, 2
+_PER_AUCTION = {"count": "bids-per-auction", "price": "highest-per-auction"}
 SALE_COLUMNS = ("auction", "seller", "expires")
 
 
@@ -78,7 +86,7 @@ def judge_q7(
 def _judge_best(
     params: Params, found: Batch | None, value: str, level: Guarantee
 ) -> Sequence[Problem]:
-    findings, everything = Problems(level), _windows(params, value)
+    findings, everything, excuses = Problems(level), _windows(params, value), losses_of(params)
     key = ("window", "auction")
 
     def describe(window: int, auction: int) -> str:
@@ -88,10 +96,21 @@ def _judge_best(
         judge_at_most(findings, everything, found, key, value, describe, ("time",))
     elif level is Guarantee.AT_LEAST_ONCE:
         judge_at_least(findings, _best(everything, value), found, key, value, describe)
+    elif excuses is not None:
+        bids = _everything(model.bids(params), "id", "auction", "time")
+        shape = (every_ms(params), sliding_ms(params))
+        right = _best(everything, value)
+        loose = loose_windows(excuses, bids, right, value, *shape, (_PER_AUCTION[value], SINK))
+        judge_loose_windows(findings, everything, right, found, value, loose, excuses, describe)
     else:
         right = _best(everything, value)
         judge_table(findings, [right], found, key, (value, "time"), describe)
     return findings.problems
+
+
+def right_best(value: str, params: Params) -> Batch:
+    """Of every window the auctions with the largest value, and the time at which the window ends."""
+    return _best(_windows(params, value), value)
 
 
 def _windows(params: Params, value: str) -> Batch:
@@ -139,13 +158,17 @@ def judge_q6(
 
     Where sales may be lost or repeated, nobody knows of which the average is.
     """
-    findings, found, sales = Problems(level), output.get(SINK), _sales(params)
+    findings, found, sales = Problems(level), output.get(SINK), right_sales(params)
 
     def describe(auction: int) -> str:
         return f"sale of auction {auction}"
 
+    excuses = losses_of(params)
     if level is Guarantee.AT_MOST_ONCE:
         judge_at_most(findings, sales, found, ("auction",), "price", describe, ("seller", "time"))
+    elif excuses is not None:
+        losses = loose_sales(excuses, sales, _counted(params, sales), SINK)
+        judge_loose_sales(findings, sales, found, losses, excuses, describe)
     else:
         values = ["seller", "price", "time"]
         if level is not Guarantee.AT_LEAST_ONCE:
@@ -154,17 +177,30 @@ def judge_q6(
     return findings.problems
 
 
-def _sales(params: Params) -> Batch:
+def right_sales(params: Params) -> Batch:
     """All auctions that were sold, with the average price of the last ones of their sellers."""
-    opened = _everything(lots(params), *SALE_COLUMNS, "time")
+    opened = _everything(lots(params), *SALE_COLUMNS, "time", "id")
     bids = _everything(model.bids(params, ("auction", "price")), "auction", "price", "time")
     opened = opened.with_columns(price=_highest(opened, bids))
     sold = opened.take(opened["price"] > 0)
     order = np.lexsort((sold["auction"], sold["expires"], sold["seller"]))
     sold = sold.take(order)
     averages = _averages(sold["seller"], sold["price"], last_sales(params))
-    sales = sold.select("auction", "seller", "price")
+    sales = sold.select("auction", "seller", "price", "id").with_columns(opened=sold["time"])
     return sales.with_columns(time=sold["expires"], average=averages)
+
+
+def _counted(params: Params, sales: Batch) -> Batch:
+    """The bids on auctions that were sold, while they were open, with their place among the sales."""
+    bids = _everything(model.bids(params, ("auction",)), "id", "auction", "time")
+    order = np.argsort(sales["auction"])
+    ids = sales["auction"][order]
+    if not len(ids):
+        return bids.take(np.zeros(0, np.int64)).with_columns(sale=ids, expires=ids)
+    at = order[np.minimum(np.searchsorted(ids, bids["auction"]), len(ids) - 1)]
+    counts = sales["auction"][at] == bids["auction"]
+    counts &= (sales["opened"][at] <= bids["time"]) & (bids["time"] < sales["time"][at])
+    return bids.with_columns(sale=at, expires=sales["time"][at]).take(counts)
 
 
 def _everything(source: Generated, *columns: str) -> Batch:

@@ -19,6 +19,7 @@ import numpy as np
 from snapline.batch import Batch
 from snapline.dataflow.graph import Dataflow, Stream
 from snapline.ids import Millis
+from snapline.workload.common.answers import AnswerColumns
 from snapline.workload.common.base import Params, Workload
 from snapline.workload.nexmark import model
 from snapline.workload.nexmark.closing import AUCTIONS, BIDS, Closing, InOrder
@@ -29,6 +30,8 @@ from snapline.workload.nexmark.dashboard_oracle import (
     judge_q7,
     last_sales,
     lots,
+    right_best,
+    right_sales,
     sliding_ms,
 )
 from snapline.workload.nexmark.oracle import SINK
@@ -97,6 +100,33 @@ def build_q7(params: Params) -> Dataflow:
     return flow
 
 
-Q5 = Workload("q5", "NexMark 5: auctions with the most bids, sliding", False, build_q5, judge_q5)
-Q6 = Workload("q6", "NexMark 6: average of each seller's last sales", False, build_q6, judge_q6)
-Q7 = Workload("q7", "NexMark 7: auctions with the highest bid, sliding", False, build_q7, judge_q7)
+Q5 = Workload(
+    "q5",
+    "NexMark 5: auctions with the most bids, sliding",
+    False,
+    build_q5,
+    judge_q5,
+    answer=AnswerColumns(SINK, ("window", "auction"), ("count",)),
+    right_answer=partial(right_best, "count"),
+    judges_losses=True,
+)
+Q6 = Workload(
+    "q6",
+    "NexMark 6: average of each seller's last sales",
+    False,
+    build_q6,
+    judge_q6,
+    answer=AnswerColumns(SINK, ("auction",), ("average", "price")),
+    right_answer=right_sales,
+    judges_losses=True,
+)
+Q7 = Workload(
+    "q7",
+    "NexMark 7: auctions with the highest bid, sliding",
+    False,
+    build_q7,
+    judge_q7,
+    answer=AnswerColumns(SINK, ("window", "auction"), ("price",)),
+    right_answer=partial(right_best, "price"),
+    judges_losses=True,
+)

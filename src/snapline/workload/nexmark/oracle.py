@@ -14,7 +14,7 @@ from snapline.workload.common.lists import pairs
 from snapline.workload.nexmark import model
 from snapline.workload.nexmark.stays import of_bids, of_counts, of_pairs
 from snapline.workload.oracles.codes import Codes, pieces
-from snapline.workload.oracles.count_verdict import judge_counts
+from snapline.workload.oracles.count_verdict import judge_counts, last_counts
 from snapline.workload.oracles.table_verdict import TableExcuses, judge_table
 from snapline.workload.oracles.verdict import Problems
 
@@ -49,14 +49,21 @@ def judge_q1(
 ) -> Sequence[Problem]:
     """Every bid comes out once, its price converted and all else as it was."""
     values = ("auction", "bidder", "price", "time")
-    expected = (
-        bids.with_columns(price=bids["price"] * EUROS_PER_1000_DOLLARS // 1000)
-        for bids in pieces(model.bids(params), "id", *values)
-    )
+    expected = _converted(params, *values)
     findings, losses = Problems(level), of_bids(params, SINK)
     describe = partial(label, "bid")
     judge_table(findings, expected, output.get(SINK), ("id",), values, describe, losses=losses)
     return findings.problems
+
+
+def _converted(params: Params, *values: str) -> Iterator[Batch]:
+    for bids in pieces(model.bids(params), "id", *values):
+        yield bids.with_columns(price=bids["price"] * EUROS_PER_1000_DOLLARS // 1000)
+
+
+def right_prices(params: Params) -> Batch:
+    """The converted price of every bid."""
+    return concat(list(_converted(params, "price", "time")))
 
 
 def judge_q3(
@@ -68,7 +75,9 @@ def judge_q3(
     """Every auction of the category with its seller, if the seller lives in one of the states."""
     found = output.get(SINK)
     values = _shown(found, ("name", "city", "state"))
-    losses = of_pairs(params, (("auctions", "category"), ("persons", "local")), ("join", SINK))
+    losses = of_pairs(
+        params, (("auctions", "category"), ("persons", "local")), ("join", SINK), timed=False
+    )
     also = _PLACED if losses else ()
     registered = pieces(model.persons(params), *_of_person((*values, *also), "state"))
     people = concat([_local(piece) for piece in registered])
@@ -91,7 +100,7 @@ def judge_q8(
     """Every auction with its seller, if the seller registered in the window in which it opened."""
     found, length = output.get(SINK), window_ms(params)
     values = _shown(found, ("name", "reserve", "window"))
-    losses = of_pairs(params, (("auctions",), ("persons",)), ("window-join", SINK))
+    losses = of_pairs(params, (("auctions",), ("persons",)), ("window-join", SINK), timed=True)
     also = _PLACED if losses else ()
     people_of = _of_person((*values, *also), "time")
     registered = pieces(model.persons(params, DISORDER_MS), *people_of)
@@ -163,9 +172,7 @@ def judge_q12(
 ) -> Sequence[Problem]:
     """Per bidder and window the counts 1..k, and every bid counted once."""
     length = window_ms(params)
-    bids = (
-        _in_window(piece, length) for piece in pieces(model.bids(params), "id", "bidder", "time")
-    )
+    bids = _windowed_bids(params)
     findings = Problems(level)
     judge_counts(
         findings,
@@ -177,3 +184,14 @@ def judge_q12(
         of_counts(params, SINK, length),
     )
     return findings.problems
+
+
+def _windowed_bids(params: Params) -> Iterator[Batch]:
+    length = window_ms(params)
+    for piece in pieces(model.bids(params), "id", "bidder", "time"):
+        yield _in_window(piece, length)
+
+
+def right_counts(params: Params) -> Batch:
+    """How many bids every bidder makes in every window, at the time of the last of them."""
+    return last_counts(_windowed_bids(params), ("bidder", "window"))

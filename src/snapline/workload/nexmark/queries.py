@@ -13,6 +13,7 @@ import numpy as np
 
 from snapline.batch import Array, Batch
 from snapline.dataflow.graph import Dataflow
+from snapline.workload.common.answers import AnswerColumns
 from snapline.workload.common.base import Params, Workload
 from snapline.workload.nexmark import model
 from snapline.workload.nexmark.oracle import (
@@ -25,6 +26,8 @@ from snapline.workload.nexmark.oracle import (
     judge_q3,
     judge_q8,
     judge_q12,
+    right_counts,
+    right_prices,
     window_ms,
 )
 
@@ -88,6 +91,8 @@ Q1 = Workload(
     judge_q1,
     judges_prefix=True,
     judges_losses=True,
+    answer=AnswerColumns(SINK, ("id",), ("price",)),
+    right_answer=right_prices,
 )
 Q3 = Workload(
     "q3",
@@ -115,4 +120,6 @@ Q12 = Workload(
     judge_q12,
     judges_prefix=True,
     judges_losses=True,
+    answer=AnswerColumns(SINK, ("bidder", "window"), ("count",), replaces=True),
+    right_answer=right_counts,
 )

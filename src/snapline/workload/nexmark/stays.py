@@ -26,17 +26,24 @@ def of_bids(params: Params, sink: str) -> TableExcuses | None:
 
 
 def of_pairs(
-    params: Params, sources: tuple[tuple[str, ...], tuple[str, ...]], behind: tuple[str, ...]
+    params: Params,
+    sources: tuple[tuple[str, ...], tuple[str, ...]],
+    behind: tuple[str, ...],
+    *,
+    timed: bool,
 ) -> TableExcuses | None:
-    """What losses touch of auctions with their sellers; `sources` are their ways to the join."""
+    """What losses touch of auctions with their sellers; `sources` are their ways to the join.
+
+    `timed` says that the join is one of windows, for which a record may be late.
+    """
 
     def stays(pairs: Batch) -> Sequence[Stay]:
         lot, person = pairs["time"], pairs["time_right"]
         both, key = np.maximum(lot, person), (pairs["seller"],)
         lots, people = sources
         return (
-            stay_of(lots, lot, partition=pairs["id"] >> PARTITION_BITS),
-            stay_of(people, person, partition=pairs["id_right"] >> PARTITION_BITS),
+            stay_of(lots, lot, partition=pairs["id"] >> PARTITION_BITS, timed=timed),
+            stay_of(people, person, partition=pairs["id_right"] >> PARTITION_BITS, timed=timed),
             stay_of(behind[:1], lot, key=key, until=both),
             stay_of(behind[:1], person, key=key, until=both),
             stay_of(behind, both, key=key),
@@ -53,10 +60,15 @@ def of_counts(params: Params, sink: str, length: Millis) -> CountExcuses | None:
         return None
     return CountExcuses(
         excuses,
-        lambda bids: (stay_of(("bids",), bids["time"], partition=bids["id"] >> PARTITION_BITS),),
+        _read,
         lambda bids: (stay_of(("count", sink), bids["time"], key=(bids["bidder"],)),),
         partial(_counted, length),
     )
+
+
+def _read(bids: Batch) -> Sequence[Stay]:
+    partition = bids["id"] >> PARTITION_BITS
+    return (stay_of(("bids",), bids["time"], partition=partition, timed=True),)
 
 
 def _counted(length: Millis, rows: Batch) -> Sequence[Stay]:

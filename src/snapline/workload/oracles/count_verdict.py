@@ -27,6 +27,18 @@ from snapline.workload.oracles.lossy_counts import (
 from snapline.workload.oracles.verdict import LIMIT, Problems, rows_of
 
 
+def last_counts(inputs: Iterable[Batch], key: Sequence[str]) -> Batch:
+    """The last count of every key (key, `count`, `time`), at the time of its last record."""
+    records = concat(list(inputs))
+    codes = Codes([records[column] for column in key]).own
+    _, first, at, counts = np.unique(
+        codes, return_index=True, return_inverse=True, return_counts=True
+    )
+    times = np.zeros(len(first), np.int64)
+    np.maximum.at(times, at, records["time"])
+    return records.select(*key).take(first).with_columns(count=counts, time=times)
+
+
 def judge_counts(
     findings: Problems,
     inputs: Iterable[Batch],

@@ -32,7 +32,7 @@ from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
 from snapline.rundir.results import VERSION
 from snapline.rundir.spec import Spec
-from snapline.sim.run import Case
+from snapline.sim.case import Case
 from snapline.storage.api import Extent, Life
 
 MARKUP = "[red]x[/red][link=http://a]y[/link][/][nothing"

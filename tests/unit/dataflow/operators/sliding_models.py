@@ -56,6 +56,34 @@ class SlidingTimeModel(Model):
             )
 
 
+class SlidingTimeJoinModel(SlidingTimeModel):
+    """The join of windows by time: every two rows, for every window that has both and is open."""
+
+    def __init__(self, size: int, every: int, lateness: int, *, keyed: bool, match: Any) -> None:
+        super().__init__(size, every, lateness)
+        self.keyed, self.match = keyed, match
+        self.sides: dict[str, list[Row]] = {"left": [], "right": []}
+
+    def take(self, port: str, row: Row, found: Rows) -> None:
+        mine = {w for w in self.windows(row) if self.closes(w) > self.now}
+        if not mine:
+            found[f"late-{port}"].append(row)
+            return
+        for other in self.sides["right" if port == "left" else "left"]:
+            left, right = (row, other) if port == "left" else (other, row)
+            if self.keyed and left["id"] != right["owner"]:
+                continue
+            if self.match is None or self.match(left, right):
+                renamed = {"name_right": right["name"], "time_right": right["time"]}
+                for window in mine.intersection(self.windows(other)):
+                    pair = {**left, "owner": right["owner"], **renamed, "window": window}
+                    found["out"].append(pair)
+        self.sides[port].append(row)
+
+    def watermark(self, time: int, found: Rows) -> None:
+        self.now = max(self.now, time)
+
+
 class SlidingRowsModel(Model):
     """Windows by rows: the last rows of each key, kept as such."""
 

@@ -49,7 +49,12 @@ def long_story(seed: int) -> list[Step]:
     return story
 
 
-SIZES = [{"left": 1, "right": 1}, {"left": 4, "right": 2}, {"left": 3, "right": 40}]
+SIZES = [
+    {"left": 1, "right": 1},
+    {"left": 4, "right": 2},
+    {"left": 3, "right": 40},
+    {"left": 5, "right": 0},
+]
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)

@@ -18,7 +18,7 @@ from snapline.report.run.failure_steps import explained_failures
 
 A, B = TaskId("a/0"), TaskId("b/1")
 SECOND = 1_000_000
-NOBODY = SlotsLatency(0, 0, None, None)
+NOBODY = SlotsLatency(0, 0, None, None, 0)
 
 
 def happened(at_s, what, actor=COORDINATOR, epoch=1):

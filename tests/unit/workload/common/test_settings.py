@@ -13,7 +13,7 @@ from snapline.cli.request import Request
 from snapline.errors import UsageError
 from snapline.rundir.program import find_program
 from snapline.rundir.spec import Spec
-from snapline.sim.run import Case
+from snapline.sim.case import Case
 from snapline.workload import WORKLOADS, settings_of
 from snapline.workload.common.base import Params
 from snapline.workload.common.settings import Setting, read_settings, split_settings, values_of

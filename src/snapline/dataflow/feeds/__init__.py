@@ -1,0 +1,1 @@
+"""Inputs whose size a run decides: feeds, and DataFrames that become one."""

@@ -1,0 +1,158 @@
+"""Which operators to save: the choice from benefits that are planted, and from runs that are simulated."""
+
+import numpy as np
+import pytest
+
+from snapline.errors import UsageError
+from snapline.rundir.program import KnownAnswer, find_program
+from snapline.rundir.spec import Spec
+from snapline.scale.advice.kills import Candidate, KillTrials, SavingCost
+from snapline.scale.advice.protect import Advised, Budget, advise_protect
+from snapline.scale.advice.rough import ROUGH
+from snapline.workload.common.answers import AnswerColumns
+
+KILLS = 12
+NOISE = np.random.default_rng(7).normal(0, 0.01, KILLS)
+
+
+class Planted:
+    """Trials in which every operator takes away a known part of the deviation, or of its pool."""
+
+    kills = KILLS
+    spec = Spec("x", seed=3)
+
+    def __init__(self, **operators):
+        """By operator: pool, slots of the pool, gain by kill, blocked share, bytes per second."""
+        self.candidates = [
+            Candidate(name, pool, tuple(range(slots)))
+            for name, (pool, slots, *_) in operators.items()
+        ]
+        self._gain = {name: np.array(each[2]) for name, each in operators.items()}
+        self._cost = {name: SavingCost(*each[3:]) for name, each in operators.items()}
+        self.made = 0
+
+    def costs(self):
+        return self._cost
+
+    def scores(self, saved, pool):
+        ours = [each.operator for each in self.candidates if each.pool == pool]
+        taken = [self._gain[name] for name in ours if name in saved]
+        return 1.0 + NOISE - sum(taken, np.zeros(KILLS))
+
+
+def sure(gain):
+    return np.full(KILLS, gain)
+
+
+def verdicts(found):
+    return {each.operator: each.advised for each in found.operators}
+
+
+def test_the_most_benefit_for_its_cost_comes_first():
+    found = advise_protect(
+        Planted(
+            cheap=("", 2, sure(0.2), 0.005, 10.0),
+            dear=("", 2, sure(0.3), 0.02, 10.0),
+            useless=("", 2, sure(0.0), 0.001, 10.0),
+        ),
+        Budget(0.03),
+    )
+    assert found.chosen == ("cheap", "dear")
+    assert verdicts(found)["useless"] is Advised.NO_BENEFIT
+    assert found.operators[0].benefit.mean == pytest.approx(0.2)
+    assert found.operators[0].rivals == ()
+    assert found.cost.blocked == pytest.approx(0.025)
+    assert found.unsaved.mean - found.saved.mean == pytest.approx(0.5)
+
+
+def test_what_does_not_fit_into_the_budget_beside_the_others_is_too_dear():
+    trials = Planted(
+        cheap=("", 1, sure(0.2), 0.02, 10.0),
+        dear=("", 1, sure(0.1), 0.02, 10.0),
+        huge=("", 1, sure(0.9), 0.5, 10.0),
+    )
+    found = advise_protect(trials, Budget(0.03))
+    assert found.chosen == ("cheap",)
+    assert verdicts(found)["dear"] is verdicts(found)["huge"] is Advised.TOO_DEAR
+    assert advise_protect(trials, Budget(1.0)).chosen == ("cheap", "dear", "huge")
+
+
+def test_bytes_are_a_budget_of_their_own():
+    trials = Planted(
+        small=("", 1, sure(0.1), 0.001, 100.0), large=("", 1, sure(0.9), 0.001, 5_000.0)
+    )
+    assert advise_protect(trials, Budget(0.03)).chosen == ("large", "small")
+    assert advise_protect(trials, Budget(0.03, 1_000.0)).chosen == ("small",)
+
+
+def test_pools_pay_for_themselves_and_count_as_often_as_they_have_slots():
+    """Each pool may be blocked for its own 3 %; one of three slots is in the pool of the model."""
+    found = advise_protect(
+        Planted(count=("", 2, sure(0.3), 0.02, 1.0), model=("model", 1, sure(0.3), 0.02, 1.0)),
+        Budget(0.03),
+    )
+    assert set(found.chosen) == {"count", "model"}
+    benefits = {each.operator: each.benefit.mean for each in found.operators}
+    assert benefits == pytest.approx({"count": 0.2, "model": 0.1})
+    ends = {each.operator: each.benefit.low for each in found.operators}
+    assert ends == pytest.approx(benefits), "sure gains have no interval"
+    assert found.cost.blocked == pytest.approx(0.02)
+
+
+def test_a_benefit_that_may_be_none_is_not_claimed():
+    swings = np.where(np.arange(KILLS) % 2, 0.5, -0.45)
+    found = advise_protect(Planted(odd=("", 1, swings, 0.001, 1.0)), Budget(0.03))
+    assert found.chosen == ()
+    (odd,) = found.operators
+    assert odd.advised is Advised.CANNOT_TELL
+    assert odd.benefit.low < 0 < odd.benefit.high
+
+
+def test_operators_whose_benefits_overlap_are_called_so():
+    swings = np.where(np.arange(KILLS) % 2, 0.3, 0.1)
+    alike = Planted(one=("", 1, sure(0.21), 0.001, 1.0), other=("", 1, swings, 0.001, 1.0))
+    found = advise_protect(alike, Budget(0.03))
+    assert found.operators[0].rivals == ("other",)
+    apart = Planted(one=("", 1, sure(0.5), 0.001, 1.0), other=("", 1, swings, 0.001, 1.0))
+    assert advise_protect(apart, Budget(0.03)).operators[0].rivals == ()
+
+
+# Simulated.
+
+RUN = Spec(
+    "counting", protocol="partial", rate=60, duration_ms=3_000, interval_ms=200, size="small"
+)
+
+
+def trials(spec=RUN, kills=4, answer=None):
+    return KillTrials(spec, ROUGH, answer or find_program(spec).answer, kills, (200, 400))
+
+
+def test_every_choice_is_tried_under_the_same_kills():
+    one, other = trials(), trials()
+    assert one.kills_of("") == other.kills_of("")
+    assert len(set(one.kills_of(""))) == 4
+    assert np.array_equal(one.scores((), ""), other.scores((), ""))
+    made = one.made
+    one.scores((), "")
+    assert one.made == made, "the same runs were made again"
+
+
+def test_saving_what_counts_helps_and_costs_something():
+    found = advise_protect(trials(), Budget(0.03))
+    assert found.chosen == ("count",)
+    assert found.saved.high < found.unsaved.low
+    assert found.cost.bytes_per_s > 0 < found.cost.blocked < 0.03
+    assert found.runs == trials().most == 9
+
+
+def test_a_dataflow_without_state_has_nothing_to_save():
+    spec = Spec("q1", protocol="partial", rate=60, duration_ms=3_000, size="small")
+    with pytest.raises(UsageError, match="no operator of q1 keeps state"):
+        trials(spec)
+
+
+def test_an_answer_can_be_that_of_a_run_without_failures():
+    known = KnownAnswer(AnswerColumns("counts", ("key",), ("count",), replaces=True), None)
+    found = trials(answer=known).scores((), "")
+    assert np.array_equal(found, trials().scores((), ""))
