@@ -68,7 +68,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "judge": ("prefix", ""),
     "report": ("", "spacetime", "charts", "run", "page", "live"),
     "rundir": ("", "lines"),
-    "runs": ("sources", ""),
+    "runs": ("sources", "", "shown"),
     "scale": ("", "advice"),
     "runtime": ("", "wire", "slot", "launch", "driver"),
     "sim": ("world", "watch", "", "exhaustive"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from snapline.rundir.stored_input import parquet, stream
+    from snapline.runs.shown.progress import Progress
     from snapline.systems.own_query.check import check_stream
     from snapline.workload.common.own import generated, records
     from snapline.workload.nexmark import streams as nexmark
@@ -34,6 +35,7 @@ __all__ = [
     "GraphError",
     "NotStarted",
     "Operator",
+    "Progress",
     "SnaplineError",
     "StreamFailed",
     "UsageError",
@@ -69,6 +71,7 @@ _HOMES = {
         "UsageError",
     ),
     "snapline.rundir.stored_input": ("parquet", "stream"),
+    "snapline.runs.shown.progress": ("Progress",),
     "snapline.systems.own_query.check": ("check_stream",),
     "snapline.workload.common.own": ("generated", "records"),
 }

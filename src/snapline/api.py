@@ -31,6 +31,7 @@ from snapline.runs.finished import Run
 from snapline.runs.listener import METHODS, Listening
 from snapline.runs.patience import FAILURES_MAX, timeouts
 from snapline.runs.run import PreparedRun
+from snapline.runs.shown.progress import Progress, in_notebook
 from snapline.runtime.driver.restart import RestartPolicy
 from snapline.runtime.driver.roster import Timeouts
 from snapline.runtime.driver.timeline import Watcher
@@ -218,8 +219,8 @@ def prepared_from(given: dict[str, Any]) -> tuple[PreparedRun, Timeouts]:
     return runtime.prepare(spec, spark, flow=own, runs=Path(given["runs"])), patience
 
 
-def _listening(watcher: Watcher | None, listener: Any) -> Watcher | None:
-    return watcher if listener is None else Listening(listener, watcher)
+def _listening(watcher: Watcher | None, listener: Any) -> Listening:
+    return Listening(listener, watcher or (Progress() if in_notebook() else None))
 
 
 @checked(_RESUME_RULES)

@@ -8,6 +8,7 @@ import pytest
 from browser import Browser, find_browser
 from growing_run import GrowingRun
 from reported_runs import a_comparison, a_paper, crashed_run
+from snapline.report.live.follower import JournalFollower
 from snapline.report.live.server import LiveServer
 from snapline.report.page.comparison import comparison_page
 from snapline.report.page.paper import paper_page
@@ -176,7 +177,7 @@ def test_pointing_at_a_mark_tells_its_values(opened):
 def test_a_live_page_grows_and_a_reload_loses_nothing(browser, tmp_path):
     run = GrowingRun(tmp_path)
     run.grow(0.3)
-    server = LiveServer(run.directory)
+    server = LiveServer(JournalFollower(run.directory))
     server.start(nice=False)
     try:
         pages = [browser.open(server.url, width) for width in (1440, 390)]

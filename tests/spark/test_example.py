@@ -1,6 +1,6 @@
-"""The example as a user runs it: as a notebook, and as a script on a cluster that loses an executor.
+"""The examples as a user runs them: notebooks in a kernel, a script on a cluster that loses an executor.
 
-The notebook and the script are the same text, which a test compares.
+The notebook and the script of the one are the same text, which a test compares.
 """
 
 import json
@@ -20,6 +20,8 @@ from snapline.runtime.driver.inject import executor_of
 pytestmark = pytest.mark.spark
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+RUN_NOTEBOOK = EXAMPLES.parent / "tests" / "support" / "run_notebook.py"
+BREAK_IT = EXAMPLES / "break_it.ipynb"
 SCRIPT, NOTEBOOK = EXAMPLES / "exactly_once.py", EXAMPLES / "exactly_once.ipynb"
 COUNTED = "40000 pairs, 40000 in the files, 0 lost, 0 too many"
 
@@ -59,24 +61,69 @@ def test_the_notebook_is_the_script():
     assert sum(len(cell["source"]) for cell in code) < 60, "one screen"
 
 
-RUN_CELLS = """
-import json, sys
-for cell in json.load(open(sys.argv[1]))["cells"]:
-    if cell["cell_type"] == "code":
-        exec("".join(cell["source"]), globals())
-"""
-
-
-def test_the_cells_of_the_notebook_run_and_every_pair_is_in_the_files_exactly_once(tmp_path):
-    command = [sys.executable, "-c", RUN_CELLS, str(NOTEBOOK)]
-    ran = subprocess.run(
-        command, env=environment(), cwd=tmp_path, capture_output=True, text=True, check=False
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """What the cells of both notebooks have put out: they share a kernel, and its session of Spark."""
+    place = tmp_path_factory.mktemp("notebooks")
+    command = [sys.executable, str(RUN_NOTEBOOK), str(NOTEBOOK), str(BREAK_IT)]
+    found = subprocess.run(
+        command, env=environment(), cwd=place, capture_output=True, text=True, check=False
     )
-    assert ran.returncode == 0, ran.stderr
-    verdict, counted = ran.stdout.splitlines()
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout), place
+
+
+def printed(cell, stream="stdout"):
+    return "".join(o["text"] for o in cell if o["kind"] == "stream" and o["name"] == stream)
+
+
+def cards(cell):
+    """The cards that a cell has shown, one after the other: as text, and as HTML."""
+    shown = [o for o in cell if o["kind"] in ("display_data", "update_display_data")]
+    assert [o["kind"] for o in shown].count("display_data") == 1, "it is drawn anew in its place"
+    return [(o["data"]["text/plain"], o["data"]["text/html"]) for o in shown]
+
+
+def result(cell):
+    [found] = [o["data"] for o in cell if o["kind"] == "execute_result"]
+    return found
+
+
+def test_the_cells_of_the_notebook_run_and_every_pair_is_in_the_files_exactly_once(ran):
+    cells = ran[0][NOTEBOOK.name]
+    verdict, counted = "".join(map(printed, cells)).splitlines()
     assert verdict.startswith("Verdict(kept='yes'"), verdict
     assert counted == COUNTED
-    assert "SettingsHurt" not in ran.stderr
+    assert not [cell for cell in cells if "SettingsHurt" in printed(cell, "stderr")]
+
+
+def test_a_notebook_follows_a_run_and_shows_it(ran):
+    _, _, _, running, shown, added, careless, _ = ran[0][BREAK_IT.name]
+    told = cards(running)
+    assert "its slots start" in told[0][0]
+    assert any("is killed (kill slot=1 at=2s" in text for text, _ in told)
+    assert "its output is right" in told[-1][0]
+    assert 'class="verdict running"' in told[-2][1]
+    assert 'class="verdict yes"' in told[-1][1]
+    assert "records per second" in told[-1][1]
+    assert "all input is processed" in told[-1][1]
+    assert "are what comes out without failures" in result(shown)["text/html"]
+    assert printed(added) == "181900 of 181900 paid, in 80 of 80 totals\n"
+    assert "its output is wrong" in cards(careless)[-1][0]
+    assert "the output is wrong: missing totals(customer=" in result(careless)["text/plain"]
+
+
+def test_the_page_of_a_notebook_can_be_sent_to_anybody(ran):
+    page = (ran[1] / "broken.html").read_text()
+    assert "paid-per-customer-aligned-" in page
+    assert "Failure 1: slot 1 lost" in page
+
+
+def test_a_notebook_has_no_outputs_of_somebody_else():
+    cells = json.loads(BREAK_IT.read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert [cell["id"] for cell in code if cell["outputs"] or cell["execution_count"]] == []
+    assert len(cells) == 2 * len(code), "every cell has its words"
 
 
 def slots_of(runs: Path) -> list[int]:

@@ -109,6 +109,16 @@ def a_paper() -> PaperPage:
     sides = "capacity[aligned] / capacity[none]"
     ratio = ForestRow(sides, 0.97, 0.93, 1.01, "holds", "more", bound=0.95, upwards=True)
     level = ForestRow("invalid[hmnr]", 0.03, 0.0, 0.05, "indicated", "same", bound=0.04)
+    simulated = ForestRow(
+        "capacity[hmnr] / capacity[none]",
+        0.4,
+        0.35,
+        0.46,
+        "holds",
+        "less",
+        bound=0.5,
+        simulated=True,
+    )
     missing = ForestRow(
         "recovery[hmnr] / recovery[aligned]", None, None, None, "?", "same", bound=1
     )
@@ -124,7 +134,7 @@ def a_paper() -> PaperPage:
             f"snapline sweep checkmate-fig{number}",
             None if number == 4 else "spark",
             [("capacity[aligned] >= 0.95 * capacity[none]", f"{verdict}: 0.97 times")],
-            [] if number == 4 else [ratio, missing],
+            [] if number == 4 else [ratio, missing, simulated],
             [level] if number == 2 else [],
         )
         for number, verdict in enumerate(verdicts, 1)

@@ -17,7 +17,7 @@ from snapline.cli.terminal.console import escape, messages
 from snapline.dataflow.graph import Dataflow
 from snapline.judge.evidence import Question
 from snapline.judge.lineage import LineageReport
-from snapline.judge.live import LiveJudge, Progress, live_judge
+from snapline.judge.live import JudgedSoFar, LiveJudge, live_judge
 from snapline.judge.report_files import reliability
 from snapline.judge.run_directory import Judgement, judge
 from snapline.rundir.directory import RunDirectory
@@ -66,12 +66,12 @@ class FollowTeller:
         self._console: Final = console
         self._status: Final = status
         self._found: set[Cause] = set()
-        self._last: Progress | None = None
+        self._last: JudgedSoFar | None = None
         self._changed_s = self._now_s()
         self._said_s = -LINE_EVERY_S
         self._said = ""
 
-    def tell(self, progress: Progress) -> None:
+    def tell(self, progress: JudgedSoFar) -> None:
         """Print what is new since the last call."""
         if progress != self._last:
             self._last, self._changed_s = progress, self._now_s()
@@ -98,7 +98,7 @@ class FollowTeller:
         return time.monotonic()
 
 
-def described(progress: Progress) -> str:
+def described(progress: JudgedSoFar) -> str:
     """How far the judge has come, in one line."""
     held = f"holding {plural(progress.held_events, 'event')}, {progress.held_bytes / 1024:,.0f} KB"
     held += f" of at most {progress.bound_bytes / 1024:,.0f}"

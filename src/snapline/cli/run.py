@@ -192,14 +192,17 @@ def _carry_out(prepared: "PreparedRun", timeouts: "Timeouts", telling: Telling) 
 
     messages().print("starting Spark ...")
     try:
-        with watching_run() as told, beside(told, live=telling.live) as watcher:
+        with (
+            watching_run(protocol=prepared.spec.protocol) as told,
+            beside(told, live=telling.live) as watcher,
+        ):
             finished = carry_out(prepared, timeouts, watcher)
     except Interrupted as interrupted:
         return _tell_interrupted(interrupted, prepared.runs)
     if telling.as_json:
         print_json(_as_json(finished))
     else:
-        print_summary(finished)
+        print_summary(finished, prepared.spec.protocol)
     if telling.report is not None:
         _write_report(finished, telling.report)
     return EXIT[finished.verdict.kept]

@@ -339,7 +339,9 @@ def _print_run(outcome: Outcome, failure: BrokenPromise | None, diagram: Path | 
     for line in told(outcome.journal):
         out.print(line)
     out.print(", ".join(f"{name} {n:,}" for name, n in outcome.stats.items() if n), style="dim")
-    print_figures(summary(figures_of(outcome.journal), outcome.rows, UNMEASURED))
+    print_figures(
+        summary(figures_of(outcome.journal), outcome.rows, UNMEASURED, protocol=case.protocol)
+    )
     if failure is None:
         out.print(_verdict(outcome))
     else:

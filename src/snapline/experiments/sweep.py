@@ -8,7 +8,7 @@ quietest try counts, and its result says how quiet it was.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +28,6 @@ from snapline.experiments.sweep_directory import (
     environment,
 )
 from snapline.experiments.sweep_file import SIMULATED, SPARK, Sweep, SweepCell, SweepColumn
-from snapline.protocols import PROTOCOLS
 from snapline.rundir.directory import remove_run
 from snapline.rundir.program import build_job, find_program, with_pools
 from snapline.rundir.spec import Spec
@@ -114,17 +113,6 @@ class Plan:
                 found.setdefault(column.capacity_key(code_digest()), column)
         known = self.directory.read
         return [column for key, column in found.items() if known(key, CAPACITIES) is None]
-
-
-def is_proved(result: Mapping[str, Any]) -> bool:
-    """Whether a run did what it promised.
-
-    One that takes no checkpoints promises nothing, and nobody can prove it; but it must not be wrong.
-    """
-    if (simulated := result.get("simulated")) is not None:
-        return simulated["problem"] is None  # nobody judges it: it only has to come to its end
-    saves = PROTOCOLS[result["spec"]["protocol"]].saves
-    return result["kept"] == "yes" or (not saves and result["kept"] != "no")
 
 
 def check_sweep(sweep: Sweep, runs: Path) -> None:
@@ -242,11 +230,12 @@ def _quietest(
         tries.append(_measured(cell, spec, attempt, directory.runs, session, teller.begins))
         if tries[-1]["foreign"] <= FOREIGN_MAX:
             break
+    spent_s = round(sum(each["elapsed_s"] for each in tries), 3)
     tries.sort(key=lambda each: float(each["foreign"]))
     for other in tries[1:]:
         with suppress(SnaplineError):
             remove_run(directory.runs, other["run"])
-    return tries[0]
+    return {**tries[0], "spent_s": spent_s}
 
 
 def _measured(

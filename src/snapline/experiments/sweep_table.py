@@ -14,10 +14,22 @@ from pyarrow import parquet
 
 from snapline.errors import UsageError
 from snapline.experiments.comparison import FIGURES, Compared, compare, value_of
+from snapline.protocols import PROTOCOLS
 from snapline.storage.files.places import whole_file
 
 Result: TypeAlias = Mapping[str, Any]
 """The result of a cell, as `sweep_directory` keeps it."""
+
+
+def is_proved(result: Result) -> bool:
+    """Whether a run did what it promised.
+
+    One that takes no checkpoints promises nothing, and nobody can prove it; but it must not be wrong.
+    """
+    if (simulated := result.get("simulated")) is not None:
+        return simulated["problem"] is None  # nobody judges it: it only has to come to its end
+    saves = PROTOCOLS[result["spec"]["protocol"]].saves
+    return result["kept"] == "yes" or (not saves and result["kept"] != "no")
 
 
 def write_table(results: Sequence[Result], path: Path) -> None:

@@ -65,7 +65,7 @@ _PIECE: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JudgedSoFar:
     """How far the judge has come."""
 
     judged: Judged  # the judgement on all windows that were judged so far
@@ -103,7 +103,7 @@ class LiveJudge:
         self._newest = _EVER  #: the latest event that was given
         self._told: dict[Cause, tuple[Witness, str]] = {}
 
-    def poll(self, tell: Callable[[Progress], None] = lambda progress: None) -> Progress:
+    def poll(self, tell: Callable[[JudgedSoFar], None] = lambda progress: None) -> JudgedSoFar:
         """Take in what was published since, judge what can be judged, and say how far it has come.
 
         This may take long, so `tell` is called after every step.
@@ -127,11 +127,11 @@ class LiveJudge:
         return self.report(self._judge.finish())
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> JudgedSoFar:
         """How far it has come."""
         judge, closed = self._judge, self._cells.closed
         through_ms = None if closed == _EVER else closed + self._lineage.window_ms
-        return Progress(
+        return JudgedSoFar(
             judge.so_far, through_ms, judge.held_events, judge.held_bytes, judge.bound_bytes
         )
 

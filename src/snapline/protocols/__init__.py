@@ -44,3 +44,13 @@ def refusal(
             f"choose a protocol that can ({able or 'none that is installed'})"
         )
     return None
+
+
+def committed(protocol: object) -> tuple[str, str]:
+    """What the coordinator commits under a protocol: the noun for one, and for a count of them.
+
+    Where output is public at once no line has to cover it: what is numbered there are decisions.
+    """
+    found = PROTOCOLS.get(str(protocol))
+    at_once = found is not None and found.publishes_at_once
+    return ("decision", "decisions made") if at_once else ("line", "lines committed")

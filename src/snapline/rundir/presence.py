@@ -36,7 +36,7 @@ class Presence:
     def announce(directory: RunDirectory, author: str) -> "Presence":
         """Write down that this process runs a run."""
         here = os.getpid()
-        started, _ = _process(here) or ("", "")
+        started, _ = process_state(here) or ("", "")
         said = {
             "pid": here,
             "host": socket.gethostname(),
@@ -83,7 +83,7 @@ def _read(directory: RunDirectory) -> dict[str, Any] | None:
 
 def _lives(file: Path, said: dict[str, Any]) -> bool:
     if said["host"] == socket.gethostname():
-        found = _process(int(said["pid"]))
+        found = process_state(int(said["pid"]))
         return found is not None and found[0] == said["started"] and found[1] not in "TtZX"
     return _is_touched(file)
 
@@ -99,7 +99,7 @@ def _is_touched(file: Path) -> bool:
     return False
 
 
-def _process(pid: int) -> tuple[str, str] | None:
+def process_state(pid: int) -> tuple[str, str] | None:
     """When a process of this machine was started (ticks since boot), and its state; None if it is gone."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()

@@ -5,6 +5,7 @@ that drives the run, so they should return soon. One that raises ends the run in
 does: `sl.run` raises what it raised, `Query.exception()` returns it, and the run can be resumed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -140,14 +141,31 @@ class Listening:
     def begins(self, driver: Driver) -> None:
         """Learn the name of the run."""
         self.run = driver.directory.name
+        if isinstance(self._watcher, Listening):
+            self._watcher.begins(driver)
 
     def ended(self, problem: str | None, kept: str | None) -> None:
         """Tell that the run has ended, if it ever began; once, even if the listener raises."""
         if self.run and not self._over:
             self._over = True
+            if isinstance(self._watcher, Listening):
+                self._watcher.ended(problem, kept)
             self._call("on_end", RunEnd(self.run, problem, kept))
 
     def _call(self, method: str, told: _Told) -> None:
         call = getattr(self._listener, method, None)
         if call is not None:
             call(told)
+
+
+class Beginning(Listening):
+    """A watcher that tells when the run has a driver and a directory, beside another watcher."""
+
+    def __init__(self, tell: Callable[[Driver], None], watcher: Watcher) -> None:
+        super().__init__(None, watcher)
+        self._tell = tell
+
+    def begins(self, driver: Driver) -> None:
+        """Tell who drives the run, whose directory is there now."""
+        self._tell(driver)
+        super().begins(driver)

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
+from snapline.cli.experiments.live_sweep import shown_live
 from snapline.cli.experiments.search_progress import minutes
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
 from snapline.errors import UsageError
@@ -53,6 +55,15 @@ class PaperAsked:
     full: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SweepShown:
+    """How a sweep is shown."""
+
+    dry_run: bool  # only say what it would do
+    as_json: bool
+    live: bool  # in a browser, while it goes on
+
+
 def paper_asked(name: Path, figure: str | None, full: bool) -> PaperAsked | None:
     """The figures that a name asks for; None if it names a file without figures. Raises UsageError."""
     from snapline.experiments.papers.catalogue import find_experiments, read_own
@@ -71,8 +82,7 @@ def paper_asked(name: Path, figure: str | None, full: bool) -> PaperAsked | None
 def sweep_paper(
     asked: PaperAsked,
     to: Path | None,
-    dry_run: bool,
-    as_json: bool,
+    shown: SweepShown,
     teller: "Callable[[Plan], SweepTeller]",
     simulator: "Simulator | None" = None,
 ) -> int:
@@ -87,10 +97,10 @@ def sweep_paper(
     )
     _say_left_out(undertaking)
     undertaking.check(path)
-    if dry_run:
-        _show(undertaking, as_json)
+    if shown.dry_run:
+        _show(undertaking, shown.as_json)
         return 0
-    return _measure(undertaking, as_json, teller)
+    return _measure(undertaking, shown, teller)
 
 
 def _say_left_out(undertaking: "Undertaking") -> None:
@@ -103,27 +113,31 @@ def _say_left_out(undertaking: "Undertaking") -> None:
 
 
 def _measure(
-    undertaking: "Undertaking", as_json: bool, teller: "Callable[[Plan], SweepTeller]"
+    undertaking: "Undertaking", shown: SweepShown, teller: "Callable[[Plan], SweepTeller]"
 ) -> int:
     from snapline.experiments.papers.scoreboard import as_document, as_markdown
     from snapline.experiments.sweep_directory import TABLE
+    from snapline.experiments.sweep_progress import KeptProgress
     from snapline.experiments.sweep_table import write_table
     from snapline.storage.files.places import write_whole
 
     def begins(form: str, plan: "Plan") -> "SweepTeller":
         wanted = [each.id for each in undertaking.figures if undertaking.reads(each, form)]
         messages().print(f"[bold]{escape(', '.join(wanted))}[/]", soft_wrap=True)
-        return teller(plan)
+        return progress.told(teller(plan))
 
     path = undertaking.directory.path
+    speeds = {name: form.each_s for name, form in undertaking.forms.items()}
+    begin = partial(KeptProgress, path, undertaking.plans, speeds)
     with undertaking.directory.claimed(undertaking.paper.text):
-        whole = undertaking.carry_out(begins)
+        with shown_live(path, live=shown.live, begin=begin) as progress:
+            whole = undertaking.carry_out(begins)
         found = [result for form in undertaking.results.values() for result in form]
         if found:
             write_table(found, path / TABLE)
         board = undertaking.scoreboard()
         write_whole(path / _board_file(undertaking), as_markdown(board))
-    if as_json:
+    if shown.as_json:
         print_json({"version": JSON_VERSION, "directory": str(path), **as_document(board)})
     else:
         _print(board, undertaking)

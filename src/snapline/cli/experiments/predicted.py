@@ -149,7 +149,7 @@ def _print(found: "Prediction", profile: "Profile") -> None:
         soft_wrap=True,
     )
     figures = found.figures
-    lines = dict(summary(figures, figures.records_written or 0))
+    lines = dict(summary(figures, figures.records_written or 0, protocol=spec.protocol))
     if found.dilution > 1:
         lines["latency"] = "no figure of a diluted run"
     print_figures(lines.items())

@@ -23,6 +23,9 @@ JUDGING_EVERY_S = 15.0
 START_S = 6.0
 """What a run takes beside its input, until one was measured: to start its slots, and to judge it."""
 
+MAIN_FIGURES = ("records read", "latency p99", "published p99", "recovery")
+"""What is said of a sweep while it goes on; all figures are shown at its end."""
+
 LAST_TRIES = 4
 """How many of the last tries say how long the next one takes: judging takes longer at higher rates."""
 

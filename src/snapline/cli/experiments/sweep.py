@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +10,15 @@ import typer
 from rich.table import Table
 
 from snapline.cli.experiments.compare import ratio_columns
+from snapline.cli.experiments.live_sweep import shown_live
 from snapline.cli.experiments.papers import (
     FigureOption,
     FullOption,
+    SweepShown,
     paper_asked,
     sweep_paper,
 )
-from snapline.cli.experiments.search_progress import START_S, SearchProgress, minutes
+from snapline.cli.experiments.search_progress import MAIN_FIGURES, SearchProgress, minutes
 from snapline.cli.terminal.console import (
     JSON_VERSION,
     escape,
@@ -55,6 +58,9 @@ See which runs an experiment has, and how long they take:
 Make them; the results are in sweeps/price:
 [cyan]snapline sweep price.toml[/cyan]
 
+Make them, and watch in a browser how it goes on:
+[cyan]snapline sweep price.toml --live[/cyan]
+
 Compare two of its columns, figure by figure:
 [cyan]snapline compare sweeps/price:protocol=none sweeps/price:protocol=aligned[/cyan]
 
@@ -64,9 +70,6 @@ See what one figure of a paper takes, and measure it:
 
 Simulate what needs more workers than this machine has cores:
 [cyan]snapline sweep checkmate-fig11-scale --profile profile.json[/cyan]"""
-
-MAIN_FIGURES = ("records read", "latency p99", "published p99", "recovery")
-"""What is said after every turn; all figures are shown at the end."""
 
 FileArgument = Annotated[
     Path,
@@ -101,6 +104,14 @@ DryRunOption = Annotated[
         "--dry-run", metavar=" ", help="Only show the runs, and about how long they take."
     ),
 ]
+LiveOption = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        metavar=" ",
+        help="Show the sweep in a browser while it goes on, on this machine only, and say where.",
+    ),
+]
 
 
 def sweep_command(
@@ -110,16 +121,16 @@ def sweep_command(
     full: FullOption = False,
     profile: ProfileOption = None,
     dry_run: DryRunOption = False,
+    live: LiveOption = False,
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline sweep`."""
-    simulator = simulator_of(profile)
+    simulator, how = simulator_of(profile), SweepShown(dry_run, as_json, live)
     with interruptible():
         if (asked := paper_asked(file, figure, full)) is not None:
-            raise typer.Exit(sweep_paper(asked, to, dry_run, as_json, SweepProgress, simulator))
-        path = to or Path("sweeps") / file.stem
-        raise typer.Exit(_sweep(file, path, dry_run, as_json, simulator))
+            raise typer.Exit(sweep_paper(asked, to, how, SweepProgress, simulator))
+        raise typer.Exit(_sweep(file, to or Path("sweeps") / file.stem, how, simulator))
 
 
 def simulator_of(profile: Path | None) -> "CellSimulator | None":
@@ -132,26 +143,27 @@ def simulator_of(profile: Path | None) -> "CellSimulator | None":
     return CellSimulator(read_profile(profile))
 
 
-def _sweep(
-    file: Path, path: Path, dry_run: bool, as_json: bool, simulator: "CellSimulator | None"
-) -> int:
-    from snapline.experiments.sweep import Plan, carry_out, check_sweep, is_proved
+def _sweep(file: Path, path: Path, how: SweepShown, simulator: "CellSimulator | None") -> int:
+    from snapline.experiments.sweep import Plan, carry_out, check_sweep
     from snapline.experiments.sweep_directory import TABLE, SweepDirectory
     from snapline.experiments.sweep_file import read_sweep
-    from snapline.experiments.sweep_table import write_table
+    from snapline.experiments.sweep_progress import KeptProgress
+    from snapline.experiments.sweep_table import is_proved, write_table
 
     sweep = read_sweep(file)
     check_sweep(sweep, path)
     plan = Plan(sweep, SweepDirectory(path))
-    if dry_run:
-        _show(plan, as_json)
+    if how.dry_run:
+        _show(plan, how.as_json)
         return 0
     with plan.directory.claimed(file.read_text(encoding="utf-8")):
-        whole = carry_out(plan, SweepProgress(plan), simulator)
+        begin = partial(KeptProgress, path, {"": plan})
+        with shown_live(path, live=how.live, begin=begin) as progress:
+            whole = carry_out(plan, progress.told(SweepProgress(plan)), simulator)
         done = list(plan.done.values())
         if done:
             write_table(done, path / TABLE)
-    if as_json:
+    if how.as_json:
         print_json(_to_json(plan, done))
     else:
         _print(plan, done)
@@ -160,24 +172,9 @@ def _sweep(
 
 def _left_s(plan: "Plan", done: Mapping[str, Mapping[str, Any]]) -> float:
     """About how long the rest takes: runs as those of the same column did, or their input; and searches."""
-    from snapline.experiments.capacity import expected_tries
-    from snapline.experiments.pace import window_of
+    from snapline.experiments.sweep_progress import left_s, planned_runs, searches_of, times_of
 
-    took: dict[str, float] = {}
-    for key, cell in plan.keys.items():
-        if key in done:
-            took[cell.column.label] = done[key]["elapsed_s"]
-    runs_s = sum(
-        took.get(cell.column.label, START_S + cell.column.spec.duration_ms / 1000)
-        for key, cell in plan.keys.items()
-        if key not in done
-    )
-    searches_s = sum(
-        (1 + expected_tries(column.search))
-        * (START_S + window_of(column.spec.interval_ms, column.search.window_s).end_s)
-        for column in plan.unknown
-    )
-    return runs_s + searches_s
+    return left_s(planned_runs({"": plan}), times_of(done), searches_of([plan]).values())
 
 
 class SweepProgress:
@@ -282,8 +279,7 @@ def _show(plan: "Plan", as_json: bool) -> None:
 
 def _print(plan: "Plan", done: Sequence[Mapping[str, Any]]) -> None:
     """Print each figure: every column against the first one."""
-    from snapline.experiments.sweep import is_proved
-    from snapline.experiments.sweep_table import against_first, floors
+    from snapline.experiments.sweep_table import against_first, floors, is_proved
 
     out, sweep = results(), plan.sweep
     columns = [column for column in sweep.columns if not column.again]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snapline.cli.experiments.compare import certainty, differing_settings, measured_columns
+from snapline.cli.experiments.forest_rows import forest_row
 from snapline.errors import SnaplineError, UsageError
-from snapline.report.charts.forest import ForestRow
 from snapline.report.page.comparison import ComparedColumn, ComparisonPage
 from snapline.report.run.reported import ReportedRun
 from snapline.wording import plural
@@ -62,26 +62,9 @@ def compared_column(
     name: str, found: "Sequence[Compared]", noise: "dict[str, float]"
 ) -> ComparedColumn:
     """A column against the first one."""
-    rows = [_row(each, noise.get(each.figure.name)) for each in found]
+    rows = [forest_row(each.figure.name, each, noise.get(each.figure.name)) for each in found]
     values = [(each.first, each.second, each.figure.unit) for each in found]
     return ComparedColumn(name, rows, values)
-
-
-def _row(compared: "Compared", floor: float | None) -> ForestRow:
-    from snapline.experiments.statistics import Difference
-
-    ratio, found = compared.ratio, compared.answer.difference
-    kinds = {Difference.MORE: "more", Difference.LESS: "less"}
-    known = ratio.level > 0
-    return ForestRow(
-        compared.figure.name,
-        ratio.estimate,
-        ratio.low if known else None,
-        ratio.high if known else None,
-        compared.words if known else f"{ratio.estimate:.3g} times, from one pair",
-        kinds.get(found, "same") if known else "same",
-        floor,
-    )
 
 
 def of_sweep(directory: "SweepDirectory") -> ComparisonPage:

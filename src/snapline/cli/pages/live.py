@@ -3,27 +3,28 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from snapline.cli.terminal.console import escape, messages, results
+from snapline.cli.terminal.console import escape, messages, results, tell_live_page
 
 if TYPE_CHECKING:
     from snapline.report.live.process import LiveProcess
+    from snapline.report.live.server import LiveSource
     from snapline.runs.listener import Listening
     from snapline.runtime.driver.driver import Driver
     from snapline.runtime.driver.timeline import Watcher
 
 
 def serve_page(name: str, runs: Path, open_it: bool) -> int:
-    """Serve the page of a run until Ctrl-C; return the exit code."""
+    """Serve the page of a run, or of a sweep, until Ctrl-C; return the exit code. Raises UsageError."""
     from snapline.report.live.server import LiveServer
-    from snapline.rundir.directory import RunDirectory
 
-    server = LiveServer(RunDirectory.open(runs, name))
+    server = LiveServer(_followed(name, runs))
     server.start()
     results().print(f"live page: {escape(server.url)}", soft_wrap=True)
-    messages().print("it is for this machine only, and shows the run until Ctrl-C")
+    messages().print("it is for this machine only, until Ctrl-C")
     if open_it:
         open_page(server.url)
     try:
@@ -33,6 +34,17 @@ def serve_page(name: str, runs: Path, open_it: bool) -> int:
         return 0
     finally:
         server.stop()
+
+
+def _followed(name: str, runs: Path) -> "LiveSource":
+    from snapline.cli.experiments.live_sweep import SweepFollower
+    from snapline.experiments.sweep_directory import is_sweep
+    from snapline.report.live.follower import JournalFollower
+    from snapline.rundir.directory import RunDirectory
+
+    if is_sweep(Path(name)):
+        return SweepFollower(Path(name))
+    return JournalFollower(RunDirectory.open(runs, name))
 
 
 def open_page(url: str) -> None:
@@ -49,15 +61,12 @@ class _Beside:
     def __init__(self) -> None:
         self.process: LiveProcess | None = None
 
-    def start(self, path: Path) -> None:
+    def start(self, driver: "Driver") -> None:
+        from snapline.report.live.follower import follow_run
         from snapline.report.live.process import LiveProcess
 
-        self.process = LiveProcess(path)
-        if self.process.url is None:
-            messages().print("[yellow]there is no live page:[/] its process did not start")
-        else:
-            where = escape(self.process.url)
-            messages().print(f"live page, for this machine only: {where}", soft_wrap=True)
+        self.process = LiveProcess(partial(follow_run, driver.directory.path))
+        tell_live_page(self.process.url)
 
 
 @contextmanager
@@ -66,17 +75,11 @@ def beside(watcher: "Watcher", *, live: bool) -> "Iterator[Watcher | Listening]"
     if not live:
         yield watcher
         return
-    from snapline.runs.listener import Listening
+    from snapline.runs.listener import Beginning
 
     page = _Beside()
-
-    class Beginning(Listening):
-        def begins(self, driver: "Driver") -> None:
-            page.start(driver.directory.path)
-            super().begins(driver)
-
     try:
-        yield Beginning(None, watcher)
+        yield Beginning(page.start, watcher)
     finally:
         if page.process is not None:
             page.process.stop()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snapline.report.charts.forest import ForestRow
-from snapline.report.page.paper import PaperPage, PaperRow
+from snapline.report.page.paper import SIMULATED, PaperPage, PaperRow
 
 if TYPE_CHECKING:
     from snapline.experiments.papers.catalogue import Paper
@@ -45,6 +45,7 @@ def board_of(paper: "Paper", path: Path, *, full: bool = False) -> PaperPage:
 
 def _row(row: "ScoreRow") -> PaperRow:
     parts = [part for claim in row.claims for part in claim.parts]
+    simulated = row.slots_are == SIMULATED
     return PaperRow(
         row.figure.id,
         row.figure.title,
@@ -55,8 +56,8 @@ def _row(row: "ScoreRow") -> PaperRow:
         row.command,
         row.slots_are,
         [(claim.text, _told(claim.standing.value, claim.parts)) for claim in row.claims],
-        [_plotted(part) for part in parts if part.order.right.figure is not None],
-        [_plotted(part) for part in parts if part.order.right.figure is None],
+        [_plotted(part, simulated) for part in parts if part.order.right.figure is not None],
+        [_plotted(part, simulated) for part in parts if part.order.right.figure is None],
     )
 
 
@@ -65,8 +66,8 @@ def _told(standing: str, parts: "tuple[OrderVerdict, ...]") -> str:
     return f"{standing}: {measured}" if measured.strip("; ") else standing
 
 
-def _plotted(part: "OrderVerdict") -> ForestRow:
-    """A comparison on an axis: what is claimed of left over right, and what was measured."""
+def _plotted(part: "OrderVerdict", simulated: bool) -> ForestRow:
+    """A comparison on an axis: what is claimed of left over right, and what was measured or simulated."""
     order, measured = part.order, part.measured
     estimate, low, high = measured or (None, None, None)
     kinds = {"holds": "more" if order.sign.upwards else "less"}
@@ -82,6 +83,7 @@ def _plotted(part: "OrderVerdict") -> ForestRow:
         kinds.get(part.standing.value, "same"),
         bound=order.right.factor,
         upwards=order.sign.upwards,
+        simulated=simulated,
     )
 
 

@@ -32,8 +32,9 @@ Explain two runs on one page, and open it:
 Compare a run with another:
 [cyan]snapline report q12-hmnr-warm-wren --against q12-aligned-calm-reed[/cyan]
 
-Watch a run in a browser while it goes on:
+Watch a run, or a sweep, in a browser while it goes on:
 [cyan]snapline report last --live --open[/cyan]
+[cyan]snapline report sweeps/price --live --open[/cyan]
 
 Compare the columns of a sweep, or show what became of a paper's claims:
 [cyan]snapline report sweeps/checkmate[/cyan]"""
@@ -72,7 +73,7 @@ LiveOption = Annotated[
     typer.Option(
         "--live",
         metavar=" ",
-        help="Serve the page on this machine while the run goes on, until Ctrl-C, and say where.",
+        help="Serve the page on this machine while the run or sweep goes on, until Ctrl-C, and say where.",
     ),
 ]
 
@@ -100,9 +101,9 @@ def report_command(
 
 
 def _live(names: list[str], against: str | None, to: Path | None, runs: Path, open_it: bool) -> int:
-    """Serve the page of one run; refuse what a page that is served cannot have. Raises UsageError."""
+    """Serve one page; refuse what a page that is served cannot have. Raises UsageError."""
     if len(names) > 1 or against is not None or to is not None:
-        raise UsageError("--live shows one run, and writes no file: leave the rest out")
+        raise UsageError("--live shows one run or sweep, and writes no file: leave the rest out")
     return serve_page(names[0], runs, open_it)
 
 

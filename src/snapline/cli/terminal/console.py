@@ -105,6 +105,14 @@ def _console(stderr: bool) -> Console:
     return console
 
 
+def tell_live_page(url: str | None) -> None:
+    """Say where the live page is that a process beside this one serves, or that there is none."""
+    if url is None:
+        messages().print("[yellow]there is no live page:[/] its process did not start")
+    else:
+        messages().print(f"live page, for this machine only: {escape(url)}", soft_wrap=True)
+
+
 def print_json(document: Mapping[str, Any], indent: int | None = 2) -> None:
     """Print one JSON document to standard output."""
     text = json.dumps(document, indent=indent)

@@ -35,12 +35,13 @@ from snapline.journal.happenings import (
 from snapline.journal.sentences import sentence
 from snapline.metrics.figures import is_line
 from snapline.metrics.second import Second
+from snapline.protocols import DEFAULT, committed
 from snapline.wording import latency, plural, size
 
 NUMBERS_EVERY_S = 5
 SPARK_S = 60  # how many seconds the row of bars shows
 WIDE = 104  # how wide the table is with all its columns
-SPARED = ("lines", "stored", "slots")  # columns that a narrow terminal does without
+SPARED = ("lines", "decisions", "stored", "slots")  # columns that a narrow terminal does without
 _BARS = "▁▂▃▄▅▆▇█"
 
 Routine: TypeAlias = (
@@ -59,22 +60,26 @@ Routine: TypeAlias = (
 
 
 @contextmanager
-def watching_run(console: Console | None = None) -> Iterator["EventTeller"]:
+def watching_run(
+    console: Console | None = None, protocol: str = DEFAULT
+) -> Iterator["EventTeller"]:
     """Make a watcher that shows on the console how a run goes on, until the `with` block ends."""
+    noun, _ = committed(protocol)
     console = console or messages()
     if not console.is_terminal:
-        yield EventTeller(console)
+        yield EventTeller(console, noun)
         return
     # It has no thread: it is drawn only when there is something new, and does not flicker.
     with Live(console=console, auto_refresh=False, transient=True) as live:
-        yield LiveTeller(live)
+        yield LiveTeller(live, noun)
 
 
 class EventTeller:
     """Prints what happens while a run goes on, in plain lines."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, noun: str = "line") -> None:
         self.console = console
+        self.noun = noun  #: what the coordinator commits, or makes
         self.commits = 0
         self._heard = False  #: whether any event has come
         self._told_s = 0  #: when numbers were last printed, in seconds of the run
@@ -85,7 +90,7 @@ class EventTeller:
             self.console.print("Spark runs; its slots start ...")
         self._heard = True
         self.commits += is_line(happened)
-        text = describe(happened, self.commits)
+        text = describe(happened, self.commits, self.noun)
         if text is not None:
             self._say(happened.at_us / 1e6, text)
 
@@ -93,7 +98,8 @@ class EventTeller:
         """Print the numbers of a second, once every few seconds."""
         if second.at_s + 1 - self._told_s >= NUMBERS_EVERY_S:
             self._told_s = second.at_s + 1
-            numbers = ", ".join(f"{name} {value}" for name, value in columns(second).items())
+            shown = columns(second, self.noun).items()
+            numbers = ", ".join(f"{name} {value}" for name, value in shown)
             self._say(second.at_s + 1, numbers)
 
     def _say(self, at_s: float, text: str) -> None:
@@ -103,8 +109,8 @@ class EventTeller:
 class LiveTeller(EventTeller):
     """Keeps the numbers of the last second in a table below the events."""
 
-    def __init__(self, live: Live) -> None:
-        super().__init__(live.console)
+    def __init__(self, live: Live, noun: str = "line") -> None:
+        super().__init__(live.console, noun)
         self._live = live
         self._written: deque[int] = deque(maxlen=SPARK_S)
 
@@ -112,12 +118,12 @@ class LiveTeller(EventTeller):
         """Draw the table with the numbers of this second."""
         self._written.append(second.written)
         wide = self.console.width >= WIDE
-        self._live.update(live_table(second, self._written, wide=wide), refresh=True)
+        self._live.update(live_table(second, self._written, self.noun, wide=wide), refresh=True)
 
 
-def live_table(second: Second, written: Sequence[int], *, wide: bool) -> Group:
+def live_table(second: Second, written: Sequence[int], noun: str = "line", *, wide: bool) -> Group:
     """The numbers of a second, and the output of the last minute."""
-    shown = {"time": f"{second.at_s + 1} s", **columns(second)}
+    shown = {"time": f"{second.at_s + 1} s", **columns(second, noun)}
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, int(wide), 0, 0))
     for name in list(shown):
         if wide or name not in SPARED:
@@ -128,7 +134,7 @@ def live_table(second: Second, written: Sequence[int], *, wide: bool) -> Group:
     return Group(table, Text(f"out {sparkline(written)}", style="cyan"))
 
 
-def columns(second: Second) -> dict[str, str]:
+def columns(second: Second, noun: str = "line") -> dict[str, str]:
     """The numbers of a second, by name."""
     volume = second.volume
     return {
@@ -139,7 +145,7 @@ def columns(second: Second) -> dict[str, str]:
         "p99": latency(second.p99_ms or None),
         "backlog": "-" if second.backlog is None else f"{second.backlog:,}",
         "checkpoints": f"{second.checkpoints:,}",
-        "lines": f"{second.lines:,}",
+        f"{noun}s": f"{second.lines:,}",
         "sent": f"{size(volume.wire)}/s",
         "stored": f"{size(volume.log + volume.snapshots + volume.output)}/s",
         "slots": f"{second.running}",
@@ -147,13 +153,13 @@ def columns(second: Second) -> dict[str, str]:
     }
 
 
-def describe(happened: Happened, commits: int) -> str | None:
-    """An event as a sentence, some with the lines committed so far; None for an event without a line."""
+def describe(happened: Happened, commits: int, noun: str = "line") -> str | None:
+    """An event as a sentence, some with what was committed so far; None for an event without a line."""
     match happened.what:
-        case SlotLost():
-            return f"{sentence(happened)}; {plural(commits, 'line')} committed before"
+        case SlotLost() if noun == "line":
+            return f"{sentence(happened)}; {plural(commits, noun)} committed before"
         case JobFinished():
-            return f"{sentence(happened)} ({plural(commits, 'line')})"
+            return f"{sentence(happened)} ({plural(commits, noun)})"
         case what if isinstance(what, Routine):
             return None
         case _:

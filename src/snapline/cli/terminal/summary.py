@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich.table import Table
 
 from snapline.cli.terminal.console import escape, escape_lines, results
+from snapline.protocols import DEFAULT, committed
 from snapline.wording import latency, plural, size
 
 if TYPE_CHECKING:  # the runtime takes a second to import: not for `--help`
@@ -50,12 +51,12 @@ class Finished(Protocol):
         ...
 
 
-def print_summary(finished: Finished) -> None:
+def print_summary(finished: Finished, protocol: str = DEFAULT) -> None:
     """Print the summary of a run to standard output."""
     out = results()
     path = finished.directory.path
     out.print(f"[bold]{escape(path.name)}[/]: {escape(str(path))}", soft_wrap=True)
-    print_figures(summary(finished.figures, sum(finished.rows.values())))
+    print_figures(summary(finished.figures, sum(finished.rows.values()), protocol=protocol))
     if finished.figures.lineage is not None:
         print_phases(finished.figures.lineage)
     print_verdict(finished.verdict)
@@ -121,10 +122,12 @@ def _guarantees(answers: Mapping[str, str]) -> str:
 
 
 def summary(
-    figures: "Figures", rows: int, unmeasured: str = "not measured"
+    figures: "Figures", rows: int, unmeasured: str = "not measured", *, protocol: object = DEFAULT
 ) -> Iterator[tuple[str, str]]:
     """The lines of a summary: a title and the figures, or `unmeasured` where there are none."""
-    yield "output", f"{plural(rows, 'row')} published, {plural(figures.commits, 'line')} committed"
+    noun, many = committed(protocol)
+    told = f"{plural(figures.commits, noun)} {many.partition(' ')[2]}"
+    yield "output", f"{plural(rows, 'row')} published, {told}"
     yield "records", _records(figures) or unmeasured
     yield "latency", _latency(figures) or unmeasured
     if figures.checkpoints.stored:

@@ -64,7 +64,8 @@ def refusals(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], str]:
 def sweep_table(rows: Sequence[Cell], width: int) -> Table:
     """The table of a sweep: what happened for each protocol and workload, and what was broken.
 
-    Where `width` does not hold all columns, a name that is the same in every row becomes the title.
+    Where `width` does not hold all columns, a name that is the same in every row becomes the title, and
+    counts are left out, those first that are 0 everywhere: rather fewer columns than headings that are cut.
     """
     padding = (0, 1 if width > WIDE + 10 else 0, 0, 0)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=padding, title_justify="left")
@@ -75,17 +76,36 @@ def sweep_table(rows: Sequence[Cell], width: int) -> Table:
             del names[column]
         else:
             table.add_column(column, no_wrap=True)
-    for column in ("runs", *COLUMNS, "violations"):
+    used = sum(1 + max(map(len, [name, *values])) for name, values in names.items())
+    counts = _that_fit(rows, width - used - len("runs violations"))
+    for column in ("runs", *counts, "violations"):
         table.add_column(column, justify="right", no_wrap=True)
     for n, row in enumerate(rows):
         ends = len(rows) > 8 and [r.protocol for r in rows[n : n + 2]] != [row.protocol] * 2
-        table.add_row(*(values[n] for values in names.values()), *_numbers(row), end_section=ends)
+        table.add_row(
+            *(values[n] for values in names.values()), *_numbers(row, counts), end_section=ends
+        )
     return table
 
 
-def _numbers(row: Cell) -> list[str]:
+def _that_fit(rows: Sequence[Cell], room: int) -> list[str]:
+    """The counts for which there is room."""
+    shown = list(COLUMNS)
+    idle = [column for column in COLUMNS if not any(row.stats[column] for row in rows)]
+    for column in (*reversed(idle), *(each for each in reversed(COLUMNS) if each not in idle)):
+        if sum(1 + _wide(each, rows) for each in shown) <= room:
+            break
+        shown.remove(column)
+    return shown
+
+
+def _wide(column: str, rows: Sequence[Cell]) -> int:
+    return max([len(column), *(len(f"{row.stats[column]:,}") for row in rows)])
+
+
+def _numbers(row: Cell, columns: Sequence[str]) -> list[str]:
     counts = [
-        f"{row.stats[column]:,}" if row.stats[column] else "[dim]0[/dim]" for column in COLUMNS
+        f"{row.stats[column]:,}" if row.stats[column] else "[dim]0[/dim]" for column in columns
     ]
     verdict = f"[bold red]{row.violations:,}[/]" if row.violations else "[green]0[/]"
     return [f"{row.runs:,}", *counts, verdict]

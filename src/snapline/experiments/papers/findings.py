@@ -13,8 +13,9 @@ from snapline.experiments.papers.catalogue import PAPERS, Paper, PaperFigure, re
 from snapline.experiments.papers.kept import KeptForm, read_kept
 from snapline.experiments.papers.scoreboard import Scoreboard, ScoreRow, cell_text, ours, score
 from snapline.experiments.papers.verdicts import FigureRuns, Standing
-from snapline.experiments.sweep import FOREIGN_MAX, is_proved
+from snapline.experiments.sweep import FOREIGN_MAX
 from snapline.experiments.sweep_file import SIMULATED
+from snapline.experiments.sweep_table import is_proved
 from snapline.wording import plural
 
 COMMAND: Final = "snapline findings --to docs/findings.md"

@@ -21,9 +21,9 @@ from snapline.experiments.sweep import (
     SweepTeller,
     carry_out,
     check_sweep,
-    is_proved,
 )
 from snapline.experiments.sweep_directory import SweepDirectory
+from snapline.experiments.sweep_table import is_proved
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def _chosen(
     ]
     if not found:
         return []
-    return [(found[0][0], found[0][1] - 16), *found, (found[-1][0], found[-1][1] + 16)]
+    return [(found[0][0], found[0][1] - 16), *found, (found[-1][0], found[-1][1] + 9)]
 
 
 def _mark(node: _Node, chosen: CheckpointNo) -> str:

@@ -1,13 +1,15 @@
 """A forest plot: one row for each comparison, a mark for its ratio, a whisker for its interval.
 
 The axis is one of ratios, so that half and twice are equally far from 1. What identical settings reach by
-chance is a grey band in each row; a mark that stands for a single pair, of which no interval is known, is
-hollow. A claimed bound, as of a paper, is a bracket towards the side on which the ratio is claimed to lie.
+chance is a grey band in each row. What was measured is filled, what was simulated is hollow, and a single
+pair, of which no interval is known, is an upright cross. A claimed bound, as of a paper, is a bracket
+towards the side on which the ratio is claimed to lie.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from snapline.report.charts.canvas import CHARACTER, Canvas, Key, Plot, legend, shortened, tipped
 from snapline.report.charts.scales import Linear, Logarithmic, Scale
@@ -29,6 +31,7 @@ class ForestRow:
     floor: float | None = None  # what identical settings reach by chance, as a ratio above 1
     bound: float | None = None  # what is claimed ...
     upwards: bool = False  # ... and whether the ratio is claimed to lie above it
+    simulated: bool = False  # whether it comes from simulated runs
 
 
 def forest(canvas: Canvas, rows: Sequence[ForestRow], *, title: str, axis: str) -> str:
@@ -77,10 +80,15 @@ def _scale(known: Sequence[float], ratios: bool) -> Scale:
 
 
 def _keys(rows: Sequence[ForestRow]) -> Iterator[Key]:
-    if any(row.estimate is not None and row.low is not None for row in rows):
-        yield Key(_whiskered, "measured, with its interval")
-    if any(row.estimate is not None and row.low is None for row in rows):
-        yield Key(lambda x, y: _dot(x + 10, y, "hollow"), "one pair: nothing is known of chance")
+    known = [row for row in rows if row.estimate is not None]
+    if any(row.low is not None and not row.simulated for row in known):
+        yield Key(partial(_whiskered, simulated=False), "measured, with its interval")
+    if any(row.low is not None and row.simulated for row in known):
+        yield Key(partial(_whiskered, simulated=True), "simulated, with its interval")
+    if any(row.low is None and not row.simulated for row in known):
+        yield Key(partial(_single, simulated=False), "one pair: nothing is known of chance")
+    if any(row.low is None and row.simulated for row in known):
+        yield Key(partial(_single, simulated=True), "simulated: one pair")
     if any(row.floor is not None for row in rows):
         yield Key(lambda x, y: box("noise", x, y - 6, 20, 12), "noise: equal settings")
     if any(row.bound is not None for row in rows):
@@ -99,24 +107,42 @@ def _row(plot: Plot, row: ForestRow, y: float, step: float) -> Iterator[str]:
         return
     if row.low is not None and row.high is not None:
         yield segment(f"whisker {row.kind}", plot.x(row.low), y, plot.x(row.high), y)
-    yield _dot(plot.x(row.estimate), y, row.kind if row.low is not None else "hollow")
+    kind = row.kind if row.low is not None else "single"
+    yield _dot(plot.x(row.estimate), y, kind, simulated=row.simulated)
 
 
-def _dot(x: float, y: float, kind: str) -> str:
+def _dot(x: float, y: float, kind: str, *, simulated: bool) -> str:
     """A mark whose shape says what its colour says: up for more, down for less, round for neither."""
+    form = f"{'hollow' if simulated else 'blob'} {kind}"
     match kind:
         case "more":
-            return points("blob more", "polygon", [(x, y - 6), (x + 6, y + 5), (x - 6, y + 5)])
+            return points(form, "polygon", [(x, y - 6), (x + 6, y + 5), (x - 6, y + 5)])
         case "less":
-            return points("blob less", "polygon", [(x, y + 6), (x + 6, y - 5), (x - 6, y - 5)])
-        case "hollow":
-            return f'<circle class="hollow" cx="{number(x)}" cy="{number(y)}" r="4.5"/>'
+            return points(form, "polygon", [(x, y + 6), (x + 6, y - 5), (x - 6, y - 5)])
+        case "single":
+            return points(form, "polygon", _plus(x, y))
         case _:
-            return f'<circle class="blob same" cx="{number(x)}" cy="{number(y)}" r="5"/>'
+            return f'<circle class="{form}" cx="{number(x)}" cy="{number(y)}" r="5"/>'
 
 
-def _whiskered(x: float, y: float) -> str:
-    return segment("whisker same", x, y, x + 20, y) + _dot(x + 10, y, "same")
+def _plus(x: float, y: float) -> list[tuple[float, float]]:
+    """The outline of an upright cross."""
+    arm, half = 6.0, 1.8
+    quarter = [(half, -arm), (half, -half), (arm, -half)]
+    corners: list[tuple[float, float]] = []
+    for _ in range(4):
+        corners += quarter
+        quarter = [(-down, right) for right, down in quarter]
+    return [(x + right, y + down) for right, down in corners]
+
+
+def _whiskered(x: float, y: float, *, simulated: bool) -> str:
+    line = segment("whisker same", x, y, x + 20, y)
+    return line + _dot(x + 10, y, "same", simulated=simulated)
+
+
+def _single(x: float, y: float, *, simulated: bool) -> str:
+    return _dot(x + 10, y, "single", simulated=simulated)
 
 
 def _bound(x: float, y: float, half: float, *, upwards: bool) -> str:

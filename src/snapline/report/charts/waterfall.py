@@ -33,7 +33,7 @@ def waterfall(canvas: Canvas, steps: Sequence[FailureStep], *, title: str, origi
     for row, step in enumerate(steps):
         y = plot.top + row * STEP_ROW + 5
         x, right = plot.x(step.begin_s), plot.x(step.end_s)
-        kind = f"step t{row}{' open' if step.open else ''}"
+        kind = f"step step-{step.name.split()[0]}{' open' if step.open else ''}"
         drawn = box(kind, x, y, max(right - x, 2), STEP_ROW - 10)
         drawn += text(left - 8, y + 14, "name end", shortened(step.name, left - 10))
         drawn += text(max(right, x + 2) + 6, y + 14, "value", step.told)

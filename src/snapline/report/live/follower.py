@@ -7,6 +7,7 @@ from snapline.errors import SnaplineError
 from snapline.journal.codec import read
 from snapline.journal.entry import Entry
 from snapline.protocols import PROTOCOLS
+from snapline.report.page.run_page import parts_of
 from snapline.report.run.reading import JOURNAL_BYTES_MAX, in_order, reported_run
 from snapline.report.run.reported import ReportedRun
 from snapline.rundir.directory import RunDirectory
@@ -51,6 +52,7 @@ class JournalFollower:
 
     def __init__(self, directory: RunDirectory) -> None:
         self.directory = directory
+        self.name = directory.name
         self._files: dict[Path, _FollowedFile] = {}
         self._over = False
 
@@ -66,6 +68,10 @@ class JournalFollower:
             self._over = self.directory.result() is not None
             changed |= self._over
         return changed
+
+    def parts(self) -> dict[str, str]:
+        """The parts of the page as they are now."""
+        return parts_of(self.reported())
 
     def reported(self) -> ReportedRun:
         """What the page shows now. How old rows were when they became public is known at the end."""
@@ -85,3 +91,8 @@ class JournalFollower:
     def _entries(self, path: Path) -> Iterable[Entry]:
         followed = self._files.get(path)
         return () if followed is None else followed.entries
+
+
+def follow_run(path: Path) -> JournalFollower:
+    """Follow the run in a directory."""
+    return JournalFollower(RunDirectory(path))

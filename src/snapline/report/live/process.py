@@ -1,25 +1,27 @@
-"""The live page in a process of its own, beside the driver: the run never waits for it."""
+"""The live page in a process of its own, beside what it shows, which never waits for it."""
 
 import multiprocessing
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import Path
 
-from snapline.report.live.server import LiveServer
-from snapline.rundir.directory import RunDirectory
+from snapline.report.live.server import LiveServer, LiveSource
 
 START_S = 30
 STOP_S = 15
 
 
 class LiveProcess:
-    """A process that serves the page of a run until it is told to stop, or until this process is gone."""
+    """A process that serves a page until it is told to stop, or until this process is gone.
 
-    def __init__(self, path: Path) -> None:
+    `follow` is called in that process, and returns what the page shows.
+    """
+
+    def __init__(self, follow: Callable[[], LiveSource]) -> None:
         fresh = multiprocessing.get_context("spawn")
         self._link, theirs = fresh.Pipe()
-        self._process = fresh.Process(target=_serve, args=(path, theirs), daemon=True)
+        self._process = fresh.Process(target=_serve, args=(follow, theirs), daemon=True)
         self._process.start()
         theirs.close()
         self.url: str | None = None  #: where the page is; None: it could not be served
@@ -37,9 +39,9 @@ class LiveProcess:
         self._link.close()
 
 
-def _serve(path: Path, link: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which then ends this
-    server = LiveServer(RunDirectory(path))
+def _serve(follow: Callable[[], LiveSource], link: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started this, who then ends it
+    server = LiveServer(follow())
     server.start()
     link.send(server.url)
     with suppress(EOFError, OSError):

@@ -1,4 +1,4 @@
-"""Serves the page of a run while it goes on: on this machine only, to whoever has its address.
+"""Serves the page of a run or a sweep while it goes on: on this machine only, to whoever has its address.
 
 The address holds a token that nobody can guess, and every other one is answered with 404; so is a request
 that names another host, as a page elsewhere would if it had a name lead here. Nothing can be changed by
@@ -15,12 +15,10 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Protocol
 
-from snapline.report.live.follower import JournalFollower
 from snapline.report.page.html import document
-from snapline.report.page.run_page import parts_of
 from snapline.report.page.style import asset
-from snapline.rundir.directory import RunDirectory
 
 LOOK_EVERY_S = 0.2
 """So often it is looked whether a journal has grown: slots write theirs as often."""
@@ -35,12 +33,25 @@ VIEWERS_MAX = 64
 NICE = 10
 
 
-class LivePage:
-    """The parts of a page, made anew when the journals have grown and somebody looks."""
+class LiveSource(Protocol):
+    """What goes on and is shown: a run, or a sweep."""
 
-    def __init__(self, directory: RunDirectory) -> None:
-        self._follower = JournalFollower(directory)
-        self._name = directory.name
+    name: str
+
+    def advance(self) -> bool:
+        """Read what is new; return whether the page has to change."""
+        ...
+
+    def parts(self) -> dict[str, str]:
+        """The parts of the page by their names, in order; the names are always the same."""
+        ...
+
+
+class LivePage:
+    """The parts of a page, made anew when there is something new and somebody looks."""
+
+    def __init__(self, followed: LiveSource) -> None:
+        self._followed = followed
         self._parts: dict[str, str] = {}
         self._numbers: dict[str, int] = {}  #: the version in which each part last changed
         self._version = 0
@@ -61,7 +72,7 @@ class LivePage:
             version = self._version
         script = f"<script>const VERSION = {version};{asset('live.js')}</script>"
         body = f'<p class="live" role="status">live</p><article>{held}</article>{script}'
-        return document(f"{self._name} · live · Snapline", body, reaches="'self'")
+        return document(f"{self._followed.name} · live · Snapline", body, reaches="'self'")
 
     def follow(self) -> None:
         """Look for news until the end; this is the work of one thread."""
@@ -74,11 +85,11 @@ class LivePage:
     def _draw(self, *, now: bool = False) -> None:
         """Make the page anew if it has to be; unless it has to be now, only if somebody looks."""
         with self._drawing:
-            self._stale |= self._follower.advance()
+            self._stale |= self._followed.advance()
             due = time.monotonic() - self._drawn_s >= DRAW_EVERY_S
             if not self._stale or not (now or (due and self.viewers)):
                 return
-            parts = parts_of(self._follower.reported())
+            parts = self._followed.parts()
             self._drawn_s = time.monotonic()
             self._stale = False
             with self._news:
@@ -106,8 +117,8 @@ class LivePage:
 class LiveServer:
     """The server of one page; `url` is where it is, once it has started."""
 
-    def __init__(self, directory: RunDirectory) -> None:
-        self.page = LivePage(directory)
+    def __init__(self, followed: LiveSource) -> None:
+        self.page = LivePage(followed)
         token = secrets.token_urlsafe(18)
         ports: list[int] = []  # the handlers need the port, which is known when there is a server
         handler = partial(_Handler, self.page, token, ports)
@@ -165,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def _tell(self, query: str) -> None:
-        """Send what changes until the viewer leaves, or the run and the server end."""
+        """Send what changes until the viewer leaves, or the server ends."""
         if self._page.viewers >= VIEWERS_MAX:
             self.send_error(503, "too many viewers")
             return

@@ -100,11 +100,16 @@ def _graph(run: ReportedRun, failure: ExplainedFailure, number: int, id: str) ->
         title=f"Checkpoint graph of failure {number}, with its recovery line",
     )
     beyond = plural(skipped, "checkpoint lies", "checkpoints lie")
-    note = (
-        "The newest checkpoints of each task in the order of storing, what was sent between them, and the "
-        f"recovery line: {beyond} beyond it, stored in vain."
+    heading, note = (
+        "The line",
+        "The newest checkpoints of each task in the order of storing, what was ",
     )
-    return figure(f"{id}graph-{number}", "The line", note, chart, table)
+    note += f"sent between them, and the recovery line: {beyond} beyond it, stored in vain."
+    if len(line) < len(topology.tasks):
+        heading = "Where the lost slot began again"
+        note = "The newest checkpoints of each task of the lost slot, and those to which they went back. "
+        note += "All others went on, so what was sent since may be lost, or come twice."
+    return figure(f"{id}graph-{number}", heading, note, chart, table)
 
 
 def _beyond(checkpoint: int, chosen: int | None) -> bool:

@@ -5,6 +5,7 @@ from html import escape
 
 from snapline.durations import write_duration
 from snapline.metrics.figures import Figures
+from snapline.protocols import committed
 from snapline.report.charts.scales import short
 from snapline.report.run.reported import RUNNING, ReportedRun
 from snapline.wording import latency, plural, size
@@ -124,12 +125,12 @@ def tiles(run: ReportedRun) -> str:
     """The figures that people ask for first."""
     told = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)} <small>{escape(unit)}</small></dd></div>"
-        for name, value, unit in _tiles(run.figures)
+        for name, value, unit in _tiles(run.figures, committed(run.settings.get("protocol"))[1])
     )
     return f'<dl class="tiles">{told}</dl>' if told else ""
 
 
-def _tiles(figures: Figures | None) -> Iterator[tuple[str, str, str]]:
+def _tiles(figures: Figures | None, decided: str) -> Iterator[tuple[str, str, str]]:
     if figures is None:
         return
     if figures.rate is not None:
@@ -143,7 +144,7 @@ def _tiles(figures: Figures | None) -> Iterator[tuple[str, str, str]]:
     if (times := figures.checkpoints.time_ms) is not None:
         of = "a round" if figures.checkpoints.timed == "round" else "each"
         yield "checkpoint time", latency(times.median), f"{of}, at most {latency(times.max)}"
-    yield "lines committed", f"{figures.commits:,}", f"{figures.checkpoints.stored:,} checkpoints"
+    yield decided, f"{figures.commits:,}", f"{figures.checkpoints.stored:,} checkpoints"
     if figures.recovery_s:
         last = figures.recovery_s[-1]
         yield "recovery", "> the run" if last is None else f"{last:.2f} s", "since detection"

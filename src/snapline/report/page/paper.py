@@ -11,6 +11,8 @@ from snapline.report.page.data import settings_told
 from snapline.report.page.html import DataTable, document, figure, grid, pairs, section
 
 SIGNS = {"holds": "✓", "indicated": "≈", "does not hold": "✗", "cannot be tested here": "?"}
+SIMULATED = "simulated"
+"""How slots are said to have been started in runs that were simulated."""
 KINDS = {"holds": "yes", "indicated": "running", "does not hold": "no"}
 
 
@@ -71,7 +73,7 @@ def paper_page(page: PaperPage) -> str:
 def _row(row: PaperRow) -> str:
     kind = KINDS.get(row.verdict, "unknown")
     why = f": {row.why}" if row.why else ""
-    slots = f"<p>Slots were {_launched(row.slots_are)}.</p>" if row.slots_are else ""
+    slots = f"<p>{_launched(row.slots_are)}.</p>" if row.slots_are else ""
     values = _values(row.values)
     claims = grid(("the claim", "here"), row.claims, f"claims of {row.id}") if row.claims else ""
     return section(
@@ -90,7 +92,9 @@ def _row(row: PaperRow) -> str:
 
 
 def _launched(slots_are: str) -> str:
-    return "jobs on Spark" if slots_are == "spark" else "plain processes, without Spark"
+    if slots_are == SIMULATED:
+        return "The runs were simulated, with the costs of a calibrated machine"
+    return f"Slots were {'jobs on Spark' if slots_are == 'spark' else 'plain processes, without Spark'}"
 
 
 def _axes(row: PaperRow, shown: Sequence[ForestRow], axis: str, what: str) -> str:
@@ -99,13 +103,19 @@ def _axes(row: PaperRow, shown: Sequence[ForestRow], axis: str, what: str) -> st
         return ""
     table = DataTable(
         f"{row.id}-{what}",
-        ("comparison", "claimed", "on which side", "ours", "low", "high", "answer"),
-        [(e.name, e.bound, _side(e), e.estimate, e.low, e.high, e.words) for e in shown],
+        ("comparison", "claimed", "on which side", "ours", "low", "high", "simulated", "answer"),
+        [
+            (e.name, e.bound, _side(e), e.estimate, e.low, e.high, e.simulated, e.words)
+            for e in shown
+        ],
     )
     chart = partial(
         forest, rows=shown, title=f"{row.id}: the paper's claims and our {what}", axis=axis
     )
-    note = "A bracket is what the paper claims, open to its side; a mark is what was measured here."
+    kinds = {each.simulated for each in shown if each.estimate is not None}
+    how = "simulated" if kinds == {True} else "measured"
+    note = f"A bracket is what the paper claims, open to its side; a mark is what was {how} here"
+    note += ", or, where it is hollow, simulated." if kinds == {True, False} else "."
     return figure(f"{row.id}-{what}", f"The paper and ours: {what}", note, chart, table)
 
 

@@ -10,7 +10,7 @@ from snapline.report.page.failures import diagram, failures, story
 from snapline.report.page.guarantees import guarantees
 from snapline.report.page.html import document, fragment, section
 from snapline.report.page.overview import overview, tiles, verdict
-from snapline.report.page.traffic import latencies, slots, traffic, whole_job
+from snapline.report.page.traffic import has_latency, latencies, rates, slots, traffic, whole_job
 from snapline.report.run.reported import ReportedRun
 
 
@@ -54,7 +54,8 @@ def parts_of(run: ReportedRun, id: str = "") -> dict[str, str]:
 
 
 def run_card(run: ReportedRun) -> str:
-    """A run on a card, as a notebook shows it: its verdict, its main figures, and its latency."""
+    """A run on a card, as a notebook shows it: its verdict, its main figures, and its latency or rates."""
     rows = whole_job(run)
-    chart = latencies(run, rows, f"{run.name}-") if rows else ""
+    shown = latencies if has_latency(rows) else rates
+    chart = shown(run, rows, f"{run.name}-") if rows else ""
     return fragment(f"<h3>{escape(run.name)}</h3>{verdict(run)}{tiles(run)}{chart}")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from snapline.metrics.seconds_table import SecondRow
+from snapline.protocols import PROTOCOLS
 from snapline.report.charts.multiples import SmallChart, small_multiples
 from snapline.report.charts.over_time import Series, TimeFrame, Values, time_chart
 from snapline.report.charts.scales import short
@@ -31,6 +32,12 @@ def _column(rows: list[SecondRow], read: Callable[[SecondRow], float | None]) ->
     return tuple(read(row) for row in rows)
 
 
+def publishes_at_once(run: ReportedRun) -> bool:
+    """Whether what is written is public without waiting for a line, as under `none` and `partial`."""
+    protocol = PROTOCOLS.get(str(run.settings.get("protocol")))
+    return protocol is not None and protocol.publishes_at_once
+
+
 def traffic(run: ReportedRun, id: str) -> list[str]:
     """The charts of rates, backlog and latency; none of a run that measured no seconds."""
     rows = whole_job(run)
@@ -44,8 +51,10 @@ def rates(run: ReportedRun, rows: list[SecondRow], id: str) -> str:
     series = [
         Series("read", _column(rows, lambda row: row.read), _count),
         Series("written", _column(rows, lambda row: row.written), _count),
-        Series("published", _column(rows, lambda row: row.published), _count),
     ]
+    known = any(row.published for row in rows) or not publishes_at_once(run)
+    if known:  # where rows are public at once, their publication is not measured
+        series.append(Series("published", _column(rows, lambda row: row.published), _count))
     table = DataTable(
         f"{run.name}-rates",
         ("second", "slots running", "read", "written", "published", "backlog"),
@@ -58,10 +67,10 @@ def rates(run: ReportedRun, rows: list[SecondRow], id: str) -> str:
         title=f"Records per second of {run.name}: read, written and published",
         unit="records per second",
     )
-    note = (
-        "Records that sources read and sinks wrote in each second, and rows that became public. Rows are "
-        "published in steps, because a committed line has to cover them."
-    )
+    note = "Records that sources read and sinks wrote in each second, and rows that became public. "
+    note += "Rows are published in steps, because a committed line has to cover them."
+    if publishes_at_once(run):
+        note = "Records that sources read and sinks wrote in each second. No row waits for a line."
     return figure(f"{id}rates", "Rates", note, chart, table)
 
 
@@ -86,14 +95,21 @@ def backlog(run: ReportedRun, rows: list[SecondRow], id: str) -> str:
     return figure(f"{id}backlog", "Backlog", note, chart, table)
 
 
+def has_latency(rows: list[SecondRow]) -> bool:
+    """Whether rows have one: those whose times are long ago, or that are due at once, have none."""
+    return any(row.p99_ms or row.published_p99_ms for row in rows)
+
+
 def latencies(run: ReportedRun, rows: list[SecondRow], id: str) -> str:
-    """The median and the 99th percentile of both latencies, on a logarithmic scale."""
+    """The median and the 99th percentile of both latencies, on a logarithmic scale; empty without one."""
     series = [
         Series("written p50", _column(rows, lambda row: row.p50_ms), latency),
         Series("written p99", _column(rows, lambda row: row.p99_ms), latency),
         Series("published p50", _column(rows, lambda row: row.published_p50_ms), latency),
         Series("published p99", _column(rows, lambda row: row.published_p99_ms), latency),
     ]
+    if not has_latency(rows):
+        return ""
     names = ("second", *(each.name for each in series))
     values = zip(*(each.values for each in series), strict=True)
     table = DataTable(
@@ -114,6 +130,8 @@ def latencies(run: ReportedRun, rows: list[SecondRow], id: str) -> str:
         "How long after its time a record was written by a sink, and how long until it was public. "
         "What was written again after a rollback is late, which shows as a peak behind the fault."
     )
+    if publishes_at_once(run):
+        note = "How long after its time a record was written by a sink, where it is public at once."
     return figure(f"{id}latency", "Latency", note, chart, table)
 
 
@@ -124,7 +142,7 @@ def slots(run: ReportedRun, id: str) -> str:
     if len(numbers) < 2 or not rows:
         return ""
     by_slot = {(row.slot, row.second): row for row in run.seconds if row.slot is not None}
-    late = any(row.p99_ms is not None for row in by_slot.values())
+    late = any(row.p99_ms for row in by_slot.values())
     cells = [_small(number, rows, by_slot, late=late) for number in numbers]
     table = DataTable(
         f"{run.name}-slots",

@@ -39,3 +39,15 @@ def test_a_narrow_one_shows_in_the_title_what_is_the_same_in_every_row(rows, tit
     assert table.startswith(title)
     assert table.count(title.split()[1]) == 1
     assert "violations" in table
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 70])
+def test_a_very_narrow_one_leaves_counts_out_and_cuts_no_heading(width):
+    row = cell("aligned", "counting")
+    row.stats.update(forced=-99_999)  # nothing was forced
+    table = shown([row], width)
+    assert "…" not in table
+    assert "runs" in table
+    assert "violations" in table
+    assert ("forced" in table) == (width >= 60)  # it is the first to go
+    assert "crashes" in table

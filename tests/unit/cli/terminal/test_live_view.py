@@ -25,6 +25,7 @@ from snapline.journal.fault_happenings import (
 )
 from snapline.journal.happenings import (
     GarbageCollected,
+    JobFinished,
     JobRecovered,
     JobRunning,
     JobStopped,
@@ -299,3 +300,20 @@ def test_a_summary_of_lineage_shows_each_phase_and_never_rounds_up(capsys):
         "run 3 99.9999 % 99.5 % 20/s 12 ms 40 ms",
         "failure cost 31 ms above the mean latency before the fault",
     ]
+
+
+@pytest.mark.parametrize("protocol", ["none", "partial"])
+def test_where_output_is_public_at_once_nobody_speaks_of_lines(protocol):
+    found = dict(summary(broken_run(), rows=12, protocol=protocol))
+    assert found["output"].endswith("decisions made")
+    assert "line" not in found["output"]
+    shown = console(terminal=False)
+    with watching_run(shown, protocol) as told:
+        told.event(Happened(1, COORDINATOR, 1, LineDecided(1, 1, {})))
+        told.event(happened(12.25, SlotLost(1, 1)))
+        told.second(second(14, 20, **CALM))
+        told.event(happened(18, JobFinished()))
+    text = written(shown)
+    assert "as lost\n" in text
+    assert "decisions 4" in text
+    assert "lines" not in text

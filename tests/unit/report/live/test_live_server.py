@@ -13,7 +13,6 @@ from snapline.journal.happenings import SecondMeasured, SlotLost
 from snapline.report.live import server as live_server
 from snapline.report.live.follower import JournalFollower
 from snapline.report.live.server import LiveServer
-from snapline.report.page import run_page
 
 PATIENCE_S = 60
 
@@ -27,7 +26,7 @@ def run(tmp_path):
 def server(run, monkeypatch):
     monkeypatch.setattr(live_server, "DRAW_EVERY_S", 0.05)
     monkeypatch.setattr(live_server, "LOOK_EVERY_S", 0.02)
-    started = LiveServer(run.directory)
+    started = LiveServer(JournalFollower(run.directory))
     started.start(nice=False)
     yield started
     started.stop()
@@ -155,8 +154,8 @@ def test_a_viewer_that_leaves_is_forgotten_and_nothing_is_drawn_for_nobody(
     run, server, get, monkeypatch
 ):
     drawn = threading.Event()
-    made = run_page.parts_of
-    monkeypatch.setattr(live_server, "parts_of", lambda found: drawn.set() or made(found))
+    made = JournalFollower.parts
+    monkeypatch.setattr(JournalFollower, "parts", lambda self: drawn.set() or made(self))
     monkeypatch.setattr(live_server, "SIGN_EVERY_S", 0.05)
     viewer = get(server.url, "events")
     run.grow(0.5)
