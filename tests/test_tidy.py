@@ -63,7 +63,7 @@ LAYERS["__main__"] = {"cli", "runs"}
 ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", "pages", ""),
     "dataflow": ("usage", "feeds", "state", "operators", "sliding", ""),
-    "engine": ("", "slot", "coordinator", "reference"),
+    "engine": ("", "groups", "slot", "coordinator", "reference"),
     "experiments": ("machine", "", "papers"),
     "judge": ("prefix", ""),
     "report": ("", "spacetime", "charts", "run", "page", "live"),

@@ -30,6 +30,7 @@ from snapline.workload.common.generated import PARTITION_BITS
 from snapline.workload.counting.model import records as counted_records
 from snapline.workload.lineage.model import lineage_of, shape_of
 from snapline.workload.nexmark import model as nexmark
+from snapline.workload.nexmark.dashboard_oracle import sliding_ms
 from snapline.workload.nexmark.oracle import DISORDER_MS
 from snapline.workload.nhop.model import edges
 from snapline.workload.reachability.model import events as graph_events
@@ -259,6 +260,25 @@ def _reachability(case: Case) -> RowModel:
     return RowModel("paths", visit, ("time",))
 
 
+def _since(case: Case, sink: str, value: str, before_ms: int) -> RowModel:
+    """Rows behind which there are records of every slot, the first of them so long before their time."""
+
+    def visit(row: Row) -> Visit:
+        return Visit(frozenset(range(SLOTS)), row["time"] - before_ms, row["time"] + 100)
+
+    return RowModel(sink, visit, (value,), by_cell=True)
+
+
+def _asked(case: Case, key: str | None) -> RowModel:
+    """Pairs of the joins, whose stored rows come from one partition; without a key all are in one task."""
+
+    def visit(row: Row) -> Visit:
+        slots = {0, partition_of(row["id"])} | _slots(row[key] if key else 0)
+        return _at(slots, [row["time"], row["time_right"]], row["time"] + 100)
+
+    return RowModel("pairs", visit, ("number",))
+
+
 def model_of(case: Case) -> RowModel:
     """The model of the workload of a case."""
     params = case.params
@@ -271,6 +291,12 @@ def model_of(case: Case) -> RowModel:
         "q8": lambda: _pairs(case, DISORDER_MS),
         "sst": lambda: _lineage(case, with_posts=False),
         "mst": lambda: _lineage(case, with_posts=True),
+        "q5": lambda: _since(case, "results", "count", sliding_ms(params)),
+        "q6": lambda: _since(case, "results", "average", 1 << 40),
+        "q7": lambda: _since(case, "results", "price", sliding_ms(params)),
+        "fab": lambda: _since(case, "quality", "predicted", 1 << 40),
+        "sjoin": lambda: _asked(case, None),
+        "gjoin": lambda: _asked(case, "key"),
         "nhop": lambda: _nhop(case),
         "reachability": lambda: _reachability(case),
     }

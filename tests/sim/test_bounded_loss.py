@@ -15,8 +15,10 @@ from snapline.sim.case import Case
 from snapline.sim.run import simulate
 from snapline.workload import WORKLOADS
 
+WINDOWED = ("q5", "q6", "q7", "fab", "sjoin", "gjoin")
+"""Where a loss may change what comes long after it. Their runs are slow, so they are tried less often."""
 EVERY = ("counting", "q1", "q3", "q8", "q12", "abs", "sst", "mst", "nhop", "reachability")
-CASES = 2_000
+EVERY += WINDOWED
 
 
 def case_of(workload, seed, faults, **given):
@@ -45,7 +47,7 @@ def test_an_oracle_that_knows_of_no_losses_is_asked_only_if_nothing_was_lost(mon
 @pytest.mark.parametrize("workload", EVERY)
 def test_what_is_lost_with_a_slot_is_excused(workload):
     lost = 0
-    for seed in range(1, 9):
+    for seed in range(1, 3 if workload in WINDOWED else 9):
         once = kill(seed, (400, 1_200))
         again = once.partition(" at=")[0] + " at=1900ms"
         faults = (once, f"{once} for=600ms", f"{once}; {again}")[seed % 3]
@@ -66,7 +68,7 @@ def test_without_a_fault_nothing_is_lost_and_nothing_declared(monkeypatch, workl
 def test_what_no_loss_explains_is_never_excused(monkeypatch, workload):
     """One record removed outside of every declared loss, one repeated, one moved."""
     rng = random.Random(f"tampering with {workload}")
-    wanted, tried = CASES // len(EVERY), 0
+    wanted, tried = 24 if workload in WINDOWED else 200, 0
     seed = 0
     while tried < wanted:
         seed += 1

@@ -6,6 +6,7 @@ would be the run that is broken, and not the bug that is caught.
 
 from functools import cache
 
+import group_sabotage  # noqa: F401  (enters its bugs)
 import partial_sabotage  # noqa: F401  (enters its bugs)
 import pytest
 from sabotage import BUGS, ORACLE, Bug

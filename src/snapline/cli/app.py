@@ -15,7 +15,7 @@ import typer
 from snapline.cli import explore, generate, simulate
 from snapline.cli import runs as run_list
 from snapline.cli import validate as validation
-from snapline.cli.experiments import advise, calibrate, capacity, compare, sweep
+from snapline.cli.experiments import advise, calibrate, capacity, compare, findings, sweep
 from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, list_command
 from snapline.cli.pages import report
 from snapline.cli.run import DOCTOR_EXAMPLES, diagnose, show_checkpoints, start_run
@@ -273,10 +273,11 @@ def generate_command(
 app.command("calibrate", help=calibrate.HELP, epilog=calibrate.EXAMPLES)(
     calibrate.calibrate_command
 )
-app.add_typer(advise.group, name="advise")
 app.command("capacity", help=capacity.HELP, epilog=capacity.EXAMPLES)(capacity.capacity_command)
 app.command("sweep", help=sweep.HELP, epilog=sweep.EXAMPLES)(sweep.sweep_command)
+app.command("findings", help=findings.HELP, epilog=findings.EXAMPLES)(findings.findings_command)
 app.command("compare", help=compare.HELP, epilog=compare.EXAMPLES)(compare.compare_command)
+app.add_typer(advise.group, name="advise")
 app.command("report", help=report.HELP, epilog=report.EXAMPLES)(report.report_command)
 
 

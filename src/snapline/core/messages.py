@@ -70,6 +70,7 @@ class CheckpointMeta:
     bytes: int = 0
     digest: str = ""
     taken_ms: Millis = 0  # when, in milliseconds since the input began to be due
+    groups: int = 0  # objects beside the snapshot that its index names
 
 
 def initial_meta(task: TaskId) -> CheckpointMeta:

@@ -13,14 +13,16 @@ otherwise it has the name of its first operator.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from snapline.batch import Batch
 from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext
 from snapline.dataflow.operators.guard import Guard
-from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator, Outputs
+from snapline.dataflow.operators.operator import IN, OUT, Capture, Groups, Operator, Outputs
 from snapline.dataflow.partition import OneToOne
 from snapline.ids import Millis
+
+_Part = TypeVar("_Part", Batch, Groups)
 
 _SEPARATOR = "/"  # stands between operator and part; no operator has it in its name
 
@@ -138,16 +140,23 @@ class Chain(Operator):
         """
         return [member.guard.mark_stale(time) for member in self._members][-1]
 
+    def by_group(self, rows: int | None) -> None:
+        """Have all members captured in groups as far as they can be, or not."""
+        for member in self._members:
+            member.guard.operator.by_group(rows)
+
     def capture(self, *, full: bool) -> Capture:
         """Capture all members. It is full if all are; if only some are, an empty part marks each."""
         captures = {m.guard.name + _SEPARATOR: m.guard.capture(full=full) for m in self._members}
         whole = all(capture.full for capture in captures.values())
         parts: dict[str, Batch] = {}
+        groups: dict[str, Groups] = {}
         for start, capture in captures.items():
+            groups |= {start + part: changed for part, changed in capture.groups.items()}
             if capture.full and not whole:
                 parts[start] = Batch({}, 0)
             parts |= {start + part: batch for part, batch in capture.parts.items()}
-        return Capture(whole, parts, sum(capture.grown for capture in captures.values()))
+        return Capture(whole, parts, sum(c.grown for c in captures.values()), groups)
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Give each member its own captures, from its last full one on."""
@@ -156,11 +165,13 @@ class Chain(Operator):
             for capture in captures:
                 parts = parts_of(member.guard.name, capture.parts)
                 whole = capture.full or parts.pop("", None) is not None
-                own = [Capture(whole, parts)] if whole else [*own, Capture(False, parts)]
+                groups = parts_of(member.guard.name, capture.groups)
+                taken = Capture(whole, parts, groups=groups)
+                own = [taken] if whole else [*own, taken]
             member.guard.restore(own)
 
 
-def parts_of(operator: str, parts: Mapping[str, Batch]) -> dict[str, Batch]:
+def parts_of(operator: str, parts: Mapping[str, _Part]) -> dict[str, _Part]:
     """The parts of one member in the capture of a chain."""
     start = operator + _SEPARATOR
     return {name[len(start) :]: part for name, part in parts.items() if name.startswith(start)}

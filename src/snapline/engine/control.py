@@ -135,6 +135,7 @@ class Restored:
     """Answer to Restore: done."""
 
     epoch: Epoch
+    groups: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)  # it was restored from
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,8 @@ class Stored:
     epoch: Epoch
     meta: CheckpointMeta
     moments: CheckpointMoments | None = None  # None: nobody measured them
+    added: tuple[str, ...] = ()  # groups that it refers to, and the one reported before it does not
+    dropped: tuple[str, ...] = ()  # those to which it refers no more
 
 
 @dataclass(frozen=True, slots=True)

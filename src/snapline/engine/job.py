@@ -24,6 +24,7 @@ class Settings:
     linger_ms: Millis = 1  # how long due records gather before a source is read again
     credit: int = 32  # messages that may be under way on a channel
     full_every: int = 8  # so many snapshots of a task are deltas before a full one, for every 4 MB
+    group_rows: int = 0  # of sliding windows that are stored as one object; 0: as many as suit
     whole_every: int = 64  # so many decisions apart have the whole line, not only what changed
     publish_lag: int = 0  # lines to commit after a line before its output is public
     compress: bool = False  # whether snapshots and logged messages are compressed

@@ -115,6 +115,14 @@ OPTIONS: Mapping[str, RunOption] = MappingProxyType(
                 "flag",
             ),
             RunOption(
+                "group_rows",
+                "engine",
+                "group_rows",
+                "rows of a sliding window that are stored together, and not again once they are full; "
+                "0: about as many as come between two checkpoints",
+                most=1 << 24,
+            ),
+            RunOption(
                 "align_timeout",
                 "protocol",
                 "align_timeout_ms",

@@ -27,10 +27,14 @@ from snapline.storage.discards.port import Discards
 class Ticket:
     """One call to storage that is under way."""
 
-    kind: Literal["snapshot", "log", "egress", "fetch", "decision", "manifest"]
+    kind: Literal[
+        "snapshot", "group", "log", "egress", "fetch", "fetch group", "decision", "manifest"
+    ]
     epoch: Epoch
     task: TaskId | None
-    number: int  # of the checkpoint, the decision or the manifest
+    number: (
+        int  # of the checkpoint, the decision or the manifest; for groups any that is not in use
+    )
 
 
 @dataclass(frozen=True, slots=True)

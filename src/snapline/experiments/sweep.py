@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
+from snapline.chaos.faults import parse
+from snapline.chaos.targets import check as check_faults
 from snapline.errors import SnaplineError, UsageError
 from snapline.experiments.machine.foreign_load import read_load
 from snapline.experiments.probing import PATIENT, Prober, ProbeTeller, find_capacity
@@ -25,8 +27,9 @@ from snapline.experiments.sweep_directory import (
     code_digest,
     environment,
 )
-from snapline.experiments.sweep_file import SPARK, Sweep, SweepCell, SweepColumn
+from snapline.experiments.sweep_file import SIMULATED, SPARK, Sweep, SweepCell, SweepColumn
 from snapline.rundir.directory import remove_run
+from snapline.rundir.program import build_job, find_program, with_pools
 from snapline.rundir.spec import Spec
 from snapline.runs.finished import Run
 from snapline.runs.run import carry_out as carry_out_run
@@ -40,6 +43,22 @@ FOREIGN_MAX = 0.05
 """The share of the machine that others may use before a cell is measured again."""
 
 TRIES_MAX = 3
+
+
+class Simulator(Protocol):
+    """Simulates the cells of a sweep whose launcher is `simulated`; `scale` has one."""
+
+    @property
+    def profile(self) -> str:
+        """A digest of the costs: results of others do not count."""
+        ...
+
+    def result(self, cell: SweepCell, place: Path) -> dict[str, Any]:
+        """Simulate a cell."""
+        ...
+
+
+NEEDS_PROFILE = "it is simulated: say --profile FILE ('snapline calibrate --to FILE' makes one)"
 
 
 class NothingSustained(SnaplineError):
@@ -102,16 +121,29 @@ def check_sweep(sweep: Sweep, runs: Path) -> None:
         try:
             if kills_driver(column.spec.faults):
                 raise UsageError("a fault that kills the driver would end the sweep: leave it out")
+            if column.launcher == SIMULATED:
+                _check_simulated(column.spec)
+                continue
             prepare(column.spec, runs=runs)
         except UsageError as error:
             raise UsageError(f"{column.label}: {error}") from error
 
 
-def carry_out(plan: Plan, teller: SweepTeller) -> bool:
+def _check_simulated(spec: Spec) -> None:
+    """Raise UsageError if a run cannot be simulated: whether it can does not depend on its many slots."""
+    check_faults(parse(spec.faults), spec.all_slots)
+    few = replace(spec, slots=min(spec.slots, 2), faults="")
+    program = find_program(few)
+    build_job(with_pools(few, program.flow), program)
+
+
+def carry_out(plan: Plan, teller: SweepTeller, simulator: Simulator | None = None) -> bool:
     """Run every cell that has no result yet, and return whether all have one now.
 
-    The directory of the plan must be claimed.
+    The directory of the plan must be claimed. Raises UsageError if there is nobody who could simulate.
     """
+    if plan.sweep.launcher == SIMULATED:
+        return _simulate(plan, teller, simulator)
     done = plan.done
     missing = {key: cell for key, cell in plan.keys.items() if key not in done}
     if not missing:
@@ -138,6 +170,21 @@ def carry_out(plan: Plan, teller: SweepTeller) -> bool:
         if session is not None:
             session.stop()
     return whole
+
+
+def _simulate(plan: Plan, teller: SweepTeller, simulator: Simulator | None) -> bool:
+    """The same for simulated cells; results of another profile are replaced."""
+    if simulator is None:
+        raise UsageError(f"launcher = {SIMULATED!r}: {NEEDS_PROFILE}")
+    for key, cell in plan.keys.items():
+        there = plan.directory.read(key)
+        if there is not None and there["simulated"]["profile"] == simulator.profile:
+            continue
+        teller.begins(cell, 1)
+        result = simulator.result(cell, plan.directory.path)
+        plan.directory.write(key, result)
+        teller.measured(cell, result)
+    return True
 
 
 def _at_its_rate(

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import snapline
 from snapline.errors import UsageError
-from snapline.experiments.machine.facts import machine_facts, spark_facts
+from snapline.experiments.machine.facts import code_facts, machine_facts, spark_facts
 from snapline.storage.files.places import write_whole
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def environment(place: Path, session: "SparkSession | None" = None) -> dict[str,
     return {
         "snapline": _version("snapline"),
         "code": code_digest(),
+        **code_facts(Path(snapline.__file__).parent),
         "python": platform.python_version(),
         **{name: _version(name) for name in _DEPENDENCIES},
         **machine_facts(place),

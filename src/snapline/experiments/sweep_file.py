@@ -2,7 +2,8 @@
 
 turns = 6
 seed = 1
-launcher = "processes"       slots are plain processes, without Spark; left out: Spark jobs
+launcher = "processes"       slots are plain processes, without Spark; left out: Spark jobs; or
+                             "simulated": the scale model, with the costs of a profile
 
 [base]                       what all runs have in common: the arguments of a run, by the names of `sl.run`
 flow = "q12"
@@ -22,6 +23,10 @@ hot = 20
 step = "10%"
 tries = 1
 window = "8s"
+
+[simulated]                  of simulated runs: the cores that all slots share (left out: one each), and
+cores = 2                    how many records each simulated one stands for
+dilute = 10
 
 `rate = "80% of capacity"` gives each column a share of what its own flow, protocol, slots and options
 sustain, without skew and faults. Each of these capacities is found once for the whole sweep.
@@ -60,12 +65,12 @@ WINDOW_MS = 4_000, 3_600_000
 AGAIN = "again"
 """What the second run of the first column is called."""
 
-SPARK, PROCESSES = LAUNCHERS = ("spark", "processes")
-"""How slots are started: as jobs of one Spark session, or as plain processes of this machine."""
+SPARK, PROCESSES, SIMULATED = LAUNCHERS = ("spark", "processes", "simulated")
+"""How slots are started: as jobs of one Spark session, as plain processes, or not at all."""
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?) ?% of capacity")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
-_PARTS = ("turns", "seed", "launcher", "base", "matrix", "exclude", "capacity")
+_PARTS = ("turns", "seed", "launcher", "base", "matrix", "exclude", "capacity", "simulated")
 _OF_SEARCHES = ("step", "tries", "window")
 _PLAIN = (
     *("hot", "hot_ms", "faults", "drawn", "spares", "publish_lag", "seed", "retain_ms"),
@@ -87,6 +92,8 @@ class SweepColumn:
     ranges: str | None = None  # its faults, if each turn draws their times; `spec` has the latest
     launcher: str = SPARK
     search: SearchForm = USUAL  # for its capacity
+    cores: int | None = None  # of a simulated run: what all slots share; None: one each
+    dilution: int = 1  # of a simulated run: how many records each one stands for
 
     @property
     def label(self) -> str:
@@ -115,15 +122,23 @@ class SweepCell:
 
     @property
     def spec(self) -> Spec:
-        """What is run; its rate is to be found out if the column has a share."""
+        """What is run; its rate is to be found out if the column has a share.
+
+        Simulated runs of equal seeds are equal, so each turn has its own.
+        """
         spec = self.column.spec
+        if self.column.launcher == SIMULATED:
+            spec = replace(spec, seed=spec.seed + self.turn - 1)
         return spec if self.faults is None else replace(spec, faults=self.faults)
 
     def key(self, code: str) -> str:
         """The name of the cell's result. `code` is the digest of what runs: other code, other cell."""
         column = self.column
         rate = None if column.share is None else [column.share, asdict(column.search)]
-        return _digest([self.spec.said(), rate, column.launcher, column.again, self.turn, code])
+        asked = [self.spec.said(), rate, column.launcher, column.again, self.turn, code]
+        if column.launcher == SIMULATED:
+            asked += [column.cores, column.dilution]
+        return _digest(asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +192,7 @@ def sweep_of(content: Settings) -> Sweep:
             raise UsageError(f"there is no {name!r} in a sweep: {nearest(name, _PARTS)}")
     launcher = one_of("launcher", LAUNCHERS)(content.get("launcher", SPARK), "launcher")
     base, matrix = _known(content, "base"), _known(content, "matrix")
-    if launcher == PROCESSES:  # they share cores, and may be many: whoever wants that says so by it
+    if launcher != SPARK:  # they share cores, and may be many: whoever wants that says so by it
         base = {"oversubscribe": True, **base} if "oversubscribe" not in matrix else base
     for name in matrix:
         if name in base:
@@ -187,13 +202,35 @@ def sweep_of(content: Settings) -> Sweep:
     search = _search(content)
     found = _columns(base, matrix, _excluded(content, matrix))
     columns = [replace(column, launcher=launcher, search=search) for column in found]
+    columns = _simulated(content, columns, launcher)
     if not columns:
         raise UsageError("[[exclude]] leaves no column")
-    columns.insert(1, replace(columns[0], again=True))
+    if launcher != SIMULATED:  # which has no noise
+        columns.insert(1, replace(columns[0], again=True))
     turns = whole(1, TURNS_MAX)(content.get("turns", 1), "turns")
     if turns * len(columns) > CELLS_MAX:
         raise UsageError(f"{turns * len(columns):,} runs are too many: at most {CELLS_MAX:,}")
     return Sweep(tuple(columns), turns, whole(0, SEED_MAX)(content.get("seed", 1), "seed"))
+
+
+def _simulated(
+    content: Settings, columns: Sequence[SweepColumn], launcher: str
+) -> list[SweepColumn]:
+    """The columns with what is said about simulated runs, if they are."""
+    said = named(content.get("simulated", {}), "[simulated]")
+    for name in said:
+        if name not in ("cores", "dilute"):
+            near = nearest(name, ("cores", "dilute"))
+            raise UsageError(f"there is no {name!r} in [simulated]: {near}")
+    if launcher != SIMULATED:
+        if said:
+            raise UsageError(f"[simulated] is for launcher = {SIMULATED!r}")
+        return list(columns)
+    if any(column.share is not None for column in columns):
+        raise UsageError("rate: a share of the capacity is not found in simulated runs")
+    cores = whole(1, 10_000)(said["cores"], "[simulated] cores") if "cores" in said else None
+    dilution = whole(1, 10_000)(said.get("dilute", 1), "[simulated] dilute")
+    return [replace(column, cores=cores, dilution=dilution) for column in columns]
 
 
 def _known(content: Settings, part: str) -> Settings:

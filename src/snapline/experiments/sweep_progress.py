@@ -20,7 +20,7 @@ from snapline.errors import SnaplineError
 from snapline.experiments.capacity import expected_tries
 from snapline.experiments.pace import window_of
 from snapline.experiments.sweep_directory import code_digest
-from snapline.experiments.sweep_file import SweepCell, SweepColumn
+from snapline.experiments.sweep_file import SIMULATED, SweepCell, SweepColumn
 from snapline.rundir.presence import process_state
 from snapline.storage.files.places import write_whole
 
@@ -35,6 +35,8 @@ VERSION = 1
 
 RUN_S = 6.0
 """What a run takes beside its input: to start its slots, to end, and to be judged."""
+SIMULATED_S = 0.3
+"""About how long a simulated run takes for each of its slots."""
 SLOT_S = 0.7
 """What each slot beyond the second adds to that, on two cores."""
 FULL_SPEED_S = 6.0
@@ -43,6 +45,8 @@ FULL_SPEED_S = 6.0
 
 def run_s(column: SweepColumn, full_speed_s: float | None = None) -> float:
     """About how long a run takes; `full_speed_s` is how long one lasts whose input is all due at once."""
+    if column.launcher == SIMULATED:
+        return SIMULATED_S * column.spec.slots
     paced = column.spec.rate != "max" or full_speed_s is None
     return _beside_s(column) + (column.spec.duration_ms / 1000 if paced else full_speed_s or 0.0)
 

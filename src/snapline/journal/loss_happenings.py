@@ -31,4 +31,13 @@ class StaleDropped:
     windows: int
 
 
-LossHappening: TypeAlias = TaskLoss | StaleDropped
+@dataclass(frozen=True, slots=True)
+class GroupLost:
+    """A group of rows of a task that restarts alone could not be read: it goes on without these rows."""
+
+    task: TaskId
+    part: str  # of the task's state
+    rows: int
+
+
+LossHappening: TypeAlias = TaskLoss | StaleDropped | GroupLost

@@ -127,7 +127,10 @@ class RunDirectory:
         spec = self.spec()
         version = spec.get("version")
         if version != VERSION:
-            raise UsageError(f"{self.path} was written by another version of Snapline ({version})")
+            raise UsageError(
+                f"{self.path} was written by another version of Snapline: its run.json has version "
+                f"{version}, and this Snapline reads {VERSION} (docs/history.md)"
+            )
         if not spec.get("id"):
             raise UsageError(f"{self.path / 'run.json'} has lost the id of the run: it was changed")
 

@@ -34,6 +34,8 @@ FILE = "result.json"
 VERSION = 3
 """The version of `result.json`: raised when a key changes its meaning or goes, and when figures are added,
 which are read strictly; not when another key is added."""
+SNAPLINE = "snapline"
+"""The name that `run.json` has for our own engine among the systems."""
 PATIENCE_S = 30.0
 """For how long a store that does not answer is asked again, where nothing else can be done meanwhile."""
 
@@ -92,7 +94,8 @@ def settle(directory: SettledRun, content: Mapping[str, Any], author: str | None
 def check_version(directory: SettledRun, result: Mapping[str, Any]) -> None:
     """Raise UsageError if another version of Snapline has written a result."""
     if result.get("version") != VERSION:
-        written = f"version {result.get('version')}, and this Snapline reads {VERSION}"
+        found = result.get("version")
+        written = f"version {found}, and this Snapline reads {VERSION} (docs/history.md)"
         raise UsageError(f"{directory.path / FILE} has {written}")
 
 
@@ -117,7 +120,7 @@ def _decide(directory: SettledRun, content: Mapping[str, Any], author: str) -> N
 def settled(directory: SettledRun) -> tuple[Content | None, str]:
     """The verdict on a run; or None, and a text that says why there is none (it may be empty)."""
     there = (directory.path / FILE).is_file()
-    run = directory.identity
+    run = directory.identity if _has_ledger(directory) else ""
     try:
         last = newest_decision(directory.files, run) if run else None
     except StorageError as error:
@@ -138,6 +141,11 @@ def settled(directory: SettledRun) -> tuple[Content | None, str]:
     except StorageError as error:
         return None, f"it was over, but its {FILE} is not the one that was written, and {error}"
     return kept, ""
+
+
+def _has_ledger(directory: SettledRun) -> bool:
+    """Whether a run makes decisions: one of another system does not, whoever wrote its history."""
+    return bool(directory.read("run.json").get("system", SNAPLINE) == SNAPLINE)
 
 
 def _key(digest: str) -> str:

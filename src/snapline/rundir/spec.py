@@ -64,16 +64,16 @@ class Spec:
 
     flow: str  # a workload, `my_flow.py:flow`, or the name of a dataflow that a program holds
     _: KW_ONLY
-    protocol: str = DEFAULT
+    protocol: str = DEFAULT  # empty for another system
     guarantee: str | None = None  # None: the protocol's first promise
-    slots: int = 2
+    slots: int = 2  # those of the first pool
     rate: int | Literal["max"] = 2_000  # records per second; max: all are due at once
-    duration_ms: Millis = 20_000
+    duration_ms: Millis = 20_000  # for how long input is due
     cut: bool = False  # the duration was given: a DataFrame is not read beyond it
-    interval_ms: Millis = 5_000
-    faults: str = ""
-    spares: int = 0
-    seed: int = 1
+    interval_ms: Millis = 5_000  # between two checkpoints
+    faults: str = ""  # statements as in docs/faults.md, with "; " between them
+    spares: int = 0  # processes that wait for a slot to be lost
+    seed: int = 1  # of the generated input, and of what is drawn
     input: str | None = None  # a directory that `generate` has written
     reference: bool = False  # judge by a run without failures
     publish_lag: int = 0  # lines to commit after a line before its output is public
@@ -81,15 +81,13 @@ class Spec:
     listen: str = LOOPBACK  # the address at which the driver can be reached
     origin_s: float | None = None  # when input began to be due; a resumed run keeps it
     records: int = 1_000_000  # how many there are if they are due at once
-    size: Size = "full"
+    size: Size = "full"  # full: the papers' sizes; small: those of the simulator
     hot: int = 0  # percent of the records that name the hot key
     hot_ms: Millis = 0  # after how long another key becomes the hot one; 0: never
     settings: GivenSettings = ()  # those of the workload that were given
     options: GivenOptions = ()  # those of engine and protocol that were given
     drawn: bool = False  # the faults come from a seed (chaos): some of them may miss
-    allow_vacuous: bool = (
-        False  # also a run that proved nothing may be said to have kept its promise
-    )
+    allow_vacuous: bool = False  # a run that proved nothing may be said to have kept its promise
     shared: bool = False  # the run directory is not for its owner alone: the umask decides
     system: str = OWN  # or a system under test, with its options: see `systems.registry`
     endless: bool = False  # input has no end; `duration_ms` is what its sizes are worked out for

@@ -24,8 +24,9 @@ from snapline.batch import Batch, Schema
 from snapline.dataflow.chain import owner_of
 from snapline.dataflow.deploy import Deployment, deploy
 from snapline.dataflow.graph import Dataflow
-from snapline.dataflow.operators.operator import Capture, Operator
+from snapline.dataflow.operators.operator import Operator
 from snapline.engine.coordinator.ledger import Chain, read_last
+from snapline.engine.groups.loading import load_captures
 from snapline.engine.slot.checkpoints import key_of
 from snapline.engine.slot.task import WATERMARKS
 from snapline.errors import RowsDeleted, UsageError
@@ -193,10 +194,7 @@ def _restore(run: str, kept: _Kept) -> Mapping[tuple[str, str], Batch]:
     task, chain, build = kept
     store = RunDirectory(Path(run)).store
     loaded = [decode_snapshot(store.get(key_of(meta), meta.digest)) for meta in chain]
-    captures = [
-        Capture(s.full, {name: part for name, part in s.parts.items() if name != WATERMARKS})
-        for s in loaded
-    ]
+    captures = load_captures(store, loaded, but=WATERMARKS)
     operator = build()
     operator.restore(captures)
     parts = operator.capture(full=True).parts

@@ -31,7 +31,7 @@ CHECKED_BY: Final[Mapping[str, Checked]] = {
 
 def marks(prediction: Prediction, profile: Profile) -> dict[str, tuple[Mark, str]]:
     """The mark of each figure that can have one, and why it has it; all others are not validated."""
-    found = {figure: _mark(what, prediction, profile) for figure, what in CHECKED_BY.items()}
+    found = {figure: mark_of(what, prediction, profile) for figure, what in CHECKED_BY.items()}
     if prediction.spec.rate != "max":
         found["rate"] = (
             Mark.NOT_VALIDATED,
@@ -40,7 +40,8 @@ def marks(prediction: Prediction, profile: Profile) -> dict[str, tuple[Mark, str
     return found
 
 
-def _mark(what: Checked, prediction: Prediction, profile: Profile) -> tuple[Mark, str]:
+def mark_of(what: Checked, prediction: Prediction, profile: Profile) -> tuple[Mark, str]:
+    """The mark of one kind of figure in a prediction, and why it has it."""
     spec = prediction.spec
     same = [c for c in profile.checks if c.what is what and c.protocol == spec.protocol]
     if not same:

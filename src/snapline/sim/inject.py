@@ -7,6 +7,7 @@ strike, and which of them have struck.
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import assert_never
 
@@ -34,7 +35,9 @@ from snapline.chaos.faults import (
     StoreSlow,
 )
 from snapline.chaos.schedule import Schedule, Spans, when
-from snapline.engine.slot.checkpoints import key_of
+from snapline.core.messages import CheckpointMeta
+from snapline.engine.slot.checkpoints import key_of, stored_groups
+from snapline.errors import StorageError
 from snapline.ids import Micros, Millis, SlotId
 from snapline.journal.entry import COORDINATOR, STORE, Entry
 from snapline.journal.fault_happenings import (
@@ -298,8 +301,17 @@ class SimInjector:
         if newest:
             self._hit(fault)
             meta = self.rng.choice(newest)
-            world.storage.store.damage(key_of(meta))
+            world.storage.store.damage(self._damaged_object(meta))
             world.note(meta.task, SnapshotDamaged(str(fault), meta.checkpoint))
+
+    def _damaged_object(self, meta: CheckpointMeta) -> str:
+        """The snapshot of a checkpoint, or one of the groups that it refers to."""
+        registry, store = self.world.coordinator.engine.registry, self.world.storage.store
+        if meta.groups and self.rng.random() < 0.5:
+            with suppress(StorageError):  # it may be damaged already
+                chain = registry.chain(meta.task, meta.checkpoint)
+                return self.rng.choice(stored_groups(store, chain)).key
+        return key_of(meta)
 
     def _damage_record(self, fault: DamageRecord) -> None:
         storage, lost = self.world.storage, fault.lost

@@ -93,6 +93,7 @@ def build_job(case: Case, protocol: CheckpointProtocol, rng: random.Random) -> J
         linger_ms=rng.choice((40, 80, 120)),
         credit=rng.choice((2, 4, 16)),
         full_every=rng.choice((0, 2, 5)),
+        group_rows=random.Random(f"{case.seed}:groups").choice((0, 1, 3, 8)),
         whole_every=(2, 3, 8, 64)[case.seed % 4],
         publish_lag=rng.choice((0, 0, 1)),
         watermark_ms=rng.choice((20, 200)),
@@ -277,6 +278,7 @@ def states(world: WatchedWorld) -> dict[str, dict[str, Batch]]:
         assert process is not None
         for name, task in process.engine.tasks.items():
             operator = name.rpartition("/")[0]
+            task.operator.by_group(None)  # the run is over: all of it is wanted
             for part, batch in task.operator.capture(full=True).parts.items():
                 rows = parts.setdefault(operator, {}).setdefault(part, [])
                 if batch.length:

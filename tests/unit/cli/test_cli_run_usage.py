@@ -229,7 +229,7 @@ def test_a_run_of_another_version_is_left_as_it_is(snapline, tmp_path, command):
     directory = RunDirectory.create(tmp_path / "runs", "q12", "aligned", asdict(Spec("q12")))
     directory.write("run.json", {**directory.spec(), "version": 99})
     message = refused(snapline, tmp_path, *command, directory.name)
-    assert message.endswith("was written by another version of Snapline (99)")
+    assert "was written by another version of Snapline: its run.json has version 99" in message
 
 
 def test_a_run_whose_flow_file_is_broken_now_is_not_resumed_and_keeps_its_result(

@@ -147,7 +147,26 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps", "line_max_lag=3"],
         "--runs": ["file", "file/below"],
     },
-    "sweep price.toml": {"--to": ["s3://x/y"], "--figure": ["fig7"]},
+    "sweep price.toml": {
+        "--to": ["s3://x/y"],
+        "--figure": ["fig7"],
+        "--profile": ["nowhere", "s3://x/y"],
+    },
+    "advise protocol q12": {
+        "--rto": ["0s", *SPANS],
+        "--p99": ["0s", *SPANS],
+        "--mtbf": ["0s", *SPANS],
+        "--latency": NAMES,
+        "--rate": ["0", "fast", *WHOLE],
+        "--slots": ["0", *WHOLE],
+        "--cores": ["0", *WHOLE],
+        "--protocol": NAMES,
+        "--profile": ["nowhere", "s3://x/y"],
+    },
+    "findings": {
+        "--results": ["file", "s3://x/y"],
+        "--to": ["nowhere/x.md", ".", "s3://x/y"],
+    },
     "compare a b": {
         "--margin": ["x", "", "0", "-5%", "nan", "1e9"],
         "--threshold": ["x", "", "0", "-5%", "nan", "1e9"],

@@ -72,9 +72,11 @@ def test_every_run_of_a_full_form_can_be_prepared(name, tmp_path):
         check_sweep(form.sweep(), tmp_path)
 
 
+@pytest.mark.parametrize("simulated", [False, True])
 @pytest.mark.parametrize("name", PAPERS)
-def test_the_short_forms_of_a_paper_take_half_an_hour_at_most(name):
-    forms = forms_of(read_shipped(name)).values()
+def test_the_short_forms_of_a_paper_take_half_an_hour_at_most(name, simulated):
+    """Those that are made, and beside them those that are simulated if there is a profile."""
+    forms = [f for f in forms_of(read_shipped(name)).values() if f.simulated == simulated]
     sweeps = [(form, form.sweep()) for form in forms]
     columns = [column for _, sweep in sweeps for column in sweep.columns]
     assert runs_s([(form, sweep.cells) for form, sweep in sweeps], columns) <= 30 * 60

@@ -117,7 +117,7 @@ from snapline.journal.happenings import (
     SystemDown,
     SystemProgressed,
 )
-from snapline.journal.loss_happenings import StaleDropped, TaskLoss
+from snapline.journal.loss_happenings import GroupLost, StaleDropped, TaskLoss
 from snapline.protocols.none import NONE
 
 HAPPENING_MODULES = (fault_happenings, happenings, loss_happenings)
@@ -266,6 +266,7 @@ HAPPENINGS = (
     MessagesDiscarded(AB, 3, 40),
     InputSkipped(1, 5, 40),
     StaleDropped(A, 7),
+    GroupLost(A, "join/left", 64),
     CheckpointTimed(A, C1, CheckpointMoments(C1, None, 10, 12, 13, 40)),
     CheckpointTimed(B, C1, CheckpointMoments(None, 9, 10, 12, 13, 40)),
     SecondMeasured(

@@ -145,7 +145,10 @@ def test_a_run_without_checkpoints_is_resumed_as_it_began(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (json.dumps({**SOUND, "version": 99}), r"another version of Snapline \(99\)"),
+        (
+            json.dumps({**SOUND, "version": 99}),
+            r"another version of Snapline: its run.json has version 99",
+        ),
         (json.dumps(SOUND), r"another version of Snapline"),
         ("{", r"run\.json cannot be read"),
         (json.dumps({**SOUND, "version": 1, "colour": "red"}), r"colour|another version"),

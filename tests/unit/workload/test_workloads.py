@@ -14,7 +14,7 @@ from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import label
 from snapline.workload.joins import model as joins
-from snapline.workload.joins.pairs import Streams
+from snapline.workload.joins.pairs import BothStreams
 from snapline.workload.lineage.model import POST_BIT, event_label
 from snapline.workload.nexmark import queries
 from snapline.workload.nhop import query as nhop
@@ -53,7 +53,7 @@ def broken_at(problems):
 def streams_of(by_key):
     shape = joins.shape_of(PARAMS, by_key=by_key)
     asked, rows = joins.asking(PARAMS, shape), joins.stored(PARAMS, shape)
-    return Streams(shape, asked.everything(), rows.everything())
+    return BothStreams(shape, asked.everything(), rows.everything())
 
 
 def row_to_touch(workload, batch):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from snapline.experiments.papers.catalogue import Paper, PaperFigure
     from snapline.experiments.papers.scoreboard import Scoreboard, ScoreRow
     from snapline.experiments.papers.undertaking import Undertaking
-    from snapline.experiments.sweep import Plan, SweepTeller
+    from snapline.experiments.sweep import Plan, Simulator, SweepTeller
 
 STYLES = {
     "holds": "green",
@@ -56,8 +56,8 @@ class PaperAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class PaperShown:
-    """How the sweep of a paper is shown."""
+class SweepShown:
+    """How a sweep is shown."""
 
     dry_run: bool  # only say what it would do
     as_json: bool
@@ -82,8 +82,9 @@ def paper_asked(name: Path, figure: str | None, full: bool) -> PaperAsked | None
 def sweep_paper(
     asked: PaperAsked,
     to: Path | None,
-    shown: PaperShown,
+    shown: SweepShown,
     teller: "Callable[[Plan], SweepTeller]",
+    simulator: "Simulator | None" = None,
 ) -> int:
     """Make the runs of a paper's figures, and print what became of its claims; returns the exit code."""
     from snapline.experiments.papers.undertaking import Undertaking
@@ -91,7 +92,10 @@ def sweep_paper(
 
     path = to or Path("sweeps") / Path(asked.paper.name).stem
     directory = SweepDirectory(path)
-    undertaking = Undertaking(asked.paper, asked.figures, asked.full, directory)
+    undertaking = Undertaking(
+        asked.paper, asked.figures, asked.full, directory, simulator=simulator
+    )
+    _say_left_out(undertaking)
     undertaking.check(path)
     if shown.dry_run:
         _show(undertaking, shown.as_json)
@@ -99,8 +103,17 @@ def sweep_paper(
     return _measure(undertaking, shown, teller)
 
 
+def _say_left_out(undertaking: "Undertaking") -> None:
+    """Name the figures that nobody simulates because no profile was given."""
+    if undertaking.simulator is None:
+        forms = [(each.id, each.form(undertaking.full)) for each in undertaking.figures]
+        if names := [id for id, form in forms if form is not None and form.simulated]:
+            told = f"left out: {', '.join(names)}, which are simulated (--profile FILE)"
+            messages().print(escape(told), soft_wrap=True)
+
+
 def _measure(
-    undertaking: "Undertaking", shown: PaperShown, teller: "Callable[[Plan], SweepTeller]"
+    undertaking: "Undertaking", shown: SweepShown, teller: "Callable[[Plan], SweepTeller]"
 ) -> int:
     from snapline.experiments.papers.scoreboard import as_document, as_markdown
     from snapline.experiments.sweep_directory import TABLE

@@ -14,7 +14,7 @@ from snapline.cli.experiments.live_sweep import shown_live
 from snapline.cli.experiments.papers import (
     FigureOption,
     FullOption,
-    PaperShown,
+    SweepShown,
     paper_asked,
     sweep_paper,
 )
@@ -28,7 +28,7 @@ from snapline.cli.terminal.console import (
     results,
 )
 from snapline.cli.terminal.logs import CommandVerboseOption
-from snapline.cli.terminal.options import JsonOption, local_path
+from snapline.cli.terminal.options import JsonOption, local_file, local_path
 from snapline.durations import write_duration
 from snapline.errors import SnaplineError
 from snapline.wording import plural
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from snapline.experiments.sweep import Plan
     from snapline.experiments.sweep_file import SweepCell, SweepColumn
     from snapline.runtime.driver.timeline import Watcher
+    from snapline.scale.simulated_cells import CellSimulator
 
 HELP = """Make all runs of an experiment that a file describes, and compare them.
 
@@ -65,7 +66,10 @@ Compare two of its columns, figure by figure:
 
 See what one figure of a paper takes, and measure it:
 [cyan]snapline sweep checkmate-fig11 --dry-run[/cyan]
-[cyan]snapline sweep checkmate-fig11[/cyan]"""
+[cyan]snapline sweep checkmate-fig11[/cyan]
+
+Simulate what needs more workers than this machine has cores:
+[cyan]snapline sweep checkmate-fig11-scale --profile profile.json[/cyan]"""
 
 FileArgument = Annotated[
     Path,
@@ -83,6 +87,15 @@ ToOption = Annotated[
         callback=local_path,
         help="Where results and runs are kept. Without it, a directory below [cyan]sweeps[/] with the name "
         "of the file.",
+    ),
+]
+ProfileOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        callback=local_file,
+        help="What work costs, as [cyan]snapline calibrate[/] has measured it: for runs that are "
+        "simulated, as those of papers with 5 to 100 workers. Without it they are left out.",
     ),
 ]
 DryRunOption = Annotated[
@@ -106,21 +119,33 @@ def sweep_command(
     to: ToOption = None,
     figure: FigureOption = None,
     full: FullOption = False,
+    profile: ProfileOption = None,
     dry_run: DryRunOption = False,
     live: LiveOption = False,
     as_json: JsonOption = False,
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline sweep`."""
+    simulator = simulator_of(profile)
+    shown = SweepShown(dry_run, as_json, live)
     with interruptible():
         if (asked := paper_asked(file, figure, full)) is not None:
-            shown = PaperShown(dry_run, as_json, live)
-            raise typer.Exit(sweep_paper(asked, to, shown, SweepProgress))
+            raise typer.Exit(sweep_paper(asked, to, shown, SweepProgress, simulator))
         path = to or Path("sweeps") / file.stem
-        raise typer.Exit(_sweep(file, path, dry_run, as_json, live))
+        raise typer.Exit(_sweep(file, path, shown, simulator))
 
 
-def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool, live: bool) -> int:
+def simulator_of(profile: Path | None) -> "CellSimulator | None":
+    """Who simulates with the costs of a profile; None without one. Raises UsageError."""
+    if profile is None:
+        return None
+    from snapline.scale.profile import read_profile
+    from snapline.scale.simulated_cells import CellSimulator
+
+    return CellSimulator(read_profile(profile))
+
+
+def _sweep(file: Path, path: Path, shown: SweepShown, simulator: "CellSimulator | None") -> int:
     from snapline.experiments.sweep import Plan, carry_out, check_sweep
     from snapline.experiments.sweep_directory import TABLE, SweepDirectory
     from snapline.experiments.sweep_file import read_sweep
@@ -130,16 +155,17 @@ def _sweep(file: Path, path: Path, dry_run: bool, as_json: bool, live: bool) -> 
     sweep = read_sweep(file)
     check_sweep(sweep, path)
     plan = Plan(sweep, SweepDirectory(path))
-    if dry_run:
-        _show(plan, as_json)
+    if shown.dry_run:
+        _show(plan, shown.as_json)
         return 0
     with plan.directory.claimed(file.read_text(encoding="utf-8")):
-        with shown_live(path, live=live, begin=partial(KeptProgress, path, {"": plan})) as progress:
-            whole = carry_out(plan, progress.told(SweepProgress(plan)))
+        begin = partial(KeptProgress, path, {"": plan})
+        with shown_live(path, live=shown.live, begin=begin) as progress:
+            whole = carry_out(plan, progress.told(SweepProgress(plan)), simulator)
         done = list(plan.done.values())
         if done:
             write_table(done, path / TABLE)
-    if as_json:
+    if shown.as_json:
         print_json(_to_json(plan, done))
     else:
         _print(plan, done)
@@ -183,7 +209,8 @@ class SweepProgress:
         from snapline.experiments.sweep_directory import code_digest
 
         self._done[cell.key(code_digest())] = result
-        told = f"{result['kept']} in {result['elapsed_s']:.0f} s"
+        how = "simulated" if "simulated" in result else result["kept"]
+        told = f"{how} in {result['elapsed_s']:.0f} s"
         if result["foreign"] > FOREIGN_MAX:
             told += f", while others used {result['foreign']:.0%} of the machine"
         left = minutes(_left_s(self._plan, self._done))

@@ -1,7 +1,7 @@
 """The interface of operators. One instance belongs to one task; all that it remembers is in its state."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from snapline.batch import Batch
@@ -18,6 +18,20 @@ TENTATIVE = "tentative"
 
 
 @dataclass(frozen=True, slots=True)
+class Groups:
+    """A part of a state in groups of rows, each of which is stored by itself: see `sliding/groups.py`.
+
+    In a capture `written` has the groups that are new or have changed, whole, and `dropped` those that
+    belong to the state no more; all others are as they were. In a restore `written` has all groups. Those
+    that could not be read are `lost`.
+    """
+
+    written: Mapping[int, Batch]  # by number, in the order of their rows
+    dropped: Sequence[int] = ()
+    lost: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Capture:
     """An operator's state at one moment: all of it, or what changed since the capture before.
 
@@ -29,6 +43,8 @@ class Capture:
     parts: Mapping[str, Batch]
     #: how many bytes of a delta replace nothing older, so that the whole state is larger by them
     grown: int = 0
+    #: parts that are kept in groups, if the engine has asked for that; they are never captured whole
+    groups: Mapping[str, Groups] = field(default_factory=dict)
 
 
 class Operator:
@@ -70,6 +86,12 @@ class Operator:
         """Restore a state from a full capture and then deltas, in order. Called on a fresh instance."""
         if self.saved and captures:
             give_back(self, captures[-1].parts)
+
+    def by_group(self, rows: int | None) -> None:
+        """Told to capture in groups of so many rows what can be: 0 leaves the number to the operator.
+
+        None: as parts, which is how an operator begins.
+        """
 
     def expire(self, time: Millis) -> int:
         """Forget the windows that a watermark of `time` closes, unsaid; return how many there were.

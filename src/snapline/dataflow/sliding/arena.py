@@ -2,21 +2,41 @@
 
 Each row has the number that it has in its key, its *ordinal*. A row lives as long as its ordinal is among
 the last ones of its key, and those that do not are dropped now and then, all at once. A row never changes,
-so a delta has those that came since and still live, however large the windows are. One arena serves all
-keys, so that a key with few rows costs nothing while others have many.
+so a delta has those that came since and still live, however large the windows are; or its rows are captured
+in groups (`groups`). One arena serves all keys, so that a key with few rows costs nothing while others have
+many.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from snapline.batch import Batch, Column
+from snapline.dataflow.operators.operator import Capture, Groups
+from snapline.dataflow.sliding.groups import RowGroups
 from snapline.dataflow.state.columns import Fixed, Int64s, Rows
 from snapline.dataflow.state.multi_map import Chains
+from snapline.kernels import grouping
 
 ORDINAL: Final = "(ordinal)"
 _DEAD_MIN: Final = 4_096  # rows that may be dead whatever the number of those that live
+
+
+def rows_in(captures: Sequence[Capture], part: str) -> tuple[Groups, list[Batch]]:
+    """The rows of a part in captures that are restored, oldest first: in groups, or as parts."""
+    given = captures[-1].groups.get(part) if captures else None
+    if given is not None:
+        return given, list(given.written.values())
+    parts = (capture.parts.get(part) for capture in captures)
+    return Groups({}), [rows for rows in parts if rows is not None and rows.length]
+
+
+def closed_up(rows: Batch, keys: Int64s) -> Batch:
+    """The same rows with ordinals that have no gaps: as if what is missing had never come."""
+    ranks = np.empty(len(keys), np.int64)
+    grouping.occurrences(keys, ranks)
+    return rows.with_columns(**{ORDINAL: ranks + 1})
 
 
 class Arena:
@@ -29,6 +49,7 @@ class Arena:
         self._chains = Chains()
         self._living = 0  # how many rows live
         self._captured = 0  # how many did when it was captured
+        self._groups: RowGroups | None = None  # if its rows are captured in groups
 
     def add(
         self, columns: Mapping[str, Column], keys: Int64s, ordinals: Int64s, counts: Int64s
@@ -59,6 +80,8 @@ class Arena:
         """Begin a new arena; the old one is left to whoever still writes it."""
         alive = self._alive(counts)
         captured = int(np.searchsorted(alive, self._rows.marked))
+        if self._groups is not None:
+            self._groups.moved(alive)
         kept, owners = self._rows.take(alive), self._owners.take(alive)
         self._rows, self._owners, self._chains = Rows(), Fixed(np.int64), Chains()
         self._append(kept, owners, len(counts))
@@ -75,6 +98,34 @@ class Arena:
         whole = len(alive) == self._rows.length - start
         rows = self._rows.view(start) if whole else self._rows.take(alive)
         return rows, 0 if full else rows.nbytes * born // max(rows.length, 1)
+
+    def by_group(self, rows: int | None) -> None:
+        """Have its rows captured in groups of so many rows (0: as many as seem right), or not."""
+        self._groups = None if rows is None else RowGroups(rows)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether its rows are captured in groups."""
+        return self._groups is not None
+
+    def capture_groups(self, counts: Int64s) -> Groups:
+        """The groups of rows that have changed since the capture before."""
+        assert self._groups is not None
+        if not self._rows.length:
+            return self._groups.nothing()
+        length, living = self._rows.length, self._living
+        return self._groups.capture(
+            lambda start: self._alive(counts, start),
+            self._rows.take,
+            length,
+            living,
+            first=length - living if len(counts) == 1 else None,
+        )
+
+    def adopt(self, given: Groups, alive: Int64s) -> None:
+        """Take over the groups from which its rows came: of all their rows these live."""
+        if self._groups is not None:
+            self._groups.restore(given, alive)
 
     def restore(self, rows: Batch, keys: Int64s, known: int) -> None:
         """Take rows back, all of which live."""

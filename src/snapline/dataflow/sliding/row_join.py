@@ -17,7 +17,7 @@ from snapline.batch import Batch, concat
 from snapline.dataflow.operators.join import LEFT, RIGHT, SIDES, pair_up
 from snapline.dataflow.operators.known import Known, paired
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
-from snapline.dataflow.sliding.arena import ORDINAL, Arena
+from snapline.dataflow.sliding.arena import ORDINAL, Arena, closed_up, rows_in
 from snapline.dataflow.sliding.matching import Match, mask_of
 from snapline.dataflow.sliding.plan import ALL
 from snapline.dataflow.state.columns import Fixed, Int64s
@@ -108,25 +108,41 @@ class SlidingRowJoin(Operator):
         kept = (name for name in right.columns if name not in self._shared)
         return pair_up(left, right.select(*kept))
 
+    def by_group(self, rows: int | None) -> None:
+        """Have the rows of both windows captured in groups, or as parts."""
+        for side in self._sides.values():
+            side.arena.by_group(rows)
+
     def capture(self, *, full: bool) -> Capture:
-        """Capture the rows of both windows, all or those that are new."""
-        taken = {
-            s: self._sides[s].arena.capture(self._sides[s].counts.view(), full=full) for s in SIDES
-        }
+        """Capture the rows of both windows, all or those that are new; or groups of them."""
+        sides = self._sides
+        if sides[LEFT].arena.grouped:
+            groups = {s: sides[s].arena.capture_groups(sides[s].counts.view()) for s in SIDES}
+            return Capture(full, {}, groups=groups)
+        taken = {s: sides[s].arena.capture(sides[s].counts.view(), full=full) for s in SIDES}
         parts = {side: rows for side, (rows, _) in taken.items()}
         return Capture(full, parts, sum(grown for _, grown in taken.values()))
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Restore the rows."""
         for side in SIDES:
-            stored = [c.parts[side] for c in captures if c.parts[side].length]
+            given, stored = rows_in(captures, side)
+            alive = np.zeros(0, np.int64)
             if stored:
-                self._restore(side, concat(stored))
+                alive = self._restore(side, concat(stored), lost=bool(given.lost))
+            self._sides[side].arena.adopt(given, alive)
 
-    def _restore(self, name: str, rows: Batch) -> None:
+    def _restore(self, name: str, rows: Batch, *, lost: bool) -> Int64s:
+        """Restore the rows of a side, and return which of these live; some were not there if `lost`."""
         side, keys = self._sides[name], self._locate(name, rows)
-        side.counts.reach(len(self._numbers))
-        side.counts.length = len(self._numbers)
-        np.maximum.at(side.counts.data, keys, rows[ORDINAL])
-        alive = np.flatnonzero(rows[ORDINAL] > side.counts.data[keys] - self._sizes[name])
-        side.arena.restore(rows.take(alive), keys[alive], len(self._numbers))
+        counts = side.counts
+        counts.reach(len(self._numbers))
+        counts.length = len(self._numbers)
+        np.maximum.at(counts.data, keys, rows[ORDINAL])
+        alive = np.flatnonzero(rows[ORDINAL] > counts.data[keys] - self._sizes[name])
+        rows, keys = rows.take(alive), keys[alive]
+        if lost:
+            rows = closed_up(rows, keys)
+            counts.data[keys] = rows[ORDINAL]  # the last of each key is kept
+        side.arena.restore(rows, keys, len(self._numbers))
+        return alive

@@ -18,7 +18,7 @@ from snapline.batch import Array, Batch, concat
 from snapline.dataflow.operators.fold import carried
 from snapline.dataflow.operators.known import Known, running
 from snapline.dataflow.operators.operator import IN, OUT, Capture, Operator, Outputs
-from snapline.dataflow.sliding.arena import ORDINAL, Arena
+from snapline.dataflow.sliding.arena import ORDINAL, Arena, closed_up, rows_in
 from snapline.dataflow.sliding.blocks import Blocks, Earlier, Turn
 from snapline.dataflow.sliding.partials import Layout
 from snapline.dataflow.sliding.plan import COUNT, Partial, SlidingPlan, neutral
@@ -94,21 +94,31 @@ class SlidingRowWindows(Operator):
         numbers = {name: rows[_kept(name)] for name in self._plan.columns}
         return Earlier(keys[positions], rows[ORDINAL] - 1, numbers)
 
+    def by_group(self, rows: int | None) -> None:
+        """Have the rows captured in groups, or as a part."""
+        self._arena.by_group(rows)
+
     def capture(self, *, full: bool) -> Capture:
-        """Capture the last rows of every key, or the rows that are new."""
-        rows, grown = self._arena.capture(self._blocks.counts.view(), full=full)
+        """Capture the last rows of every key, or the rows that are new; or groups of them."""
+        counts = self._blocks.counts.view()
+        if self._arena.grouped:
+            return Capture(full, {}, groups={ROWS: self._arena.capture_groups(counts)})
+        rows, grown = self._arena.capture(counts, full=full)
         return Capture(full, {ROWS: rows}, grown)
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Restore the rows, and make of them what was not captured."""
-        parts = [capture.parts[ROWS] for capture in captures]
-        stored = [rows for rows in parts if rows.length]
-        if not stored:
-            return
-        rows = concat(stored)
-        keys, counts = self._locate(rows)
-        alive = np.flatnonzero(rows[ORDINAL] > counts[keys] - self._size)
-        rows, keys = rows.take(alive), keys[alive]
+        given, stored = rows_in(captures, ROWS)
+        alive = np.zeros(0, np.int64)
+        if stored:
+            rows = concat(stored)
+            keys, counts = self._locate(rows)
+            alive = np.flatnonzero(rows[ORDINAL] > counts[keys] - self._size)
+            rows, keys = rows.take(alive), keys[alive]
+            self._take_back(closed_up(rows, keys) if given.lost else rows, keys)
+        self._arena.adopt(given, alive)
+
+    def _take_back(self, rows: Batch, keys: Int64s) -> None:
         numbers = self._layout.numbers(rows.rename({_kept(n): n for n in self._plan.columns}))
         self._blocks.reach(len(self._keys), numbers)
         self._repeat(keys, rows[ORDINAL], numbers)

@@ -5,6 +5,7 @@ slots, the two phases of a rollback, deciding durably, publishing, deleting garb
 A failure may come at any moment, during a rollback too: each begins another epoch.
 """
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from snapline.core import effects, events
@@ -18,13 +19,7 @@ from snapline.engine.coordinator.quiet import Final, QuietDetector, covers
 from snapline.engine.coordinator.registry import Registry
 from snapline.engine.coordinator.restoring import RestorePlan, declare
 from snapline.engine.job import Job
-from snapline.engine.shell import (
-    Alarm,
-    CoordinatorShell,
-    ProbeAlarm,
-    RetryAlarm,
-    TimerAlarm,
-)
+from snapline.engine.shell import Alarm, CoordinatorShell, ProbeAlarm, RetryAlarm, TimerAlarm
 from snapline.engine.slot.checkpoints import key_of
 from snapline.engine.timers import Timers
 from snapline.errors import ProtocolViolation
@@ -204,16 +199,13 @@ class Coordinator:
 
     def _begin_epoch(self, intent: Intent) -> None:
         self.epoch = intent.epoch
-        for meta in self.registry.drop_beyond(line_of(intent.chains)):
-            self.shell.delete(key_of(meta))
+        self._delete(self.registry.drop_beyond(line_of(intent.chains)))
         self.members.await_all()
         self.hold.pressed = {}
         self.quiet = QuietDetector(self.job.slots)
         if self.epoch != self.epoch_asked:
             return  # another failure has come meanwhile
         self._collect()
-        if self.job.protocol.saves:
-            self.shell.sweep(self.epoch, self.registry.keys(), self.decider.held_files())
         if self.epoch == (self.past.epoch if self.past else 0) + 1:
             for slot in self.job.slots:
                 self.shell.launch(slot, self.members.incarnations[slot])
@@ -232,6 +224,8 @@ class Coordinator:
             if self.hold.draining:
                 self.hold.tell(True)  # BEFORE they go: nothing new is read in this epoch
             self._send_all(control.Go(self.epoch))
+            if self.job.protocol.saves:
+                self.shell.sweep(self.epoch, self.registry.keys(), self.decider.held_files())
             if self.resumes_alone:
                 every = dict.fromkeys(self.job.slots, 0)
                 declare(self.shell, self.job, self.epoch, every, self.decider.chains)
@@ -256,10 +250,14 @@ class Coordinator:
             return
         match report:
             case control.Restored() | control.Met():
+                if isinstance(report, control.Restored):
+                    self.registry.restored(report.groups)
                 self.members.acknowledged(slot, report)
                 self._let_go()
             case control.Stored(_, meta, moments):
                 self.registry.add(meta)
+                added, dropped = report.added, report.dropped
+                self.registry.groups.add(meta.task, meta.checkpoint, added, dropped)
                 if moments is not None:
                     timed = happenings.CheckpointTimed(meta.task, meta.checkpoint, moments)
                     self.shell.note(COORDINATOR, self.epoch, timed)
@@ -282,7 +280,7 @@ class Coordinator:
 
     def _unreadable(self, task: TaskId, checkpoint: CheckpointNo) -> None:
         if self.members.outdated(task, checkpoint):
-            return  # two orders to restore that a slot can both follow would build its tasks twice
+            return  # a second order that the slot can follow would build its tasks twice
         if meta := self.registry.metas[task].get(checkpoint):
             self.decider.unreadable = key_of(meta)
         # Deltas of a damaged snapshot are lost with it. Only the last answer knows of all of them.
@@ -312,13 +310,17 @@ class Coordinator:
     def _collect(self) -> None:
         line = line_of(self.decider.chains)
         garbage = self.registry.collect(self.decider.kept.older, line, self.policies)
-        for meta in garbage.metas:
-            self.shell.delete(key_of(meta))
+        self._delete(garbage.metas)
         if not self.restoring:
             for slot, logs in self.job.by_sender(garbage.logs).items():
                 if slot not in self.members.rejoining:  # else it has no tasks yet: pruned later
                     self._send(slot, control.Prune(self.epoch, logs))
         self.shell.note(COORDINATOR, self.epoch, happenings.GarbageCollected(len(garbage.metas)))
+
+    def _delete(self, metas: Iterable[CheckpointMeta]) -> None:
+        """Delete snapshots, and the groups that nobody refers to any more."""
+        for key in (*map(key_of, metas), *self.registry.groups.take_garbage()):
+            self.shell.delete(key)
 
     def _probe(self) -> None:
         self._send_all(control.Probe(self.epoch, self.quiet.next_wave()))

@@ -10,6 +10,7 @@ from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
 from snapline.core.policy import Intake, Policy
 from snapline.core.topology import Topology
 from snapline.engine.coordinator.ledger import Chain
+from snapline.engine.groups.records import GroupRecords
 from snapline.engine.slot.checkpoints import key_of
 from snapline.errors import ProtocolViolation
 from snapline.ids import INITIAL, ChannelId, CheckpointNo, Seq, TaskId, checkpoint_label
@@ -32,6 +33,7 @@ class Registry:
         self.metas: dict[TaskId, dict[CheckpointNo, CheckpointMeta]] = {
             task: {} for task in topology.tasks
         }
+        self.groups = GroupRecords()  #: what else of them is stored
         self.pruned: dict[ChannelId, Seq] = {}
         self.aborted: dict[CheckpointNo, None] = {}  #: rounds that were given up
         #: per task the input that every line has passed which is still kept: offsets by partition
@@ -44,12 +46,18 @@ class Registry:
                 self.add(meta)
 
     def keys(self) -> set[str]:
-        """The names of the snapshots of all checkpoints that exist."""
-        return {key_of(meta) for known in self.metas.values() for meta in known.values()}
+        """The names of the snapshots of all checkpoints that exist, and of their groups."""
+        own = {key_of(meta) for known in self.metas.values() for meta in known.values()}
+        return own | self.groups.keys()
 
     def add(self, meta: CheckpointMeta) -> None:
         """Add a checkpoint: it counts from now on."""
         self.metas[meta.task][meta.checkpoint] = meta
+
+    def restored(self, groups: Mapping[TaskId, tuple[str, ...]]) -> None:
+        """Note the groups from which tasks were restored, each from its newest checkpoint."""
+        for task, keys in groups.items():
+            self.groups.adopt(task, self.newest(task).checkpoint, keys)
 
     def newest(self, task: TaskId) -> CheckpointMeta:
         """The newest checkpoint of a task that exists."""
@@ -79,6 +87,7 @@ class Registry:
         for task, known in self.metas.items():
             last = line.checkpoints[task]
             dead += [known.pop(number) for number in tuple(known) if number > last]
+            self.groups.go_back(task, last)
         return dead
 
     def abort(self, checkpoint: CheckpointNo) -> None:
@@ -95,6 +104,7 @@ class Registry:
         ]
         for number in broken:
             del known[number]
+        self.groups.go_back(task, max(known, default=INITIAL))
         return broken
 
     def collect(
@@ -108,7 +118,20 @@ class Registry:
         Where every task goes back by itself, their policies say what is kept of each.
         """
         if policies is not None:
-            return self._collect_each(newer, policies)
+            collected = self._collect_each(newer, policies)
+        else:
+            collected = self._collect_behind(older, newer)
+        for task, known in self.metas.items():
+            first = min(older.checkpoints[task], newer.checkpoints[task])
+            if policies is not None:
+                decided = sorted(n for n in known if n <= newer.checkpoints[task])
+                first = min(decided[-policies[task].versions :], default=INITIAL)
+            # What is older is only there for the deltas on top of it, and nobody goes back to it.
+            self.groups.collect(task, [number for number in known if number >= first])
+        return collected
+
+    def _collect_behind(self, older: RecoveryLine, newer: RecoveryLine) -> Collected:
+        """Forget what no rollback to one of these lines needs, or to a later one."""
         everything = (meta for known in self.metas.values() for meta in known.values())
         found = garbage(self.topology, (older, newer), everything)
         metas = [self.metas[task].pop(number) for task, number in found.checkpoints]

@@ -4,6 +4,7 @@ A slot that dies has stored snapshots that nobody knows of, a deletion may have 
 away, and a coordinator that takes a run over knows no more than the line at which it begins. All that stays
 as garbage. So when an epoch begins, and only then (listing costs something per failure, not per batch),
 everything in the store is looked at that lives of earlier epochs wrote, and what is not needed is deleted.
+That is done once all slots are restored: each of them says which groups of rows it was restored from.
 
 Why nothing is deleted that anybody needs, whoever sweeps and however late:
 
@@ -12,8 +13,8 @@ Why nothing is deleted that anybody needs, whoever sweeps and however late:
   checkpoints that existed then, and of those of this epoch or later ones. Reports of earlier epochs do not
   count any more.
 - So of earlier epochs only those checkpoints can ever be needed that are in the registry at that moment:
-  they are named to the sweep, bases of deltas included. Likewise of output: the rows that earlier epochs
-  wrote are in manifests by now, or held by this decision.
+  they are named to the sweep, bases of deltas and groups included. Likewise of output: the rows that
+  earlier epochs wrote are in manifests by now, or held by this decision.
 - A coordinator that was replaced, and sweeps late, only deletes what was garbage when its own epoch began.
   Its successor has built on that epoch, or on a later one. What is written since bears a later epoch.
 - A zombie of an earlier epoch may write while it is swept: what it writes later is for the next sweep.
@@ -22,7 +23,7 @@ Why nothing is deleted that anybody needs, whoever sweeps and however late:
 import re
 from collections.abc import Callable, Collection
 
-from snapline.engine.slot.checkpoints import SNAPSHOTS
+from snapline.engine.groups.content import SNAPSHOTS
 from snapline.ids import Epoch
 from snapline.storage.api import Store
 

@@ -29,6 +29,7 @@ from snapline.dataflow.chain import Chain
 from snapline.dataflow.deploy import Deployment, TaskPlan
 from snapline.dataflow.operators.guard import text_of
 from snapline.dataflow.operators.operator import Capture, Operator
+from snapline.engine.groups.content import Content
 from snapline.engine.reference.difference import difference
 from snapline.engine.reference.reference import (
     UNBOUNDED,
@@ -40,7 +41,6 @@ from snapline.engine.reference.reference import (
     plain_stage,
     reference_output,
 )
-from snapline.engine.slot.checkpoints import Content
 from snapline.engine.slot.task import NOTHING, WATERMARKS
 from snapline.errors import OperatorFailed
 from snapline.ids import TaskId

@@ -14,14 +14,14 @@ from snapline.core.effects import Record, Snapshot
 from snapline.core.messages import CheckpointMeta, Marker, Message
 from snapline.dataflow.operators.operator import Capture
 from snapline.engine.control import NotStored, Stored
+from snapline.engine.groups.book import GroupBook, GroupChange
+from snapline.engine.groups.content import SNAPSHOTS, Content
+from snapline.engine.groups.index import StoredGroup, groups_of_chain
 from snapline.engine.shell import RetryAlarm, SlotShell, Ticket
 from snapline.errors import ProtocolViolation
 from snapline.ids import ChannelId, CheckpointNo, Millis, Seq
-from snapline.storage.api import Egress, Life, MessageLog
-from snapline.storage.codec import Pieces, encode_snapshot
-
-SNAPSHOTS = "snapshot"
-"""The folder of the store in which every life has a folder for its snapshots."""
+from snapline.storage.api import Egress, Life, MessageLog, Store
+from snapline.storage.codec import decode_snapshot
 
 CHAIN_BYTES_MIN = 4 << 20
 """Deltas of up to so many bytes in all are allowed, however small the full capture: loading is quick."""
@@ -40,6 +40,14 @@ def key_of(meta: CheckpointMeta) -> str:
     return snapshot_key(Life(meta.task, meta.epoch, meta.incarnation), meta.checkpoint)
 
 
+def stored_groups(store: Store, chain: Sequence[CheckpointMeta]) -> list[StoredGroup]:
+    """The groups of a checkpoint, given after those of which it is a delta. Raises StorageError."""
+    if not chain or not chain[-1].groups:
+        return []
+    snapshots = (decode_snapshot(store.get(key_of(meta), meta.digest)) for meta in chain)
+    return list(groups_of_chain(snapshots).values())
+
+
 @dataclass(slots=True)
 class Recording:
     """Messages of one input that belong to an open snapshot."""
@@ -55,35 +63,13 @@ class Recording:
         return self.through is not None and last >= self.through
 
 
-class Content:
-    """The stored form of a snapshot, made when it is first asked for, in any thread, one at a time."""
-
-    def __init__(
-        self, capture: Capture, memo: bytes, messages: Sequence[Message], *, compress: bool = False
-    ) -> None:
-        self._captured = (capture, memo, messages)
-        self._compress = compress
-        self._made: Pieces | None = None
-        self.bytes = 0
-        self.digest = ""
-
-    def __call__(self) -> Pieces:
-        """Return the stored form, made if need be; from now on its size and digest are known."""
-        if self._made is None:
-            capture, memo, messages = self._captured
-            parts, compress = capture.parts, self._compress
-            made = encode_snapshot(capture.full, parts, memo, messages, compress=compress)
-            self.bytes, self.digest = made.size, made.digest
-            self._made = made
-        return self._made
-
-
 @dataclass(slots=True)
 class Pending:
     """A checkpoint that does not count yet."""
 
     meta: CheckpointMeta
     capture: Capture
+    groups: GroupChange
     memo: bytes
     open: bool
     sealed: bool
@@ -117,6 +103,7 @@ class CheckpointWriter:
         full_every: int,
         retry_ms: Millis,
         compress: bool = False,
+        groups: Iterable[StoredGroup] = (),
     ) -> None:
         self.life = life
         self.shell = shell
@@ -125,6 +112,7 @@ class CheckpointWriter:
         self.full_every = full_every
         self.retry_ms = retry_ms
         self.compress = compress
+        self.groups = GroupBook(life, shell, compress, groups)
         self.pending: dict[CheckpointNo, Pending] = {}  #: in the order in which they were taken
         self.open: Pending | None = None  #: the one that still records
         self.deltas = CHAIN_MAX  #: deltas since the last full capture; the first capture is full
@@ -142,7 +130,9 @@ class CheckpointWriter:
         if self.egress is not None:
             self.egress.cut()  # at the position that is in `meta`: rows may follow before the sync
         self.last = effect.checkpoint
-        pending = Pending(meta, capture, effect.memo, effect.open, not effect.open)
+        groups = self.groups.take(effect.checkpoint, capture)
+        meta = replace(meta, groups=len(self.groups.held))
+        pending = Pending(meta, capture, groups, effect.memo, effect.open, not effect.open)
         self.pending[effect.checkpoint] = pending
         if effect.open:
             self.open = pending
@@ -218,6 +208,8 @@ class CheckpointWriter:
             return
         if self.open is pending:
             self.open = None
+        later = (each for number, each in self.pending.items() if number > checkpoint)
+        next((each.groups for each in later), self.groups.left).follow(pending.groups)
         self.deltas = CHAIN_MAX  # so the next capture is full: a delta would lack its base
         if pending.content is not None:
             self.shell.delete(snapshot_key(self.life, checkpoint))
@@ -237,7 +229,13 @@ class CheckpointWriter:
             after, _, queued = recorded.get(channel, (passed[0].seq - 1, 0, []))
             recorded[channel] = (after, passed[-1].seq, queued + passed)
         messages = [message for _, _, part in recorded.values() for message in part]
-        pending.content = Content(pending.capture, pending.memo, messages, compress=self.compress)
+        pending.content = Content(
+            pending.capture,
+            pending.memo,
+            messages,
+            compress=self.compress,
+            more=pending.groups.index,
+        )
         pending.meta = replace(
             pending.meta,
             channel_state={c: (after, through) for c, (after, through, m) in recorded.items() if m},
@@ -255,7 +253,8 @@ class CheckpointWriter:
     def _ask(self, ticket: Ticket, pending: Pending) -> None:
         if ticket.kind == "snapshot":
             assert pending.content is not None
-            self.shell.store(ticket, snapshot_key(self.life, ticket.number), pending.content)
+            if not pending.groups.waiting:  # AFTER its groups, whose digests it has
+                self.shell.store(ticket, snapshot_key(self.life, ticket.number), pending.content)
         else:
             file = self.log if ticket.kind == "log" else self.egress
             assert file is not None
@@ -263,6 +262,9 @@ class CheckpointWriter:
 
     def done(self, ticket: Ticket) -> None:
         """Note that a call to storage has succeeded, and report the checkpoints that count now."""
+        if ticket.kind == "group":
+            self._group_done(ticket)
+            return
         pending = self.pending.get(ticket.number)
         if pending is None:
             return
@@ -271,25 +273,45 @@ class CheckpointWriter:
             first = next(iter(self.pending.values()))
             if first.content is None or first.waiting:
                 return  # a checkpoint counts only after all earlier ones of its task
-            self._count(first.meta, first.content)
+            self._count(first.meta, first.content, first.groups)
 
-    def _count(self, meta: CheckpointMeta, content: Content) -> None:
+    def _group_done(self, ticket: Ticket) -> None:
+        self.groups.stored(ticket.number)
+        for pending in self.pending.values():
+            if ticket.number in pending.groups.waiting:
+                pending.groups.waiting.remove(ticket.number)
+                snapshot = [each for each in pending.waiting if each.kind == "snapshot"]
+                if snapshot and not pending.groups.waiting:
+                    self._ask(snapshot[0], pending)
+
+    def _count(self, meta: CheckpointMeta, content: Content, groups: GroupChange) -> None:
         del self.pending[meta.checkpoint]
-        known = replace(meta, bytes=content.bytes, digest=content.digest)
-        self.shell.report(Stored(self.life.epoch, known))
+        known = replace(meta, bytes=content.bytes + groups.bytes, digest=content.digest)
+        added, dropped = ([each.key for each in some] for some in (groups.added, groups.dropped))
+        self.groups.reported(groups)
+        report = Stored(self.life.epoch, known, added=tuple(added), dropped=tuple(dropped))
+        self.shell.report(report)
 
     def failed(self, ticket: Ticket) -> None:
         """Report a call to storage that failed, and have it made again unless it was abandoned."""
-        if ticket.number in self.pending:
-            self.shell.report(NotStored(self.life.epoch, self.life.task, ticket.number))
+        if ticket.kind == "group":
+            held_up = [n for n, p in self.pending.items() if ticket.number in p.groups.waiting]
+        else:
+            held_up = [ticket.number] if ticket.number in self.pending else []
+        for number in held_up[:1]:
+            self.shell.report(NotStored(self.life.epoch, self.life.task, number))
+        if held_up or ticket.kind == "group":
             self.shell.set_alarm(RetryAlarm(ticket), self.retry_ms)
 
     def retry(self, ticket: Ticket) -> None:
         """Make a failed call to storage again, unless its checkpoint was abandoned."""
-        if pending := self.pending.get(ticket.number):
+        if ticket.kind == "group":
+            self.groups.ask(ticket.number)
+        elif pending := self.pending.get(ticket.number):
             self._ask(ticket, pending)
 
     def forget(self) -> None:
         """Abandon all pending checkpoints: the epoch is over, so they will never count."""
         for checkpoint in reversed(tuple(self.pending)):  # deltas before what they build on
             self.abandon(checkpoint)
+        self.groups.forget()

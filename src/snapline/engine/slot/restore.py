@@ -14,6 +14,8 @@ from snapline.core.messages import CheckpointMeta, Message
 from snapline.core.policy import Intake
 from snapline.dataflow.operators.operator import Capture
 from snapline.engine.control import Restore, Unreadable
+from snapline.engine.groups.index import INDEX, Held, StoredGroup, groups_of_chain
+from snapline.engine.groups.loading import GroupLoader
 from snapline.engine.job import Job
 from snapline.engine.shell import Ticket
 from snapline.engine.slot.checkpoints import key_of
@@ -32,6 +34,7 @@ from snapline.ids import (
 )
 from snapline.journal.entry import Built
 from snapline.journal.happenings import InputSkipped
+from snapline.journal.loss_happenings import GroupLost
 from snapline.recovery.replay import Origin
 from snapline.storage.api import Life
 from snapline.storage.codec import StoredSnapshot, decode_snapshot
@@ -64,6 +67,9 @@ class Restoration:
             (meta.task, meta.checkpoint): meta for chain in order.chains.values() for meta in chain
         }
         self.loaded: dict[tuple[TaskId, CheckpointNo], StoredSnapshot] = {}
+        self.indexes: dict[TaskId, Held] = {}  #: the groups of each task, once snapshots are loaded
+        self.groups: GroupLoader | None = None
+        self.unreadable: dict[TaskId, None] = {}  #: tasks that lack a group, and cannot do without
 
     def begin(self) -> None:
         """Begin to load every snapshot."""
@@ -74,12 +80,19 @@ class Restoration:
     def retry(self, ticket: Ticket) -> None:
         """Begin to load one snapshot, for the first time or again."""
         assert ticket.task is not None
+        if ticket.kind == "fetch group":
+            assert self.groups is not None
+            self.groups.retry(ticket)
+            return
         meta = self.metas[ticket.task, ticket.number]
         self.slot.shell.fetch(ticket, key_of(meta), meta.digest)
 
     def fetched(self, ticket: Ticket, data: bytes | None) -> None:
         """Take a snapshot that was loaded; without data, report that it cannot be read."""
         assert ticket.task is not None
+        if ticket.kind == "fetch group":
+            self._group_fetched(ticket, data)
+            return
         if (ticket.task, ticket.number) not in self.metas:
             return  # it was asked for before another order to restore came
         if data is None:
@@ -91,8 +104,36 @@ class Restoration:
     def _finish_if_complete(self) -> None:
         if len(self.loaded) < len(self.metas):
             return
+        if self.groups is None:
+            self._load_groups()
+        if self.groups is None or not self.groups.complete or self.unreadable:
+            return
         tasks = {task: self._build(task) for task in self.slot.job.hosted[self.slot.slot]}
         self.slot.restored(tasks, self.order, self._prepare_replay(tasks))
+
+    def _load_groups(self) -> None:
+        """Begin to load the groups that the snapshots name."""
+        for task, chain in self.order.chains.items():
+            loaded = [self.loaded[task, meta.checkpoint] for meta in chain]
+            self.indexes[task] = groups_of_chain(loaded)
+        self.groups = GroupLoader(self.slot.shell, self.order.epoch, self._damaged)
+        self.groups.begin(self.indexes)
+
+    def _group_fetched(self, ticket: Ticket, data: bytes | None) -> None:
+        """Take a group that was loaded, unless it was asked for before another order came."""
+        if self.groups is not None and self.groups.awaits(ticket):
+            self.groups.fetched(ticket, data)
+            self._finish_if_complete()
+
+    def _damaged(self, task: TaskId, group: StoredGroup) -> None:
+        """Report a snapshot of which a group cannot be read, unless the task can go on without it."""
+        if self.order.alone:
+            lost = GroupLost(task, group.part, group.rows)
+            self.slot.shell.note(task, self.order.epoch, lost)
+        elif task not in self.unreadable:
+            self.unreadable[task] = None
+            number = self.order.chains[task][-1].checkpoint
+            self.slot.shell.report(Unreadable(self.order.epoch, task, number))
 
     def _build(self, name: TaskId) -> Task:
         slot, job, epoch = self.slot, self.slot.job, self.order.epoch
@@ -109,7 +150,10 @@ class Restoration:
         task = Task(job, job.deployment.plans[name], life, protocol, slot)
         if chain:
             captures = [self._capture(meta) for meta in chain]
+            assert self.groups is not None
+            captures[-1] = replace(captures[-1], groups=self.groups.groups(name))
             task.restore(captures, chain[-1])
+            task.groups = tuple(self.indexes[name].values())
         if self.order.alone:
             self._rejoin(task)
             task.open(0)  # the rows that earlier lives wrote are public, and stay as they are
@@ -160,7 +204,7 @@ class Restoration:
 
     def _capture(self, meta: CheckpointMeta) -> Capture:
         loaded = self.loaded[meta.task, meta.checkpoint]
-        return Capture(loaded.full, loaded.parts)
+        return Capture(loaded.full, {n: p for n, p in loaded.parts.items() if n != INDEX})
 
     def _prepare_replay(
         self, tasks: dict[TaskId, Task]

@@ -332,7 +332,8 @@ class Slot:
             self.partings.send_again(self.job.kept, order.missed)
         self.replaying |= {c: None for t in tasks.values() for c, box in t.outbox.items() if box}
         self.shell.note(self.name, self.epoch, h.SlotRestored(self.incarnation))
-        self.shell.report(control.Restored(self.epoch))
+        groups = {name: keys for name, task in tasks.items() if (keys := task.writer.groups.keys)}
+        self.shell.report(control.Restored(self.epoch, groups))
 
     def _inject(self, channel: ChannelId, messages: Sequence[Message]) -> None:
         """Put channel state that the receiver recorded back into its inbox."""
@@ -373,7 +374,7 @@ class Slot:
     def _retry(self, ticket: Ticket) -> None:
         if ticket.epoch != self.epoch:
             return
-        if ticket.kind == "fetch" and self.restoration is not None:
+        if ticket.kind.startswith("fetch") and self.restoration is not None:
             self.restoration.retry(ticket)
         elif ticket.task in self.tasks:
             self.tasks[ticket.task].writer.retry(ticket)
@@ -387,7 +388,7 @@ class Slot:
         """Have a call to storage that failed made again after a while."""
         if ticket.epoch != self.epoch:
             return
-        if ticket.kind == "fetch":
+        if ticket.kind.startswith("fetch"):
             if self.restoration is not None:
                 self.shell.set_alarm(RetryAlarm(ticket), self.job.settings.retry_ms)
         elif ticket.task in self.tasks:

@@ -35,6 +35,7 @@ from snapline.dataflow.deploy import TaskPlan
 from snapline.dataflow.operators.guard import Guard
 from snapline.dataflow.operators.operator import OUT, Capture, Operator
 from snapline.engine.control import TaskPaused
+from snapline.engine.groups.index import StoredGroup
 from snapline.engine.job import Job
 from snapline.engine.slot.checkpoints import CheckpointWriter
 from snapline.engine.slot.failures import numbers_of, read_range, routed
@@ -66,6 +67,8 @@ class Task:
         self.protocol = protocol
         self.host = host
         self.operator: Operator = plan.operator()
+        self.operator.by_group(job.settings.group_rows)
+        self.groups: Sequence[StoredGroup] = ()  #: from which it was restored
         name = operator_of(plan.task)
         self.guard = Guard(name, self.operator)
         #: the operators that it consists of: the first reads, the last puts out
@@ -108,7 +111,7 @@ class Task:
             self.egress = shell.open_egress(self.life, position)
         every, retry_ms, compress = settings.full_every, settings.retry_ms, settings.compress
         self.writer = CheckpointWriter(
-            self.life, shell, self.log, self.egress, every, retry_ms, compress
+            self.life, shell, self.log, self.egress, every, retry_ms, compress, self.groups
         )
 
     @property
@@ -381,7 +384,7 @@ class Task:
         own = captures[-1].parts[WATERMARKS]
         self.watermarks.restore(own)
         states = [
-            Capture(c.full, {n: part for n, part in c.parts.items() if n != WATERMARKS})
+            replace(c, parts={n: part for n, part in c.parts.items() if n != WATERMARKS})
             for c in captures
         ]
         try:

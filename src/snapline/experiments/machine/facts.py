@@ -6,6 +6,8 @@ it is written down with every run.
 
 import os
 import platform
+import subprocess
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,23 @@ def machine_facts(place: Path) -> dict[str, Any]:
         "memory_mb": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
         "disk": _disk(place),
     }
+
+
+@cache
+def code_facts(package: Path) -> dict[str, Any]:
+    """The commit of the code in a checkout, and whether it was changed since; None: nobody knows."""
+    commit = _git(package, "rev-parse", "HEAD")
+    changed = None if commit is None else _git(package, "status", "--porcelain", "--", ".")
+    return {"commit": commit, "dirty": None if changed is None else bool(changed)}
+
+
+def _git(place: Path, *arguments: str) -> str | None:
+    try:
+        command = ("git", "-C", str(place), *arguments)
+        said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return said.stdout.strip()
 
 
 def spark_facts(session: "SparkSession") -> dict[str, Any] | None:

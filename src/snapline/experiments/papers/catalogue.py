@@ -3,8 +3,9 @@
 [paper]                      title, authors, year, settings (of the paper's own measurements)
 [base]                       what all runs have in common, but where a form says otherwise
 [capacity]                   how a capacity is searched, where a rate is a share of it
-[form.NAME]                  runs that several figures may share: turns, launcher, base, matrix, exclude, as
-                             in a sweep file; `each` is about how many seconds a run takes at rate max
+[form.NAME]                  runs that several figures may share: turns, launcher, base, matrix, exclude and
+                             simulated, as in a sweep file; `each` is about how many seconds a run takes
+                             at rate max
 [metric.NAME]                what is read of a result: path, or sum (several paths), and over (divided by)
 [[figure]]                   a figure or table of the paper
     id, title, varies        fig7, tab2 ...; what it shows; what varies in it
@@ -14,6 +15,7 @@
     claims                   what is tested: see `claims`
     needs                    what has to exist, as "option compress" or "system flink"
     limits                   what the runs here cannot show of it
+    explained                why it is as it is here, as far as we know: for the page of findings
 
 A user's own file has the same parts. Every file is checked as a whole when it is read: names, claims, and
 that each claim finds its columns.
@@ -32,7 +34,7 @@ from snapline.engine.options import OPTIONS
 from snapline.errors import UsageError
 from snapline.experiments.papers.claims import Claim, orders, read_claim
 from snapline.experiments.papers.columns import chosen, paired_columns
-from snapline.experiments.sweep_file import Sweep, sweep_of
+from snapline.experiments.sweep_file import SIMULATED, Sweep, sweep_of
 from snapline.plugins import Catalogue
 from snapline.protocols import PROTOCOLS
 from snapline.systems.registry import SYSTEMS
@@ -47,9 +49,9 @@ _KINDS: Mapping[str, Catalogue[Any] | Mapping[str, Any]] = {
     "system": SYSTEMS,
     "workload": WORKLOADS,
 }
-_SAID = ("id", "title", "varies", "finding", "values", "limits")
+_SAID = ("id", "title", "varies", "finding", "values", "limits", "explained")
 _DONE = ("quick", "full", "claims", "needs", "later")
-_FORM = ("turns", "launcher", "base", "matrix", "exclude", "each")
+_FORM = ("turns", "launcher", "base", "matrix", "exclude", "each", "simulated")
 _PAPER = ("paper", "base", "capacity", "form", "metric", "figure")
 
 
@@ -79,6 +81,11 @@ class PaperForm:
     content: Mapping[str, Any]
     each_s: float  # of a run whose rate is max
 
+    @property
+    def simulated(self) -> bool:
+        """Whether its runs are simulated, with the costs of a profile."""
+        return bool(self.content.get("launcher") == SIMULATED)
+
     def sweep(self) -> Sweep:
         """The runs. Raises UsageError if this version cannot make them."""
         try:
@@ -103,6 +110,7 @@ class PaperFigure:
     needs: tuple[str, ...] = ()
     later: str = ""  # why it cannot be measured at all yet
     limits: str = ""
+    explained: str = ""  # why it is as it is here
 
     @property
     def name(self) -> str:
@@ -234,7 +242,7 @@ def _metric(name: str, said: Any) -> PaperMetric:
 def _form(name: str, said: Any, read: Mapping[str, Any]) -> PaperForm:
     said = named(said, f"[form.{name}]")
     _only(said, _FORM, f"[form.{name}]")
-    parts = ("turns", "launcher", "matrix", "exclude")
+    parts = ("turns", "launcher", "matrix", "exclude", "simulated")
     content = {each: said[each] for each in parts if each in said}
     if "capacity" in read:
         content["capacity"] = read["capacity"]
@@ -269,6 +277,7 @@ def _figure(paper: str, said: Any, forms: Mapping[str, PaperForm]) -> PaperFigur
         needs=tuple(said.get("needs", ())),
         later=said.get("later", ""),
         limits=said.get("limits", ""),
+        explained=said.get("explained", ""),
     )
 
 

@@ -29,7 +29,7 @@ def runs_s(
     runs: dict[str, float] = {}
     sessions = 0
     for form, cells in missing:
-        sessions += bool(cells)
+        sessions += bool(cells) and not form.simulated
         for cell in cells:
             runs[cell.key("")] = run_s(cell.column, form.each_s)
     return sum(runs.values()) + sum(searches.values()) + SESSION_S * sessions

@@ -131,12 +131,12 @@ def as_markdown(board: Scoreboard) -> str:
         "|---|---|---|---|",
     ]
     for row in board.rows:
-        mine = "<br>".join([*map(_cell, ours(row)), *([_cell(row.why)] if row.why else [])])
-        title = f"**{_cell(row.figure.id)}** {_cell(row.figure.title)}<br>`{row.command}`"
-        lines.append(f"| {title} | {_cell(row.figure.finding)} | {mine} | **{row.standing}** |")
+        mine = "<br>".join([*map(cell_text, ours(row)), *([cell_text(row.why)] if row.why else [])])
+        title = f"**{cell_text(row.figure.id)}** {cell_text(row.figure.title)}<br>`{row.command}`"
+        lines.append(f"| {title} | {cell_text(row.figure.finding)} | {mine} | **{row.standing}** |")
     return "\n".join([*lines, "", f"{board.last_line}.", ""])
 
 
-def _cell(text: str) -> str:
+def cell_text(text: str) -> str:
     """A text as a part of a table's cell."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -14,7 +14,14 @@ from snapline.experiments.papers.catalogue import CAPACITY, Paper, PaperFigure, 
 from snapline.experiments.papers.estimate import runs_s
 from snapline.experiments.papers.scoreboard import Scoreboard, score
 from snapline.experiments.papers.verdicts import FigureRuns
-from snapline.experiments.sweep import Plan, SweepTeller, carry_out, check_sweep
+from snapline.experiments.sweep import (
+    NEEDS_PROFILE,
+    Plan,
+    Simulator,
+    SweepTeller,
+    carry_out,
+    check_sweep,
+)
 from snapline.experiments.sweep_directory import SweepDirectory
 from snapline.experiments.sweep_table import is_proved
 
@@ -28,12 +35,14 @@ class Undertaking:
     full: bool
     directory: SweepDirectory
     code: str | None = None  # of which code the results are read; None: of this
+    simulator: Simulator | None = None  # None: forms that are simulated are left out
 
     @property
     def forms(self) -> dict[str, PaperForm]:
         """The forms that have to be run, each once, in the order in which figures need them."""
         wanted = [each.form(self.full) for each in self.figures if not each.lacking]
-        return {form.name: form for form in wanted if form is not None}
+        able = self.simulator is not None
+        return {f.name: f for f in wanted if f is not None and (able or not f.simulated)}
 
     @property
     def plans(self) -> dict[str, Plan]:
@@ -62,7 +71,9 @@ class Undertaking:
 
         The directory must be claimed. `teller` is asked, for each form, who is told how it goes on.
         """
-        whole = [carry_out(plan, teller(name, plan)) for name, plan in self.plans.items()]
+        whole = [
+            carry_out(plan, teller(name, plan), self.simulator) for name, plan in self.plans.items()
+        ]
         return all(whole)  # one form that failed keeps no other from being run
 
     def reads(self, figure: PaperFigure, form: str) -> bool:
@@ -98,7 +109,7 @@ class Undertaking:
         plan = self._plan(form)
         found = results_of(plan)
         if not found:
-            return "it was not measured yet"
+            return NEEDS_PROFILE if form.simulated else "it was not measured yet"
         for result in found:
             if not is_proved(result):
                 return f"the output of {result['run']} is not proved right: {result['because']}"

@@ -14,10 +14,14 @@ indicated              it looks like that, with too few turns or too large a p t
 does not hold          the interval lies wholly on the other side; or a difference is claimed, and it is
                        within the noise floor
 cannot be tested here  and why: not measured, not run, a run that is not proved right, turns that contradict
+
+Simulated runs (`launcher = "simulated"`) have no noise, but a model may be wrong. What they say holds, or
+does not, only where the model was validated and the difference is larger than its error; else it is
+indicated, or not decided.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean, median
@@ -30,6 +34,7 @@ from snapline.experiments.papers.claims import AllOf, Claim, ClaimedOrder, Claim
 from snapline.experiments.papers.columns import Varied, chosen, paired_columns
 from snapline.experiments.papers.readings import NotMeasured, reading
 from snapline.experiments.statistics import ALPHA, Ratio, holm, paired, signs_p
+from snapline.experiments.sweep_file import SIMULATED
 from snapline.wording import plural
 
 Result: TypeAlias = Mapping[str, Any]
@@ -45,6 +50,10 @@ class Standing(StrEnum):
 
 
 _FROM_THE_WORST = (Standing.FAILS, Standing.UNTESTED, Standing.INDICATED, Standing.HOLDS)
+
+
+_MARKS = ("not validated", "extrapolated", "validated")
+"""How far the figures of simulated runs can be trusted, from the least on; see `scale.marks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,18 @@ class FigureRuns:
     results: Sequence[Result]  # with `varied` as the figure calls it
     slots_are: str = ""  # how they were started
 
+    def mark(self, figures: Iterable[str]) -> tuple[str, str, float | None] | None:
+        """How far simulated figures can be trusted, why, and up to which error; None: they were measured.
+
+        The least trusted one of all runs decides. A kind of figure that was never compared has no mark.
+        """
+        if self.slots_are != SIMULATED:
+            return None
+        names = {path.partition(".")[0] for f in figures for path in self.paper.metric(f).paths}
+        never = (_MARKS[0], "nobody has compared it with real runs", None)
+        found = [tuple(each["marks"].get(name, never)) for each in self.results for name in names]
+        return min(found, key=lambda each: _MARKS.index(each[0]), default=never)
+
     def values(self, metric: PaperMetric, column: Varied, again: bool = False) -> dict[int, float]:
         """The metric of a column, by turn. Raises NotMeasured if a run has none."""
         found = {
@@ -105,6 +126,10 @@ class FigureRuns:
 def judge_claims(claims: Mapping[str, Claim], runs: FigureRuns) -> list[ClaimVerdict]:
     """Test all claims of a figure, corrected for the number of their comparisons."""
     weighed = {order: _weighed(order, runs) for claim in claims.values() for order in orders(claim)}
+    for order, each in weighed.items():
+        mark = runs.mark(s.figure for s in (order.left, order.right) if s.figure is not None)
+        if mark is not None and isinstance(each, Scales):
+            weighed[order] = _modelled(each, *mark)
     scales = {order: each for order, each in weighed.items() if isinstance(each, Scales)}
     corrected = dict(zip(scales, holm([_p(each) for each in scales.values()]), strict=True))
     tested: dict[ClaimedOrder, OrderVerdict] = {}
@@ -263,6 +288,32 @@ def _judged(scales: Scales, corrected: float, comparisons: int) -> OrderVerdict:
         why = f"{told}: p is {corrected:.2g}{many}, and not below {ALPHA:g}"
         return replace(found, standing=Standing.INDICATED, why=why)
     return replace(found, why=f"{told} do not decide it")
+
+
+def _modelled(scales: Scales, mark: str, why: str, bar: float | None) -> OrderVerdict:
+    """What may be said of simulated values. Turns have no noise that matters: the error of the model does.
+
+    Only where it was validated can anything be sure, and only beyond the error that it may have.
+    """
+    found = OrderVerdict(
+        scales.order, Standing.UNTESTED, "", _ours(scales), measured=_measured(scales)
+    )
+    told, true = f"simulated, {mark}: {why}", scales.agreeing * 2 > len(scales.left)
+    sure = mark == _MARKS[-1] and bar is not None and _beyond(scales, bar)
+    if sure:
+        return replace(found, standing=Standing.HOLDS if true else Standing.FAILS, why=told)
+    if true:
+        return replace(found, standing=Standing.INDICATED, why=told)
+    return replace(found, why=f"{told}; what was simulated points the other way")
+
+
+def _beyond(scales: Scales, bar: float) -> bool:
+    """Whether the two sides differ by more than the errors of both in every turn."""
+    room = (1 + bar) ** 2
+    return all(
+        _has_ratio(a) and _has_ratio(b) and not 1 / room <= a / b <= room
+        for a, b in zip(scales.left, scales.right, strict=True)
+    )
 
 
 def _against(scales: Scales) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from snapline.errors import SnaplineError
+from snapline.errors import SnaplineError, UsageError
 from snapline.ids import Micros
 from snapline.journal.codec import happened_of
 from snapline.journal.entry import Entry, Happened
@@ -20,6 +20,7 @@ from snapline.report.run.command import command_of
 from snapline.report.run.reported import RUNNING, ReportedRun
 from snapline.report.run.topology import topology_of
 from snapline.rundir.directory import RunDirectory
+from snapline.rundir.results import check_version
 
 JOURNAL_BYTES_MAX = 32 << 20
 """A journal of a slot that is larger is left out of the picture: nobody could see its messages."""
@@ -34,7 +35,9 @@ def read_run(
 
     A run that is not over is read as far as its journals go.
     """
-    drivers, gap = _of_drivers(directory, directory.result())
+    if (result := directory.result()) is not None:
+        check_version(directory, result)
+    drivers, gap = _of_drivers(directory, result)
     slots, left_out = _of_slots(directory)
     return reported_run(directory, drivers, slots, times, environment, gap=gap or left_out)
 
@@ -111,7 +114,13 @@ def _of_drivers(
     """The entries of all drivers in the order of writing; of another system, what was seen of it."""
     events = (result or {}).get("events")
     if isinstance(events, list) and events:
-        return [happened_of(each) for each in events], None
+        try:
+            return [happened_of(each) for each in events], None
+        except (ValueError, TypeError, KeyError) as error:
+            file = directory.path / "result.json"
+            raise UsageError(
+                f"{file}: an event cannot be read: {error} (docs/history.md)"
+            ) from error
     journals, gap = journals_of_drivers(directory)
     found = [entry for each in journals for entry in in_order(each)]
     return found, gap if found or gap else "the run has left no journal of a driver"

@@ -1,6 +1,7 @@
 """What a line needs: each file without which a run cannot go on from it, and how to tell if it is whole.
 
 snapshots     of every task, and those that they build on; the decision has the digest of each
+groups        of rows, which the snapshots name, with their digests
 messages      that are in flight across the line, as far as the senders' logs have them
 output        the floor (`storage/floor.py`), the manifests above it through the line, and the rows that
               these name or that wait to be published
@@ -12,7 +13,7 @@ the checkpoints name every channel on which anything was ever sent. So nothing i
 
 import glob
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -22,7 +23,7 @@ from snapline.core.guarantee import Guarantee
 from snapline.core.messages import CheckpointMeta, initial_meta
 from snapline.core.topology import Channel, Topology
 from snapline.engine.coordinator.levels import settle
-from snapline.engine.slot.checkpoints import key_of
+from snapline.engine.slot.checkpoints import key_of, stored_groups
 from snapline.errors import ObjectDamaged, ObjectMissing, StorageError
 from snapline.ids import ChannelId, Epoch, Seq, TaskId, checkpoint_label
 from snapline.recovery.replay import Origin, ReplayPart, replay_plan
@@ -53,6 +54,7 @@ def needs_of(directory: RunDirectory, line: KeptLine, guarantee: Guarantee) -> l
     """All files that a line needs. Files that are gone are among them, and so are damaged ones."""
     return [
         *_snapshots(directory, line.snapshots),
+        *(need for chain in line.decision.chains.values() for need in _groups(directory, chain)),
         *_logs(directory, line, guarantee),
         *_output(directory, line),
         *_input(directory, over=bool(line.decision.over)),
@@ -71,6 +73,19 @@ def _snapshots(directory: RunDirectory, metas: Iterable[CheckpointMeta]) -> Iter
 
         what = f"checkpoint {checkpoint_label(meta.checkpoint)} of {meta.task}"
         yield Need(store.path(key_of(meta)), what, check)
+
+
+def _groups(directory: RunDirectory, chain: Sequence[CheckpointMeta]) -> Iterator[Need]:
+    """The groups of a checkpoint, if its snapshots can be read: if not, that is what is said."""
+    store = directory.storage.untroubled
+    try:
+        groups = stored_groups(store, chain)
+    except StorageError:
+        return
+    for group in groups:
+        label = f"checkpoint {checkpoint_label(chain[-1].checkpoint)} of {chain[-1].task}"
+        what = f"group {group.number} of {label}"
+        yield Need(store.path(group.key), what, partial(_stored, store, group.key, group.digest))
 
 
 # Messages.
@@ -275,8 +290,8 @@ def _check_manifest(manifests: Manifests, number: int) -> None:
         raise ObjectMissing(f"there is no {manifests.file(number)}")
 
 
-def _stored(store: FileStore, key: str) -> None:
-    store.get(key)
+def _stored(store: FileStore, key: str, digest: str | None = None) -> None:
+    store.get(key, digest)
 
 
 def _described(place: Path) -> None:

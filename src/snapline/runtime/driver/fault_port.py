@@ -5,11 +5,13 @@ network, the store and the run, and nothing else of the driver.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
 from snapline.core.messages import CheckpointMeta
-from snapline.engine.slot.checkpoints import key_of
+from snapline.engine.slot.checkpoints import key_of, stored_groups
+from snapline.errors import StorageError
 from snapline.ids import Incarnation, Millis, SlotId
 from snapline.journal.entry import Entry
 from snapline.journal.fault_happenings import FaultHappening
@@ -158,5 +160,10 @@ class FaultPort:
         return [known[task][max(known[task])] for task in hosted if known[task]]
 
     def damage(self, meta: CheckpointMeta) -> None:
-        """Change the bytes of a stored snapshot, without telling anybody."""
-        self._run.storage.store.damage(key_of(meta))
+        """Change the bytes of a stored snapshot, or of its last group, without telling anybody."""
+        store, registry = self._run.storage.store, self._run.engine.registry
+        key = key_of(meta)
+        if meta.groups:
+            with suppress(StorageError):  # it may be damaged already
+                key = stored_groups(store, registry.chain(meta.task, meta.checkpoint))[-1].key
+        store.damage(key)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from snapline.core.messages import CheckpointMeta, Message, RecoveryLine
+from snapline.engine.groups.index import Held
 from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Micros, Seq, TaskId
 from snapline.journal.loss_happenings import TaskLoss
 from snapline.recovery.kept_lines import KeptLines
@@ -46,6 +47,8 @@ class RunAccount:
         self.stored: dict[
             str, tuple[TaskId, CheckpointNo]
         ] = {}  #: by name, the snapshots that counted
+        #: per checkpoint that counted, the groups to which it refers
+        self.groups: dict[tuple[TaskId, CheckpointNo], Held] = {}
         self.live: dict[TaskId, list[CheckpointNo]] = {}  #: what counts in the live timeline
         self.decisions = 0  #: number of the last one
         self.epoch: Epoch = 0  #: the epoch that the last decision names

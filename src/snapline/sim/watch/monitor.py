@@ -51,9 +51,9 @@ from snapline.journal.happenings import (
     SlotLost,
     SlotRunning,
 )
-from snapline.journal.loss_happenings import StaleDropped, TaskLoss
+from snapline.journal.loss_happenings import GroupLost, StaleDropped, TaskLoss
 from snapline.recovery.kept_lines import KeptLines, is_behind
-from snapline.sim.watch import fencing, invariants
+from snapline.sim.watch import fencing, groups, invariants
 from snapline.sim.watch.account import Line, RunAccount, TaskAccount
 from snapline.sim.watch.alone import Alone
 from snapline.sim.world.world import World
@@ -75,6 +75,7 @@ COUNTED: Mapping[type[Happening], str] = {
     MessagesOvertaken: "overtaken",
     MessagesDiscarded: "discarded",
     SlotRunning: "rejoined",
+    GroupLost: "groups lost",
 }
 """Happenings that are only counted, and under which name."""
 
@@ -174,6 +175,7 @@ class Monitor(RunAccount):
             invariants.counted_means_durable(self, meta)
             invariants.deltas_have_a_base(self, meta)
             invariants.snapshot_covers_what_was_delivered(self, meta)
+            groups.counted_groups_are_durable(self, meta)
             self.metas[meta.task, meta.checkpoint] = meta
             self.stored[key_of(meta)] = meta.task, meta.checkpoint
             self.reported[meta.task, meta.checkpoint] = meta
@@ -237,6 +239,8 @@ class Monitor(RunAccount):
             case GarbageCollected():
                 if self.thorough:
                     invariants.kept_lines_are_whole(self)
+                    groups.kept_groups_are_there(self, self.alone)
+                    groups.no_group_is_left_over(self)
                 invariants.storage_is_bounded(self)
             case JobRunning() if entry.epoch == self.epoch:  # else: a zombie
                 self.recovering = False
@@ -383,4 +387,5 @@ class Monitor(RunAccount):
             self.alone.deleting(key)
         else:
             fencing.what_is_kept_is_not_deleted(self, key)
+        groups.kept_groups_are_not_deleted(self, self.alone, key)
         fencing.what_is_needed_of_the_ledger_is_not_deleted(self, key)

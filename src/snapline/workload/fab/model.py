@@ -34,6 +34,15 @@ TOOLS: Final[Mapping[str, int]] = MappingProxyType({"etch": 12, "polish": 11})
 FEW, MANY = 10, 79
 """How many operators there can be."""
 
+RIDGE: Final = 50
+"""What stands for knowing nothing: the equations always have a solution, and the first lot is given 0."""
+
+MEMORY: Final = 32
+"""Of what a model knows, this part is forgotten with each lot."""
+
+BIAS: Final = 100
+"""A property that is the same for all wafers."""
+
 _LEVELS: Final = 1_000  # a property is from 0 to so many
 _NOISE: Final = 120  # of a reading
 _YIELD_NOISE: Final = 900

@@ -18,8 +18,7 @@ from snapline.workload.common.generated import Ints
 from snapline.workload.common.losses import losses_of
 from snapline.workload.fab import model
 from snapline.workload.fab.lossy_lots import judge_lossy_lots
-from snapline.workload.fab.model import STEPS, shape_of
-from snapline.workload.fab.regression import BIAS, MEMORY, RIDGE
+from snapline.workload.fab.model import BIAS, MEMORY, RIDGE, STEPS, shape_of
 from snapline.workload.fab.stays import lot_losses
 from snapline.workload.oracles.bounds_verdict import judge_at_least, judge_at_most
 from snapline.workload.oracles.table_verdict import judge_table

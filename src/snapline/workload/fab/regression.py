@@ -15,14 +15,7 @@ import numpy as np
 from snapline.batch import Array, Batch
 from snapline.dataflow.operators.operator import OUT, Operator, Outputs
 from snapline.ids import Millis
-
-RIDGE: Final = 50
-"""What stands for knowing nothing: the equations always have a solution, and the first lot is given 0."""
-
-MEMORY: Final = 32
-"""Of what a model knows, this part is forgotten with each lot."""
-
-BIAS: Final = 100  # a property that is the same for all wafers
+from snapline.workload.fab.model import BIAS, MEMORY, RIDGE
 
 
 class YieldModel(Operator):

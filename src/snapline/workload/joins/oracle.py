@@ -17,7 +17,7 @@ from snapline.workload.common.base import Params, Problem
 from snapline.workload.common.generated import PARTITION_BITS, Ints, label
 from snapline.workload.common.losses import losses_of
 from snapline.workload.joins.model import asking, shape_of, stored
-from snapline.workload.joins.pairs import Streams
+from snapline.workload.joins.pairs import BothStreams
 from snapline.workload.joins.stays import PairExcuses, excuses_of
 from snapline.workload.oracles.asked_windows import AskingRecords, StoredRows, judge_asked
 from snapline.workload.oracles.table_verdict import judge_table
@@ -36,7 +36,9 @@ def judge(
 ) -> Sequence[Problem]:
     """Compare the pairs with those that should have come out."""
     shape, found = shape_of(params, by_key=by_key), output.get(SINK)
-    streams = Streams(shape, asking(params, shape).everything(), stored(params, shape).everything())
+    streams = BothStreams(
+        shape, asking(params, shape).everything(), stored(params, shape).everything()
+    )
     findings, excuses = Problems(level), losses_of(params)
     if level is Guarantee.AT_MOST_ONCE:
         _judge(findings, streams, found, [], streams.conceivable(found))
@@ -66,7 +68,7 @@ def describe(record: int, row: int) -> str:
 
 def _judge(
     findings: Problems,
-    streams: Streams,
+    streams: BothStreams,
     found: Batch | None,
     must: Sequence[Batch],
     may: Sequence[Batch],
@@ -79,7 +81,7 @@ def _judge(
     judge_table(findings, right, found, IDENTITY, values, describe, allowed, losses)
 
 
-def _judge_order(findings: Problems, streams: Streams, found: Batch | None) -> None:
+def _judge_order(findings: Problems, streams: BothStreams, found: Batch | None) -> None:
     """Judge pairs that are all conceivable by whether an order of arrival explains them."""
     asked, rows = streams.asked, streams.rows
     keys = np.unique(rows["key"])

@@ -23,7 +23,7 @@ def ranks(keys: Ints) -> Ints:
     return result
 
 
-class Streams:
+class BothStreams:
     """The records of stream 2 and the rows of stream 1, which are numbered as they come from its source."""
 
     def __init__(self, shape: JoinShape, asked: Batch, rows: Batch) -> None:

@@ -10,7 +10,7 @@ from snapline.workload.common.base import Params
 from snapline.workload.common.generated import PARTITION_BITS
 from snapline.workload.common.losses import Bools, Excuses, Stay, stay_of
 from snapline.workload.joins.model import ASKING, STORED
-from snapline.workload.joins.pairs import RECORD, ROW, Streams
+from snapline.workload.joins.pairs import RECORD, ROW, BothStreams
 from snapline.workload.oracles.table_verdict import TableExcuses
 
 
@@ -18,7 +18,7 @@ from snapline.workload.oracles.table_verdict import TableExcuses
 class PairExcuses(TableExcuses):
     """Which pairs need not come out: also those whose row may have left because others came again."""
 
-    streams: Streams
+    streams: BothStreams
     lost: Bools  # which rows may not have been stored, or may have been forgotten
     again: Bools  # which rows may have been stored more than once
 
@@ -28,7 +28,7 @@ class PairExcuses(TableExcuses):
         return gone | (self.streams.between(rows, self.again) > 0) if self.again.any() else gone
 
 
-def excuses_of(params: Params, streams: Streams, excuses: Excuses, sink: str) -> PairExcuses:
+def excuses_of(params: Params, streams: BothStreams, excuses: Excuses, sink: str) -> PairExcuses:
     """What the losses of a run touch."""
 
     def stays(pairs: Batch) -> tuple[Stay, ...]:

@@ -37,6 +37,10 @@ class _Holding(Operator):
         self._held[kind] = held.take(~chosen)
         return held.take(chosen)
 
+    def expire(self, time: Millis) -> int:
+        """Forget what would be put out now: a life before has put it out, or something of it was lost."""
+        return sum(batch.length for _, batch in self.on_watermark(time))
+
     def capture(self, *, full: bool) -> Capture:
         """Capture what is held: batches never change."""
         return Capture(True, dict(self._held))

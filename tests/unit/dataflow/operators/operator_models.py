@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from snapline.batch import Batch
 from snapline.batch_form import decode, encode
-from snapline.dataflow.operators.operator import Capture, Operator, Outputs
+from snapline.dataflow.operators.operator import Capture, Groups, Operator, Outputs
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
@@ -76,15 +76,33 @@ def expected(rows: Rows) -> dict[str, list[str]]:
 
 
 class Written:
-    """A capture as it is stored: the bytes at the time of the capture must stay true for ever."""
+    """A capture as it is stored: the bytes at the time of the capture must stay true for ever.
 
-    def __init__(self, capture: Capture) -> None:
+    Of parts in groups the groups that the capture `before` had are still there, unless they were dropped.
+    """
+
+    def __init__(self, capture: Capture, before: "Written | None" = None) -> None:
         self.capture = capture
         self.parts = {name: encode(part) for name, part in capture.parts.items()}
+        self.groups: dict[str, dict[int, bytes]] = {}
+        for name, changed in capture.groups.items():
+            kept = dict(before.groups.get(name, {})) if before is not None else {}
+            for number in changed.dropped:
+                kept.pop(number, None)
+            kept |= {number: encode(rows) for number, rows in changed.written.items()}
+            self.groups[name] = dict(sorted(kept.items()))
 
     def read(self) -> Capture:
         assert self.parts == {name: encode(part) for name, part in self.capture.parts.items()}
-        return Capture(self.capture.full, {name: decode(raw) for name, raw in self.parts.items()})
+        for name, changed in self.capture.groups.items():
+            for number, rows in changed.written.items():
+                assert self.groups[name][number] == encode(rows)
+        groups = {
+            name: Groups({number: decode(raw) for number, raw in kept.items()})
+            for name, kept in self.groups.items()
+        }
+        parts = {name: decode(raw) for name, raw in self.parts.items()}
+        return Capture(self.capture.full, parts, groups=groups)
 
 
 def check(
@@ -102,7 +120,8 @@ def check(
                 whole = full or not written
                 capture = operator.capture(full=whole)
                 assert capture.full == whole
-                written = [Written(capture)] if whole else [*written, Written(capture)]
+                taken = Written(capture, written[-1] if written else None)
+                written = [taken] if whole else [*written, taken]
                 since = []
             case Crash():
                 before, operator, witness = operator, make(), make()
@@ -119,6 +138,7 @@ def check(
 
 def contents(operator: Operator) -> dict[str, list[str]]:
     """The whole state, readable. An operator that was asked forgets what its next delta was to hold."""
+    operator.by_group(None)
     return readable(list(operator.capture(full=True).parts.items()))
 
 

@@ -67,7 +67,13 @@ def test_a_run_of_another_system_is_read_from_what_was_seen_of_it(tmp_path):
     spec = {"flow": "sst", "system": "other", "faults": "kill driver at=1s"}
     directory = RunDirectory.create(tmp_path, "sst", "other", spec)
     events = [json_of(Happened(1_000_000, "other", 0, ProcessKilled("kill driver at=1s")))]
-    result = {"kept": "no", "because": "lost", "metrics": {"lost": 1}, "events": events}
+    result = {
+        "version": 2,
+        "kept": "no",
+        "because": "lost",
+        "metrics": {"lost": 1},
+        "events": events,
+    }
     directory.write("result.json", result)
     run = reported(directory)
     assert run.figures is None

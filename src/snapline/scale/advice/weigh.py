@@ -1,0 +1,253 @@
+"""From what a protocol does at two intervals to what it would do at any, and which interval fits.
+
+C is the processing time that one checkpoint takes from the busiest slot: its CPU time at two intervals
+tells it apart from the constant tax of logs and headers. A failure costs detection, restart, and then the
+time to catch up: what came meanwhile, and what is done again because the job went back to a line. How far a
+line lies behind is measured in intervals: about half of one where rounds are coordinated, more where not.
+
+A target is met if the upper end of what is predicted meets it. Among the intervals that meet all targets
+the cheapest is taken: overhead, and the share of time that failures cost. Without targets that is about
+Young's interval, as Daly has corrected it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
+from typing import Final
+
+from snapline.scale.profile import BARS, Checked
+
+LEAST_S, MOST_S, STEP = 0.1, 600.0, 1.25
+"""The intervals that are considered: the shortest, the longest, and from one to the next."""
+
+LATENCY_BAR: Final = 0.5
+"""By how much a predicted latency is taken to be wrong at most: nobody has compared any."""
+
+RARE: Final = 0.01
+"""A share of time that a p99 does not see."""
+
+
+class Latency(StrEnum):
+    """Which latency a target is about: until a row is written, or until readers see it."""
+
+    WRITTEN = "written"
+    PUBLISHED = "published"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What is asked of a job; None: nothing is asked."""
+
+    mtbf_s: float  # mean time between failures
+    rto_s: float | None = None  # the longest recovery, from the failure until all is as before
+    p99_ms: float | None = None
+    latency: Latency = Latency.WRITTEN
+
+
+@dataclass(frozen=True, slots=True)
+class AtInterval:
+    """What a simulated run without failures came to at one interval."""
+
+    interval_s: float
+    busy: float  # the share of its time that the busiest slot computes
+    bytes_per_record: float
+    p99_ms: float
+    published_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What simulated runs said about a protocol."""
+
+    protocol: str
+    plain_busy: float  # `busy` without checkpoints
+    often: AtInterval
+    seldom: AtInterval
+    detection_s: Sequence[float]  # of each failure
+    restart_s: Sequence[float]
+    lag: Sequence[float]  # how far it went back, in intervals
+    checkpoint_s: float  # the longest time of a checkpoint, or of a round
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A predicted value, and the ends between which it is expected."""
+
+    value: float
+    low: float
+    high: float
+
+    def times(self, factor: float) -> "Between":
+        """All three, multiplied."""
+        return Between(self.value * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A protocol at one interval, with what is predicted."""
+
+    protocol: str
+    interval_s: float
+    overhead: Between  # the share of the capacity that checkpoints take
+    recovery_s: Between
+    p99_ms: Between
+    bytes_per_record: Between
+    cost: float  # overhead, and the share of time that failures cost
+    misses: tuple[str, ...]  # the targets that are not met: rto, p99, rate
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The best interval of a protocol; of one that cannot meet the targets, the one that comes closest."""
+
+    offer: Offer
+    feasible: bool
+    binding: str  # what decides the interval, or why nothing fits, in words
+    young_s: float  # what Young and Daly say, without targets
+
+
+def choose(behaviour: Behaviour, needs: Needs) -> Choice:
+    """The best interval of a protocol."""
+    young = daly(_per_checkpoint(behaviour), needs.mtbf_s)
+    steps = math.ceil(math.log(MOST_S / LEAST_S) / math.log(STEP))
+    tried = {LEAST_S * STEP**n for n in range(steps + 1)} | {min(MOST_S, max(LEAST_S, young))}
+    offers = [offer_at(behaviour, needs, each) for each in sorted(tried)]
+    cheapest = min(offers, key=lambda each: each.cost)
+    fitting = [each for each in offers if not each.misses]
+    if not fitting:
+        return Choice(_closest(offers, needs), False, _why_none(offers, needs), young)
+    best = min(fitting, key=lambda each: each.cost)
+    if best is cheapest:
+        return Choice(best, True, "no target: it is the cheapest interval", young)
+    step = 1 if best.interval_s < cheapest.interval_s else -1
+    beyond = offers[offers.index(best) + step]
+    longer = "longer" if step > 0 else "shorter"
+    names = " and ".join(beyond.misses)
+    return Choice(best, True, f"{names}: a {longer} interval would be cheaper", young)
+
+
+def _closest(offers: Sequence[Offer], needs: Needs) -> Offer:
+    def excess(offer: Offer) -> float:
+        rto = offer.recovery_s.high / needs.rto_s if needs.rto_s else 0.0
+        p99 = offer.p99_ms.high / needs.p99_ms if needs.p99_ms else 0.0
+        return max(rto, p99)
+
+    return min(offers, key=lambda each: (len(each.misses), excess(each)))
+
+
+def _why_none(offers: Sequence[Offer], needs: Needs) -> str:
+    """Which target cannot be met at any interval; or that each can be, but not all at once."""
+    if all("rate" in each.misses for each in offers):
+        return "rate: the slots cannot keep up with the input"
+    if all("rto" in each.misses for each in offers):
+        least = min(each.recovery_s.high for each in offers)
+        return f"rto: recovery takes up to {least:.2g} s at best"
+    if all("p99" in each.misses for each in offers):
+        least = min(each.p99_ms.high for each in offers)
+        return f"p99: it is up to {least:.3g} ms at best ({needs.latency})"
+    return "no interval meets all targets at once"
+
+
+def daly(checkpoint_s: float, mtbf_s: float) -> float:
+    """The interval that loses least time, if a checkpoint takes so much and failures come so often."""
+    if checkpoint_s >= 2 * mtbf_s:
+        return mtbf_s
+    share = checkpoint_s / (2 * mtbf_s)
+    return math.sqrt(2 * checkpoint_s * mtbf_s) * (1 + math.sqrt(share) / 3 + share / 9) - (
+        checkpoint_s
+    )
+
+
+def _per_checkpoint(behaviour: Behaviour) -> float:
+    """C: the processing time that one checkpoint takes from the busiest slot, in seconds."""
+    often, seldom = behaviour.often, behaviour.seldom
+    more = 1 / often.interval_s - 1 / seldom.interval_s
+    return max(0.0, (often.busy - seldom.busy) / more)
+
+
+def offer_at(behaviour: Behaviour, needs: Needs, interval_s: float) -> Offer:
+    """What is predicted of a protocol at one interval."""
+    seldom = behaviour.seldom
+    each_s = _per_checkpoint(behaviour)
+    busy = max(1e-6, seldom.busy + each_s * (1 / interval_s - 1 / seldom.interval_s))
+    overhead = _overhead(behaviour, busy)
+    recovery = _recovery(behaviour, busy, interval_s)
+    p99 = _p99(behaviour, needs, interval_s, recovery)
+    misses = [
+        *(["rate"] if busy >= 1 or 2 * behaviour.checkpoint_s > interval_s else []),
+        *(["rto"] if needs.rto_s is not None and recovery.high > needs.rto_s else []),
+        *(["p99"] if needs.p99_ms is not None and p99.high > needs.p99_ms else []),
+    ]
+    return Offer(
+        behaviour.protocol,
+        interval_s,
+        overhead,
+        recovery,
+        p99,
+        _widened(_bytes(behaviour, interval_s), BARS[Checked.BYTES]),
+        overhead.value + min(1.0, recovery.value / needs.mtbf_s),
+        tuple(misses),
+    )
+
+
+def _overhead(behaviour: Behaviour, busy: float) -> Between:
+    """The share of the capacity that is lost; the capacity that is left is known up to its bar."""
+    left, bar = min(1.0, behaviour.plain_busy / busy), BARS[Checked.CAPACITY]
+    ends = (max(0.0, 1 - left * (1 + bar)), min(1.0, 1 - left * (1 - bar)))
+    return Between(1 - left, *ends)
+
+
+def _recovery(behaviour: Behaviour, busy: float, interval_s: float) -> Between:
+    """Detection, restart, and catching up with what came meanwhile and what is done again."""
+    if busy >= 1:
+        return Between(math.inf, math.inf, math.inf)
+    bar, spare = BARS[Checked.RESTART], busy / (1 - busy)
+    away = [d + r for d, r in zip(behaviour.detection_s, behaviour.restart_s, strict=True)]
+    lag = max(0.5, fmean(behaviour.lag))  # a kill strikes half an interval after a line, on average
+    back = lag * interval_s, max(1.0, *behaviour.lag) * interval_s + behaviour.checkpoint_s
+    least, usual, most = min(away), fmean(away), max(away)
+    return Between(
+        usual + spare * (usual + back[0]),
+        (1 - bar) * least * (1 + spare),
+        (1 + bar) * (most + spare * (most + back[1])),
+    )
+
+
+def _p99(behaviour: Behaviour, needs: Needs, interval_s: float, recovery_s: Between) -> Between:
+    often, seldom = behaviour.often, behaviour.seldom
+    if needs.latency is Latency.PUBLISHED:
+        steps = seldom.interval_s - often.interval_s
+        slope = max(0.0, (seldom.published_ms - often.published_ms) / steps)
+        usual = max(often.p99_ms, seldom.published_ms + slope * (interval_s - seldom.interval_s))
+    else:
+        usual = _written(behaviour, interval_s)
+    found = _widened(usual, LATENCY_BAR)
+    if recovery_s.high / needs.mtbf_s > RARE:  # so many records wait for a recovery that it is seen
+        waits = recovery_s.times(1000)
+        return Between(max(usual, waits.value), found.low, max(found.high, waits.high))
+    return found
+
+
+def _written(behaviour: Behaviour, interval_s: float) -> float:
+    """Between the two intervals by their logarithms; beyond them checkpoints disturb no less, or more."""
+    often, seldom = behaviour.often, behaviour.seldom
+    if interval_s >= seldom.interval_s:
+        return seldom.p99_ms
+    if interval_s <= often.interval_s:
+        return often.p99_ms * often.interval_s / interval_s
+    share = math.log(interval_s / often.interval_s) / math.log(seldom.interval_s / often.interval_s)
+    return float(often.p99_ms ** (1 - share) * seldom.p99_ms**share)
+
+
+def _bytes(behaviour: Behaviour, interval_s: float) -> float:
+    often, seldom = behaviour.often, behaviour.seldom
+    each = (often.bytes_per_record - seldom.bytes_per_record) / (
+        1 / often.interval_s - 1 / seldom.interval_s
+    )
+    return seldom.bytes_per_record + max(0.0, each) * (1 / interval_s - 1 / seldom.interval_s)
+
+
+def _widened(value: float, bar: float) -> Between:
+    return Between(value, value / (1 + bar), value * (1 + bar))

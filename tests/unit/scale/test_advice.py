@@ -1,0 +1,130 @@
+"""Which protocol and interval fit: the formulas by hand, and one advice from simulated runs."""
+
+import json
+import math
+import sys
+from dataclasses import replace
+
+import pytest
+
+from snapline.cli.app import main
+from snapline.scale.advice.rough import ROUGH
+from snapline.scale.advice.weigh import (
+    AtInterval,
+    Behaviour,
+    Latency,
+    Needs,
+    choose,
+    daly,
+    offer_at,
+)
+from snapline.scale.profile import MEASURED
+
+HOUR = 3600.0
+
+#: a checkpoint takes 10 ms of the busiest slot, which computes 40 % of its time without any
+USUAL = Behaviour(
+    "p",
+    plain_busy=0.4,
+    often=AtInterval(0.5, 0.42, 20.0, 40.0, 600.0),
+    seldom=AtInterval(2.0, 0.405, 17.0, 10.0, 2_100.0),
+    detection_s=(0.1, 0.1),
+    restart_s=(0.9, 1.1),
+    lag=(0.3, 0.9),
+    checkpoint_s=0.05,
+)
+
+
+def test_the_interval_without_targets_is_youngs():
+    assert daly(0.01, HOUR) == pytest.approx(math.sqrt(2 * 0.01 * HOUR), rel=0.01)
+    assert daly(10_000, HOUR) == HOUR
+    found = choose(USUAL, Needs(HOUR))
+    assert found.young_s == pytest.approx(daly(0.01, HOUR))
+    assert found.binding == "no target: it is the cheapest interval"
+    assert 0.4 * found.young_s < found.offer.interval_s < 4 * found.young_s
+
+
+def test_what_is_predicted_at_an_interval_follows_from_two():
+    one = offer_at(USUAL, Needs(HOUR), 1.0)
+    assert one.overhead.value == pytest.approx(1 - 0.4 / 0.41)
+    assert one.overhead.low == 0
+    assert one.overhead.high == pytest.approx(1 - 0.9 * 0.4 / 0.41)
+    spare = 0.41 / 0.59
+    assert one.recovery_s.value == pytest.approx(1.1 + spare * (1.1 + 0.6))
+    assert one.recovery_s.high == pytest.approx(1.25 * (1.2 + spare * (1.2 + 1.05)))
+    assert one.bytes_per_record.value == pytest.approx(18.0)
+    assert one.p99_ms.value == pytest.approx(20.0)
+    published = offer_at(USUAL, Needs(HOUR, latency=Latency.PUBLISHED), 4.0)
+    assert published.p99_ms.value == pytest.approx(4_100.0)
+
+
+def test_a_target_shortens_the_interval_and_is_named():
+    free = choose(USUAL, Needs(HOUR)).offer
+    tight = choose(USUAL, Needs(HOUR, rto_s=5.0))
+    assert tight.feasible
+    assert tight.binding == "rto: a longer interval would be cheaper"
+    assert tight.offer.interval_s < free.interval_s
+    assert tight.offer.recovery_s.high <= 5.0
+    seen = choose(USUAL, Needs(HOUR, p99_ms=2_000, latency=Latency.PUBLISHED))
+    assert (seen.feasible, seen.binding[:3]) == (True, "p99")
+    assert seen.offer.p99_ms.high <= 2_000
+
+
+def test_what_no_interval_can_do_is_infeasible_and_says_why():
+    assert choose(USUAL, Needs(HOUR, rto_s=1.0)).binding.startswith("rto: recovery takes up to")
+    assert choose(USUAL, Needs(HOUR, p99_ms=5.0)).binding.startswith("p99: it is up to 15 ms")
+    both = choose(USUAL, Needs(HOUR, rto_s=3.5, p99_ms=16.0))
+    assert (both.feasible, both.binding) == (False, "no interval meets all targets at once")
+    late = replace(USUAL, often=AtInterval(0.5, 1.4, 1, 1, 1), seldom=AtInterval(2.0, 1.4, 1, 1, 1))
+    assert choose(late, Needs(HOUR)).binding == "rate: the slots cannot keep up with the input"
+
+
+def test_failures_that_come_often_are_seen_in_the_p99():
+    rare, often = (offer_at(USUAL, Needs(mtbf), 2.0).p99_ms for mtbf in (HOUR, 60.0))
+    assert rare.high == pytest.approx(15.0)
+    assert often.high > 1_000
+
+
+def test_the_round_numbers_are_a_whole_profile_that_nobody_has_checked():
+    assert set(ROUGH.costs_us) == set(MEASURED)
+    assert (ROUGH.checks, ROUGH.fit.residuals) == ((), ())
+
+
+def test_the_command_predicts_and_says_that_nobody_calibrated(monkeypatch, capsys):
+    command = ["--rate", "100", "--rto", "30s", "--protocol", "aligned", "--json"]
+    monkeypatch.setattr(sys, "argv", ["snapline", "advise", "protocol", "counting", *command])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr()
+    assert ended.value.code == 0, told.err
+    found = json.loads(told.out)
+    assert (found["feasible"], found["calibrated"]) == (True, False)
+    assert set(found["marks"].values()) == {"not validated"}
+    [choice] = found["choices"]
+    assert choice["protocol"] == "aligned"
+    for name in ("overhead", "recovery_s", "p99_ms", "bytes_per_record"):
+        assert choice[name]["low"] <= choice[name]["value"] <= choice[name]["high"]
+    assert choice["recovery_s"]["high"] <= 30
+    assert "simulating 4 of 4" in told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("q12 --rate max", "--rate max"),
+        ("q12 --latency soon", "--latency 'soon'"),
+        ("reachability --protocol aligned", "cannot run a dataflow with a cycle"),
+        ("q12 --protocol none", "is none that gives exactly-once output"),
+        ("nothing", "nothing"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_simulated(
+    arguments, said, monkeypatch, capsys
+):
+    monkeypatch.setattr(sys, "argv", ["snapline", "advise", "protocol", *arguments.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert said in told.err
+    assert "simulating" not in told.err
