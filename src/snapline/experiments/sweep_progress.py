@@ -35,6 +35,8 @@ VERSION = 1
 
 RUN_S = 6.0
 """What a run takes beside its input: to start its slots, to end, and to be judged."""
+SIMULATED_S = 0.3
+"""About how long a simulated run takes for each of its slots."""
 SLOT_S = 0.7
 """What each slot beyond the second adds to that, on two cores."""
 SIMULATED_S = 0.3
