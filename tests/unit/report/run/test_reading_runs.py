@@ -11,8 +11,8 @@ from snapline.report.page.run_page import run_page
 from snapline.report.run.reading import in_order, read_run
 from snapline.report.run.topology import topology_of
 from snapline.rundir.directory import RunDirectory
-from snapline.rundir.results import VERSION
 from snapline.rundir.journal_file import JournalFile
+from snapline.rundir.results import VERSION
 from snapline.runs.finished import reported
 
 A, B = TaskId("a/0"), TaskId("b/1")
