@@ -110,6 +110,18 @@ def test_a_number_is_right_unless_its_task_lost_what_it_had_counted(monkeypatch,
     assert tried == 100
 
 
+def test_a_prediction_from_before_a_loss_is_never_excused(monkeypatch):
+    it = recorded(monkeypatch, case_of("fab", 3, "kill slot=1 at=2200ms"))
+    sink = it.public["quality"]
+    early = np.flatnonzero(sink["time"] < 2_200 - it.bound.lag_ms)[:5].tolist()
+    assert early
+    for n in early:
+        more = (np.arange(len(sink)) == n).astype(np.int64)
+        changed = {name: sink[name] + more for name in ("predicted", "quality")}
+        (problem,) = it.judged(public={"quality": sink.with_columns(**changed)})
+        assert problem.kind == "wrong"
+
+
 def test_a_window_that_a_lost_task_had_put_out_is_not_opened_again():
     """An event that is late came to a task that had restarted, and that knew no time yet."""
     outcome = simulate(case_of("mst", 1, "kill slot=0 at=1465ms"))

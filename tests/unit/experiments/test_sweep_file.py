@@ -7,6 +7,7 @@ import pytest
 from snapline.chaos.faults import parse, start_ms
 from snapline.errors import UsageError
 from snapline.experiments.capacity import BRIEF, SearchForm
+from snapline.experiments.drawn_times import at_last, drawn, has_ranges
 from snapline.experiments.sweep_file import SweepCell, read_sweep, sweep_of
 
 BASE = {"flow": "q12", "slots": 1, "duration": "2s"}
@@ -213,3 +214,16 @@ def test_what_is_wrong_with_a_draw_a_search_or_a_launcher_is_said(content, said)
     with pytest.raises(UsageError) as refused:
         sweep_of(content)
     assert said in str(refused.value)
+
+
+def test_how_long_a_fault_lasts_is_drawn_too_and_alike_for_all_columns_of_a_turn():
+    said = "kill slot=1 at=4s..6s for=2s..5s"
+    assert has_ranges(said)
+    assert has_ranges("kill slot=1 at=4s for=2s..5s")
+    assert not has_ranges("kill slot=1 at=4s for=2s")
+    assert at_last(said, 1_000) == "kill slot=1 at=6s for=5s"
+    turns = [drawn(said, 1_000, seed=1, turn=turn) for turn in range(20)]
+    assert turns[3] == drawn(said, 9_000, seed=1, turn=3)
+    away = [fault.for_ms for turn in turns for fault in parse(turn)]
+    assert len(set(away)) > 10
+    assert all(2_000 <= each <= 5_000 for each in away)

@@ -6,6 +6,7 @@ run, and an oracle can say what it is. What comes for a step that is over is dro
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -85,7 +86,7 @@ class OrderedRowJoin(SlidingRowJoin):
         for side, held in self._held.items():
             parts[_HELD + side] = concat(held) if held else Batch({})
         parts[_CLOCK] = Batch.of(over=np.array([self._over_ms], np.int64))
-        return Capture(taken.full, parts, taken.grown)
+        return replace(taken, parts=parts)
 
     def restore(self, captures: Sequence[Capture]) -> None:
         """Restore the windows, and hold again what was held."""

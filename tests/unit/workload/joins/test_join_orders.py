@@ -16,7 +16,7 @@ from snapline.workload.oracles.asked_windows import AskingRecords, StoredRows, j
 from snapline.workload.oracles.verdict import Problems
 
 EXACTLY = Guarantee.EXACTLY_ONCE
-ROWS = [0, 1, 0, 0]  # the keys of the rows, in their order
+ROWS = [0, 1, 0, 1]  # the keys of the rows, in their order
 ASKED = [0, 1, 0, 1]  # those of the records: two of each partition
 WINDOW = 2
 
@@ -59,7 +59,7 @@ def possible(by_key):
 def accepted(pairs, by_key):
     keys = np.array(ROWS)
     places = np.array([ROWS[:n].count(key) for n, key in enumerate(ROWS)])
-    rows = StoredRows(keys, places if by_key else np.arange(4), np.array([3, 1]), WINDOW)
+    rows = StoredRows(keys, places if by_key else np.arange(4), np.bincount(ROWS), WINDOW)
     if not by_key:
         rows = StoredRows(keys, np.arange(4), np.array([4, 4]), WINDOW)
     partition = np.array([0, 0, 1, 1])
