@@ -20,6 +20,8 @@ from snapline.rundir.spec import OWN, Spec
 PAGE = (Path(__file__).parents[3] / "docs" / "history.md").read_text()
 [BY_HAND] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
+READS = "this Snapline reads"
+
 
 def kinds(union):
     """All classes of a union, and of the unions in it."""
@@ -78,8 +80,16 @@ def test_a_history_by_hand_is_reported(history, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("file", "change", "said"),
     [
-        ("run.json", {"version": 7}, "its run.json has version 7, and this Snapline reads 6"),
-        ("result.json", {"version": 3}, "result.json has version 3, and this Snapline reads 2"),
+        (
+            "run.json",
+            {"version": 99},
+            f"its run.json has version 99, and {READS} {directory.VERSION}",
+        ),
+        (
+            "result.json",
+            {"version": 99},
+            f"result.json has version 99, and {READS} {results.VERSION}",
+        ),
         ("result.json", {"events": [{"type": "Nothing"}]}, "result.json"),
     ],
 )

@@ -12,6 +12,7 @@ from snapline.report.run.reading import in_order, read_run
 from snapline.report.run.topology import topology_of
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import JournalFile
+from snapline.rundir.results import VERSION
 from snapline.runs.finished import reported
 
 A, B = TaskId("a/0"), TaskId("b/1")
@@ -68,7 +69,7 @@ def test_a_run_of_another_system_is_read_from_what_was_seen_of_it(tmp_path):
     directory = RunDirectory.create(tmp_path, "sst", "other", spec)
     events = [json_of(Happened(1_000_000, "other", 0, ProcessKilled("kill driver at=1s")))]
     result = {
-        "version": 2,
+        "version": VERSION,
         "kept": "no",
         "because": "lost",
         "metrics": {"lost": 1},
