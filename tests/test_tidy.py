@@ -61,7 +61,7 @@ LAYERS["cli"] = {*LAYERS}
 LAYERS["__main__"] = {"cli", "runs"}
 
 ROOMS: dict[str, tuple[str, ...]] = {
-    "cli": ("terminal", "experiments", "pages", ""),
+    "cli": ("terminal", "experiments", "advice", "pages", ""),
     "dataflow": ("usage", "feeds", "state", "operators", "sliding", ""),
     "engine": ("", "groups", "slot", "coordinator", "reference"),
     "experiments": ("machine", "", "papers"),

@@ -15,7 +15,8 @@ import typer
 from snapline.cli import explore, generate, simulate
 from snapline.cli import runs as run_list
 from snapline.cli import validate as validation
-from snapline.cli.experiments import advise, calibrate, capacity, compare, findings, sweep
+from snapline.cli.advice import advise
+from snapline.cli.experiments import calibrate, capacity, compare, findings, sweep
 from snapline.cli.listing import LIST_EXAMPLES, LIST_HELP, list_command
 from snapline.cli.pages import report
 from snapline.cli.run import DOCTOR_EXAMPLES, diagnose, show_checkpoints, start_run

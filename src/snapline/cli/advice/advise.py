@@ -2,7 +2,7 @@
 
 import typer
 
-from snapline.cli.experiments import advise_protect, advise_protocol
+from snapline.cli.advice import protect, protocol
 
 group = typer.Typer(
     help="Say what to choose for a dataflow, from what simulated runs of it come to.",
@@ -23,9 +23,5 @@ def advise_callback() -> None:
     """`snapline advise`."""
 
 
-group.command("protocol", help=advise_protocol.HELP, epilog=advise_protocol.EXAMPLES)(
-    advise_protocol.protocol_command
-)
-group.command("protect", help=advise_protect.HELP, epilog=advise_protect.EXAMPLES)(
-    advise_protect.protect_command
-)
+group.command("protocol", help=protocol.HELP, epilog=protocol.EXAMPLES)(protocol.protocol_command)
+group.command("protect", help=protect.HELP, epilog=protect.EXAMPLES)(protect.protect_command)

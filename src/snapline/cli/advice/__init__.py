@@ -1,0 +1,1 @@
+"""`snapline advise`: what to choose for a dataflow."""
