@@ -53,6 +53,17 @@ FOUND = {
             pools=(("deletions", 1),),
         ),
     ),
+    # A life that was given up took a message when its next life was let go already, and nobody knew which.
+    "a zombie beside its next life": (
+        Case(
+            "partial",
+            "fab",
+            15,
+            records=28,
+            guarantee="bounded-loss",
+            faults="kill slot=0 step=626; pause slot=0 at=1887ms for=273ms",
+        ),
+    ),
     # After a resume all tasks go back, so one of them may also go back further than what was decided.
     "damage that a resume finds": (
         Case(

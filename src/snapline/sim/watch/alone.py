@@ -15,6 +15,7 @@ from snapline.ids import (
     INITIAL,
     ChannelId,
     CheckpointNo,
+    Incarnation,
     Seq,
     SlotId,
     TaskId,
@@ -278,6 +279,11 @@ class Alone:
             )
 
     # Messages.
+
+    def lives(self, task: TaskId, incarnation: Incarnation) -> bool:
+        """Whether this is the present life of a task; one that was given up may go on for a while."""
+        slot = self.world.job.slot_by_task[task]
+        return self.world.coordinator.engine.members.incarnations.get(slot) == incarnation
 
     def stamps(self, channel: ChannelId, seq: Seq) -> None:
         """P7: no number of a kept channel is used twice."""

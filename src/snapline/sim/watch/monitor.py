@@ -145,7 +145,7 @@ class Monitor(RunAccount):
             case Deliver(message):
                 invariants.messages_come_in_order(self, entry, account, message)
                 live = entry.epoch == self.epoch and self.accounts.get(task) is account
-                if self.alone is not None and live:  # else: a zombie
+                if self.alone is not None and live and self.alone.lives(task, entry.incarnation):
                     self.alone.takes_in(message, account.delivered.get(message.channel))
                     self.stats["gap"] = self.alone.gaps
                 account.delivered[message.channel] = message.seq
