@@ -258,6 +258,7 @@ def _measured(
         "kept": finished.verdict.kept,
         "because": finished.verdict.because,
         "metrics": finished.metrics,
+        "losses": finished.losses,
         "foreign": round(before.foreign_share(read_load()), 4),
         "attempt": attempt,
         "begun_s": round(begun_s, 3),

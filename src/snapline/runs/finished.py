@@ -63,6 +63,12 @@ class Run:
         plain: dict[str, Any] = to_json(self.figures)
         return plain
 
+    @property
+    def losses(self) -> dict[str, int] | None:
+        """What a run lost that may lose something, as `result.json` has it; None: nobody may."""
+        result = self.directory.result()
+        return None if result is None else result["losses"]
+
     def output(self, sink: str | None = None, *, uncommitted: bool = False) -> DataFrame:
         """The public output of a sink, or all that was ever written to it."""
         name = self._sink(sink)

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from snapline.cli.experiments.compare import ratio_columns
+from snapline.cli.experiments.failure_table import print_failures
 from snapline.cli.experiments.live_sweep import shown_live
 from snapline.cli.experiments.papers import (
     FigureOption,
@@ -293,6 +294,7 @@ def _print(plan: "Plan", done: Sequence[Mapping[str, Any]]) -> None:
     )
     for name in dict.fromkeys(each.figure.name for found in compared.values() for each in found):
         _print_figure(name, first.label, noise.get(name), compared)
+    print_failures(done, {column.label: column.varied for column in columns})
     wrong = [each for each in done if not is_proved(each)]
     for each in wrong:
         out.print(
