@@ -10,6 +10,7 @@ from snapline.cli.app import main
 from snapline.experiments.sweep_directory import SweepDirectory
 from snapline.experiments.sweep_file import sweep_of
 from snapline.rundir.directory import RunDirectory
+from snapline.rundir.results import VERSION
 
 SWEEP = """
 turns = 6
@@ -45,7 +46,8 @@ def stored(tmp_path):
             spec = {"flow": "q12", "protocol": protocol, "slots": 2}
             directory = RunDirectory.create(tmp_path / "runs", "q12", protocol, spec)
             metrics = {"rate": {"read": rate, "written": rate}, "restart_s": [0.5]}
-            directory.write("result.json", {"kept": kept, "because": "x", "metrics": metrics})
+            said = {"version": VERSION, "kept": kept, "because": "x", "metrics": metrics}
+            directory.write("result.json", said)
             names.append(directory.name)
         return ",".join(names)
 

@@ -77,6 +77,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--set": ["x", "", "a=", "a=1"],
         "--option": ["x", "", "batch=", "a=1", "batch=0", "fused=perhaps", "interval.a=0s"],
         "--save": ["x", "", "count=", "count=0s", "count=soon", "model=1s"],
+        "--pool": ["x", "", "count=", "count=0", "count=-1", "count=soon", "model=1"],
         "--inputs": ["x", "", "count=", "count=wait:0", "count=keep:1", "model=drop"],
         "--guarantee": NAMES,
         "--faults": ["x", "kill slot=900 at=1s", "@nowhere"],
