@@ -1,5 +1,7 @@
 """The figures of a real run with a kill in it: plausible, complete, and told while it went on."""
 
+from dataclasses import replace
+
 import pytest
 from run_helpers import assert_dead
 from scripted_faults import PATIENT
@@ -42,7 +44,8 @@ def assert_computed_again(finished: Run) -> None:
     assert gap is None
     warm_up_us = finished.spec.warm_up_ms * 1000
     asked_ms = finished.spec.interval_ms
-    assert figures_of(entries, times, warm_up_us, asked_ms) == finished.figures
+    judged = replace(finished.figures, deviation=None)  # only whoever knows the answer can tell
+    assert figures_of(entries, times, warm_up_us, asked_ms) == judged
     assert figures_of(entries, times).bytes.wire > finished.figures.bytes.wire
 
 
