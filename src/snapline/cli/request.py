@@ -17,7 +17,7 @@ from snapline.workload.common.base import Size
 from snapline.workload.common.settings import read_settings, split_settings
 
 SEEDS = 20
-TELLING_SEEDS = 12  # with fewer seeds, something may be missing from a sweep by chance
+TELLING_SEEDS = 18  # with fewer seeds, something may be missing from a sweep by chance
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,9 @@ def _plain_flow(case: Case) -> Dataflow:
 
 def draws_policies(case: Case) -> bool:
     """Whether the seed says how operators are protected: the protocol heeds it, and nobody else says it."""
-    return PROTOCOLS[case.protocol].heeds_policies and not case.save and not case.inputs
+    protocol = PROTOCOLS.get(case.protocol)  # None: whoever simulates it brings its own
+    heeds = protocol is not None and protocol.heeds_policies
+    return heeds and not case.save and not case.inputs
 
 
 def pools_of(case: Case) -> Mapping[str, int]:

@@ -26,7 +26,7 @@ ALWAYS_SHOWN = (
 )
 """What must occur under every protocol that takes checkpoints."""
 
-CRASHED_AFTER_COMMIT_MIN = 0.8
+CRASHED_AFTER_COMMIT_MIN = 0.6
 COMMITS_MEDIAN_MIN = 3
 
 
