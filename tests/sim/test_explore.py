@@ -146,8 +146,8 @@ def test_one_workload_alone_need_not_show_everything():
 
 
 def test_a_cell_whose_runs_seldom_crash_after_a_commit_proves_nothing():
-    runs = [run(crashed=seed < 7) for seed in range(10)]
-    assert vacuous(runs) == ["aligned on counting: only 70% of the runs crash after a commit"]
+    runs = [run(crashed=seed < 5) for seed in range(10)]
+    assert vacuous(runs) == ["aligned on counting: only 50% of the runs crash after a commit"]
 
 
 def test_a_cell_whose_median_run_hardly_commits_proves_nothing():
