@@ -402,7 +402,7 @@ def counted_before_an_earlier_one(patch):
         if pending is not None:
             pending.waiting.remove(ticket)
             if not pending.waiting:
-                self._count(pending.meta, pending.content)
+                self._count(pending.meta, pending.content, pending.groups)
 
     patch.setattr(CheckpointWriter, "done", any_order)
 

@@ -20,8 +20,8 @@ def tasks(monkeypatch):
     """The tasks of the last deployment."""
     found = []
 
-    def deploy(flow, slots, lean):  # what the case says of it does not count here
-        deployment = deploy_flow(flow, slots, lean=True)
+    def deploy(flow, slots, lean, pools):  # what the case says of it does not count here
+        deployment = deploy_flow(flow, slots, lean=True, pools=pools)
         found[:] = deployment.topology.tasks
         return deployment
 

@@ -32,12 +32,17 @@ def loose_windows(
     excuses: Excuses,
     bids: Batch,
     best: Batch,
+    found: Batch | None,
     value: str,
     every: Millis,
     size: Millis,
     operators: tuple[str, str],
 ) -> LooseWindows:
-    """What losses touch of q5 and q7; `operators` are the one that counts bids, and the sink."""
+    """What losses touch of q5 and q7; `operators` are the one that counts bids, and the sink.
+
+    In a loose window other auctions than the best may have come out, and passed other tasks: `found` says
+    which, for what may have come again.
+    """
     counting, sink = operators
     time, partition = bids["time"], bids["id"] >> PARTITION_BITS
     pane = time - time % every
@@ -50,16 +55,22 @@ def loose_windows(
         stay = Stay((counting, "best-here"), (bids["auction"],), None, time, end, end)
         loose.append(window[late | excuses.late(stay)])
         again.append(window[twice | excuses.repeated(stay)])
-    end = best["window"] + size
-    shown = end + every
-    stays = (
-        Stay(("most",), (best["window"],), None, end, shown, shown),
-        Stay(("best", "shown", sink), (best["window"], best[value]), None, end, shown, shown),
-    )
-    loose.append(best["window"][excuses.late(*stays)])
-    again.append(best["window"][excuses.repeated(*stays)])
+
+    def stays(rows: Batch, longest: Millis) -> tuple[Stay, Stay]:
+        end = rows["window"] + size
+        shown = end + longest
+        key = (rows["window"], rows[value])
+        most = Stay(("most",), key[:1], None, end, shown, shown)
+        return most, Stay(("best", "shown", sink), key, None, end, shown, shown)
+
+    loose.append(best["window"][excuses.late(*stays(best, every))])
+    again.append(best["window"][excuses.repeated(*stays(best, 0))])
     repeated = np.unique(np.concatenate(again))
-    return LooseWindows(np.union1d(np.concatenate(loose), repeated), repeated)
+    windows = np.union1d(np.concatenate(loose), repeated)
+    if found is not None and len(found):
+        others = found.take(np.isin(found["window"], windows))
+        repeated = np.union1d(repeated, others["window"][excuses.repeated(*stays(others, 0))])
+    return LooseWindows(windows, repeated)
 
 
 def judge_loose_windows(

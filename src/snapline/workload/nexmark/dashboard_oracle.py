@@ -100,7 +100,8 @@ def _judge_best(
         bids = _everything(model.bids(params), "id", "auction", "time")
         shape = (every_ms(params), sliding_ms(params))
         right = _best(everything, value)
-        loose = loose_windows(excuses, bids, right, value, *shape, (_PER_AUCTION[value], SINK))
+        names = (_PER_AUCTION[value], SINK)
+        loose = loose_windows(excuses, bids, right, found, value, *shape, names)
         judge_loose_windows(findings, everything, right, found, value, loose, excuses, describe)
     else:
         right = _best(everything, value)
