@@ -140,8 +140,8 @@ def test_a_join_that_is_followed_by_a_hastier_window_makes_everything_late(monke
 def test_deployed_lean_as_in_real_runs(protocol, workload, monkeypatch):
     names = set()
 
-    def deploy(flow, slots, lean):  # what the case says of it does not count here
-        deployment = deploy_flow(flow, slots, lean=True)
+    def deploy(flow, slots, lean, pools):  # what the case says of it does not count here
+        deployment = deploy_flow(flow, slots, lean=True, pools=pools)
         names.update(task.rpartition("/")[0] for task in deployment.topology.tasks)
         return deployment
 
