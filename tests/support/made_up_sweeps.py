@@ -35,6 +35,7 @@ class MadeUp:
     name: str
     metrics: dict[str, Any]
     verdict: Any = field(default_factory=lambda: Verdict())
+    losses: None = None
 
 
 @dataclass

@@ -201,7 +201,7 @@ def test_a_vacuous_sweep_fails(sim, snapline):
     assert "proves nothing: no round was ever aborted under aligned" in out
 
 
-@pytest.mark.parametrize("few", [["--seeds", "19"], ["--faults", "kill slot=1 at=800ms"]])
+@pytest.mark.parametrize("few", [["--seeds", "17"], ["--faults", "kill slot=1 at=800ms"]])
 def test_a_small_sweep_or_one_with_chosen_faults_is_never_called_vacuous(sim, snapline, few):
     sim.vacuous = ["no round was ever aborted under aligned"]
     assert snapline("simulate", *few)[0] == 0

@@ -230,6 +230,7 @@ class MadeUp:
     name: str
     metrics: dict[str, Any]
     verdict: Any
+    losses: None = None
 
 
 @dataclass
