@@ -7,6 +7,7 @@ from pyarrow import parquet
 
 from made_up_sweeps import FILE, MadeUp, snapline, world
 from snapline.experiments import sweep as sweeping
+from snapline.experiments.machine import foreign_load
 from snapline.experiments.machine.foreign_load import LoadReading, read_load
 from snapline.experiments.probing import PATIENT
 from snapline.experiments.sweep_directory import SweepDirectory
@@ -145,6 +146,18 @@ def test_the_load_of_others_is_what_is_left_of_the_machine():
     now = read_load()
     assert 0.0 <= now.foreign_share(read_load()) <= 1.0
     assert now.own > 0
+
+
+def test_time_spent_on_interrupts_is_not_taken_for_the_work_of_others(tmp_path, monkeypatch):
+    def at(user, softirq, idle):
+        (tmp_path / "stat").write_text(f"cpu  {user} 5 20 {idle} 3 1 {softirq} 0 0 0\ncpu0 1 1 1\n")
+        return foreign_load.read_load()
+
+    monkeypatch.setattr(foreign_load, "_PROC", tmp_path)
+    monkeypatch.setattr(foreign_load, "_own", lambda: 0)
+    idle = at(user=100, softirq=10, idle=1_000)
+    assert idle.foreign_share(at(user=100, softirq=110, idle=1_100)) == 0.0
+    assert idle.foreign_share(at(user=150, softirq=60, idle=1_100)) == pytest.approx(50 / 200)
 
 
 def test_the_ratios_so_far_are_said_after_every_turn(snapline, world, tmp_path):
