@@ -3,12 +3,16 @@
 The whole matrix takes ten minutes on two cores: `./dev test -m slow tests/spark/test_partial_on_spark.py`.
 """
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 from run_helpers import assert_usable_and_empty, happenings, only
 
+from snapline.journal.fault_happenings import CoordinatorKilled, CoordinatorResumed
 from snapline.journal.happenings import (
     JobRunning,
     LineDecided,
@@ -80,14 +84,36 @@ def judged(session, tmp_path, workload: str, faults: str, **more) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("workload", [w for w in WORKLOADS if WORKLOADS[w].judges_losses])
+@pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_loss_stays_within_its_bound_however_a_run_is_broken(session, tmp_path, workload, plan):
     judged(session, tmp_path, workload, PLANS[plan])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "workload", [w for w in WORKLOADS if WORKLOADS[w].judges_losses and w not in STATELESS]
-)
+@pytest.mark.parametrize("workload", [w for w in WORKLOADS if w not in STATELESS])
 def test_a_damaged_checkpoint_costs_one_interval_more(session, tmp_path, workload):
     judged(session, tmp_path, workload, DAMAGED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("intake", ["wait:200", "keep"])
+def test_input_of_a_lost_slot_may_wait_or_be_kept(session, tmp_path, intake, plan):
+    judged(session, tmp_path, "q12", PLANS[plan], inputs=(("count", intake),))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_run_whose_driver_is_killed_is_resumed_and_loses_what_its_bound_allows(
+    tmp_path, workload
+):
+    """In processes of its own: the driver that dies is the whole program."""
+    spec = spec_of(workload, "kill driver at=2s; kill slot=1 at=4s")
+    command = [sys.executable, "-m", "snapline", "run", workload, "--protocol", "partial"]
+    command += ["--slots", "2", "--rate", str(spec.rate), "--duration", "7s", "--interval", "300ms"]
+    command += ["--size", "small", "--faults", spec.faults, "--runs", str(tmp_path), "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["kept"]) == (0, "yes"), result
+    found = happenings(tmp_path, "*/journal/driver-*")
+    assert len(only(found, CoordinatorKilled)) == len(only(found, CoordinatorResumed)) == 1
