@@ -155,16 +155,18 @@ def finished(
     runs: Path | None = None,
     journal_bytes: int | None = None,
     retain_ms: int | None = None,
+    lean: bool = True,
 ) -> Iterator[Finished]:
     """Run a dataflow to its end, on Spark or else as plain processes that run `program`.
 
-    `prepare` sees the driver before it starts: to watch, or to kill. Output is kept for `retain_ms`.
+    `prepare` sees the driver before it starts: to watch, or to kill. Output is kept for `retain_ms`. Unless
+    it is `lean`, every operator has a task of its own.
     """
     chosen = PROTOCOLS[protocol]
     options = Options(interval_ms=interval_ms)
     job = Job(
         flow.name,
-        deploy(flow, slots, lean=True),
+        deploy(flow, slots, lean=lean),
         chosen,
         options,
         chosen.guarantees[0],
