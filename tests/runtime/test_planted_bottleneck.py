@@ -19,7 +19,7 @@ import pickle, sys, time
 from snapline.engine.slot.task import Task
 from snapline.runtime.slot import process
 
-read, free_s = Task._read, 0.0
+read, free_s = Task.read_source, 0.0
 
 def slow(task, *what):
     global free_s
@@ -29,7 +29,7 @@ def slow(task, *what):
     time.sleep(max(0.0, begin_s - now_s))
     return read(task, *what)
 
-Task._read = slow
+Task.read_source = slow
 process.STEPS_PER_POLL = 1
 process.SlotProcess(*pickle.load(sys.stdin.buffer), sys.argv[1]).run()
 """

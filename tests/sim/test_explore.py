@@ -11,7 +11,9 @@ from snapline.chaos.faults import parse
 from snapline.errors import UsageError
 from snapline.protocols import PROTOCOLS
 from snapline.protocols.aligned import AlignedTask
+from snapline.sim import explore
 from snapline.sim.explore import ALWAYS_SHOWN, shrink_case, sweep, vacuous
+from snapline.sim.run import Violation
 from snapline.workload import WORKLOADS
 
 CASE = Case("unaligned", "q3", 7, slots=4, records=9, guarantee="at-most-once", faults="")
@@ -85,6 +87,20 @@ def test_a_failing_case_becomes_smaller_and_breaks_the_same_invariant(no_blockin
     assert len(parse(small.faults)) <= len(parse(before.faults))
     assert (small.slots, small.records) < (case.slots, case.records)
     assert small.seed == case.seed
+
+
+def test_a_smaller_case_that_means_nothing_is_no_case(monkeypatch):
+    """An executor is named by a slot, which a smaller case may not have."""
+    case = Case("aligned", "counting", 1, slots=3, faults="kill executor=2 at=900ms")
+
+    def broken_if_somebody_dies(attempt):
+        violation = Violation("planted", "an executor dies") if attempt.faults else None
+        return replace(simulate(attempt), violation=violation)
+
+    monkeypatch.setattr(explore, "simulate", broken_if_somebody_dies)
+    small = shrink_case(case, budget=60)
+    assert (small.slots, small.records) == (3, 1)
+    assert small.faults.startswith("kill executor=2")
 
 
 def test_a_budget_of_nothing_only_writes_the_faults_down(no_blocking):

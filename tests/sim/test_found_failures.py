@@ -40,6 +40,26 @@ FOUND = {
             save=(("count", "200ms"), ("bids", "200ms")),
         ),
     ),
+    # A checkpoint was damaged while the slot that needed it was away, and that counted as no damage.
+    "damage to a checkpoint of a slot that is away": (
+        Case(
+            "partial",
+            "abs",
+            184,
+            records=59,
+            guarantee="bounded-loss",
+            faults="kill slot=0 step=210; damage slot=0 at=1060ms",
+        ),
+        Case(
+            "partial",
+            "sst",
+            180,
+            slots=2,
+            records=12,
+            guarantee="bounded-loss",
+            faults="kill coordinator at=1828ms for=157ms; damage slot=1 at=1987ms",
+        ),
+    ),
     # A slot died once more before it was let go, unnoticed: the loss declared later had no fault behind it.
     "killed again before it is let go": (
         Case(

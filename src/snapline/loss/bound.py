@@ -188,35 +188,35 @@ class Bound:
         known = [every_ms for every_ms in every if every_ms is not None]
         return min(known) + self.allowed.save_ms if known else 0
 
-    def interval_ms(self, task: TaskId, death_ms: Millis) -> Millis | None:
-        """How far before its death the checkpoint of a task may lie; None: there may be none."""
+    def interval_ms(self, task: TaskId, death_ms: Millis, back_ms: Millis) -> Millis | None:
+        """How far before its death the checkpoint of a task may lie; None: there may be none.
+
+        Until it is back, at `back_ms`, faults may still take checkpoints away that it had.
+        """
         if not self.job.deployment.plans[task].stateful:
             return 0
-        return self.checkpoint_ms(task, death_ms)
+        return self.checkpoint_ms(task, death_ms, back_ms)
 
-    def checkpoint_ms(self, task: TaskId, death_ms: Millis) -> Millis | None:
+    def checkpoint_ms(self, task: TaskId, death_ms: Millis, back_ms: Millis) -> Millis | None:
         """The same, also of a task without state: which input it has had is saved, too, if it is kept."""
         plan = self.job.deployment.plans[task]
         every_ms = self._every_ms(plan)
         if every_ms is None:
             return None
-        unreadable = self._unreadable(plan.slot, every_ms, death_ms)
-        if unreadable and unreadable >= self._versions(plan, death_ms):
+        damaged = [
+            at_ms for where, at_ms in self.struck.damaged if where == plan.slot and at_ms <= back_ms
+        ]
+        # Of the newest checkpoints so many may be damaged, or build on one that is.
+        unreadable = 2 + max(0, death_ms - min(damaged)) // every_ms if damaged else 0
+        if unreadable and unreadable >= self._versions(plan, back_ms):
             return None
         return every_ms * (1 + unreadable) + self.allowed.save_ms + self.struck.disturbed_ms
 
-    def _unreadable(self, slot: SlotId, every_ms: Millis, death_ms: Millis) -> int:
-        """How many of the newest checkpoints may be damaged, or build on one that is."""
-        since = [
-            at_ms for where, at_ms in self.struck.damaged if where == slot and at_ms <= death_ms
-        ]
-        return 2 + (death_ms - min(since)) // every_ms if since else 0
-
-    def _versions(self, plan: TaskPlan, death_ms: Millis) -> int:
+    def _versions(self, plan: TaskPlan, back_ms: Millis) -> int:
         """How many checkpoints are kept: a coordinator that resumes knows only those that were decided."""
         everybody = frozenset(self.job.slots)
         blows = self.struck.blows
-        resumed = any(blow.slots == everybody and blow.at_ms <= death_ms for blow in blows)
+        resumed = any(blow.slots == everybody and blow.at_ms <= back_ms for blow in blows)
         return 1 if resumed else plan.policy.versions
 
     def _every_ms(self, plan: TaskPlan) -> Millis | None:
@@ -264,8 +264,8 @@ class Bound:
     def _span(self, blow: Blow) -> tuple[Millis, Millis]:
         """From when to when records were due that a blow can have cost."""
         hosted = (task for slot in blow.slots for task in self.job.hosted.get(slot, ()))
-        intervals = [self.interval_ms(task, blow.at_ms) for task in hosted]
         until = blow.at_ms + self.back_within_ms(blow)
+        intervals = [self.interval_ms(task, blow.at_ms, until) for task in hosted]
         known = [interval for interval in intervals if interval is not None]
         if len(known) < len(intervals):
             return 0, until

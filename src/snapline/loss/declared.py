@@ -77,7 +77,8 @@ def _again(loss: TaskLoss, end: End, bound: Bound) -> tuple[Millis, Millis] | No
         if not bound.job.deployment.plans[
             loss.task
         ].stateful:  # it declares no time of a checkpoint
-            first_ms = end.death_ms - (bound.checkpoint_ms(loss.task, end.death_ms) or end.death_ms)
+            since_ms = bound.checkpoint_ms(loss.task, end.death_ms, loss.to_ms)
+            first_ms = end.death_ms - (since_ms or end.death_ms)
         return min(first_ms, end.death_ms), end.last_ms
     return (end.death_ms, end.last_ms) if end.lingers else None
 
@@ -106,7 +107,7 @@ def _too_far_back(
 
     A task that died again before its next checkpoint was due goes back to where it went `before`.
     """
-    interval_ms = bound.interval_ms(loss.task, death_ms)
+    interval_ms = bound.interval_ms(loss.task, death_ms, loss.to_ms)
     if interval_ms is None or not bound.job.deployment.plans[loss.task].stateful:
         return None
     first_ms = death_ms - interval_ms

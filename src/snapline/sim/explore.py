@@ -14,6 +14,7 @@ from statistics import median
 
 from snapline.chaos.faults import describe
 from snapline.chaos.shrink import shrink, smaller_faults
+from snapline.errors import UsageError
 from snapline.protocols import PROTOCOLS
 from snapline.sim.case import Case, faults_of, pools_of
 from snapline.sim.run import Outcome, simulate
@@ -58,7 +59,10 @@ def shrink_case(case: Case, budget: int = 200) -> Case:
     name = outcome.violation.name
 
     def fails(attempt: Case) -> bool:
-        violation = simulate(attempt).violation
+        try:
+            violation = simulate(attempt).violation
+        except UsageError:  # it has no sense, as when a fault is about a slot that is left out
+            return False
         return violation is not None and violation.name == name
 
     pools = tuple(pools_of(case).items())
@@ -67,26 +71,13 @@ def shrink_case(case: Case, budget: int = 200) -> Case:
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    faults = faults_of(case)
-    for fewer in smaller_faults(faults):
+    for fewer in smaller_faults(faults_of(case)):
         yield replace(case, faults=describe(fewer))
     for records in (case.records // 4, case.records // 2, case.records - 1):
         if 1 <= records < case.records:
             yield replace(case, records=records)
-    needed = 1 + max((slot for fault in faults for slot in _slots(str(fault))), default=0)
-    if case.slots > max(needed, 1):
+    if case.slots > 1:
         yield replace(case, slots=case.slots - 1)
-
-
-def _slots(statement: str) -> list[int]:
-    words = [word.partition("=") for word in statement.split()]
-    return [
-        int(slot)
-        for key, _, value in words
-        if key in ("slot", "from")
-        for slot in value.split(",")
-        if slot.isdigit()
-    ]
 
 
 def vacuous(outcomes: Sequence[Outcome]) -> list[str]:

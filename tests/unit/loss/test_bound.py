@@ -114,33 +114,36 @@ def test_the_slots_of_a_pool_are_struck_by_its_name():
 
 
 def test_an_operator_without_state_loses_only_what_was_under_way():
-    assert bound_of([]).interval_ms(TaskId("in/0"), 900) == 0
-    assert bound_of([]).interval_ms(TaskId("count/0"), 900) is None
+    assert bound_of([]).interval_ms(TaskId("in/0"), 900, 950) == 0
+    assert bound_of([]).interval_ms(TaskId("count/0"), 900, 950) is None
 
 
 @pytest.mark.parametrize(("every_ms", "interval_ms"), [(None, 450), (70, 120)])
 def test_an_operator_that_is_saved_loses_an_interval(every_ms, interval_ms):
     job = job_of(SAVING, every_ms=every_ms)
-    assert bound_of([], job).interval_ms(TaskId("count/1"), 900) == interval_ms
+    assert bound_of([], job).interval_ms(TaskId("count/1"), 900, 950) == interval_ms
     unsaved = bound_of([], job_of(SAVING, saved=False))
-    assert unsaved.interval_ms(TaskId("count/1"), 900) is None
+    assert unsaved.interval_ms(TaskId("count/1"), 900, 950) is None
 
 
 def test_damage_costs_the_checkpoints_that_may_build_on_it_or_all_of_them():
     """400 ms apart: at most one checkpoint comes in the 10 ms from the damage to the death."""
 
-    def interval_ms(faults, versions, death_ms=1_010, slot=1):
-        job = job_of(SAVING, versions=versions)
-        return bound_of(faults, job).interval_ms(TaskId(f"count/{slot}"), death_ms)
+    def interval_ms(faults, versions, death_ms=1_010, slot=1, back_ms=None):
+        job, task = job_of(SAVING, versions=versions), TaskId(f"count/{slot}")
+        return bound_of(faults, job).interval_ms(task, death_ms, back_ms or death_ms)
 
     damage = [("damage slot=1 at=1s", 1_000)]
     assert interval_ms(damage, 2) is None, "both that are kept"
     assert interval_ms(damage, 3) == 450 + 2 * 400
     assert interval_ms(damage, 3, death_ms=1_400) is None
     assert interval_ms(damage, 3, death_ms=999) == 450, "it is damaged later"
+    assert interval_ms(damage, 2, death_ms=600, back_ms=1_000) is None, "while it was away"
+    assert interval_ms(damage, 3, death_ms=600, back_ms=1_000) == 450 + 2 * 400
     assert interval_ms(damage, 2, slot=0) == 450, "that of another slot is damaged"
     resumed = [*damage, ("kill coordinator at=500ms for=70ms", 500)]
     assert interval_ms(resumed, 3) is None, "a resume knows one checkpoint of each task"
+    assert interval_ms(resumed, 3, death_ms=490, back_ms=1_000) is None, "also while it was away"
 
 
 def test_whoever_waits_for_a_slot_lags_as_long_as_it_is_away():
