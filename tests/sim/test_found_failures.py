@@ -60,6 +60,72 @@ FOUND = {
             faults="kill coordinator at=1828ms for=157ms; damage slot=1 at=1987ms",
         ),
     ),
+    # A window closed before the judge thought it could: a source that has read a record knows when the next
+    # one comes, and says so.
+    "a window that closes just before a slot is back": (
+        Case(
+            "partial",
+            "mst",
+            113,
+            guarantee="bounded-loss",
+            faults="kill slot=4 at=1229ms",
+            pools=(("join", 1), ("count", 2)),
+        ),
+    ),
+    # A task that restarted alone told the time of its checkpoint. Another one, which restarted after it,
+    # took that for the present, and put a window out that its life before had put out.
+    "the time of a checkpoint taken for the present": (
+        Case(
+            "partial",
+            "mst",
+            115,
+            records=59,
+            guarantee="bounded-loss",
+            faults="kill slot=2 at=1056ms; kill slot=1,2 on=recovery",
+        ),
+    ),
+    # A decision was under way that gives the last readable checkpoint up, and the watch expected it.
+    # Then groups of rows were left over of a task that could read no checkpoint, and began empty.
+    "no checkpoint that can be read": (
+        Case(
+            "partial",
+            "sjoin",
+            128,
+            records=30,
+            guarantee="bounded-loss",
+            faults="kill slot=2 at=1486ms; kill slot=0 on=recovery; damage slot=0 at=1370ms",
+        ),
+        Case(
+            "partial",
+            "fab",
+            131,
+            guarantee="bounded-loss",
+            faults="kill slot=1 at=1846ms; damage slot=1 at=1846ms",
+        ),
+    ),
+    # A slot was lost again while all were restored after a resume. It was restored before another one, and
+    # was never told to send that one again what is kept for it.
+    "lost again while all are restored": (
+        Case(
+            "partial",
+            "sjoin",
+            190,
+            guarantee="bounded-loss",
+            faults="kill slot=1 at=1657ms; pause coordinator at=1373ms for=126ms",
+        ),
+    ),
+    # Two slots restarted at once. One was told that the other was away when it had heard from its next life
+    # already, took that for words of the dead, and the run never ended.
+    "two that restart, and hear of each other late": (
+        Case(
+            "partial",
+            "sjoin",
+            197,
+            guarantee="bounded-loss",
+            faults="kill slot=1 at=1284ms; kill slot=1 at=1326ms for=615ms; "
+            "kill slot=1,2 at=2118ms for=475ms",
+        ),
+    ),
     # A slot died once more before it was let go, unnoticed: the loss declared later had no fault behind it.
     "killed again before it is let go": (
         Case(

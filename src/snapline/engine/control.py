@@ -55,6 +55,7 @@ class Restore:
     #: if all slots restart at the present: for each output whose log is sent again, the last message
     #: that its receiver's checkpoint has; all behind it is sent
     missed: Mapping[ChannelId, Seq] = field(default_factory=dict)
+    away: tuple[SlotId, ...] = ()  # if only this slot restarts: who else is not back yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,7 +251,7 @@ class Coordinator:
         match report:
             case control.Restored() | control.Met():
                 if isinstance(report, control.Restored):
-                    self.registry.restored(report.groups)
+                    self.registry.restored(self.job.hosted[slot], report.groups)
                 self.members.acknowledged(slot, report)
                 self._let_go()
             case control.Stored(_, meta, moments):

@@ -107,16 +107,18 @@ class Members:
             self.send(other, Severed(epoch, slot, self.incarnations[slot]))
 
     def rejoin(self, slot: SlotId, epoch: Epoch) -> None:
-        """Restore a slot that restarts alone, if it is there, and tell it who else is away."""
+        """Restore a slot that restarts alone, if it is there, and tell it who else is away.
+
+        It has to know that before anything can reach it: what comes from them then is of their next lives.
+        """
         if slot not in self.registered or slot not in self.rejoining:
             return
         self.rejoining[slot] = None
         tasks = self.job.slot_by_task
         chains = {task: chain for task, chain in self.alone.items() if tasks[task] == slot}
-        self.send(slot, Restore(epoch, dict(self.incarnations), chains, {}, (), alone=True))
-        for other, strangers in self.rejoining.items():
-            if strangers is None and other != slot:
-                self.send(slot, Severed(epoch, other, self.incarnations[other]))
+        away = tuple(o for o, met in self.rejoining.items() if met is None and o != slot)
+        lives = dict(self.incarnations)
+        self.send(slot, Restore(epoch, lives, chains, {}, (), alone=True, away=away))
 
     def outdated(self, task: TaskId, checkpoint: CheckpointNo) -> bool:
         """Whether a task that restarts alone was told already to go back to another checkpoint.
@@ -127,16 +129,18 @@ class Members:
         return alone and all(meta.checkpoint != checkpoint for meta in self.alone.get(task, ()))
 
     def restored(self, slot: SlotId, epoch: Epoch) -> None:
-        """Note that a slot was restored; one that restarts alone is introduced to the others."""
+        """Note that a slot was restored; one that restarts alone is introduced to the others.
+
+        While all slots are restored, some may have restarted alone, and are restored before this one.
+        """
         self.awaited.pop(slot, None)
         others = [other for other in self.registered if other != slot and self._is_restored(other)]
         alone = slot in self.rejoining
         if alone:
             self.rejoining[slot] = dict.fromkeys(others)
         for other in others:
-            if alone:
+            if alone or other in self.rejoining:
                 self.send(other, Replaced(epoch, slot, self._received(other, slot)))
-            if alone or other in self.rejoining:  # which may have come back in the meantime
                 self.send(slot, Replaced(epoch, other, self._received(slot, other)))
 
     def _received(self, sender: SlotId, receiver: SlotId) -> dict[ChannelId, Seq]:

@@ -3,7 +3,7 @@
 The store is never listed to find a line. What is not here does not exist, whatever lies in the store.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
@@ -54,10 +54,11 @@ class Registry:
         """Add a checkpoint: it counts from now on."""
         self.metas[meta.task][meta.checkpoint] = meta
 
-    def restored(self, groups: Mapping[TaskId, tuple[str, ...]]) -> None:
-        """Note the groups from which tasks were restored, each from its newest checkpoint."""
-        for task, keys in groups.items():
-            self.groups.adopt(task, self.newest(task).checkpoint, keys)
+    def restored(self, tasks: Iterable[TaskId], groups: Mapping[TaskId, tuple[str, ...]]) -> None:
+        """Note the groups from which tasks were restored, each from its newest checkpoint, or from none."""
+        for task in tasks:
+            if task in groups or task in self.groups.since:
+                self.groups.adopt(task, self.newest(task).checkpoint, groups.get(task, ()))
 
     def newest(self, task: TaskId) -> CheckpointMeta:
         """The newest checkpoint of a task that exists."""

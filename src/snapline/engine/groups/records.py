@@ -2,7 +2,8 @@
 
 A group belongs to all checkpoints of its task from the one that added it to the last one before it was
 dropped. Of those that exist one is enough to keep it; when the last one goes, so does the group. Where a
-task goes back, what later checkpoints dropped belongs to it again, and what they added is garbage.
+task goes back, what later checkpoints dropped belongs to it again, and what they added is garbage. What it
+was not restored from belongs to no later checkpoint: a task that could read none of them begins empty.
 
 A coordinator that takes a run over is told by each task which groups it was restored from. Until then it
 knows of none, and deletes none.
@@ -44,9 +45,13 @@ class GroupRecords:
             until[key] = checkpoint
 
     def adopt(self, task: TaskId, checkpoint: CheckpointNo, keys: Iterable[str]) -> None:
-        """Note the groups of the checkpoint from which a task was restored."""
-        since = self.since.setdefault(task, {})
-        for key in keys:
+        """Note the groups from which a task was restored, of which this is the newest checkpoint."""
+        since, until = self.since.setdefault(task, {}), self.until.setdefault(task, {})
+        has = dict.fromkeys(keys)
+        for key in since:
+            if key not in has:
+                until.setdefault(key, checkpoint + 1)
+        for key in has:
             since.setdefault(key, checkpoint)
 
     def go_back(self, task: TaskId, last: CheckpointNo) -> None:

@@ -7,7 +7,7 @@ its channels count no more for event time. Frames of its old life that come late
 slot knows the number of the next life from the moment of the loss on.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -58,9 +58,10 @@ class Partings:
         self.away[peer] = None
         self._disconnect(peer)
 
-    def restored(self) -> None:
+    def restored(self, away: Iterable[SlotId]) -> None:
         """Connect tasks that restart alone: any first number of an input will do, and peers may be away."""
         slot, self.rejoins = self.slot, True
+        self.away.update(dict.fromkeys(away))
         slot.inputs.joining.update(slot.inputs.inbox)
         for task in slot.tasks.values():
             for channel in task.inputs.values():

@@ -172,6 +172,7 @@ class Restoration:
             self._remember_sent(task)
         else:
             task.watermarks.hear_again()
+            task.told = dict.fromkeys(task.told, task.watermarks.said)
             task.may_be_stale = True
         self._skip_to_present(task)
 

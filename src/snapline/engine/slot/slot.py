@@ -325,7 +325,7 @@ class Slot:
         outputs = (c for task in tasks.values() for c in task.outputs)
         self.outputs = Outputs(outputs, self.job.settings.credit)
         if order.alone:
-            self.partings.restored()
+            self.partings.restored(order.away)
         for channel, messages in recorded:
             self._inject(channel, messages)
         if order.alone:

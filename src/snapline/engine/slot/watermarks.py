@@ -10,7 +10,9 @@ no more: time does not end for a task as long as an idle input may go on.
 
 An input whose sender is lost is *severed*, and does not count at all until the next life of its sender has
 said something: nobody waits for the dead. What then comes behind the watermark is late. A task all of whose
-inputs are severed is *orphaned*: it says so, and then its receivers do not wait for it either.
+inputs are severed is *orphaned*: it says so, and then its receivers do not wait for it either. Likewise one
+that restarted alone until all its inputs have spoken: the time in its checkpoint is long past, and whoever
+took it for the present would close windows again that were closed before.
 """
 
 from collections.abc import Sequence
@@ -35,11 +37,12 @@ class Watermarks:
         self.low: Millis = BEFORE_TIME  #: the task's own watermark; never falls
         self.idle = False  #: whether it says nothing about time; a source sets it itself
         self.orphaned = False  #: whether that is because all its senders are lost
+        self.unheard = False  #: whether it restarted alone, and does not know the present time yet
 
     @property
     def said(self) -> Millis:
         """What the task says about time to whoever listens."""
-        if self.orphaned:
+        if self.orphaned or self.unheard:
             return AWAY
         return IDLE if self.idle else self.low
 
@@ -72,6 +75,7 @@ class Watermarks:
     def rises(self) -> bool:
         """Take what all inputs say into account; True if the task's own watermark rose."""
         low = self._least() if self.by_channel else self.low
+        self.unheard = self.unheard and not self._all_spoke()
         if low <= self.low:
             return False
         self.low = low
@@ -89,8 +93,17 @@ class Watermarks:
         heard = (mark for channel, mark in marks if self._senders[channel] in awake)
         return min(heard, default=self.low)
 
+    def _all_spoke(self) -> bool:
+        """Whether all inputs have said something about time, but for those whose senders are lost."""
+        return all(
+            mark != BEFORE_TIME or channel in self.idle_inputs
+            for channel, mark in self.by_channel.items()
+            if channel not in self.severed
+        )
+
     def look(self, marks: Sequence[Millis]) -> bool:
         """Take the watermarks of the partitions of a source; True if its own watermark rose."""
+        self.unheard = False
         spoken = [mark for mark in marks if mark != IDLE]
         self.idle = bool(marks) and not spoken
         low = self.low if self.idle else min(spoken, default=END_OF_TIME)
@@ -102,6 +115,7 @@ class Watermarks:
         """Wait until every input has spoken: what they said when the state was saved is long past."""
         self.by_channel = dict.fromkeys(self.by_channel, BEFORE_TIME)
         self.idle_inputs = set()
+        self.unheard = self.low != END_OF_TIME
 
     def capture(self) -> Batch:
         """The state for a snapshot: that of the task, and behind it that of each input."""

@@ -54,6 +54,8 @@ class Alone:
         self.readable: dict[
             TaskId, list[CheckpointMeta]
         ] = {}  #: those that count and are not damaged
+        #: per task the first checkpoint that is kept once the decision that was asked for is made
+        self.first: dict[TaskId, CheckpointNo] = {}
         self.restored: dict[TaskId, CheckpointMeta] = {}  #: to which each task last went back
         self.meeting: set[ChannelId] = set()  #: channels one end of which is new to the other
         self.last: dict[ChannelId, Seq] = {}  #: the last message that any life took
@@ -115,13 +117,22 @@ class Alone:
         known = self.readable.get(task, [])
         self.readable[task] = [meta for meta in known if meta.checkpoint != checkpoint]
 
+    def asks(self, line: RecoveryLine) -> None:
+        """Note what is to be decided: what it does not keep may be given up from now on."""
+        for task, number in line.checkpoints.items():
+            kept = self._kept(task, number)
+            self.first[task] = kept[0].checkpoint if kept else INITIAL
+
     def decides(self, line: Mapping[TaskId, CheckpointNo]) -> None:
         """Note what was decided, and what therefore is kept of each task."""
         for task, number in line.items():
-            known = self.readable.get(task, [])
-            through = [meta for meta in known if meta.checkpoint <= number]
-            kept = through[-self.world.job.policies[task].versions :]
-            self.readable[task] = kept + [meta for meta in known if meta.checkpoint > number]
+            newer = [meta for meta in self.readable.get(task, []) if meta.checkpoint > number]
+            self.readable[task] = self._kept(task, number) + newer
+
+    def _kept(self, task: TaskId, number: CheckpointNo) -> list[CheckpointMeta]:
+        """What is kept of a task once this checkpoint of it is decided, without what is newer."""
+        through = [meta for meta in self.readable.get(task, []) if meta.checkpoint <= number]
+        return through[-self.world.job.policies[task].versions :]
 
     def deleting(self, key: str) -> None:
         """P5: what a task may have to go back to is not deleted, nor what that builds on."""
@@ -190,6 +201,8 @@ class Alone:
                 broken("only_the_lost_go_back", f"{task} goes back, and its slot was not lost")
             known = self.readable.get(task, [])
             newest = known[-1] if known else initial_meta(task)
+            if number == INITIAL and newest.checkpoint < self.first.get(task, INITIAL):
+                newest = initial_meta(task)  # it was given up, and may be gone any moment
             if number != newest.checkpoint:
                 broken(
                     "restored_is_the_newest_readable",

@@ -192,7 +192,9 @@ class Monitor(RunAccount):
                     self.round_open = False
                 case Order(_, command) if command.begins is not None:
                     self.round_open = True
-                case Commit():
+                case Commit(line):
+                    if self.alone is not None:
+                        self.alone.asks(line)
                     self.round_open = False
                 case Rollback(line, scope):
                     self.recovering |= scope is Scope.ALL

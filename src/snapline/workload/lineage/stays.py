@@ -60,7 +60,9 @@ def _stays(
     due, key, partition = events["arrival"], (events["resource"],), events["partition"]
     shape, time = shape_of(params), events["time"]
     ends = time - time % shape.window_ms + shape.window_ms
-    closed = np.maximum(due, ends + shape.lateness_ms + shape.bound_ms)
+    arrivals, waits = np.sort(due), shape.lateness_ms + shape.bound_ms
+    closed = np.maximum(due, _last_before(ends + waits, arrivals))
+    recounted = np.maximum(closed, _last_before(ends + shape.lateness_ms + waits, arrivals))
     # A window that ended while its task was away is dropped with all that still comes for it.
     missed = np.minimum(due, ends)
     if not with_posts:
@@ -73,9 +75,18 @@ def _stays(
         yield _of_some(stay_of((name, f"marshal-{name}"), due, partition=partition), ours)
     yield Stay(("join",), key, None, missed, due, closed)
     yield stay_of(("join", late), due, key=key)
-    yield stay_of(("count",), closed, key=key, until=closed + shape.lateness_ms)
-    yield stay_of(("count", counts), closed + shape.lateness_ms, key=key)
+    yield stay_of(("count",), closed, key=key, until=recounted)
+    yield stay_of(("count", counts), recounted, key=key)
     yield stay_of(("count", late), closed, key=key)
+
+
+def _last_before(times: Ints, arrivals: Ints) -> Ints:
+    """When the last event before each of these times came.
+
+    Then a watermark passes that time: when a source has read an event it says how late the next one is.
+    """
+    earlier: Ints = arrivals[np.maximum(np.searchsorted(arrivals, times) - 1, 0)]
+    return earlier
 
 
 def _of_some(stay: Stay, ours: Bools) -> Stay:
