@@ -97,6 +97,14 @@ FOUND = {
         ),
         Case(
             "partial",
+            "q6",
+            122,
+            guarantee="bounded-loss",
+            faults="kill slot=0 at=1763ms; kill executor=0 at=1242ms; damage slot=0 at=1762ms; "
+            "cut slot=0 from=1 at=1935ms for=403ms; kill slot=0,1 at=959ms",
+        ),
+        Case(
+            "partial",
             "fab",
             131,
             guarantee="bounded-loss",

@@ -202,7 +202,8 @@ class Alone:
             known = self.readable.get(task, [])
             newest = known[-1] if known else initial_meta(task)
             if number == INITIAL and newest.checkpoint < self.first.get(task, INITIAL):
-                newest = initial_meta(task)  # it was given up, and may be gone any moment
+                newest = initial_meta(task)  # all were given up, and may be gone any moment
+                self.readable[task] = []
             if number != newest.checkpoint:
                 broken(
                     "restored_is_the_newest_readable",
