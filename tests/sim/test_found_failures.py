@@ -84,6 +84,16 @@ FOUND = {
             faults="kill slot=2 at=1056ms; kill slot=1,2 on=recovery",
         ),
     ),
+    # Records that were kept came again to a model that had gone back, and it predicted their lot again.
+    "a lot whose records come again": (
+        Case(
+            "partial",
+            "fab",
+            1,
+            guarantee="bounded-loss",
+            faults="kill slot=0,2 at=1859ms; store slow 26ms at=1483ms for=326ms",
+        ),
+    ),
     # A decision was under way that gives the last readable checkpoint up, and the watch expected it.
     # Then groups of rows were left over of a task that could read no checkpoint, and began empty.
     "no checkpoint that can be read": (

@@ -46,6 +46,8 @@ def lot_losses(params: Params, excuses: Excuses, lots: Batch, sink: str) -> LotL
         learnt = Stay((name,), key, None, np.zeros_like(closes), closes, closes)
         changed |= excuses.touched(learnt) | _any_of(pairs.lot, lost | twice, count)
         again |= excuses.repeated(stay, stay_of(("lots",), closes, key=mine))
+        # A model that went back may predict a lot once more when records of the lot come again.
+        again |= excuses.touched(stay) & _any_of(pairs.lot, twice, count)
     gone |= excuses.touched(behind)
     unknown = np.logical_or.accumulate(changed) if count else changed
     return LotLosses(excuses, gone, gone | fewer, unknown, again)
