@@ -50,6 +50,7 @@ class Allowances:
     restart_ms: Millis  # from then until its next life is let go
     save_ms: Millis  # from the capture of a checkpoint until it counts
     lease_ms: Millis  # from when a slot hears no more of its coordinator until it ends itself
+    driver_ms: Millis = 0  # until a driver that was killed has another session of Spark, besides
 
     def __str__(self) -> str:
         spans = {"lag": self.lag_ms, "detection": self.detection_ms, "restart": self.restart_ms}
@@ -57,7 +58,12 @@ class Allowances:
 
 
 REAL: Final = Allowances(
-    lag_ms=2_000, detection_ms=2_000, restart_ms=30_000, save_ms=5_000, lease_ms=5_000
+    lag_ms=2_000,
+    detection_ms=2_000,
+    restart_ms=30_000,
+    save_ms=5_000,
+    lease_ms=5_000,
+    driver_ms=30_000,
 )
 """For real runs: the silence after which a slot is given up, and what starting a process may take."""
 
@@ -79,6 +85,7 @@ class Blow:
         None  # they linger, and cannot learn of it for so long; None: they died
     )
     usurps: bool = False  # their coordinator may go on, too, until it decides something
+    of_driver: bool = False  # the driver is gone with them, and has to be started anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,10 @@ def struck_by(strikes: Iterable[Strike], job: Job) -> StruckFaults:
             away = fault.for_ms if isinstance(fault, Kill | KillCoordinator) else 0
             holds = _held_up_ms(fault) if _lets_live(fault) else None
             usurps = isinstance(fault, PauseCoordinator | PauseDriver)
-            blows.append(Blow(strike.statement, slots, strike.at_ms, away, holds, usurps))
+            of_driver = isinstance(fault, KillDriver)
+            blows.append(
+                Blow(strike.statement, slots, strike.at_ms, away, holds, usurps, of_driver)
+            )
     return StruckFaults(tuple(blows), disturbed, tuple(damaged))
 
 
@@ -171,7 +181,9 @@ class Bound:
     def back_within_ms(self, blow: Blow) -> Millis:
         """How long after a blow its slots are back."""
         allowed, struck = self.allowed, self.struck
-        return allowed.detection_ms + allowed.restart_ms + blow.away_ms + struck.disturbed_ms
+        driver_ms = allowed.driver_ms if blow.of_driver else 0
+        restart_ms = allowed.detection_ms + allowed.restart_ms + driver_ms
+        return restart_ms + blow.away_ms + struck.disturbed_ms
 
     def last_ms(self, blow: Blow) -> Millis:
         """Until when slots that it struck may put something out, or be given up because of it."""

@@ -24,7 +24,9 @@ from snapline.workload.common.base import Params
 from snapline.workload.common.losses import Stay, stay_of
 from snapline.workload.counting.model import records
 
-ALLOWED = Allowances(lag_ms=100, detection_ms=200, restart_ms=300, save_ms=50, lease_ms=80)
+ALLOWED = Allowances(
+    lag_ms=100, detection_ms=200, restart_ms=300, save_ms=50, lease_ms=80, driver_ms=900
+)
 SAVING = replace(NONE, saves=True)  # stands for a protocol that saves tasks one by one
 KEEPING = replace(SAVING, heeds_policies=True)  # ... and keeps input for them
 
@@ -91,7 +93,15 @@ def loss(task, from_ms, to_ms):
 )
 def test_a_fault_that_struck_takes_slots_away(statement, slots, away, holds):
     bound = bound_of([(statement, 510)])
-    assert bound.struck.blows == (Blow(statement, frozenset(slots), 510, away, holds),)
+    of_driver = statement.startswith("kill driver")
+    blow = Blow(statement, frozenset(slots), 510, away, holds, of_driver=of_driver)
+    assert bound.struck.blows == (blow,)
+
+
+def test_after_the_death_of_its_driver_spark_has_to_start_anew():
+    for statement, within_ms in (("kill driver at=1s", 1_400), ("kill slot=0,1 at=1s", 500)):
+        bound = bound_of([(statement, 1_000)])
+        assert bound.back_within_ms(bound.struck.blows[0]) == within_ms
 
 
 def test_other_faults_only_hold_the_job_up_and_damage_costs_a_checkpoint():
