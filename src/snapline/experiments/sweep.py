@@ -42,8 +42,7 @@ from snapline.spark.slot_jobs import own_session
 FOREIGN_MAX = 0.10
 """The share of the machine that others may use before a cell is measured again.
 
-An idle virtual machine already shows about 5 %: its host takes 2 to 3 %, and the system counts the time of
-all processes in samples, which differ from their own times by 2 %.
+An idle virtual machine already shows about 3 %, which its host takes.
 """
 
 TRIES_MAX = 3

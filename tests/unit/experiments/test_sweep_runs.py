@@ -139,13 +139,20 @@ def test_columns_of_a_sweep_are_compared(snapline, world, tmp_path):
         assert (code, told in " ".join(err.split())) == (2, True), err
 
 
-def test_the_load_of_others_is_what_is_left_of_the_machine():
-    before, later = LoadReading(100, 0, 1_000, 50), LoadReading(160, 10, 1_130, 90)
-    assert before.foreign_share(later) == pytest.approx((60 + 10 - 40) / 200)
+def test_the_load_of_others_is_what_other_processes_used_and_a_host_took():
+    before = LoadReading(1_000, 0, 100, 50, 20)
     assert before.foreign_share(before) == 0.0
+    assert before.foreign_share(LoadReading(1_200, 10, 160, 90, 40)) == pytest.approx(30 / 200)
     now = read_load()
     assert 0.0 <= now.foreign_share(read_load()) <= 1.0
     assert now.own > 0
+    assert now.others > 0
+
+
+def test_what_processes_used_that_cannot_be_seen_counts_beyond_the_error_of_samples():
+    before = LoadReading(1_000, 0, 100, 50, 20)
+    assert before.foreign_share(LoadReading(1_200, 0, 160, 90, 20)) == 0.0
+    assert before.foreign_share(LoadReading(1_200, 0, 200, 90, 20)) == pytest.approx(40 / 200)
 
 
 def test_time_spent_on_interrupts_is_not_taken_for_the_work_of_others(tmp_path, monkeypatch):
@@ -154,10 +161,9 @@ def test_time_spent_on_interrupts_is_not_taken_for_the_work_of_others(tmp_path, 
         return foreign_load.read_load()
 
     monkeypatch.setattr(foreign_load, "_PROC", tmp_path)
-    monkeypatch.setattr(foreign_load, "_own", lambda: 0)
     idle = at(user=100, softirq=10, idle=1_000)
     assert idle.foreign_share(at(user=100, softirq=110, idle=1_100)) == 0.0
-    assert idle.foreign_share(at(user=150, softirq=60, idle=1_100)) == pytest.approx(50 / 200)
+    assert idle.foreign_share(at(user=200, softirq=60, idle=1_050)) == pytest.approx(0.4)
 
 
 def test_the_ratios_so_far_are_said_after_every_turn(snapline, world, tmp_path):

@@ -1,11 +1,14 @@
 """How much of the machine others used while a run was measured.
 
-All CPU time that the machine's processes used, less that of this process and all its descendants: slots,
-and the Java virtual machine that starts them. A process that ends hands its time on to the one that waits
-for it, so nothing is lost with processes that were killed.
+The CPU time of all processes but this one and its descendants: slots, and the Java virtual machine that
+starts them. A process that ends hands its time on to the one that waits for it, so nothing is lost with
+processes that were killed.
 
-Time spent on interrupts is nobody's: the system charges it to no process. A run that sends over the
-loopback device makes most of it itself (3 to 5 % of a machine with two cores), so it is not foreign.
+Who measures in a container sees only the processes of the container; the time of all others is in what the
+system says about the whole machine. But that is counted in samples, at moments at which processes that wait
+for a clock happen to run: on an idle machine with two cores it was up to 8 % of the machine above what
+processes had used. So what nobody was seen to use counts only beyond that. Time spent on interrupts is
+nobody's: a run that sends over the loopback device makes most of it itself.
 """
 
 import os
@@ -14,36 +17,41 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _BUSY = (0, 1, 2)  # user, nice, system: fields of /proc/stat in ticks
-_IDLE, _INTERRUPTS, _STEAL = (3, 4), (5, 6), 7
+_STEAL, _ALL = 7, slice(0, 8)
 _PARENT, _TIMES = 1, slice(11, 15)  # of /proc/PID/stat, behind the name in brackets
+_SAMPLING_ERROR = 0.10  # of the machine
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReading:
     """CPU time since the start of the machine, in ticks."""
 
-    busy: int  # of all processes
+    whole: int  # of all cores, idle or not
     steal: int  # that a host took away
-    rest: int  # idle, or spent on interrupts
+    busy: int  # of all processes, by samples
     own: int  # of this process and its descendants
+    others: int  # of all other processes that can be seen
 
     def foreign_share(self, later: "LoadReading") -> float:
         """The share of the machine's CPU time that others used between two readings, or a host took."""
-        busy, steal = later.busy - self.busy, later.steal - self.steal
-        whole = busy + steal + later.rest - self.rest
-        return max(0.0, (busy + steal - (later.own - self.own)) / whole) if whole > 0 else 0.0
+        whole, steal = later.whole - self.whole, later.steal - self.steal
+        if whole <= 0:
+            return 0.0
+        left_over = later.busy - self.busy - (later.own - self.own)
+        unseen = left_over - _SAMPLING_ERROR * whole
+        return (max(0.0, later.others - self.others, unseen) + steal) / whole
 
 
 def read_load() -> LoadReading:
     """The CPU times as they are now."""
     fields = [int(field) for field in (_PROC / "stat").read_text().split("\n", 1)[0].split()[1:]]
+    own, others = _processes()
     busy = sum(fields[place] for place in _BUSY)
-    rest = sum(fields[place] for place in (*_IDLE, *_INTERRUPTS))
-    return LoadReading(busy, fields[_STEAL], rest, _own())
+    return LoadReading(sum(fields[_ALL]), fields[_STEAL], busy, own, others)
 
 
-def _own() -> int:
-    """The ticks of this process and its descendants, with those of their dead children."""
+def _processes() -> tuple[int, int]:
+    """The ticks of this process and its descendants, and of all others, with those of dead children."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for entry in _PROC.iterdir():
@@ -53,7 +61,8 @@ def _own() -> int:
     own = {os.getpid()}
     while found := {pid for pid, parent in parents.items() if parent in own and pid not in own}:
         own |= found
-    return sum(ticks.get(pid, 0) for pid in own)
+    mine = sum(ticks.get(pid, 0) for pid in own)
+    return mine, sum(ticks.values()) - mine
 
 
 def _stat(process: Path) -> list[str] | None:
