@@ -61,7 +61,7 @@ def shrink_case(case: Case, budget: int = 200) -> Case:
     def fails(attempt: Case) -> bool:
         try:
             violation = simulate(attempt).violation
-        except UsageError:  # it has no sense, as when a fault is about a slot that is left out
+        except UsageError:  # it means nothing: a fault may be about a slot that is left out
             return False
         return violation is not None and violation.name == name
 
