@@ -5,10 +5,10 @@ starts them. A process that ends hands its time on to the one that waits for it,
 processes that were killed.
 
 Who measures in a container sees only the processes of the container; the time of all others is in what the
-system says about the whole machine. But that is counted in samples, at moments at which processes that wait
-for a clock happen to run: on an idle machine with two cores it was up to 8 % of the machine above what
-processes had used. So what nobody was seen to use counts only beyond that. Time spent on interrupts is
-nobody's: a run that sends over the loopback device makes most of it itself.
+system says about the whole machine. But that is counted in samples: in runs on an idle machine with two
+cores it was 1 to 6 % of the machine above what processes had used, and 8 % for a few seconds. Why is not
+known. So what nobody was seen to use counts only beyond 10 %. Time spent on interrupts is nobody's: a run
+that sends over the loopback device makes most of it itself.
 """
 
 import os
