@@ -4,6 +4,7 @@
 """
 
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -62,7 +63,7 @@ class World:
         self.meanwhile = lambda number: None  #: is called while a run is made
         monkeypatch.setattr(sweeping, "own_session", lambda slots: Session())
         monkeypatch.setattr(sweeping, "run", self.run)
-        monkeypatch.setattr(sweeping, "read_load", lambda: self)
+        monkeypatch.setattr(sweeping, "LoadWatch", self.watch)
         monkeypatch.setattr(sweeping, "Prober", self.prober)
         monkeypatch.setattr(sweeping, "remove_run", lambda runs, name: self.removed.append(name))
 
@@ -81,8 +82,8 @@ class World:
 
         return SimpleNamespace(spec=spec, start=lambda: 7_000, attempt=attempt)
 
-    def foreign_share(self, later):
-        return self.foreign.pop(0) if self.foreign else 0.0
+    def watch(self):
+        return nullcontext(SimpleNamespace(foreign=self.foreign.pop(0) if self.foreign else 0.0))
 
     def run(self, spec, session, *, runs, watcher):
         self.made.append(spec.protocol)

@@ -3,7 +3,7 @@
 A sweep whose launcher is `processes` needs no Spark: slots are plain processes then, and all else is the
 same. Where rates are shares of a capacity, the capacities are found first (`probing`), and kept.
 
-A cell is measured again, twice at most, if others used more than a twentieth of the machine meanwhile; the
+A cell is measured again, twice at most, if others used more than a tenth of the machine meanwhile; the
 quietest try counts, and its result says how quiet it was.
 """
 
@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from snapline.chaos.faults import parse
 from snapline.chaos.targets import check as check_faults
 from snapline.errors import SnaplineError, UsageError
-from snapline.experiments.machine.foreign_load import read_load
+from snapline.experiments.machine.foreign_load import LoadWatch
 from snapline.experiments.probing import PATIENT, Prober, ProbeTeller, find_capacity
 from snapline.experiments.sweep_directory import (
     CAPACITIES,
@@ -249,8 +249,9 @@ def _measured(
     session: SparkSession | None,
     begins: Callable[[SweepCell, int], Watcher],
 ) -> dict[str, Any]:
-    before, begun_s = read_load(), time.time()
-    finished = _finished(spec, session, runs, begins(cell, attempt))
+    begun_s = time.time()
+    with LoadWatch() as load:
+        finished = _finished(spec, session, runs, begins(cell, attempt))
     return {
         "turn": cell.turn,
         "again": cell.column.again,
@@ -262,7 +263,7 @@ def _measured(
         "because": finished.verdict.because,
         "metrics": finished.metrics,
         "losses": finished.losses,
-        "foreign": round(before.foreign_share(read_load()), 4),
+        "foreign": round(load.foreign, 4),
         "attempt": attempt,
         "begun_s": round(begun_s, 3),
         "elapsed_s": round(time.time() - begun_s, 3),

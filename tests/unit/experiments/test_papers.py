@@ -4,9 +4,11 @@ import json
 import sys
 import tomllib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, is_dataclass
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -252,10 +254,10 @@ class World:
         self.wrong = set()  #: protocols whose output is wrong
         monkeypatch.setattr(sweeping, "own_session", lambda *_: Session())
         monkeypatch.setattr(sweeping, "run", self.run)
-        monkeypatch.setattr(sweeping, "read_load", lambda: self)
+        monkeypatch.setattr(sweeping, "LoadWatch", self.watch)
 
-    def foreign_share(self, later):
-        return 0.0
+    def watch(self):
+        return nullcontext(SimpleNamespace(foreign=0.0))
 
     def run(self, spec, *_, **__):
         self.made.append(spec.protocol)

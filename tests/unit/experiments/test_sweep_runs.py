@@ -7,8 +7,6 @@ from pyarrow import parquet
 
 from made_up_sweeps import FILE, MadeUp, snapline, world
 from snapline.experiments import sweep as sweeping
-from snapline.experiments.machine import foreign_load
-from snapline.experiments.machine.foreign_load import LoadReading, read_load
 from snapline.experiments.probing import PATIENT
 from snapline.experiments.sweep_directory import SweepDirectory
 
@@ -137,33 +135,6 @@ def test_columns_of_a_sweep_are_compared(snapline, world, tmp_path):
     ):
         code, _, err = snapline("compare", first, second)
         assert (code, told in " ".join(err.split())) == (2, True), err
-
-
-def test_the_load_of_others_is_what_other_processes_used_and_a_host_took():
-    before = LoadReading(1_000, 0, 100, 50, 20)
-    assert before.foreign_share(before) == 0.0
-    assert before.foreign_share(LoadReading(1_200, 10, 160, 90, 40)) == pytest.approx(30 / 200)
-    now = read_load()
-    assert 0.0 <= now.foreign_share(read_load()) <= 1.0
-    assert now.own > 0
-    assert now.others > 0
-
-
-def test_what_processes_used_that_cannot_be_seen_counts_beyond_the_error_of_samples():
-    before = LoadReading(1_000, 0, 100, 50, 20)
-    assert before.foreign_share(LoadReading(1_200, 0, 160, 90, 20)) == 0.0
-    assert before.foreign_share(LoadReading(1_200, 0, 200, 90, 20)) == pytest.approx(40 / 200)
-
-
-def test_time_spent_on_interrupts_is_not_taken_for_the_work_of_others(tmp_path, monkeypatch):
-    def at(user, softirq, idle):
-        (tmp_path / "stat").write_text(f"cpu  {user} 5 20 {idle} 3 1 {softirq} 0 0 0\ncpu0 1 1 1\n")
-        return foreign_load.read_load()
-
-    monkeypatch.setattr(foreign_load, "_PROC", tmp_path)
-    idle = at(user=100, softirq=10, idle=1_000)
-    assert idle.foreign_share(at(user=100, softirq=110, idle=1_100)) == 0.0
-    assert idle.foreign_share(at(user=200, softirq=60, idle=1_050)) == pytest.approx(0.4)
 
 
 def test_the_ratios_so_far_are_said_after_every_turn(snapline, world, tmp_path):
