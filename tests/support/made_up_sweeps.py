@@ -76,7 +76,7 @@ class World:
             for at_s in range(21):  # the last one is beyond the window
                 teller.second(Second(at_s, read=rate, backlog=0), Window(5, least_s))
             with teller.judging(rate):
-                trial = Trial(rate, () if rate <= capacity else ("too fast",), 20.0)
+                trial = Trial(rate, () if rate <= capacity else ("too fast",), True, 20.0)
             teller.tried(trial)
             return trial
 

@@ -3,7 +3,8 @@
 It begins at a rate that is likely to be near, doubles or halves it until one rate is sustained and another
 is not, and then tries the rate in the middle, by ratio, until the two are at most 5 % apart. Machines are
 noisy, and one lucky or unlucky try must not decide: so both ends are then tried until each has three tries,
-and an end that most of its tries contradict moves. A brief form of the search (`BRIEF`) asks for less.
+and an end that most of its tries contradict moves. A brief form of the search (`BRIEF`) asks for less: it
+tries a rate once, and a second time only if that was a near miss.
 """
 
 import math
@@ -37,6 +38,7 @@ class Trial:
 
     rate: int
     because: tuple[str, ...] = ()  # why the rate is not sustainable; empty: it is
+    by_far: bool = False  # whether it was far too high, and not only a little
     took_s: float = 0.0  # from its start until it was judged
     generator: float | None = None  # share of the CPU time that making its input took, if known
 
@@ -94,7 +96,11 @@ class CapacitySearch:
         return max(1, sum(max(0, self.form.tries - self._count(rate)) for rate in (low, high)))
 
     def _try(self, rate: int) -> bool:
+        """Try a rate. Where one try decides, a near miss has a second chance."""
         self.trials.append(self.attempt(rate))
+        last = self.trials[-1]
+        if self.form.tries == 1 and not last.sustained and not last.by_far:
+            self.trials.append(self.attempt(rate))
         return self.trials[-1].sustained
 
     def _bracket(self, start: int) -> tuple[int, int]:
@@ -125,11 +131,11 @@ class CapacitySearch:
         return low, high
 
     def _holds(self, rate: int) -> bool:
-        """Whether a rate is sustained, by what most tries say; it is tried if it never was."""
+        """Whether a rate is sustained: at least half of its tries were; it is tried if it never was."""
         known = [trial.sustained for trial in self.trials if trial.rate == rate]
         if not known:
             return self._try(rate)
-        return 2 * sum(known) > len(known)
+        return 2 * sum(known) >= len(known)
 
     def _confirm(self, low: int, high: int) -> tuple[int, int]:
         """Try both ends until each has its tries; the ends between which the rate lies by them."""

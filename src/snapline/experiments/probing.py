@@ -17,7 +17,14 @@ from pyspark.sql import SparkSession
 
 from snapline.errors import SnaplineError, UsageError
 from snapline.experiments.capacity import Capacity, CapacitySearch, SearchForm, Trial
-from snapline.experiments.pace import Window, is_hopeless, objections, window_of
+from snapline.experiments.pace import (
+    BY_FAR_S,
+    Window,
+    is_behind,
+    is_hopeless,
+    objections,
+    window_of,
+)
 from snapline.journal.entry import Happened
 from snapline.metrics.second import Second
 from snapline.protocols import PROTOCOLS
@@ -168,13 +175,16 @@ class Prober:
         spec = replace(self.spec, rate=rate, duration_ms=duration_ms)
         prepared, driver = self._drive(spec, watcher)
         found = tuple(self._objections(rate, watcher, driver.problem))
+        measured = [second for second in watcher.seconds if self.window.holds(second)]
+        by_far = bool(measured) and is_behind(measured[-1], rate, BY_FAR_S)
         generator = None
         if not found:
             with self._teller.judging(rate * duration_ms // 1000):
                 finished = conclude(prepared, driver)
             found, generator = tuple(_doubts(finished)), generator_share(finished.metrics)
         remove_run(self._runs, driver.directory.name)
-        trial = Trial(rate, found, round(time.monotonic() - begun_s, 1), generator)
+        took_s = round(time.monotonic() - begun_s, 1)
+        trial = Trial(rate, found, by_far, took_s, generator)
         self._teller.tried(trial)
         return trial
 

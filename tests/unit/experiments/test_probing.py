@@ -135,9 +135,15 @@ def test_a_rate_that_is_sustained_was_judged(prober, world, told):
 
 
 def test_a_rate_that_is_a_little_too_high_is_not_judged(prober, world):
-    because = prober.attempt(10_500).because
-    assert because[0] == "only 95.2% of what was due was read"
+    trial = prober.attempt(10_400)
+    assert trial.because[0] == "only 96.2% of what was due was read"
+    assert not trial.by_far
     assert (world.judged, world.removed) == (0, 1)
+
+
+def test_a_rate_that_is_far_too_high_is_no_near_miss(prober):
+    assert prober.attempt(11_000).by_far
+    assert prober.attempt(100_000).by_far
 
 
 def test_a_run_that_is_far_behind_is_ended_after_the_warm_up(prober, world, told):
