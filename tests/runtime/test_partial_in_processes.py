@@ -2,11 +2,11 @@
 
 from process_slots import run_processes, slot_journals
 
+from discarded import records_of
 from snapline.ids import INITIAL
 from snapline.journal.happenings import JobRunning, MessagesDiscarded, SlotLost, SlotRunning
 from snapline.journal.loss_happenings import TaskLoss
 from snapline.storage.discards.files import FileDiscardStore
-from snapline.storage.discards.port import records_of
 
 
 def test_a_killed_slot_goes_back_alone_to_what_it_saved(tmp_path):

@@ -5,6 +5,7 @@ import random
 import pytest
 from sim_runs import can_run, kept
 
+from discarded import records_of
 from snapline.batch import Batch, concat
 from snapline.core.effects import Rollback
 from snapline.ids import TaskId
@@ -17,7 +18,6 @@ from snapline.sim.inject import SimInjector
 from snapline.sim.run import PATIENCE_MS, build_job
 from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
-from snapline.storage.discards.port import records_of
 from snapline.workload import WORKLOADS
 from snapline.workload.lineage.model import shape_of
 

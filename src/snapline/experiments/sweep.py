@@ -29,7 +29,7 @@ from snapline.experiments.sweep_directory import (
 )
 from snapline.experiments.sweep_file import SIMULATED, SPARK, Sweep, SweepCell, SweepColumn
 from snapline.rundir.directory import remove_run
-from snapline.rundir.program import build_job, find_program, with_pools
+from snapline.rundir.program import build_job, find_program, with_pool_sizes
 from snapline.rundir.spec import Spec
 from snapline.runs.finished import Run
 from snapline.runs.run import carry_out as carry_out_run
@@ -137,7 +137,7 @@ def _check_simulated(spec: Spec) -> None:
     check_faults(parse(spec.faults), spec.all_slots)
     few = replace(spec, slots=min(spec.slots, 2), faults="")
     program = find_program(few)
-    build_job(with_pools(few, program.flow), program)
+    build_job(with_pool_sizes(few, program.flow), program)
 
 
 def carry_out(plan: Plan, teller: SweepTeller, simulator: Simulator | None = None) -> bool:

@@ -193,7 +193,7 @@ def program_of_run(
     return find_program(spec, flow, directory)
 
 
-def with_pools(spec: Spec, flow: Dataflow) -> Spec:
+def with_pool_sizes(spec: Spec, flow: Dataflow) -> Spec:
     """The same spec, with the sizes of all pools of the dataflow. Raises GraphError if one is for none."""
     return replace(spec, pools=tuple(pool_sizes(flow.graph, dict(spec.pools)).items()))
 

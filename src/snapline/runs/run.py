@@ -32,7 +32,7 @@ from snapline.rundir.journal_file import BOUNDED_BYTES
 from snapline.rundir.lines.fork import Fork, fill_fork, plan_fork
 from snapline.rundir.past import read_past
 from snapline.rundir.presence import refuse_if_driven
-from snapline.rundir.program import Program, build_job, find_program, with_pools
+from snapline.rundir.program import Program, build_job, find_program, with_pool_sizes
 from snapline.rundir.spec import OWN, Spec, spec_of
 from snapline.rundir.stored_input import unstaged
 from snapline.runs.drive import drive, flow_failed
@@ -138,7 +138,7 @@ def prepare(
 ) -> PreparedRun:
     """Prepare a new run. Raises UsageError if it cannot be; starts and writes nothing."""
     program = find_program(spec, flow)
-    spec = with_pools(spec, program.flow)
+    spec = with_pool_sizes(spec, program.flow)
     faults = faults_of(spec)
     job = build_job(spec, program)
     check_frames(program.given, spec, spark)

@@ -27,7 +27,7 @@ from snapline.metrics.deviation import DeviationFigures
 from snapline.metrics.figures import Figures
 from snapline.metrics.second import Volume
 from snapline.protocols import PROTOCOLS
-from snapline.rundir.program import build_job, find_program, with_pools
+from snapline.rundir.program import build_job, find_program, with_pool_sizes
 from snapline.rundir.spec import Spec
 from snapline.scale.metered_world import MeteredWorld
 from snapline.scale.profile import Profile
@@ -92,7 +92,7 @@ def world_of(
     spec: Spec, profile: Profile, cores: int | None, dilution: int
 ) -> tuple[MeteredWorld, SimInjector]:
     """The world in which a run is simulated, and who injects its faults, which are planned."""
-    spec = with_pools(spec, find_program(spec).flow)
+    spec = with_pool_sizes(spec, find_program(spec).flow)
     faults = aimed(parse(spec.faults), pool_slots(spec.slots, dict(spec.pools)))
     check(faults, spec.all_slots)
     thin = _diluted(spec, dilution)

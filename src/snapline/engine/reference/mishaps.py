@@ -22,7 +22,7 @@ from snapline.engine.reference.reference import (
     reference_output,
 )
 from snapline.errors import SnaplineError
-from snapline.ids import TaskId
+from snapline.ids import TaskId, operator_of
 
 MishapKind: TypeAlias = Literal["forgets", "loses", "repeats"]
 """An operator forgets its whole state; it loses a batch on its way in; it gets a batch twice."""
@@ -42,7 +42,7 @@ def mishaps_of(deployment: Deployment) -> list[Mishap]:
     """The mishaps that are possible: operators with state forget; sources and sinks lose or repeat."""
     found: dict[Mishap, None] = {}
     for task, plan in deployment.plans.items():
-        name = _operator_of(task)
+        name = operator_of(task)
         if type(plan.operator()) not in _WITHOUT_STATE:
             found[Mishap("forgets", name)] = None
         if plan.ingress is not None or plan.sink is not None:
@@ -75,7 +75,7 @@ class Breaker:
         """
 
         def stage(plan: TaskPlan) -> Stage:
-            if _operator_of(plan.task) != mishap.operator or not self._stages[plan.task].steps:
+            if operator_of(plan.task) != mishap.operator or not self._stages[plan.task].steps:
                 return Plain(plan.operator())
             return _Unlucky(plan, mishap.kind, self._moment(mishap, plan.task, attempt))
 
@@ -91,10 +91,6 @@ class Breaker:
             return steps
         dice = random.Random(f"{attempt}:{mishap}:{task}")
         return dice.randint(steps // 4, 3 * steps // 4) + 1
-
-
-def _operator_of(task: TaskId) -> str:
-    return task.rpartition("/")[0]
 
 
 class _Counted(Plain):

@@ -9,7 +9,7 @@ from snapline.errors import SnaplineError, UsageError
 from snapline.metrics.figures import Figures
 from snapline.protocols import PROTOCOLS
 from snapline.protocols.none import NONE
-from snapline.rundir.program import build_job, find_program, with_pools
+from snapline.rundir.program import build_job, find_program, with_pool_sizes
 from snapline.rundir.spec import Spec
 from snapline.scale.advice.weigh import AtInterval, Behaviour, Choice, Needs, choose
 from snapline.scale.checks import bytes_per_record
@@ -51,7 +51,7 @@ def candidates(spec: Spec) -> tuple[list[str], dict[str, str]]:
         run = replace(spec, protocol=name, guarantee=Guarantee.EXACTLY_ONCE.value)
         program = find_program(run)
         try:
-            build_job(with_pools(run, program.flow), program)
+            build_job(with_pool_sizes(run, program.flow), program)
         except UsageError as error:
             refused[name] = str(error)
         else:

@@ -22,7 +22,7 @@ from snapline.errors import UsageError
 from snapline.ids import Millis, SlotId, operator_of
 from snapline.loss.answers import right_answer
 from snapline.metrics.figures import Figures
-from snapline.rundir.program import KnownAnswer, find_program, with_pools
+from snapline.rundir.program import KnownAnswer, find_program, with_pool_sizes
 from snapline.rundir.spec import Spec
 from snapline.scale.predict import PATIENCE_MS, deviation_from, whole, world_of
 from snapline.scale.profile import Profile
@@ -85,7 +85,7 @@ class KillTrials:
         tell: Teller = lambda what: None,
     ) -> None:
         program = find_program(replace(spec, save=(), inputs=()))
-        self.spec: Final = with_pools(replace(spec, save=(), inputs=()), program.flow)
+        self.spec: Final = with_pool_sizes(replace(spec, save=(), inputs=()), program.flow)
         self.kills: Final = kills
         self.made = 0  #: runs so far
         self._profile: Final = profile

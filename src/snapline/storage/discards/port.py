@@ -10,7 +10,7 @@ process that dies before takes them with it, and its own loss is declared: all t
 since their checkpoints counts as lost then, what they had discarded included.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -99,11 +99,3 @@ class MemoryDiscardStore:
         for life, written in sorted(self._lives.items()):
             for discard in written:
                 yield life, discard
-
-
-def records_of(found: Iterable[tuple[str, Discard]]) -> dict[ChannelId, int]:
-    """How many records were discarded on each channel."""
-    counts: dict[ChannelId, int] = {}
-    for _, discard in found:
-        counts[discard.channel] = counts.get(discard.channel, 0) + len(discard.identities)
-    return counts

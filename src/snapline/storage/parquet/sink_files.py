@@ -28,7 +28,7 @@ from pyarrow import parquet
 
 from snapline.batch import Batch
 from snapline.errors import ObjectMissing, UsageError
-from snapline.ids import Epoch, TaskId
+from snapline.ids import Epoch, TaskId, operator_of
 from snapline.storage.api import Egress, Extent, Life, Outlet, PendingSync
 from snapline.storage.column_types import Meanings
 from snapline.storage.files.frames import unavailable_on_os_error
@@ -139,7 +139,7 @@ class ParquetOutlet:
         egress, folder = self._outlet.open(life, position), self._folder(life.task)
         if folder is None:
             return egress
-        meanings = self._meanings.get(_sink(life.task), {})
+        meanings = self._meanings.get(operator_of(life.task), {})
         return DraftingEgress(egress, folder / HIDDEN, meanings)
 
     def publish(self, number: int, extents: Mapping[TaskId, Extent]) -> bool:
@@ -180,11 +180,7 @@ class ParquetOutlet:
                         path.unlink(missing_ok=True)
 
     def _folder(self, task: TaskId) -> Path | None:
-        return self._folders.get(_sink(task))
-
-
-def _sink(task: TaskId) -> str:
-    return task.rpartition("/")[0]
+        return self._folders.get(operator_of(task))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

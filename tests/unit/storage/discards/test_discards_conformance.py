@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from discarded import records_of
 from snapline.batch import Batch, Varlen
 from snapline.dataflow.state.identity import identities_of
 from snapline.errors import ObjectDamaged
 from snapline.ids import ChannelId, TaskId
 from snapline.storage.api import Life
 from snapline.storage.discards.files import FileDiscardStore
-from snapline.storage.discards.port import Discard, MemoryDiscardStore, records_of
+from snapline.storage.discards.port import Discard, MemoryDiscardStore
 from snapline.storage.files.frames import Appender
 
 AB, AC = ChannelId("a/0>b/0"), ChannelId("a/0>c/1#left")
