@@ -63,7 +63,7 @@ LAYERS["__main__"] = {"cli", "runs"}
 ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", "advice", "pages", ""),
     "dataflow": ("usage", "feeds", "state", "operators", "sliding", ""),
-    "engine": ("", "groups", "slot", "coordinator", "reference"),
+    "engine": ("", "groups", "stale", "slot", "coordinator", "reference"),
     "experiments": ("machine", "", "papers"),
     "judge": ("prefix", ""),
     "report": ("", "spacetime", "charts", "run", "page", "live"),

@@ -5,7 +5,7 @@ from process_slots import run_processes, slot_journals
 from discarded import records_of
 from snapline.ids import INITIAL
 from snapline.journal.happenings import JobRunning, MessagesDiscarded, SlotLost, SlotRunning
-from snapline.journal.loss_happenings import TaskLoss
+from snapline.journal.loss_happenings import RowsMissed, StaleRowsDropped, TaskLoss
 from snapline.storage.discards.files import FileDiscardStore
 
 
@@ -36,3 +36,18 @@ def test_what_is_discarded_meanwhile_is_in_files_by_identity(tmp_path):
     written = records_of(FileDiscardStore(directory.path / "discards").read())
     assert sum(said.values()) > 0
     assert written == {channel: records for channel, records in said.items() if records}
+
+
+def test_a_window_by_rows_forgets_as_many_rows_as_its_sender_says(tmp_path):
+    faults = "kill slot=1 at=1800ms for=800ms"
+    outcome = run_processes(
+        tmp_path, "partial", faults, workload="gjoin", duration_ms=5_000, journal="full"
+    )
+    assert outcome.problem is None
+    missed = {entry.what.channel: entry.what for entry in outcome.what(RowsMissed)}
+    (told,) = (what for name, what in missed.items() if name.startswith("stream1/0>"))
+    assert not told.estimated
+    dropped = [e.what for e in slot_journals(outcome.driver.directory)
+               if isinstance(e.what, StaleRowsDropped)]  # fmt: skip
+    assert [what.task for what in dropped] == [told.channel.partition(">")[2].partition("#")[0]]
+    assert 0 < dropped[0].rows <= told.rows

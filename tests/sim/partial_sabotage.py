@@ -1,6 +1,6 @@
 """Deliberate bugs of slots that restart alone: see `sabotage`, in whose list they are entered.
 
-Each breaks one of the invariants P1 to P10 of the protocol `partial`, here or in the engine.
+Each breaks one of the invariants P1 to P11 of the protocol `partial`, here or in the engine.
 """
 
 from dataclasses import replace
@@ -20,6 +20,7 @@ from snapline.engine.slot.parting import Partings
 from snapline.engine.slot.restore import Restoration
 from snapline.engine.slot.slot import Slot
 from snapline.engine.slot.watermarks import Watermarks
+from snapline.engine.stale.recollection import Recollection
 from snapline.ids import INITIAL
 from snapline.protocols.partial import PartialCoordinator, PartialTask
 from snapline.storage.memory import MemoryLog
@@ -27,6 +28,7 @@ from snapline.storage.memory import MemoryLog
 KILLS = "kill slot=1 at=900ms; kill slot=0 at=1500ms for=300ms"
 AWAY = "kill slot=1 at=900ms for=800ms"
 RESUMED = "kill coordinator at=1200ms for=100ms"
+JOINED = {"slots": 2, "save": (("join", "200ms"),), "inputs": (("join", "drop"),)}
 
 
 @bug("partial", "counting", "only_the_lost_go_back", faults=KILLS)
@@ -187,3 +189,15 @@ def what_is_discarded_is_not_counted(patch):
             original(self, message)
 
     patch.setattr(Missed, "add", add)
+
+
+@bug("partial", "gjoin", "missed_rows_are_counted", faults=AWAY, **JOINED)
+def what_was_sent_since_the_checkpoint_is_pruned_too_far(patch):
+    original = Recollection.prune
+    patch.setattr(Recollection, "prune", lambda self, through: original(self, through + 3))
+
+
+@bug("partial", "gjoin", "missed_rows_are_counted", faults=AWAY, **JOINED)
+def only_what_was_discarded_counts_as_missed(patch):
+    original = Recollection.missed
+    patch.setattr(Recollection, "missed", lambda self, after: original(self, after + 2))

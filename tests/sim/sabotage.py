@@ -6,7 +6,7 @@ Some break two things, the rule and the guard that would stop the run before an 
 comments say so.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,20 +65,21 @@ class Bug:
     caught_by: tuple[str, ...]
     apply: Callable[[pytest.MonkeyPatch], None]
     faults: str | None  # as in a case: None means drawn from the seed
+    given: Mapping[str, Any]  # what else is given of a case
 
     def case(self, seed: int) -> Case:
-        return Case(self.protocol, self.workload, seed, faults=self.faults)
+        return Case(self.protocol, self.workload, seed, faults=self.faults, **self.given)
 
 
 BUGS: list[Bug] = []
 
 
-def bug(protocol: str, workload: str, *caught_by: str, faults: str | None = None):
+def bug(protocol: str, workload: str, *caught_by: str, faults: str | None = None, **given: Any):
     """Enter a function that patches a bug in; its name, in words, is that of the bug."""
 
     def enter(apply: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
         name = apply.__name__.replace("_", " ")
-        BUGS.append(Bug(name, protocol, workload, caught_by, apply, faults))
+        BUGS.append(Bug(name, protocol, workload, caught_by, apply, faults, given))
         return apply
 
     return enter

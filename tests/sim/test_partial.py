@@ -8,10 +8,16 @@ from sim_runs import can_run, kept
 from discarded import records_of
 from snapline.batch import Batch, concat
 from snapline.core.effects import Rollback
+from snapline.engine.slot import parting
 from snapline.ids import TaskId
 from snapline.journal.entry import COORDINATOR, Built, Handled, Happened
 from snapline.journal.happenings import MessageReplayed, MessagesDiscarded, SlotLost, SlotRunning
-from snapline.journal.loss_happenings import StaleDropped, TaskLoss
+from snapline.journal.loss_happenings import (
+    RowsMissed,
+    StaleDropped,
+    StaleRowsDropped,
+    TaskLoss,
+)
 from snapline.protocols import PROTOCOLS
 from snapline.sim.case import Case, faults_of
 from snapline.sim.inject import SimInjector
@@ -19,6 +25,7 @@ from snapline.sim.run import PATIENCE_MS, build_job
 from snapline.sim.watch.watched import WatchedWorld
 from snapline.sim.world.costs import Costs
 from snapline.workload import WORKLOADS
+from snapline.workload.joins.pairs import BothStreams
 from snapline.workload.lineage.model import shape_of
 
 AWAY = "kill slot=1 at=900ms for=500ms"
@@ -193,3 +200,65 @@ def test_what_is_discarded_is_written_down_by_identity():
 def test_a_task_that_goes_back_behind_the_end_of_time_says_so_again():
     """Its receivers had forgotten it with its life before, and a window never came out (mst, seed 37)."""
     kept(Case("partial", "mst", 37, guarantee="bounded-loss"))
+
+
+JOINED = {"slots": 2, "save": (("join", "200ms"),), "inputs": (("join", "drop"),), **RUN}
+
+
+def rows_of(outcome, kind):
+    return [e.what for e in happenings(outcome, kind)]
+
+
+def test_a_window_by_rows_forgets_what_others_would_have_driven_out():
+    """P11: whoever sent the rows lives on, and says how many of each key did not come."""
+    dropped = 0
+    for seed in range(1, 9):
+        outcome = kept(Case("partial", "gjoin", seed, faults=AWAY, **JOINED), journal=True)
+        missed = {what.channel: what for what in rows_of(outcome, RowsMissed)}
+        assert missed["stream1/0>join/1#right"].rows > 0
+        assert not missed["stream1/0>join/1#right"].estimated
+        assert missed["stream1/1>join/1#right"].estimated, "it was lost with its receiver"
+        dropped += sum(what.rows for what in rows_of(outcome, StaleRowsDropped))
+    assert dropped > 8
+
+
+def test_rows_whose_sender_was_lost_as_well_are_estimated():
+    """Both slots are lost: nobody knows what was sent, and the rate before tells about how much."""
+    faults, dropped = "kill slot=0,1 at=900ms for=500ms", 0
+    for seed in range(1, 9):
+        outcome = kept(Case("partial", "gjoin", seed, faults=faults, **JOINED), journal=True)
+        missed = rows_of(outcome, RowsMissed)
+        assert missed
+        assert all(what.estimated and not what.rows for what in missed)
+        dropped += sum(what.rows for what in rows_of(outcome, StaleRowsDropped))
+    assert dropped > 0
+
+
+def test_where_input_is_kept_or_waits_nothing_is_forgotten():
+    for inputs in ("keep", "wait"):
+        given = {**JOINED, "inputs": (("join", inputs),)}
+        outcome = kept(Case("partial", "gjoin", 3, faults=AWAY, **given), journal=True)
+        assert not happenings(outcome, (RowsMissed, StaleRowsDropped))
+
+
+def test_hardly_a_record_meets_a_row_that_should_be_gone(monkeypatch):
+    """The oracle counts pairs with such rows: those that the join holds at its checkpoint come later."""
+    found: list[int] = []
+    beyond = BothStreams.beyond
+
+    def counted(self, pairs, lost):
+        more = beyond(self, pairs, lost)
+        found.append(sum(map(len, more)))
+        return more
+
+    def stale_pairs():
+        found.clear()
+        for seed in range(1, 9):
+            judged = {**JOINED, "guarantee": "bounded-loss"}
+            kept(Case("partial", "gjoin", seed, faults=AWAY, **judged))
+        return sum(found)
+
+    monkeypatch.setattr(BothStreams, "beyond", counted)
+    with_it = stale_pairs()
+    monkeypatch.setattr(parting, "forget_stale", lambda *_: 0)
+    assert 5 * with_it < stale_pairs()

@@ -20,6 +20,8 @@ from snapline.dataflow.logical import Edge, Graph, Node, OperatorContext
 from snapline.dataflow.operators.guard import Guard
 from snapline.dataflow.operators.operator import IN, OUT, Capture, Groups, Operator, Outputs
 from snapline.dataflow.partition import OneToOne
+from snapline.dataflow.state.hashing import Hashes
+from snapline.dataflow.state.missed_rows import MissedRows
 from snapline.ids import Millis
 
 _Part = TypeVar("_Part", Batch, Groups)
@@ -97,6 +99,7 @@ class Chain(Operator):
         self.names = tuple(member.guard.name for member in members)
         self.uses_time = any(member.guard.operator.uses_time for member in members)
         self.reads = members[0].guard.operator.reads
+        self.row_keys = members[0].guard.operator.row_keys  # what others miss, nobody can count
 
     @property
     def members(self) -> list[tuple[str, Operator]]:
@@ -132,6 +135,14 @@ class Chain(Operator):
     def expire(self, time: Millis) -> int:
         """Have all members forget the windows that have ended by then."""
         return sum(member.guard.expire(time) for member in self._members)
+
+    def living(self, port: str) -> Hashes:
+        """The rows in windows of the first member."""
+        return self._members[0].guard.operator.living(port)
+
+    def forget_stale(self, port: str, missed: MissedRows) -> int:
+        """Have the first member forget the rows that are stale."""
+        return self._members[0].guard.forget_stale(port, missed)
 
     def mark_stale(self, time: Millis) -> Outputs:
         """Have all members put out the windows that have ended as tentative.

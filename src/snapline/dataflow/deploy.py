@@ -7,7 +7,7 @@ operator and its slot.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -42,6 +42,8 @@ class TaskPlan:
     sink: str | None  # the sink whose egress takes what the operator puts on `out`
     routes: tuple[Route, ...]
     policy: Policy = DEFAULT_POLICY  # of its operator; whether it is saved is settled
+    #: for each port at which it has windows by rows, the columns of their keys
+    row_keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +107,12 @@ def deploy(
     wires = _wire(graph, placed)
     plans: dict[TaskId, TaskPlan] = {}
     for name in order:
-        node, stateful = graph.nodes[name], is_stateful(samples[name])
+        node = graph.nodes[name]
         hosts = placed.pools[node.pool]
         for index, slot in enumerate(hosts):
             routes = _routes(name, index, wires, needs_time, read)
             context = OperatorContext(index, len(hosts))
-            plan = _plan(node, slot, context, stateful, routes)
+            plan = _plan(node, slot, context, samples[name], routes)
             plans[plan.task] = plan
     sinks = {n: placed.tasks(n, graph.nodes[n].pool) for n in order if graph.nodes[n].is_sink}
     channels = tuple(channel for _, rows, _ in wires for row in rows for channel in row)
@@ -210,8 +212,9 @@ def _sent(edge: Edge, read: frozenset[str] | None) -> frozenset[str] | None:
 
 
 def _plan(
-    node: Node, slot: SlotId, context: OperatorContext, stateful: bool, routes: tuple[Route, ...]
+    node: Node, slot: SlotId, context: OperatorContext, sample: Operator, routes: tuple[Route, ...]
 ) -> TaskPlan:
+    stateful = is_stateful(sample)
     ingress = node.bound
     partitions = range(ingress.partitions) if ingress is not None else range(0)
     return TaskPlan(
@@ -224,6 +227,7 @@ def _plan(
         sink=node.name if node.is_sink else None,
         routes=routes,
         policy=settle(node.policy, stateful=stateful),
+        row_keys=dict(sample.row_keys),
     )
 
 

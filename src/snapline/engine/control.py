@@ -59,10 +59,25 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsByKey:
+    """How many rows of each key there are."""
+
+    hashes: tuple[int, ...]  # of the keys
+    counts: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows that are."""
+        return sum(self.counts)
+
+
+@dataclass(frozen=True, slots=True)
 class Go:
     """Phase two: every slot has acknowledged the epoch, so everybody may send."""
 
     epoch: Epoch
+    #: to a slot that restarted alone: what its windows by rows missed, as far as its senders know it
+    missed: Mapping[ChannelId, RowsByKey] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,8 @@ class Replaced:
     slot: SlotId
     #: for each channel to it whose log is sent again, the last message that its receiver surely has
     received: Mapping[ChannelId, Seq] = field(default_factory=dict)
+    #: for each channel to it of which it wants to know what it missed, the last message that it has
+    recalled: Mapping[ChannelId, Seq] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +163,9 @@ class Met:
     epoch: Epoch
     slot: SlotId
     incarnation: Incarnation
+    missed: Mapping[ChannelId, RowsByKey] = field(
+        default_factory=dict
+    )  # what it did not get, if known
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """One job: what runs, under which protocol, at which level, with which settings."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -128,6 +128,34 @@ class Job:
         """Those of them on which a slot sends."""
         slots = self.slot_by_task
         return [c for c in self.topology.channels if c.id in self.kept and slots[c.source] == slot]
+
+    @cached_property
+    def recalled(self) -> dict[ChannelId, Sequence[str]]:
+        """The channels whose senders remember the keys of what they sent, with the columns of the keys.
+
+        Their receivers have windows by rows, go back to a checkpoint when they are lost, and are not sent
+        again what they missed. So they ask how many rows that were, because as many of theirs are stale.
+        """
+        if not self.protocol.heeds_policies:
+            return {}
+        found: dict[ChannelId, Sequence[str]] = {}
+        for channel in self.topology.channels:
+            policy = self.policies[channel.target]
+            keys = self.deployment.plans[channel.target].row_keys.get(channel.port)
+            if keys is not None and policy.saved and policy.intake is Intake.DROP:
+                found[channel.id] = keys
+        return found
+
+    def remembered_between(self, sender: SlotId, receiver: SlotId) -> list[Channel]:
+        """Those of the remembered channels that lead from one slot to another."""
+        slots, ends = self.slot_by_task, (sender, receiver)
+        channels = (c for c in self.topology.channels if c.id in self.remembered)
+        return [c for c in channels if (slots[c.source], slots[c.target]) == ends]
+
+    @cached_property
+    def remembered(self) -> frozenset[ChannelId]:
+        """The channels whose senders can tell what was sent on them since a checkpoint of the receiver."""
+        return self.kept.union(self.recalled)
 
     def check_known(self, said: Command | Timer) -> None:
         """Raise ProtocolViolation if the protocol uses a command or timer that it does not list.

@@ -6,7 +6,7 @@ A judge excuses nothing else, and holds each of these against the faults that st
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from snapline.ids import CheckpointNo, Millis, TaskId
+from snapline.ids import ChannelId, CheckpointNo, Millis, TaskId
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +40,28 @@ class GroupLost:
     rows: int
 
 
-LossHappening: TypeAlias = TaskLoss | StaleDropped | GroupLost
+@dataclass(frozen=True, slots=True)
+class RowsMissed:
+    """How many rows a task that restarted alone did not get on an input of its windows by rows.
+
+    The coordinator, which is the actor, says this before `SlotRunning`. The task then forgets the rows that
+    these would have driven out of its windows.
+    """
+
+    channel: ChannelId
+    rows: int  # 0 if they are estimated
+    estimated: bool  # whoever sent them was lost as well: the task goes by how many came before
+
+
+@dataclass(frozen=True, slots=True)
+class StaleRowsDropped:
+    """A task that restarted alone, the actor, dropped rows that should have left its windows meanwhile."""
+
+    task: TaskId
+    rows: int
+
+
+Declared: TypeAlias = TaskLoss | RowsMissed
+"""What a run says of its losses in the journals of its drivers."""
+
+LossHappening: TypeAlias = TaskLoss | StaleDropped | GroupLost | RowsMissed | StaleRowsDropped

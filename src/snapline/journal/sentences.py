@@ -176,6 +176,12 @@ def _of_loss(what: losses.LossHappening) -> str:
             return f"{task} may have lost what it took in from {from_ms:,} to {to_ms:,} ms"
         case losses.StaleDropped(task, windows):
             return f"{task} drops {plural(windows, 'window')} that ended while it was away"
+        case losses.RowsMissed(channel, rows, estimated):
+            if estimated:
+                return f"nobody knows how many rows did not come on {channel}: that is estimated"
+            return f"{plural(rows, 'row')} did not come on {channel}"
+        case losses.StaleRowsDropped(task, rows):
+            return f"{task} drops {plural(rows, 'row')} that others would have driven out meanwhile"
         case losses.GroupLost(task, part, rows):
             lost = f"{plural(rows, 'row')} of '{part}'"
             return f"{task} goes on without {lost}: the group that has them cannot be read"

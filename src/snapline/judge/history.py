@@ -28,7 +28,7 @@ from snapline.journal.fault_happenings import (
     ProcessPaused,
 )
 from snapline.journal.happenings import Happening, JobRunning, SlotLost, SystemDown
-from snapline.journal.loss_happenings import TaskLoss
+from snapline.journal.loss_happenings import Declared
 from snapline.metrics.fault_spans import fault_spans
 from snapline.metrics.figures import is_line
 from snapline.protocols import PROTOCOLS
@@ -53,7 +53,7 @@ class History:
     first_line_ms: Millis | None = None  # None: no line was ever committed
     end_ms: Millis = 0
     gap: str | None = None  # why a part of the history is unknown, if it is
-    declared: tuple[TaskLoss, ...] = ()  # what the run says that it lost
+    declared: tuple[Declared, ...] = ()  # what the run says that it lost
 
 
 def history_of(directory: RunDirectory, plan: str) -> History:
@@ -75,7 +75,7 @@ def _history(entries: Sequence[Entry], gap: str | None, plan: str) -> History:
         min(lines, default=None),
         max((entry.at_us for entry in entries), default=0) // 1000,
         gap,
-        tuple(h.what for h in happened if isinstance(h.what, TaskLoss)),
+        tuple(h.what for h in happened if isinstance(h.what, Declared)),
     )
 
 

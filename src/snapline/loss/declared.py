@@ -5,12 +5,13 @@ longer than a restart may, or goes back further than the task's checkpoints may 
 promised.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from snapline.core.policy import Intake
-from snapline.ids import Millis, SlotId, TaskId
-from snapline.journal.loss_happenings import TaskLoss
+from snapline.engine.job import Job
+from snapline.ids import ChannelId, Millis, SlotId, TaskId
+from snapline.journal.loss_happenings import Declared, TaskLoss
 from snapline.loss.bound import Blow, Bound, End
 from snapline.workload.common.base import Problem
 
@@ -37,14 +38,14 @@ class Settled:
     problems: tuple[Problem, ...]
 
 
-def settle(declared: Iterable[TaskLoss], bound: Bound) -> Settled:
+def settle(declared: Iterable[Declared], bound: Bound) -> Settled:
     """Hold declared losses against what can have been lost."""
     losses: list[Lost] = []
     problems: list[Problem] = []
     before: dict[TaskId, TaskLoss] = {}  # the loss that a task declared before ...
     spare: dict[TaskId, tuple[Blow, ...]] = {}  # ... and which blows were more than enough for that
     where = bound.job.slot_by_task
-    for each in sorted(declared, key=lambda loss: loss.to_ms):
+    for each, unknown in sorted(_by_loss(declared, bound.job), key=lambda found: found[0].to_ms):
         slot = where.get(each.task)
         if slot is None:
             problems.append(_refused(each, "there is no such task"))
@@ -59,11 +60,37 @@ def settle(declared: Iterable[TaskLoss], bound: Bound) -> Settled:
         elif why := _too_far_back(each, end.death_ms, bound, last):
             problems.append(_refused(each, why))
         else:
+            problems += _without_a_reason(each, unknown, bound)
+            # Whoever forgets rows by an estimate may forget any that were in its windows.
+            from_ms = 0 if unknown else each.from_ms
             lag_ms, again = bound.lag_before(end.last_ms), _again(each, end, bound)
-            losses.append(
-                Lost(each.task, slot, each.from_ms, end.death_ms, each.to_ms, lag_ms, again)
-            )
+            losses.append(Lost(each.task, slot, from_ms, end.death_ms, each.to_ms, lag_ms, again))
     return Settled(tuple(losses), tuple(problems))
+
+
+def _by_loss(declared: Iterable[Declared], job: Job) -> list[tuple[TaskLoss, list[ChannelId]]]:
+    """Each loss of a task, with the inputs on which nobody knows how many rows did not come."""
+    found: list[tuple[TaskLoss, list[ChannelId]]] = []
+    last: dict[TaskId, list[ChannelId]] = {}
+    for each in declared:
+        if isinstance(each, TaskLoss):
+            last[each.task] = []
+            found.append((each, last[each.task]))
+        elif each.estimated and each.channel in job.topology.by_id:
+            last.setdefault(job.topology.by_id[each.channel].target, []).append(each.channel)
+    return found
+
+
+def _without_a_reason(
+    loss: TaskLoss, unknown: Iterable[ChannelId], bound: Bound
+) -> Iterator[Problem]:
+    """The inputs of a lost task whose senders must know how many rows did not come: they were not lost."""
+    job = bound.job
+    for channel in unknown:
+        sender = job.slot_by_task[job.topology.by_id[channel].source]
+        if not any(blow.at_ms <= loss.to_ms for blow in bound.struck.of(sender)):
+            why = f"nobody knows how many rows did not come on {channel}, but no fault struck slot {sender}"
+            yield _refused(loss, why)
 
 
 def _again(loss: TaskLoss, end: End, bound: Bound) -> tuple[Millis, Millis] | None:

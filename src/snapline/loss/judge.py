@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from snapline.chaos.strikes import Strike
 from snapline.engine.job import Job
 from snapline.ids import Millis
-from snapline.journal.loss_happenings import TaskLoss
+from snapline.journal.loss_happenings import Declared
 from snapline.loss.bound import Allowances, Bound, struck_by
 from snapline.loss.declared import Lost, outage_ms, settle
 from snapline.loss.excuses import DeclaredExcuses, places_of
@@ -46,7 +46,7 @@ class LossAccount:
 
 def judge_losses(
     job: Job,
-    declared: Iterable[TaskLoss],
+    declared: Iterable[Declared],
     strikes: Sequence[Strike],
     allowed: Allowances,
     problems_with: Callable[[Excuses], Sequence[Problem]],

@@ -14,7 +14,7 @@ from snapline.chaos.strikes import Strike
 from snapline.durations import write_duration
 from snapline.engine.job import Job
 from snapline.ids import Millis
-from snapline.journal.loss_happenings import TaskLoss
+from snapline.journal.loss_happenings import Declared
 from snapline.loss.bound import REAL
 from snapline.loss.declared import Lost
 from snapline.loss.judge import LossAccount, judge_losses
@@ -42,7 +42,7 @@ class LossOutcome:
 
 def judge_run_losses(
     job: Job,
-    declared: Sequence[TaskLoss],
+    declared: Sequence[Declared],
     strikes: Sequence[Strike],
     stamps: Sequence[tuple[Ints, Ints]],
     problems_with: Callable[[Excuses], Sequence[Problem]],

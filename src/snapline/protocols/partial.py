@@ -29,6 +29,8 @@ Invariants
   P8  every record that is not delivered lies in a loss that the journal has.
   P9  no restored life puts out a window that ended before it was back, as if nothing were missing.
   P10 no survivor waits for the watermark of a lost task.
+  P11 a restored window by rows has no row that rows which were sent meanwhile would have driven out: by
+      key, as far as their senders were not lost as well, and by SPADE's estimate (4.4) otherwise.
 P1 to P5 and the log of P7 are kept here; the engine keeps the rest for every protocol whose lost tasks go
 back alone (`engine/slot/parting.py`).
 """

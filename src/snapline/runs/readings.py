@@ -28,7 +28,7 @@ from snapline.dataflow.operators.operator import Operator
 from snapline.engine.coordinator.ledger import Chain, read_last
 from snapline.engine.groups.loading import load_captures
 from snapline.engine.slot.checkpoints import key_of
-from snapline.engine.slot.task import WATERMARKS
+from snapline.engine.slot.task import OWN_PARTS
 from snapline.errors import RowsDeleted, UsageError
 from snapline.ids import TaskId
 from snapline.judge.history import driver_entries
@@ -194,7 +194,7 @@ def _restore(run: str, kept: _Kept) -> Mapping[tuple[str, str], Batch]:
     task, chain, build = kept
     store = RunDirectory(Path(run)).store
     loaded = [decode_snapshot(store.get(key_of(meta), meta.digest)) for meta in chain]
-    captures = load_captures(store, loaded, but=WATERMARKS)
+    captures = load_captures(store, loaded, but=OWN_PARTS)
     operator = build()
     operator.restore(captures)
     parts = operator.capture(full=True).parts

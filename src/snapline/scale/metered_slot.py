@@ -16,7 +16,7 @@ from snapline.core.messages import Marker, Message
 from snapline.engine.control import Frame, Report, Stored
 from snapline.engine.shell import Alarm, Ticket
 from snapline.engine.slot.checkpoints import key_of
-from snapline.engine.slot.task import WATERMARKS
+from snapline.engine.slot.task import OWN_PARTS
 from snapline.ids import CheckpointNo, Incarnation, Micros, Millis, SlotId, TaskId
 from snapline.journal.entry import Entry
 from snapline.metrics.second import Usage, Used
@@ -280,5 +280,5 @@ class MeteredSlot(SimSlotProcess):
 def _diluted_bytes(data: bytes) -> int:
     """The bytes of a snapshot that follow from records: state and recorded messages, without counters."""
     found = decode_snapshot(data)
-    state = sum(part.nbytes for name, part in found.parts.items() if name != WATERMARKS)
+    state = sum(part.nbytes for name, part in found.parts.items() if name not in OWN_PARTS)
     return state + sum(message.batch.nbytes for message in found.messages)

@@ -32,7 +32,7 @@ from snapline.errors import (
 )
 from snapline.ids import Millis, SlotId
 from snapline.journal.entry import Entry
-from snapline.journal.loss_happenings import TaskLoss
+from snapline.journal.loss_happenings import Declared
 from snapline.kernels import cache
 from snapline.loss.bound import SIMULATED, Allowances
 from snapline.loss.judge import judge_losses
@@ -237,7 +237,7 @@ def found_wrong(
     job: Job,
     public: Mapping[str, Batch],
     final: Mapping[str, Mapping[str, Batch]],
-    declared: Sequence[TaskLoss],
+    declared: Sequence[Declared],
     strikes: Sequence[Strike],
     allowed: Allowances,
 ) -> Sequence[Problem]:

@@ -117,7 +117,13 @@ from snapline.journal.happenings import (
     SystemDown,
     SystemProgressed,
 )
-from snapline.journal.loss_happenings import GroupLost, StaleDropped, TaskLoss
+from snapline.journal.loss_happenings import (
+    GroupLost,
+    RowsMissed,
+    StaleDropped,
+    StaleRowsDropped,
+    TaskLoss,
+)
 from snapline.protocols.none import NONE
 
 HAPPENING_MODULES = (fault_happenings, happenings, loss_happenings)
@@ -267,6 +273,9 @@ HAPPENINGS = (
     InputSkipped(1, 5, 40),
     StaleDropped(A, 7),
     GroupLost(A, "join/left", 64),
+    RowsMissed(AB, 12, False),
+    RowsMissed(AB, 0, True),
+    StaleRowsDropped(A, 9),
     CheckpointTimed(A, C1, CheckpointMoments(C1, None, 10, 12, 13, 40)),
     CheckpointTimed(B, C1, CheckpointMoments(None, 9, 10, 12, 13, 40)),
     SecondMeasured(

@@ -15,6 +15,7 @@ import numpy as np
 
 from snapline.batch import Batch, Varlen, Words
 from snapline.dataflow.operators.operator import Capture, Operator, Outputs
+from snapline.dataflow.state.missed_rows import MissedRows
 from snapline.errors import OperatorFailed
 from snapline.ids import Millis
 from snapline.wording import plural
@@ -84,6 +85,10 @@ class Guard:
         return self._call(
             "mark_stale", lambda: checked(self.operator.mark_stale(time), "mark_stale")
         )
+
+    def forget_stale(self, port: str, missed: MissedRows) -> int:
+        """Have the operator forget the rows that are stale; raises OperatorFailed."""
+        return self._call("forget_stale", lambda: self.operator.forget_stale(port, missed))
 
     def _call(self, method: str, call: Callable[[], _T]) -> _T:
         try:

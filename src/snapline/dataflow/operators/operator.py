@@ -2,11 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
 from snapline.batch import Batch
 from snapline.dataflow.operators.known import Known
 from snapline.dataflow.operators.saved import captured, give_back
+from snapline.dataflow.state.hashing import Hashes
+from snapline.dataflow.state.missed_rows import MissedRows
 from snapline.ids import Millis
 
 Outputs: TypeAlias = Sequence[tuple[str, Batch]]
@@ -56,6 +59,8 @@ class Operator:
     reads: Collection[str] | None = None
     #: the attributes that hold its state, if it leaves `capture` and `restore` as they are: see `saved.py`
     saved: Sequence[str] = ()
+    #: for each port at which it has windows by rows, the columns of their keys
+    row_keys: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
         """What is known of the columns of an output, from what is known of the inputs, by port.
@@ -108,3 +113,14 @@ class Operator:
         """
         self.expire(time)
         return ()
+
+    def living(self, port: str) -> Hashes:
+        """The hashes of the keys of all rows that are in windows by rows at a port, a hash for each row."""
+        raise NotImplementedError
+
+    def forget_stale(self, port: str, missed: MissedRows) -> int:
+        """Forget the rows that rows which never came would have driven out; return how many that were.
+
+        Called on an instance that was restored alone, for each port in `row_keys`, before anything comes.
+        """
+        return 0

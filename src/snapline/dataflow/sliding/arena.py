@@ -7,7 +7,7 @@ in groups (`groups`). One arena serves all keys, so that a key with few rows cos
 many.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,8 @@ from snapline.batch import Batch, Column
 from snapline.dataflow.operators.operator import Capture, Groups
 from snapline.dataflow.sliding.groups import RowGroups
 from snapline.dataflow.state.columns import Fixed, Int64s, Rows
+from snapline.dataflow.state.hashing import Hashes
+from snapline.dataflow.state.missed_rows import MissedRows
 from snapline.dataflow.state.multi_map import Chains
 from snapline.kernels import grouping
 
@@ -86,6 +88,34 @@ class Arena:
         self._rows, self._owners, self._chains = Rows(), Fixed(np.int64), Chains()
         self._append(kept, owners, len(counts))
         self._rows.marked = captured
+
+    def living(self, counts: Int64s) -> tuple[Batch, Int64s]:
+        """The rows that live, as they came, and the key of each."""
+        if not self._rows.length:
+            return Batch({}), np.zeros(0, np.int64)
+        alive = self._alive(counts)
+        return self._rows.take(alive), self._owners.take(alive)
+
+    def without_stale(
+        self, counts: Int64s, missed: MissedRows, hashed: Callable[[Batch], Hashes]
+    ) -> tuple[Batch, Int64s] | None:
+        """What is left of the rows that live, numbered anew, had the missed ones come; None: all are."""
+        rows, keys = self.living(counts)
+        if not rows.length:
+            return None
+        oldest = counts[keys] - self._size + missed.among(hashed(rows))
+        left = np.flatnonzero(rows[ORDINAL] > oldest)
+        if len(left) == rows.length:
+            return None
+        return closed_up(rows.take(left), keys[left]), keys[left]
+
+    def begin_anew(self) -> int:
+        """Forget all rows; return how many lived."""
+        living, self._living, self._captured = self._living, 0, 0
+        self._rows, self._owners, self._chains = Rows(), Fixed(np.int64), Chains()
+        if self._groups is not None:
+            self._groups.begin_anew()
+        return living
 
     def capture(self, counts: Int64s, *, full: bool) -> tuple[Batch, int]:
         """The rows that live, all or those that are new; and by how many bytes all have grown."""

@@ -81,6 +81,12 @@ class RowGroups:
         dropped, self._gone = self._gone, []
         return Groups({}, dropped)
 
+    def begin_anew(self) -> None:
+        """Drop all groups: the rows of the arena are others now, or have other ordinals."""
+        self._gone += self._numbers
+        self._numbers, self._starts = [], []
+        self._covered, self._open, self._unchecked = 0, False, 0
+
     def _cover(self, alive: Alive, size: int) -> dict[int, Int64s]:
         """Put the rows behind the last group into groups, and into the open one if there is one."""
         begin, number = self._covered, self._next

@@ -7,7 +7,7 @@ them match: a *scan*, whose cost grows with the window. With a key the function,
 about the pairs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +21,9 @@ from snapline.dataflow.sliding.arena import ORDINAL, Arena, closed_up, rows_in
 from snapline.dataflow.sliding.matching import Match, mask_of
 from snapline.dataflow.sliding.plan import ALL
 from snapline.dataflow.state.columns import Fixed, Int64s
+from snapline.dataflow.state.hashing import Hashes
 from snapline.dataflow.state.keyed_state import KeyedState
+from snapline.dataflow.state.missed_rows import MissedRows, key_hashes
 from snapline.kernels import grouping
 
 _PAIRS_AT_ONCE: Final = 1 << 18
@@ -52,6 +54,18 @@ class _Side:
         self.counts.data[keys] = ordinals  # the last of each key is kept, which is the largest
         self.arena.add(batch.columns, keys, ordinals, self.counts.view())
 
+    def forget_stale(self, missed: MissedRows, hashed: Callable[[Batch], Hashes]) -> int:
+        """Forget the rows that missed ones would have driven out; return how many."""
+        counts = self.counts.view()
+        found = self.arena.without_stale(counts, missed, hashed)
+        if found is None:
+            return 0
+        rows, keys = found
+        lived = self.arena.begin_anew()
+        counts[:] = np.bincount(keys, minlength=len(counts))
+        self.arena.restore(rows, keys, len(counts))
+        return lived - rows.length
+
 
 class SlidingRowJoin(Operator):
     """Joins the ports `left` and `right`, of each of which the last rows are kept."""
@@ -64,6 +78,7 @@ class SlidingRowJoin(Operator):
         self.function: Final = match
         self._numbers: Final = KeyedState(plan.keys[LEFT] or (ALL,), {})
         self._sides: Final = {side: _Side(plan.sizes[side]) for side in SIDES}
+        self.row_keys = {side: plan.keys[side] for side in SIDES if plan.sizes[side]}
 
     def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
         """A pair has the columns of both sides."""
@@ -107,6 +122,16 @@ class SlidingRowJoin(Operator):
             left, right = left.take(mask), right.take(mask)
         kept = (name for name in right.columns if name not in self._shared)
         return pair_up(left, right.select(*kept))
+
+    def living(self, port: str) -> Hashes:
+        """The rows in the windows of a port."""
+        side = self._sides[port]
+        rows, _ = side.arena.living(side.counts.view())
+        return key_hashes(rows, self._keys[port])
+
+    def forget_stale(self, port: str, missed: MissedRows) -> int:
+        """Forget the rows of a port that missed ones would have driven out."""
+        return self._sides[port].forget_stale(missed, lambda r: key_hashes(r, self._keys[port]))
 
     def by_group(self, rows: int | None) -> None:
         """Have the rows of both windows captured in groups, or as parts."""

@@ -23,7 +23,9 @@ from snapline.dataflow.sliding.blocks import Blocks, Earlier, Turn
 from snapline.dataflow.sliding.partials import Layout
 from snapline.dataflow.sliding.plan import COUNT, Partial, SlidingPlan, neutral
 from snapline.dataflow.state.columns import Int64s
+from snapline.dataflow.state.hashing import Hashes
 from snapline.dataflow.state.keyed_state import KeyedState
+from snapline.dataflow.state.missed_rows import MissedRows, key_hashes
 from snapline.errors import GraphError
 
 ROWS: Final = "rows"
@@ -54,8 +56,9 @@ class SlidingRowWindows(Operator):
         self._size: Final = operator.index(shape.rows)
         self._layout: Final = Layout(plan)
         self._keys: Final = KeyedState(plan.key_names, {})
-        self._blocks: Final = Blocks(self._size, plan.partials)
+        self._blocks = Blocks(self._size, plan.partials)
         self._arena: Final = Arena(self._size)
+        self.row_keys = {IN: plan.keys}
 
     def known_columns(self, output: str, given: Mapping[str, Known]) -> Known:
         """A result has the key and the time of its record, and what was aggregated."""
@@ -93,6 +96,26 @@ class SlidingRowWindows(Operator):
             return Earlier(none, none, dict.fromkeys(self._plan.columns, none))
         numbers = {name: rows[_kept(name)] for name in self._plan.columns}
         return Earlier(keys[positions], rows[ORDINAL] - 1, numbers)
+
+    def living(self, port: str) -> Hashes:
+        """The rows in the windows."""
+        rows, _ = self._arena.living(self._blocks.counts.view())
+        return key_hashes(rows, self._plan.keys)
+
+    def forget_stale(self, port: str, missed: MissedRows) -> int:
+        """Forget the rows that missed ones would have driven out."""
+        counts = self._blocks.counts.view()
+        found = self._arena.without_stale(
+            counts, missed, lambda rows: key_hashes(rows, self._plan.keys)
+        )
+        if found is None:
+            return 0
+        rows, keys = found
+        lived = self._arena.begin_anew()
+        self._blocks = Blocks(self._size, self._plan.partials)
+        if rows.length:
+            self._take_back(rows, keys)
+        return lived - rows.length
 
     def by_group(self, rows: int | None) -> None:
         """Have the rows captured in groups, or as a part."""

@@ -42,7 +42,7 @@ class Coordinator:
         self.decider = decider = Decider(job, shell, author, self._decided, self._deposed)
         #: what the store answers
         self.done, self.failed, self.conflict = decider.done, decider.failed, decider.conflict
-        self.registry = Registry(job.topology)
+        self.registry = Registry(job.topology, job.remembered)
         self.epoch: Epoch = past.epoch if past else 0
         self.epoch_asked: Epoch = self.epoch  #: the newest epoch that was asked to be decided
         #: what is kept of each task, if each goes back by itself
@@ -228,12 +228,13 @@ class Coordinator:
                 self.shell.sweep(self.epoch, self.registry.keys(), self.decider.held_files())
             if self.resumes_alone:
                 every = dict.fromkeys(self.job.slots, 0)
-                declare(self.shell, self.job, self.epoch, every, self.decider.chains)
+                declare(self.shell, self.job, self.epoch, every, self.decider.chains, {})
             self.shell.note(COORDINATOR, self.epoch, happenings.JobRunning())
             self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:
             back = self.members.let_back(self.epoch, held=self.hold.held)
-            declare(self.shell, self.job, self.epoch, back, self.members.alone)
+            members = self.members
+            declare(self.shell, self.job, self.epoch, back, members.alone, members.missed)
             for slot in back:
                 self.shell.note(f"slot/{slot}", self.epoch, happenings.SlotRunning())
         if self.hold.draining and not self.members.rejoining:

@@ -20,6 +20,7 @@ from snapline.engine.control import (
     Replaced,
     Restore,
     Restored,
+    RowsByKey,
     Severed,
 )
 from snapline.engine.job import Job
@@ -48,6 +49,8 @@ class Members:
         self.rejoining: dict[SlotId, dict[SlotId, None] | None] = {}
         self.alone: dict[TaskId, tuple[CheckpointMeta, ...]] = {}  #: where their tasks begin
         self.lost_ms: dict[SlotId, Millis] = {}  #: when they were lost
+        #: per slot what its windows by rows missed, as far as those know it who have met it
+        self.missed: dict[SlotId, dict[ChannelId, RowsByKey]] = {}
 
     def begin(self, past: Mapping[SlotId, Incarnation]) -> None:
         """Number the first lives under this coordinator, behind all that an earlier one knew of."""
@@ -93,7 +96,7 @@ class Members:
     def acknowledged(self, slot: SlotId, report: Restored | Met) -> None:
         """Take what a slot says: it is restored, or it expects another one."""
         if isinstance(report, Met):
-            self.met(slot, report.slot, report.incarnation)
+            self.met(slot, report)
         else:
             self.restored(slot, report.epoch)
 
@@ -114,6 +117,7 @@ class Members:
         if slot not in self.registered or slot not in self.rejoining:
             return
         self.rejoining[slot] = None
+        self.missed[slot] = {}
         tasks = self.job.slot_by_task
         chains = {task: chain for task, chain in self.alone.items() if tasks[task] == slot}
         away = tuple(o for o, met in self.rejoining.items() if met is None and o != slot)
@@ -140,31 +144,35 @@ class Members:
             self.rejoining[slot] = dict.fromkeys(others)
         for other in others:
             if alone or other in self.rejoining:
-                self.send(other, Replaced(epoch, slot, self._received(other, slot)))
-                self.send(slot, Replaced(epoch, other, self._received(slot, other)))
+                self._introduce(epoch, slot, other)
+                self._introduce(epoch, other, slot)
 
-    def _received(self, sender: SlotId, receiver: SlotId) -> dict[ChannelId, Seq]:
-        """Behind which message the channels from one slot to another begin that send again.
+    def _introduce(self, epoch: Epoch, receiver: SlotId, sender: SlotId) -> None:
+        """Tell a slot that another is there, and from where on it has to send, or to remember.
 
         What a receiver that did not go back has got since its newest checkpoint, it recognises itself.
         """
-        found = {}
-        for channel in self.job.kept_from(sender):
-            if self.job.slot_by_task[channel.target] != receiver:
-                continue
+        received: dict[ChannelId, Seq] = {}
+        recalled: dict[ChannelId, Seq] = {}
+        for channel in self.job.remembered_between(sender, receiver):
             chain = self.alone.get(channel.target, ()) if receiver in self.rejoining else None
             meta = self.newest(channel.target) if chain is None else chain[-1] if chain else None
-            found[channel.id] = meta.received.get(channel.id, 0) if meta else 0
-        return found
+            through = meta.received.get(channel.id, 0) if meta else 0
+            if channel.id in self.job.kept:
+                received[channel.id] = through
+            elif chain:
+                recalled[channel.id] = through
+        self.send(sender, Replaced(epoch, receiver, received, recalled))
 
     def _is_restored(self, slot: SlotId) -> bool:
         return slot not in self.awaited and self.rejoining.get(slot, {}) is not None
 
-    def met(self, witness: SlotId, slot: SlotId, incarnation: Incarnation) -> None:
+    def met(self, witness: SlotId, report: Met) -> None:
         """Note that a slot expects this life of another one, which restarts alone."""
-        strangers = self.rejoining.get(slot)
-        if strangers and incarnation == self.incarnations[slot]:
+        strangers = self.rejoining.get(report.slot)
+        if strangers and report.incarnation == self.incarnations[report.slot]:
             strangers.pop(witness, None)
+            self.missed.setdefault(report.slot, {}).update(report.missed)
 
     def let_back(self, epoch: Epoch, *, held: bool) -> dict[SlotId, Millis]:
         """Let slots go that have met all others; `held`: they may not read input.
@@ -174,7 +182,7 @@ class Members:
         back = {slot: self.lost_ms.pop(slot) for slot in self.settled}
         for slot in back:
             del self.rejoining[slot]
-            self.send(slot, Go(epoch))
+            self.send(slot, Go(epoch, self.missed.get(slot, {})))
             if held:
                 self.send(slot, HoldSources(epoch, True))
         return back

@@ -3,11 +3,11 @@
 The store is never listed to find a line. What is not here does not exist, whatever lies in the store.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from snapline.core.messages import CheckpointMeta, RecoveryLine, initial_meta
-from snapline.core.policy import Intake, Policy
+from snapline.core.policy import Policy
 from snapline.core.topology import Topology
 from snapline.engine.coordinator.ledger import Chain
 from snapline.engine.groups.records import GroupRecords
@@ -28,8 +28,10 @@ class Collected:
 class Registry:
     """Checkpoint metadata by task and number."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, remembered: Container[ChannelId] = ()) -> None:
+        """`remembered`: where tasks go back alone, the channels whose senders are told what to forget."""
         self.topology = topology
+        self.remembered = remembered
         self.metas: dict[TaskId, dict[CheckpointNo, CheckpointMeta]] = {
             task: {} for task in topology.tasks
         }
@@ -169,7 +171,7 @@ class Registry:
         logs = {
             channel.id: seq
             for channel in self.topology.channels
-            if policies[channel.target].intake is Intake.KEEP and channel.target in oldest
+            if channel.id in self.remembered and channel.target in oldest
             if (seq := oldest[channel.target].received.get(channel.id, 0))
             > self.pruned.get(channel.id, 0)
         }

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 from snapline.core.messages import CheckpointMeta, initial_meta
 from snapline.core.topology import Channel
-from snapline.engine.control import Restore
+from snapline.engine.control import Restore, RowsByKey
 from snapline.engine.coordinator.decider import Chains
 from snapline.engine.coordinator.levels import initially_received, replay_by_slot, settle
 from snapline.engine.coordinator.registry import Registry
 from snapline.engine.job import Job
 from snapline.engine.shell import CoordinatorShell
-from snapline.ids import INITIAL, Epoch, Incarnation, Millis, Seq, SlotId, TaskId
+from snapline.ids import INITIAL, ChannelId, Epoch, Incarnation, Millis, Seq, SlotId, TaskId
 from snapline.journal.entry import COORDINATOR
-from snapline.journal.loss_happenings import TaskLoss
+from snapline.journal.loss_happenings import RowsMissed, TaskLoss
 from snapline.recovery.replay import ReplayPart
 
 
@@ -59,10 +59,12 @@ def declare(
     epoch: Epoch,
     lost_ms: Mapping[SlotId, Millis],
     chains: Chains,
+    missed: Mapping[SlotId, Mapping[ChannelId, RowsByKey]],
 ) -> None:
     """Write down what the tasks of slots that restart alone may have lost, as they are let go.
 
-    `lost_ms` says when each of them was lost: a task without state had nothing before that.
+    `lost_ms` says when each of them was lost: a task without state had nothing before that. `missed` has
+    what senders know of rows that windows did not get.
     """
     for slot, at_ms in lost_ms.items():
         for task in job.hosted[slot]:
@@ -71,6 +73,11 @@ def declare(
             stateful = job.deployment.plans[task].stateful
             first_ms, now_ms = since_ms if stateful else at_ms, shell.now_us() // 1000
             shell.note(COORDINATOR, epoch, TaskLoss(task, number, first_ms, now_ms))
+            for channel in job.topology.inputs[task] if chain else ():
+                if channel.id in job.recalled:
+                    known = missed.get(slot, {}).get(channel.id)
+                    rows = RowsMissed(channel.id, known.rows if known else 0, known is None)
+                    shell.note(COORDINATOR, epoch, rows)
 
 
 def _received(line: Chains, channel: Channel) -> Seq:

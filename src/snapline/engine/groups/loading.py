@@ -5,7 +5,7 @@ be read is as damaged as if it could not be read itself. A slot that restarts al
 that is damaged, and says so: that costs the rows of the group, and not the rest of the state.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 
 from snapline.batch import Batch
@@ -17,8 +17,10 @@ from snapline.storage.api import Store
 from snapline.storage.codec import StoredSnapshot, decode_snapshot
 
 
-def load_captures(store: Store, chain: Sequence[StoredSnapshot], but: str) -> list[Capture]:
-    """The captures in a chain of snapshots, with all groups, and without the part `but`.
+def load_captures(
+    store: Store, chain: Sequence[StoredSnapshot], but: Container[str]
+) -> list[Capture]:
+    """The captures in a chain of snapshots, with all groups, and without these parts.
 
     Raises ObjectMissing or ObjectDamaged.
     """
@@ -27,7 +29,9 @@ def load_captures(store: Store, chain: Sequence[StoredSnapshot], but: str) -> li
         data = store.get(group.key, group.digest)
         parts.setdefault(group.part, {})[group.number] = decode_snapshot(data).parts[group.part]
     captures = [
-        Capture(each.full, {n: part for n, part in each.parts.items() if n not in (but, INDEX)})
+        Capture(
+            each.full, {n: part for n, part in each.parts.items() if n != INDEX and n not in but}
+        )
         for each in chain
     ]
     groups = {part: Groups(groups) for part, groups in parts.items()}

@@ -15,14 +15,17 @@ from snapline.core.messages import END_OF_TIME, Message
 from snapline.core.policy import Intake
 from snapline.core.topology import Channel
 from snapline.dataflow.state.identity import identities_of
-from snapline.engine.control import Met
+from snapline.engine.control import Met, RowsByKey
 from snapline.engine.job import Job
 from snapline.engine.shell import SlotShell
 from snapline.engine.slot.channels import Inputs, Outputs
 from snapline.engine.slot.outbox import Outbox
 from snapline.engine.slot.task import Task
+from snapline.engine.stale.forgetting import forget_stale
+from snapline.engine.stale.recollection import recall
 from snapline.ids import ChannelId, Epoch, Incarnation, Seq, SlotId, TaskId
 from snapline.journal.happenings import MessagesDiscarded
+from snapline.journal.loss_happenings import StaleRowsDropped
 from snapline.storage.discards.port import Discard, Discards, IdentityKind
 
 
@@ -119,21 +122,26 @@ class Partings:
             if self.away:
                 task.catch_up()
 
-    def meet(self, peer: SlotId, received: Mapping[ChannelId, Seq]) -> None:
+    def meet(
+        self, peer: SlotId, received: Mapping[ChannelId, Seq], recalled: Mapping[ChannelId, Seq]
+    ) -> None:
         """Send to a peer again that was away, or that this slot meets because it was away itself.
 
-        `received` says behind which message each channel begins that sends again what was missed.
+        `received` says behind which message each channel begins that sends again what was missed, and
+        `recalled` the same of channels on which the peer only wants to know what it missed.
         """
         slot, was_away = self.slot, peer in self.away
         self.away.pop(peer, None)
+        missed: dict[ChannelId, RowsByKey] = {}
         for task in slot.tasks.values():
+            missed |= recall(task.recollections, task.sent, recalled)
             for channel in task.outputs:
                 if slot.slot_by_task[channel.target] == peer:
                     if channel.id in received:
                         self._send_again(task, channel, received[channel.id])
                     if was_away:
                         self._reconnect(task, channel)
-        slot.shell.report(Met(slot.epoch, peer, slot.peers[peer]))
+        slot.shell.report(Met(slot.epoch, peer, slot.peers[peer], missed))
 
     def _reconnect(self, task: Task, channel: Channel) -> None:
         slot, missed = self.slot, self.slot.outputs.reconnect(channel.id)
@@ -146,6 +154,23 @@ class Partings:
             task.outbox.setdefault(channel.id, Outbox()).put_first(missed.held)
             slot.replaying[channel.id] = None
         task.tell_again(channel)
+
+    def prune(self, through: Mapping[ChannelId, Seq]) -> None:
+        """Forget messages up to these numbers, which nobody will ask for."""
+        for channel, seq in through.items():
+            source = self.slot.tasks[self.slot.by_id[channel].source]
+            if channel in source.recollections:
+                source.recollections[channel].prune(seq)
+            else:
+                source.log.prune(channel, through=seq)
+
+    def forget_stale(self, missed: Mapping[ChannelId, RowsByKey]) -> None:
+        """Let tasks that went back alone forget rows that should have left their windows meanwhile."""
+        shell = self.slot.shell
+        for name, task in self.slot.tasks.items() if self.rejoins else ():
+            rows = forget_stale(task.guard, task.by_port, task.arrivals, missed, shell.now_ms())
+            if rows:
+                shell.note(name, self.slot.epoch, StaleRowsDropped(name, rows))
 
     def send_again(self, kept: Container[ChannelId], missed: Mapping[ChannelId, Seq]) -> None:
         """Send again what was under way to tasks of this slot, or to others that restart with it."""

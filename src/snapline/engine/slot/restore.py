@@ -166,7 +166,7 @@ class Restoration:
     def _rejoin(self, task: Task) -> None:
         """Let a task go on among others that did not go back."""
         job = self.slot.job
-        for channel in job.kept.intersection(task.sent):
+        for channel in job.remembered.intersection(task.sent):
             task.sent[channel] = last_seq_before(self.slot.incarnation)
         if job.policies[task.plan.task].intake is Intake.KEEP:
             self._remember_sent(task)

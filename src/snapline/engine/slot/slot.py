@@ -4,7 +4,7 @@ Its adapter calls it for frames, orders, alarms and answers of storage; `step` t
 a rollback only `Go` lets it send again, so no frame of the new epoch reaches a slot still in the old one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -278,12 +278,12 @@ class Slot:
 
     def _obey(self, order: control.EpochOrder) -> None:
         match order:
-            case control.Go():
-                self._go()
+            case control.Go(_, missed):
+                self._go(missed)
             case control.Severed(_, slot, incarnation):
                 self.partings.sever(slot, incarnation)
-            case control.Replaced(_, slot, received):
-                self.partings.meet(slot, received)
+            case control.Replaced(_, slot, received, recalled):
+                self.partings.meet(slot, received, recalled)
             case control.Instruct(_, tasks, command):
                 for task in tasks:
                     self.tasks[task].handle(CommandArrived(command))
@@ -294,9 +294,7 @@ class Slot:
             case control.HoldSources(_, hold):
                 self.hold = hold
             case control.Prune(_, through):
-                for channel, seq in through.items():
-                    source = self.tasks[self.by_id[channel].source]
-                    source.log.prune(channel, through=seq)
+                self.partings.prune(through)
             case _:
                 assert_never(order)
 
@@ -342,8 +340,9 @@ class Slot:
         for message in again:
             self.shell.note(target, self.epoch, h.MessageReplayed(message))
 
-    def _go(self) -> None:
+    def _go(self, missed: Mapping[ChannelId, control.RowsByKey]) -> None:
         self.running = True
+        self.partings.forget_stale(missed)  # BEFORE anything is taken in
         for task in tuple(self.tasks.values()):
             task.handle(Started())
         self.awake |= {name: None for name, task in self.tasks.items() if task.is_source}

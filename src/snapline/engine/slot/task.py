@@ -27,7 +27,6 @@ from snapline.core.effects import (
 )
 from snapline.core.events import MessageArrived, Paused, Progressed, TaskEvent
 from snapline.core.messages import BEFORE_TIME, END_OF_TIME, SILENT, CheckpointMeta, Marker, Message
-from snapline.core.policy import Stale
 from snapline.core.protocol import TaskProtocol
 from snapline.core.topology import Channel
 from snapline.dataflow.chain import Chain
@@ -42,15 +41,17 @@ from snapline.engine.slot.failures import numbers_of, read_range, routed
 from snapline.engine.slot.host import Host
 from snapline.engine.slot.outbox import Outbox, SentBefore
 from snapline.engine.slot.watermarks import Watermarks
+from snapline.engine.stale.forgetting import ARRIVALS, Arrivals, expire
+from snapline.engine.stale.recollection import recollections
 from snapline.errors import OperatorFailed
 from snapline.ids import ChannelId, Millis, Seq, checkpoint_label, operator_of
 from snapline.journal.entry import Handled, Stamped
-from snapline.journal.loss_happenings import StaleDropped
 from snapline.storage.api import Egress, Life, MessageLog, Prefetched
 
 WATERMARKS = "@watermarks"
 """The engine's own part of a snapshot, beside those of the operator."""
 
+OWN_PARTS = (WATERMARKS, ARRIVALS)
 NOTHING = Batch({}, 0)
 
 
@@ -103,6 +104,8 @@ class Task:
         self.log: MessageLog = shell.open_log(life)
         self.egress: Egress | None = None  # opened at the restored position
         self.writer: CheckpointWriter
+        self.recollections = recollections(job.recalled, self.outputs)  #: of what it has sent
+        self.arrivals = Arrivals(job.recalled, self.inputs.values(), shell.now_ms())
 
     def open(self, position: int) -> None:
         """Open the egress of a sink behind what earlier lives have written."""
@@ -225,6 +228,8 @@ class Task:
         for message in messages:
             self.received[message.channel] = message.seq
             rose |= self.watermarks.advance(message.channel, message.watermark)
+        if self.arrivals.rows:
+            self.arrivals.count(messages)
         self._put_out(outputs, rose)
 
     def _put_out(self, outputs: list[tuple[str, Batch]], rose: bool) -> None:
@@ -233,7 +238,9 @@ class Task:
         if rose and self.operator.uses_time:
             try:
                 if self.may_be_stale:
-                    outputs += self._expire(low)
+                    self.may_be_stale = False
+                    policy, shell = self.job.policies[self.life.task], self.host.shell
+                    outputs += expire(self.guard, policy, self.life, shell, low)
                 outputs += self.guard.on_watermark(low)
             except OperatorFailed as failed:
                 failed.where = f"the watermark {low}"
@@ -249,16 +256,6 @@ class Task:
             if name == OUT and batch.length:
                 self.egress.append(batch)
                 self.host.shell.wrote(batch)
-
-    def _expire(self, time: Millis) -> Sequence[tuple[str, Batch]]:
-        """Do away with windows that ended while this task was away: they missed records."""
-        self.may_be_stale = False
-        if self.job.policies[self.life.task].stale is Stale.MARK:
-            return self.guard.mark_stale(time)
-        if windows := self.guard.expire(time):
-            dropped = StaleDropped(self.life.task, windows)
-            self.host.shell.note(self.life.task, self.life.epoch, dropped)
-        return ()
 
     def read_source(self, now_ms: Millis) -> int:
         """Read what is due in the ingress, send what comes of it, and return the number of records."""
@@ -335,6 +332,8 @@ class Task:
                     channel.id, seq, stamp, batch.length,
                 )
             )  # fmt: skip
+        if channel.id in self.recollections:
+            self.recollections[channel.id].add(seq, batch)
         # BEFORE it is sent: a message that was seen but not logged is lost.
         logged = self.log.append(message) if stamp.log else 0
         shell.performing(message)
@@ -359,7 +358,7 @@ class Task:
         except OperatorFailed as failed:
             failed.where = "its own state, which was to be saved"
             raise
-        own = {WATERMARKS: self.watermarks.capture()}
+        own = {WATERMARKS: self.watermarks.capture(), **self.arrivals.capture()}
         return replace(capture, parts={**capture.parts, **own})
 
     def meta(self, effect: Snapshot) -> CheckpointMeta:
@@ -383,8 +382,9 @@ class Task:
         """Take back a snapshot: a full capture with its deltas, and the counters of the last."""
         own = captures[-1].parts[WATERMARKS]
         self.watermarks.restore(own)
+        self.arrivals.restore(captures[-1].parts.get(ARRIVALS), meta.taken_ms)
         states = [
-            replace(c, parts={n: part for n, part in c.parts.items() if n != WATERMARKS})
+            replace(c, parts={n: part for n, part in c.parts.items() if n not in OWN_PARTS})
             for c in captures
         ]
         try:

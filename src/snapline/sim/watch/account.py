@@ -11,7 +11,7 @@ from typing import TypeAlias
 from snapline.core.messages import CheckpointMeta, Message, RecoveryLine
 from snapline.engine.groups.index import Held
 from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Micros, Seq, TaskId
-from snapline.journal.loss_happenings import TaskLoss
+from snapline.journal.loss_happenings import Declared
 from snapline.recovery.kept_lines import KeptLines
 from snapline.sim.world.world import World
 from snapline.storage.api import Extent
@@ -60,7 +60,7 @@ class RunAccount:
         self.truth: dict[ChannelId, dict[Seq, Message]] = {}  #: what was last sent under a number
         self.crashed_after_commit = False
         self.losses_us: list[Micros] = []  #: when a process was lost, or another took its place
-        self.declared: list[TaskLoss] = []  #: what the run says that it lost
+        self.declared: list[Declared] = []  #: what the run says that it lost
         self.killed: dict[
             tuple[str, Incarnation | None], None
         ] = {}  #: lives that are known as lost

@@ -34,6 +34,7 @@ from snapline.journal.happenings import (
     SlotRestored,
     SlotRunning,
 )
+from snapline.journal.loss_happenings import RowsMissed
 from snapline.sim.watch.invariants import OBSERVER, broken
 from snapline.sim.world.process import SimSlotProcess
 from snapline.sim.world.world import World
@@ -65,6 +66,9 @@ class Alone:
         self.left: dict[
             ChannelId, set[Seq]
         ] = {}  #: what earlier lives of its sender had made durable
+        #: per channel whose sender has to remember it, the rows of all messages of its present life
+        self.rows: dict[ChannelId, dict[Seq, int]] = {}
+        self.missed: dict[ChannelId, int] = {}  #: what such senders say that was missed
         self.skipped: dict[tuple[TaskId, int], int] = {}  #: where sources said that they go on
         self.gaps = 0  #: how often numbers jumped because two lives met, and messages were lost
 
@@ -85,6 +89,8 @@ class Alone:
                 self.skips(TaskId(entry.actor), partition, stop)
             case GarbageCollected():
                 self.collected()
+            case RowsMissed():
+                self.misses(entry.what)
             case _:
                 pass
 
@@ -299,8 +305,34 @@ class Alone:
         slot = self.world.job.slot_by_task[task]
         return self.world.coordinator.engine.members.incarnations.get(slot) == incarnation
 
-    def stamps(self, channel: ChannelId, seq: Seq) -> None:
+    def misses(self, missed: RowsMissed) -> None:
+        """Note how many rows a sender that was not lost says that its receiver did not get."""
+        if missed.estimated:
+            self.missed.pop(missed.channel, None)
+        else:
+            self.missed[missed.channel] = missed.rows
+
+    def _all_missed_were_counted(self, channel: ChannelId, first: Seq) -> None:
+        """P11: these are the rows of all messages before the first one that the receiver gets again."""
+        meta, said = self.restored.get(self._target(channel)), self.missed.pop(channel, None)
+        after = meta.received.get(channel, 0) if meta else 0
+        if said is None or not same_life(first, after):
+            return
+        sent = self.rows.get(channel, {})
+        rows = sum(count for seq, count in sent.items() if after < seq < first)
+        if rows != said:
+            story = (
+                f"{said} rows of {channel} are said to be missed before message {first}, not {rows}"
+            )
+            broken("missed_rows_are_counted", story)
+
+    def _target(self, channel: ChannelId) -> TaskId:
+        return self.world.job.topology.by_id[channel].target
+
+    def stamps(self, channel: ChannelId, seq: Seq, rows: int) -> None:
         """P7: no number of a kept channel is used twice."""
+        if channel in self.world.job.recalled:
+            self.rows.setdefault(channel, {})[seq] = rows
         if channel in self.world.job.kept:
             last = self.stamped.get(channel, 0)
             if seq <= last:
@@ -318,6 +350,8 @@ class Alone:
         """P6, P7: numbers jump only where two lives meet, and what is kept is not left out."""
         channel, seq = message.channel, message.seq
         kept = channel in self.world.job.kept
+        if delivered is None:
+            self._all_missed_were_counted(channel, seq)
         if delivered is None or seq != delivered + 1:
             if delivered is not None and channel not in self.meeting and not kept:
                 broken(
@@ -334,10 +368,9 @@ class Alone:
         self.last[channel] = seq
 
     def _nothing_left_out(self, channel: ChannelId, seq: Seq, delivered: Seq | None) -> None:
-        target = self.world.job.topology.by_id[channel].target
         after = delivered
         if after is None:
-            meta = self.restored.get(target)
+            meta = self.restored.get(self._target(channel))
             after = meta.received.get(channel, 0) if meta else 0
         messages, _ = self.world.storage.logs.open(OBSERVER).tail(channel, after=after)
         left = self.left.get(
@@ -354,7 +387,7 @@ class Alone:
         last, discarded = self.last.get(channel), self.discarded.pop(channel, 0)
         losses = self.losses.pop(channel, 0)
         feedback = self.world.job.topology.by_id[channel].feedback
-        if last is None or seq <= last or feedback:
+        if last is None or seq <= last or feedback or not same_life(seq, last):
             return  # the first life, the sender began anew, or nothing bounds what is under way
         self.gaps += seq > last + 1
         missing = seq - 1 - last - discarded

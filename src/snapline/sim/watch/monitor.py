@@ -51,7 +51,13 @@ from snapline.journal.happenings import (
     SlotLost,
     SlotRunning,
 )
-from snapline.journal.loss_happenings import GroupLost, StaleDropped, TaskLoss
+from snapline.journal.loss_happenings import (
+    GroupLost,
+    RowsMissed,
+    StaleDropped,
+    StaleRowsDropped,
+    TaskLoss,
+)
 from snapline.recovery.kept_lines import KeptLines, is_behind
 from snapline.sim.watch import fencing, groups, invariants
 from snapline.sim.watch.account import Line, RunAccount, TaskAccount
@@ -76,6 +82,7 @@ COUNTED: Mapping[type[Happening], str] = {
     MessagesDiscarded: "discarded",
     SlotRunning: "rejoined",
     GroupLost: "groups lost",
+    StaleRowsDropped: "stale rows",
 }
 """Happenings that are only counted, and under which name."""
 
@@ -108,7 +115,7 @@ class Monitor(RunAccount):
             if (
                 self.alone is not None and self.accounts[TaskId(entry.actor)] is account
             ):  # no zombie
-                self.alone.stamps(entry.channel, entry.seq)
+                self.alone.stamps(entry.channel, entry.seq, entry.records)
             if entry.stamp.log:
                 account.logged[entry.channel] = entry.seq
             self.stats["messages"] += 1
@@ -232,7 +239,7 @@ class Monitor(RunAccount):
                 seq, channel = message.seq, message.channel
                 invariants.channels_continue_at_the_line(self, channel, seq, entry.epoch)
                 invariants.replay_is_faithful(self, message)
-            case TaskLoss():
+            case TaskLoss() | RowsMissed():
                 self.declared.append(what)
             case StaleDropped():
                 self.stats["stale"] += 1

@@ -6,7 +6,7 @@ import pytest
 
 from engine_fakes import job
 from snapline.core.messages import initial_meta
-from snapline.engine.control import Replaced, Restore, Severed
+from snapline.engine.control import Met, Replaced, Restore, Severed
 from snapline.engine.coordinator.members import Members
 
 
@@ -83,10 +83,10 @@ def test_a_slot_that_restarts_alone_is_severed_restored_introduced_and_let_go(me
         (1, Replaced(5, 2)),
     ]
     assert not members.settled
-    members.met(0, 1, 2)
-    members.met(2, 1, 1)  # of its life before
+    members.met(0, Met(5, 1, 2))
+    members.met(2, Met(5, 1, 1))  # of its life before
     assert not members.settled
-    members.met(2, 1, 2)
+    members.met(2, Met(5, 1, 2))
     assert members.settled == {1: None}
 
 
@@ -98,7 +98,7 @@ def test_a_slot_that_comes_back_is_told_who_else_is_away_and_waits_for_none_of_t
     restore = Restore(5, {0: 1, 1: 2, 2: 2}, {}, {}, (), alone=True, away=(2,))
     assert sent == [(1, restore)], "not later: the next life of slot 2 may send something before"
     members.restored(1, 5)
-    members.met(0, 1, 2)
+    members.met(0, Met(5, 1, 2))
     assert members.settled == {1: None}
     assert not members.complete
 
@@ -111,7 +111,7 @@ def test_who_is_not_restored_is_introduced_to_nobody_and_learns_later_who_came_b
     sent.clear()
     members.restored(1, 5)
     assert (2, Replaced(5, 1)) not in sent, "it has no tasks that could take anything"
-    members.met(0, 1, 2)
+    members.met(0, Met(5, 1, 2))
     del members.rejoining[1]  # it was let go
     sent.clear()
     members.restored(2, 5)
@@ -124,7 +124,7 @@ def test_nobody_waits_for_a_slot_that_was_lost_before_it_had_met_another(members
     members.register(1, 2)
     members.rejoin(1, 5)
     members.restored(1, 5)
-    members.met(0, 1, 2)
+    members.met(0, Met(5, 1, 2))
     assert not members.settled
     lose(members, 2)
     assert members.settled == {1: None}
