@@ -99,7 +99,7 @@ class Chain(Operator):
         self.names = tuple(member.guard.name for member in members)
         self.uses_time = any(member.guard.operator.uses_time for member in members)
         self.reads = members[0].guard.operator.reads
-        self.row_keys = members[0].guard.operator.row_keys  # what others miss, nobody can count
+        self.row_keys = dict(members[0].guard.operator.row_keys)  # what others miss nobody counts
 
     @property
     def members(self) -> list[tuple[str, Operator]]:
