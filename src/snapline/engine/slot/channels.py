@@ -95,11 +95,10 @@ class Inputs:
         """
         if message.seq == received + 1:
             return True
-        if message.channel in kept:
-            if message.seq <= received:
-                return False
-            if not same_life(message.seq, received):
-                return True
+        if message.channel in kept and message.seq <= received:
+            return False
+        if message.seq > received and not same_life(message.seq, received):
+            return True  # of the next life of its sender, which numbers its messages apart
         if message.channel not in self.joining:
             raise ProtocolViolation(
                 f"{message.channel} delivers message {message.seq} where {received + 1} is next"
