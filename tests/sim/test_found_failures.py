@@ -178,8 +178,8 @@ FOUND = {
             faults="pause coordinator at=1638ms for=1ms; damage slot=0 at=1483ms",
         ),
     ),
-    # Where windows by rows are behind a channel, lives of its sender number their messages apart: one may begin
-    # before its receiver has got anything, and what is left of the life before may be taken after its loss.
+    # Before windows by rows, lives of a sender number messages apart: one may begin before its receiver
+    # has got anything, and what is left of the life before may be taken after its loss.
     "numbers of another life": (
         Case("partial", "fab", 91, guarantee="bounded-loss"),
         Case("partial", "fab", 118, guarantee="bounded-loss"),
