@@ -99,7 +99,8 @@ class Chain(Operator):
         self.names = tuple(member.guard.name for member in members)
         self.uses_time = any(member.guard.operator.uses_time for member in members)
         self.reads = members[0].guard.operator.reads
-        self.row_keys = dict(members[0].guard.operator.row_keys)  # what others miss nobody counts
+        # Only the first member gets what is sent: what later ones miss, no sender could count.
+        self.row_keys = dict(members[0].guard.operator.row_keys)
 
     @property
     def members(self) -> list[tuple[str, Operator]]:
@@ -137,7 +138,7 @@ class Chain(Operator):
         return sum(member.guard.expire(time) for member in self._members)
 
     def living(self, port: str) -> Hashes:
-        """The rows in windows of the first member."""
+        """The hashes of the keys of the rows in the windows of the first member."""
         return self._members[0].guard.operator.living(port)
 
     def forget_stale(self, port: str, missed: MissedRows) -> int:

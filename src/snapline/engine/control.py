@@ -97,7 +97,7 @@ class Replaced:
     slot: SlotId
     #: for each channel to it whose log is sent again, the last message that its receiver surely has
     received: Mapping[ChannelId, Seq] = field(default_factory=dict)
-    #: for each channel to it of which it wants to know what it missed, the last message that it has
+    #: for each channel on which it asks how many rows it has missed, the last message that it has
     recalled: Mapping[ChannelId, Seq] = field(default_factory=dict)
 
 

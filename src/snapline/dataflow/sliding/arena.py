@@ -99,7 +99,7 @@ class Arena:
     def without_stale(
         self, counts: Int64s, missed: MissedRows, hashed: Callable[[Batch], Hashes]
     ) -> tuple[Batch, Int64s] | None:
-        """What is left of the rows that live, numbered anew, had the missed ones come; None: all are."""
+        """The living rows that would be left had the missed ones come, numbered anew; None: all of them."""
         rows, keys = self.living(counts)
         if not rows.length:
             return None

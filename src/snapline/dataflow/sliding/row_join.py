@@ -124,7 +124,7 @@ class SlidingRowJoin(Operator):
         return pair_up(left, right.select(*kept))
 
     def living(self, port: str) -> Hashes:
-        """The rows in the windows of a port."""
+        """The hashes of the keys of the rows in the windows of a port."""
         side = self._sides[port]
         rows, _ = side.arena.living(side.counts.view())
         return key_hashes(rows, self._keys[port])

@@ -98,7 +98,7 @@ class SlidingRowWindows(Operator):
         return Earlier(keys[positions], rows[ORDINAL] - 1, numbers)
 
     def living(self, port: str) -> Hashes:
-        """The rows in the windows."""
+        """The hashes of the keys of the rows in the windows."""
         rows, _ = self._arena.living(self._blocks.counts.view())
         return key_hashes(rows, self._plan.keys)
 
