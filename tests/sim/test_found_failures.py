@@ -6,6 +6,19 @@ from snapline.sim.case import Case
 from snapline.sim.run import simulate
 
 FOUND = {
+    # A slot that was lost before the job ran for the first time began at the present, and nobody said that
+    # it had lost what was due before.
+    "a slot that is lost before the job runs": (
+        Case(
+            "partial",
+            "fab",
+            118,
+            records=1,
+            faults="cut slot=2 from=0 at=207ms",
+            pools=(("polish-tests", 2),),
+            guarantee="bounded-loss",
+        ),
+    ),
     # A marker that overtook output counted messages of the epoch before, which a slow link still held.
     "messages of a former epoch on a slow link": (
         Case("unaligned", "mst", 618504635, records=60, faults="kill slot=2 at=1683ms"),

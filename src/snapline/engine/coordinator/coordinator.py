@@ -220,7 +220,7 @@ class Coordinator:
         if self.restoring:
             if not self.members.complete:
                 return
-            self.restoring, self.members.rejoining = False, {}
+            self.restoring, back = False, self.members.let_all_back()
             if self.hold.draining:
                 self.hold.tell(True)  # BEFORE they go: nothing new is read in this epoch
             self._send_all(control.Go(self.epoch))
@@ -229,6 +229,8 @@ class Coordinator:
             if self.resumes_alone:
                 every = dict.fromkeys(self.job.slots, 0)
                 declare(self.shell, self.job, self.epoch, every, self.decider.chains, {})
+            else:
+                declare(self.shell, self.job, self.epoch, back, self.members.alone, {})
             self.shell.note(COORDINATOR, self.epoch, happenings.JobRunning())
             self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:

@@ -187,6 +187,15 @@ class Members:
                 self.send(slot, HoldSources(epoch, True))
         return back
 
+    def let_all_back(self) -> dict[SlotId, Millis]:
+        """Forget who restarted alone while all slots were restored: all of them are let go together.
+
+        Returns those that did, and when each was lost.
+        """
+        back = {slot: self.lost_ms.pop(slot) for slot in self.rejoining}
+        self.rejoining = {}
+        return back
+
     @property
     def settled(self) -> dict[SlotId, None]:
         """The slots that restart alone and may be let go: all others have met them."""
