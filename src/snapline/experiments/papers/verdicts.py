@@ -11,9 +11,10 @@ reached is longer than any that was; a turn in which neither side reached it dec
 
 holds                  the interval lies wholly on the claimed side, and p stays below ALPHA when corrected
 indicated              it looks like that, with too few turns or too large a p to be sure
-does not hold          the interval lies wholly on the other side; or a difference is claimed, and it is
-                       within the noise floor
-cannot be tested here  and why: not measured, not run, a run that is not proved right, turns that contradict
+does not hold          the interval lies wholly on the other side; or a difference is claimed, and the
+                       interval shows that there is none that matters (NONE_THAT_MATTERS)
+cannot be tested here  and why: not measured, not run, a run not proved right, turns that contradict,
+                       a difference within the noise floor, which might be none, and might be one
 
 Simulated runs (`launcher = "simulated"`) have no noise, but a model may be wrong. What they say holds, or
 does not, only where the model was validated and the difference is larger than its error; else it is
@@ -38,6 +39,10 @@ from snapline.experiments.sweep_file import SIMULATED
 from snapline.wording import plural
 
 Result: TypeAlias = Mapping[str, Any]
+
+
+NONE_THAT_MATTERS = 1.1
+"""Where a paper claims a difference, an interval within this ratio of 1 shows that there is none."""
 
 
 class Standing(StrEnum):
@@ -276,9 +281,12 @@ def _judged(scales: Scales, corrected: float, comparisons: int) -> OrderVerdict:
     leans = scales.agreeing * 2 > turns if ratio is None else _leans(ratio, scales.order)
     told = plural(turns, "turn")
     if ratio is not None and (floor := scales.floor) and 1 / floor <= ratio.estimate <= floor:
+        if sure and ratio.spread <= NONE_THAT_MATTERS:
+            least = f"{NONE_THAT_MATTERS - 1:.0%}".replace("%", " %")
+            why = f"there is no difference of {least} or more, in {told}"
+            return replace(found, standing=Standing.FAILS, why=why)
         noise = f"the difference lies within the noise floor of {floor - 1:.1%}"
-        standing = Standing.FAILS if sure else Standing.UNTESTED
-        return replace(found, standing=standing, why=noise.replace("%", " %"))
+        return replace(found, why=noise.replace("%", " %"))
     if not sure:
         few = f"{told}: it takes {SURE_PAIRS} to be sure"
         if not leans:
