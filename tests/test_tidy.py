@@ -64,7 +64,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "cli": ("terminal", "experiments", "advice", "pages", ""),
     "dataflow": ("usage", "feeds", "state", "operators", "sliding", ""),
     "engine": ("", "groups", "stale", "slot", "coordinator", "reference"),
-    "experiments": ("machine", "", "papers"),
+    "experiments": ("machine", "rates", "", "papers"),
     "judge": ("prefix", ""),
     "report": ("", "spacetime", "charts", "run", "page", "live"),
     "rundir": ("", "lines"),

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.common.memory import memory_of
 from benchmarks.common.pages import table
 from benchmarks.common.real_run import every
-from snapline.experiments.slopes import slope_of
+from snapline.experiments.rates.slopes import slope_of
 from snapline.rundir.past import read_past
 from snapline.runtime.driver.driver import Driver
 

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.common.pages import table
 from benchmarks.common.real_run import BATCH, every
 from benchmarks.endurance.slot_probe import Line
-from snapline.experiments.slopes import slope_of
+from snapline.experiments.rates.slopes import slope_of
 from snapline.metrics.second import Second
 from snapline.runtime.driver.driver import Driver
 

@@ -24,7 +24,7 @@ from snapline.dataflow.sliding.panes import Sliding
 from snapline.dataflow.sliding.plan import SlidingAggregate, SlidingPlan
 from snapline.dataflow.sliding.row_windows import LastRows, SlidingRowWindows
 from snapline.dataflow.sliding.time_windows import SlidingTimeWindows
-from snapline.experiments.slopes import slope_of
+from snapline.experiments.rates.slopes import slope_of
 from snapline.kernels import cache
 
 RECORDS, KEYS = 4_000, 1_000

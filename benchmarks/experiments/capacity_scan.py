@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.common.pages import Session, call, names, parser_of, table
-from snapline.experiments.capacity import SearchForm, Trial
-from snapline.experiments.probing import Prober, find_capacity
+from snapline.experiments.rates.capacity import SearchForm, Trial
+from snapline.experiments.rates.probing import Prober, find_capacity
 from snapline.rundir.spec import spec_from
 
 STEP = 1.05

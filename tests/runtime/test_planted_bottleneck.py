@@ -2,8 +2,8 @@
 
 import pytest
 
-from snapline.experiments.capacity import SearchForm
-from snapline.experiments.probing import Prober, find_capacity
+from snapline.experiments.rates.capacity import SearchForm
+from snapline.experiments.rates.probing import Prober, find_capacity
 from snapline.rundir.spec import spec_from
 from snapline.runtime.launch.processes import ProcessSlots
 

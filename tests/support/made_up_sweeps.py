@@ -14,8 +14,8 @@ import pytest
 from snapline.cli.app import main
 from snapline.errors import NotStarted
 from snapline.experiments import sweep as sweeping
-from snapline.experiments.capacity import Trial
-from snapline.experiments.pace import Window
+from snapline.experiments.rates.capacity import Trial
+from snapline.experiments.rates.pace import Window
 from snapline.metrics.second import Second
 
 FILE = """

@@ -10,6 +10,7 @@ from pyarrow import parquet
 from snapline.errors import SnaplineError
 from snapline.systems.structured_streaming.files import (
     MicroBatches,
+    RowsSoFar,
     logged_files,
     present_files,
     read_files,
@@ -109,9 +110,10 @@ def test_what_a_micro_batch_has_written_is_younger_than_its_beginning(sink):
     assert sorted(short(batches.younger(3, sink))) == ["a3", "torn"]
 
 
-def progress(number, *dropped):
+def progress(number, *dropped, read=()):
     operators = [{"numRowsDroppedByWatermark": rows} for rows in dropped]
-    return json.dumps({"batchId": number, "stateOperators": operators}) + "\n"
+    sources = [{"numInputRows": rows} for rows in read]
+    return json.dumps({"batchId": number, "stateOperators": operators, "sources": sources}) + "\n"
 
 
 def test_dropped_rows_are_counted_once_for_each_micro_batch(tmp_path):
@@ -120,3 +122,23 @@ def test_dropped_rows_are_counted_once_for_each_micro_batch(tmp_path):
     again = progress(1, 5)
     file.write_text(progress(0) + again + again + progress(2, 1, 2) + progress(3, 100)[:-9])
     assert rows_dropped(file) == 8
+
+
+def test_rows_are_counted_while_reports_are_added(tmp_path):
+    file = tmp_path / "progress.jsonl"
+    rows = RowsSoFar(file)
+
+    def seen(added):
+        with file.open("a") as out:
+            out.write(added)
+        rows.look()
+        return rows.read, rows.dropped
+
+    rows.look()  # there is no file yet
+    assert (rows.read, rows.dropped) == (0, 0)
+    assert seen(progress(0, 2, read=(10, 5))) == (15, 2)
+    half = progress(1, 1, read=(7,))
+    assert seen(half[:20]) == (15, 2)  # a report that is not complete counts when it is
+    assert seen(half[20:]) == (22, 3)
+    # The driver was killed, and the next one ran the last batch again, with more input.
+    assert seen(progress(1, 0, read=(9,)) + progress(2, read=(1, 1))) == (26, 2)

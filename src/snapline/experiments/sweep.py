@@ -20,7 +20,7 @@ from snapline.chaos.faults import parse
 from snapline.chaos.targets import check as check_faults
 from snapline.errors import SnaplineError, UsageError
 from snapline.experiments.machine.foreign_load import LoadWatch
-from snapline.experiments.probing import PATIENT, Prober, ProbeTeller, find_capacity
+from snapline.experiments.rates.probing import PATIENT, Prober, ProbeTeller, find_capacity
 from snapline.experiments.sweep_directory import (
     CAPACITIES,
     SweepDirectory,

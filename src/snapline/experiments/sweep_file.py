@@ -50,8 +50,8 @@ from typing import Any, TypeAlias
 from snapline.arguments import named, nearest, one_of, refused, texts, whole
 from snapline.durations import millis
 from snapline.errors import UsageError
-from snapline.experiments.capacity import USUAL, SearchForm
 from snapline.experiments.drawn_times import at_last, drawn, has_ranges
+from snapline.experiments.rates.capacity import USUAL, SearchForm
 from snapline.rundir.spec import FOREVER, OWN, RULES, Spec, spec_from
 from snapline.workload import WORKLOADS
 

@@ -17,15 +17,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from snapline.errors import SnaplineError
-from snapline.experiments.capacity import expected_tries
-from snapline.experiments.pace import window_of
+from snapline.experiments.rates.capacity import expected_tries
+from snapline.experiments.rates.pace import window_of
 from snapline.experiments.sweep_directory import code_digest
 from snapline.experiments.sweep_file import SIMULATED, SweepCell, SweepColumn
 from snapline.rundir.presence import process_state
 from snapline.storage.files.places import write_whole
 
 if TYPE_CHECKING:
-    from snapline.experiments.probing import ProbeTeller
+    from snapline.experiments.rates.probing import ProbeTeller
     from snapline.experiments.sweep import Plan, SweepTeller
     from snapline.runtime.driver.driver import Driver
     from snapline.runtime.driver.timeline import Watcher

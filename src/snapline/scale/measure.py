@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from snapline.errors import SnaplineError
-from snapline.experiments.probing import PATIENT, PaceWatcher
+from snapline.experiments.rates.probing import PATIENT, PaceWatcher
 from snapline.metrics.figures import Figures, volume
 from snapline.metrics.second import SECOND_US, Second, total_used
 from snapline.rundir.spec import Spec

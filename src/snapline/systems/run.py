@@ -27,7 +27,7 @@ from snapline.runs.finished import write_result
 from snapline.storage.api import Ingress
 from snapline.storage.files.places import make_directory
 from snapline.systems.harness.base import System, Work
-from snapline.systems.harness.course import Course, SystemFigures, Tell
+from snapline.systems.harness.course import TELL_S, Course, SystemFigures, Tell
 from snapline.systems.harness.inject import check
 from snapline.systems.harness.tables import tables_of
 from snapline.workload import WORKLOADS
@@ -67,14 +67,23 @@ def check_spec(spec: Spec, system: System) -> tuple[Fault, ...]:
 
 
 def run(
-    spec: Spec, system: System, *, runs: Path = RUNS, tell: Tell = lambda happened: None
+    spec: Spec,
+    system: System,
+    *,
+    runs: Path = RUNS,
+    tell: Tell = lambda happened: None,
+    tell_every_s: float = TELL_S,
 ) -> SystemRun:
-    """Run a workload on a system to its end, break it as the spec says, and judge what came out."""
+    """Run a workload on a system to its end, break it as the spec says, and judge what came out.
+
+    `tell` is called with all that happens, and with the figures of the system every `tell_every_s`. What it
+    raises ends the run: the system is stopped, and nothing is judged.
+    """
     faults = check_spec(spec, system)
     spec = replace(spec, faults=describe(faults))
     sources = sources_of(spec.flow, spec.params)
     directory = RunDirectory.create(runs, spec.flow, system.name, _described(spec))
-    course = Course(spec.system, system, faults, sources, tell)
+    course = Course(spec.system, system, faults, sources, tell, tell_every_s)
     try:
         system.start(_work(spec, sources, directory))
         course.begin()

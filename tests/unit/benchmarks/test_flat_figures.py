@@ -6,7 +6,7 @@ import pytest
 from benchmarks.endurance import slot_probe
 from snapline.batch import Batch
 from snapline.dataflow.operators.join import Join
-from snapline.experiments import slopes
+from snapline.experiments.rates import slopes
 
 TIMES = np.arange(54) / 6  # nine minutes of blocks
 

@@ -139,6 +139,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
     },
     "checkpoints last": {"--runs": ["file"]},
     "capacity q12": {
+        "--system": NAMES,
         "--protocol": NAMES,
         "--slots": ["0", *WHOLE],
         "--interval": ["0s", *SPANS],

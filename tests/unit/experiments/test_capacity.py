@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from snapline.experiments.capacity import (
+from snapline.experiments.rates.capacity import (
     BRIEF,
     TRIALS_MAX,
     USUAL,
@@ -11,7 +11,7 @@ from snapline.experiments.capacity import (
     Trial,
     expected_tries,
 )
-from snapline.experiments.pace import Window, is_hopeless, objections, window_of
+from snapline.experiments.rates.pace import Window, is_hopeless, objections, window_of
 from snapline.metrics.second import Second
 
 RATE = 1_000

@@ -19,7 +19,6 @@ from snapline.engine.options import OPTIONS
 from snapline.errors import UsageError
 from snapline.experiments import papers
 from snapline.experiments import sweep as sweeping
-from snapline.experiments.capacity import Capacity
 from snapline.experiments.papers.catalogue import (
     CAPACITY,
     PAPERS,
@@ -29,6 +28,7 @@ from snapline.experiments.papers.catalogue import (
 )
 from snapline.experiments.papers.claims import orders
 from snapline.experiments.papers.estimate import runs_s
+from snapline.experiments.rates.capacity import Capacity
 from snapline.experiments.sweep import check_sweep
 from snapline.metrics.figures import Figures
 

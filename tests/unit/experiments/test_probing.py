@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from snapline.experiments import probing
-from snapline.experiments.capacity import SearchForm, Trial
-from snapline.experiments.pace import Window
-from snapline.experiments.probing import OutputWrong, Prober, find_capacity, segments_per_log
+from snapline.experiments.rates import probing
+from snapline.experiments.rates.capacity import SearchForm, Trial
+from snapline.experiments.rates.pace import Window
+from snapline.experiments.rates.probing import OutputWrong, Prober, find_capacity, segments_per_log
 from snapline.metrics.second import Second
 from snapline.rundir.spec import Spec
 from snapline.runtime.launch.processes import ProcessSlots

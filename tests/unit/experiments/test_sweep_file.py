@@ -6,8 +6,8 @@ import pytest
 
 from snapline.chaos.faults import parse, start_ms
 from snapline.errors import UsageError
-from snapline.experiments.capacity import BRIEF, SearchForm
 from snapline.experiments.drawn_times import at_last, drawn, has_ranges
+from snapline.experiments.rates.capacity import BRIEF, SearchForm
 from snapline.experiments.sweep_file import SweepCell, read_sweep, sweep_of
 
 BASE = {"flow": "q12", "slots": 1, "duration": "2s"}

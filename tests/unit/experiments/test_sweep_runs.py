@@ -7,7 +7,7 @@ from pyarrow import parquet
 
 from made_up_sweeps import FILE, MadeUp, snapline, world
 from snapline.experiments import sweep as sweeping
-from snapline.experiments.probing import PATIENT
+from snapline.experiments.rates.probing import PATIENT
 from snapline.experiments.sweep_directory import SweepDirectory
 
 __all__ = ["snapline", "world"]

@@ -1,6 +1,9 @@
 """`snapline capacity`: the highest rate that a workload sustains under a protocol, on this machine."""
 
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +21,7 @@ from snapline.cli.terminal.console import (
     print_json,
     results,
 )
+from snapline.cli.terminal.given import given_options, refuse_given
 from snapline.cli.terminal.logs import CommandVerboseOption
 from snapline.cli.terminal.options import (
     HotOption,
@@ -32,14 +36,17 @@ from snapline.cli.terminal.run_options import (
     OversubscribeOption,
     ProtocolOption,
     SlotsOption,
+    SystemOption,
 )
 from snapline.errors import UsageError
 from snapline.protocols import DEFAULT
+from snapline.rundir.spec import OWN
 from snapline.wording import plural
 from snapline.workload.common.settings import split_settings
 
 if TYPE_CHECKING:
-    from snapline.experiments.capacity import Capacity, SearchForm, Trial
+    from snapline.experiments.rates.capacity import Capacity, SearchForm, Trial
+    from snapline.experiments.rates.probing import RateTrials
     from snapline.rundir.spec import Spec
 
 HELP = """Find the highest rate that a workload sustains on this machine.
@@ -60,10 +67,19 @@ Find the capacity of a workload under the default protocol:
 ... under another one, with a checkpoint every second:
 [cyan]snapline capacity q3 --protocol uncoordinated --interval 1s[/cyan]
 
+Find that of another system, on as many cores:
+[cyan]snapline capacity q12 --system structured-streaming --brief[/cyan]
+
 Let the answer be confirmed by a run of a minute, and print it for programs:
 [cyan]snapline capacity q12 --full --json[/cyan]"""
 
 FULL_S = 60
+OURS = ("protocol", "interval", "options", "oversubscribe")
+"""Parameters that describe Snapline's own engine: another system has nothing of the kind."""
+
+SYSTEM_START_S = 30.0
+"""What a run of another system takes beside its input: to start it, to let it end, and to judge it."""
+
 BROKEN = 1
 
 WorkloadArgument = Annotated[
@@ -92,7 +108,9 @@ BriefOption = Annotated[
 
 
 def capacity_command(
+    context: typer.Context,
     flow: WorkloadArgument,
+    system: SystemOption = OWN,
     protocol: ProtocolOption = DEFAULT,
     slots: SlotsOption = None,
     interval: IntervalOption = "5s",
@@ -108,13 +126,17 @@ def capacity_command(
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline capacity`."""
-    from snapline.experiments.capacity import BRIEF, USUAL
+    from snapline.experiments.rates.capacity import BRIEF, USUAL
     from snapline.rundir.spec import spec_from
 
     if brief and full:
         raise UsageError("--brief and --full exclude each other: search quickly, or thoroughly")
+    if system != OWN:
+        why = f"is for Snapline's own engine, not for {system}: leave it out"
+        refuse_given(given_options(context), dict.fromkeys(OURS, why))
     given = {
         "flow": flow,
+        "system": system,
         "protocol": protocol,
         "slots": slots,
         "interval": interval,
@@ -125,32 +147,66 @@ def capacity_command(
         "oversubscribe": oversubscribe,
     }
     spec, form = spec_from(given, option), BRIEF if brief else USUAL
+    search = _own_search if system == OWN else _system_search
     with interruptible():
-        raise typer.Exit(_capacity(spec, runs, form, full, as_json))
+        raise typer.Exit(_capacity(search(spec, runs, form), spec, form, full, as_json))
 
 
-def _capacity(spec: "Spec", runs: Path, form: "SearchForm", full: bool, as_json: bool) -> int:
-    from snapline.experiments.capacity import expected_tries
-    from snapline.experiments.pace import window_of
-    from snapline.experiments.probing import (
-        OutputWrong,
-        Prober,
-        check_probing,
-        find_capacity,
-        probing,
-    )
+@dataclass(frozen=True, slots=True)
+class RateSearch:
+    """What is searched with: a prober for the search, and one that holds the rate that it found."""
+
+    each_s: float  # about how long a try takes
+    probers: AbstractContextManager[tuple["RateTrials", "RateTrials"]]
+
+
+def _own_search(spec: "Spec", runs: Path, form: "SearchForm") -> RateSearch:
+    from snapline.experiments.rates.pace import window_of
+    from snapline.experiments.rates.probing import Prober, check_probing, probing
 
     check_probing(spec, runs)
-    begun_s, progress = time.monotonic(), SearchProgress(_say)
-    each_s = window_of(spec.interval_ms, form.window_s).end_s + START_S
-    about = minutes((1 + expected_tries(form)) * each_s)
-    _say(f"{spec.flow} under {spec.protocol}: about {about} in all; starting Spark")
-    with probing(spec, runs, form.window_s, progress) as prober:
+    progress = SearchProgress(_say)
+
+    @contextmanager
+    def probers() -> Iterator[tuple["RateTrials", "RateTrials"]]:
+        with probing(spec, runs, form.window_s, progress) as prober:
+            yield prober, Prober(spec, prober.session, runs, FULL_S, progress)
+
+    return RateSearch(window_of(spec.interval_ms, form.window_s).end_s + START_S, probers())
+
+
+def _system_search(spec: "Spec", runs: Path, form: "SearchForm") -> RateSearch:
+    from snapline.experiments.rates.system_probing import SystemProber
+    from snapline.rundir.place import check_place
+    from snapline.spark.cores import check_own_cores
+    from snapline.systems.registry import system_of
+    from snapline.systems.run import check_spec
+
+    check_spec(spec, system_of(spec.system))
+    check_own_cores(spec)
+    check_place(runs)
+    progress = SearchProgress(_say)
+
+    def prober(least_s: int) -> SystemProber:
+        return SystemProber(spec, lambda: system_of(spec.system), runs, least_s, progress)
+
+    once = prober(form.window_s)
+    return RateSearch(once.window.end_s + SYSTEM_START_S, nullcontext((once, prober(FULL_S))))
+
+
+def _capacity(
+    search: RateSearch, spec: "Spec", form: "SearchForm", full: bool, as_json: bool
+) -> int:
+    from snapline.experiments.rates.capacity import expected_tries
+    from snapline.experiments.rates.probing import OutputWrong, find_capacity
+
+    begun_s = time.monotonic()
+    about = minutes((1 + expected_tries(form)) * search.each_s)
+    _say(f"{_what(spec)}: about {about} in all; starting Spark")
+    with search.probers as (prober, confirming):
         try:
             found = find_capacity(prober, form)
-            confirmed = None
-            if full and found.low:
-                confirmed = Prober(spec, prober.session, runs, FULL_S, progress).attempt(found.low)
+            confirmed = confirming.attempt(found.low) if full and found.low else None
         except OutputWrong as wrong:
             messages().print(f"[red]broken:[/] {escape(wrong)}", soft_wrap=True)
             return BROKEN
@@ -162,13 +218,20 @@ def _capacity(spec: "Spec", runs: Path, form: "SearchForm", full: bool, as_json:
     return 0
 
 
+def _what(spec: "Spec") -> str:
+    """What is tried: a workload under a protocol, or on another system."""
+    how = f"under {spec.protocol}" if spec.system == OWN else f"on {spec.system}"
+    return f"{spec.flow} {how}"
+
+
 def _say(text: str) -> None:
     messages().print(escape(f"{time.strftime('%H:%M:%S')} {text}"), soft_wrap=True)
 
 
 def _print(spec: "Spec", found: "Capacity", confirmed: "Trial | None", took_s: int) -> None:
     out = results()
-    where = f"{escape(spec.flow)} under {escape(spec.protocol)}, {plural(spec.slots, 'slot')}"
+    slots = plural(spec.slots, "slot" if spec.system == OWN else "core")
+    where = f"{escape(_what(spec))}, {slots}"
     runs = f"{plural(len(found.trials), 'run')} in {minutes(took_s)}"
     if found.low:
         out.print(
@@ -203,9 +266,10 @@ def _to_json(
     return {
         "version": JSON_VERSION,
         "flow": spec.flow,
-        "protocol": spec.protocol,
+        "system": spec.system,
+        "protocol": spec.protocol if spec.system == OWN else None,
         "slots": spec.slots,
-        "interval_ms": spec.interval_ms,
+        "interval_ms": spec.interval_ms if spec.system == OWN else None,
         "options": dict(spec.options),
         "search": {"step": form.step, "tries": form.tries, "window_s": form.window_s},
         "capacity": found.estimate,

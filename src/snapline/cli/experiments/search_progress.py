@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from snapline.wording import plural
 
 if TYPE_CHECKING:
-    from snapline.experiments.capacity import Trial
-    from snapline.experiments.pace import Window
+    from snapline.experiments.rates.capacity import Trial
+    from snapline.experiments.rates.pace import Window
     from snapline.metrics.second import Second
 
 NUMBERS_EVERY_S = 5

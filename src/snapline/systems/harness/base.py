@@ -115,7 +115,11 @@ class Subject(Protocol):
         ...
 
     def figures(self) -> Mapping[str, int]:
-        """Figures that it reports of itself: rounds, restarts, rows that it dropped."""
+        """Figures that it reports of itself: rounds, restarts, rows that it dropped.
+
+        `read` is how many records of its input it has processed. A system that says it can be asked for its
+        capacity.
+        """
         ...
 
 

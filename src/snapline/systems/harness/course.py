@@ -33,6 +33,8 @@ from snapline.systems.harness.inject import SystemInjector
 POLL_S = 0.05
 WATCHFUL_POLL_S = 0.004
 TELL_S = 5.0
+"""How often figures are told, if nobody asks for more."""
+
 GRACE_S = 300.0
 """How long a system that has all its input may show no progress before it is given up."""
 
@@ -62,12 +64,14 @@ class Course:
         faults: Sequence[Fault],
         sources: Mapping[str, Ingress],
         tell: Tell,
+        tell_every_s: float = TELL_S,
     ) -> None:
         self._system = system
         self._name = name
         self._feeder = Feeder(sources, system.input)
         self._injector = SystemInjector(system, faults, self._note)
         self._tell = tell
+        self._tell_every_s = tell_every_s
         self._began = 0.0
         self._state = State.RUNNING
         self._told = 0.0
@@ -111,7 +115,7 @@ class Course:
         if state is not self._state and state in (State.RUNNING, State.DOWN):
             self._note(JobRunning() if state is State.RUNNING else SystemDown())
         self._state = state
-        if time.monotonic() - self._told >= TELL_S:
+        if time.monotonic() - self._told >= self._tell_every_s:
             self._told = time.monotonic()
             figures = {"records": self._feeder.records, **self._system.figures()}
             if figures != self._figures:

@@ -47,10 +47,10 @@ from snapline.systems.structured_streaming.cluster import LocalCluster
 from snapline.systems.structured_streaming.driver import END, PROGRESS, DriverPlan, Sink
 from snapline.systems.structured_streaming.files import (
     MicroBatches,
+    RowsSoFar,
     logged_files,
     present_files,
     read_files,
-    rows_dropped,
     rows_in,
 )
 from snapline.systems.structured_streaming.program import (
@@ -92,6 +92,7 @@ class StructuredStreaming:
         self.executors = int(executors)
         self._work: Work | None = None
         self._fed: FileInput
+        self._rows: RowsSoFar  #: of the run that was started
         self._cluster: LocalCluster | None = None
         self._driver = Supervisor(
             self._launch, self._ready, lambda: self._batches.committed, self._last_words
@@ -118,6 +119,7 @@ class StructuredStreaming:
         self._fed = FileInput(work.directory, tuple(work.streams))
         self._cluster = LocalCluster(self.executors) if self.executors else None
         make_directory(self._reports)
+        self._rows = RowsSoFar(self._reports / PROGRESS)
         self._plan(work).save(self._directory / PLAN)
         deadline = time.monotonic() + START_S
         while self.look() is not State.RUNNING:
@@ -256,10 +258,12 @@ class StructuredStreaming:
         return None
 
     def figures(self) -> Mapping[str, int]:
-        """How many micro-batches were committed, rows dropped behind the watermark, and restarts made."""
+        """Micro-batches that were committed, rows read and dropped behind the watermark, and restarts."""
+        self._rows.look()
         return {
             "batches": self._batches.committed + 1,
-            "dropped": rows_dropped(self._reports / PROGRESS),
+            "read": self._rows.read,
+            "dropped": self._rows.dropped,
             "restarts": self._driver.restarts,
         }
 

@@ -115,8 +115,51 @@ def batch_reports(progress: Path) -> dict[int, dict[str, Any]]:
     return {report["batchId"]: report for report in whole}  # a batch that was run again counts once
 
 
+class RowsSoFar:
+    """Counts the rows of micro-batches while reports of them are added to a file.
+
+    Each look reads only what was added since the last one, so that its cost does not grow with the run. A
+    batch that was run again counts once, as in `batch_reports`.
+    """
+
+    def __init__(self, progress: Path) -> None:
+        self._progress = progress
+        self._at = 0  #: how far the file was read: whole lines only
+        self._rows: dict[int, tuple[int, int]] = {}  #: by number: rows of input, and rows dropped
+        self.read = 0  #: rows of input of all batches that have ended
+        self.dropped = 0  #: rows that came behind the watermark
+
+    def look(self) -> None:
+        """Take note of what was added."""
+        try:
+            with self._progress.open("rb") as file:
+                file.seek(self._at)
+                added = file.read()
+        except FileNotFoundError:
+            return
+        whole, newline, _ = added.rpartition(b"\n")
+        self._at += len(whole) + len(newline)
+        for line in whole.splitlines():
+            self._add(json.loads(line))
+
+    def _add(self, report: dict[str, Any]) -> None:
+        number = report["batchId"]
+        read, dropped = self._rows.get(number, (0, 0))
+        now = (_rows_read(report), _rows_dropped(report))
+        self._rows[number] = now
+        self.read += now[0] - read
+        self.dropped += now[1] - dropped
+
+
+def _rows_read(report: dict[str, Any]) -> int:
+    return sum(source.get("numInputRows", 0) for source in report.get("sources", ()))
+
+
+def _rows_dropped(report: dict[str, Any]) -> int:
+    every = report["stateOperators"]
+    return sum(operator.get("numRowsDroppedByWatermark", 0) for operator in every)
+
+
 def rows_dropped(progress: Path) -> int:
     """How many rows Spark reports as dropped behind its watermark."""
-    reports = batch_reports(progress).values()
-    every = (operator for report in reports for operator in report["stateOperators"])
-    return sum(operator.get("numRowsDroppedByWatermark", 0) for operator in every)
+    return sum(map(_rows_dropped, batch_reports(progress).values()))

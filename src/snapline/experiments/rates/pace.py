@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from statistics import fmean, median_low
 from types import MappingProxyType
 
-from snapline.experiments.slopes import slope_of
+from snapline.experiments.rates.slopes import slope_of
 from snapline.ids import Millis
 from snapline.metrics.second import Second
 
@@ -98,6 +98,11 @@ def objections(
 
 def _reading(measured: Sequence[Second], rate: int) -> Iterator[str]:
     known = [(float(s.at_s), float(s.backlog)) for s in measured if s.backlog is not None]
+    return backlog_objections(known, rate)
+
+
+def backlog_objections(known: Sequence[tuple[float, float]], rate: int) -> Iterator[str]:
+    """Why a run has not kept pace by its backlog (C1, C2): times in seconds, each with a backlog."""
     if len(known) < 4:
         yield "the backlog is not known"
         return

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from snapline.errors import SnaplineError, UsageError
-from snapline.experiments.capacity import Capacity, CapacitySearch, SearchForm, Trial
-from snapline.experiments.pace import (
+from snapline.experiments.rates.capacity import Capacity, CapacitySearch, SearchForm, Trial
+from snapline.experiments.rates.pace import (
     BY_FAR_S,
     Window,
     is_behind,
@@ -232,7 +232,19 @@ def generator_share(metrics: Mapping[str, Any]) -> float | None:
     return round(float(made_s) / slots_s, 3) if made_s is not None and slots_s else None
 
 
-def find_capacity(prober: Prober, form: SearchForm) -> Capacity:
+class RateTrials(Protocol):
+    """Tries rates: with Snapline's own engine (`Prober`), or with another system (`SystemProber`)."""
+
+    def start(self) -> int:
+        """The rate at which the search begins."""
+        ...
+
+    def attempt(self, rate: int, left: int = 1) -> Trial:
+        """One run at a rate; about so many tries are left, this one included."""
+        ...
+
+
+def find_capacity(prober: RateTrials, form: SearchForm) -> Capacity:
     """Search for the capacity of what a prober runs."""
     search: CapacitySearch = CapacitySearch(lambda rate: prober.attempt(rate, search.left()), form)
     return search.run(prober.start())
