@@ -22,6 +22,7 @@ from snapline.journal.happenings import (
     SlotLost,
     SlotRunning,
 )
+from snapline.journal.loss_happenings import RowsMissed
 from snapline.metrics.checkpointing.account import CheckpointAccount
 from snapline.metrics.costs import (
     ByteFigures,
@@ -92,6 +93,9 @@ class Figures:
     checkpoint_bytes: CheckpointSizes | None  # sizes of snapshots; None: none was stored
     operators: Mapping[str, OperatorCheckpoints]  # checkpoints of each operator that has any
     rollbacks: tuple[LineFound, ...]  # what each of them cost
+    #: rows that windows by rows did not get while their tasks were away, as far as their senders know: so
+    #: many of the rows that were restored were stale
+    missed_rows: int
     bytes: ByteFigures | None  # by what they were for, and in proportion
     resources: ResourceFigures | None  # CPU time, memory and requests
     lineage: LineageFigures | None = None  # None: outputs do not name the inputs behind them
@@ -107,6 +111,7 @@ Told: TypeAlias = (
     | LineFound
     | OutputPublished
     | JobFinished
+    | RowsMissed
     | Struck
     | Over
 )
@@ -187,6 +192,7 @@ def figures(
         checkpoint_bytes=size_figures(account),
         operators=operator_figures(account),
         rollbacks=priced or tuple(found),
+        missed_rows=sum(entry.what.rows for entry in told if isinstance(entry.what, RowsMissed)),
         bytes=byte_figures(volume(counted), read) if seconds else None,
         resources=resource_figures(seconds) if seconds else None,
     )

@@ -36,12 +36,12 @@ class World:
             given = int(spec.rate * now_s)
             if now_s >= next_s:
                 read, next_s = min(given, read + int(self.capacity * self.batch_s)), now_s + 1.5
-            figures = {"records": given, "batches": 1, **({"read": read} if self.says_read else {})}
+            figures = {"due": given, "batches": 1, **({"read": read} if self.says_read else {})}
             tell(Happened(int(now_s * 1e6), "toy", 0, SystemProgressed(figures)))
             now_s += tell_every_s
         tell(Happened(int(now_s * 1e6), "toy", 0, InputEnded(int(spec.rate * now_s))))
         # What comes after the end of the input does not count.
-        tell(Happened(int(now_s * 1e6) + 9, "toy", 0, SystemProgressed({"records": 9, "read": 0})))
+        tell(Happened(int(now_s * 1e6) + 9, "toy", 0, SystemProgressed({"due": 9, "read": 0})))
         verdict = SimpleNamespace(kept=self.kept, because="two rows are missing")
         directory = SimpleNamespace(path=runs / "run")
         return SimpleNamespace(verdict=verdict, directory=directory, spec=spec)

@@ -5,9 +5,13 @@ After a warm-up, which does not count, all of this must hold for a while:
 C1  At least 99 % of the records that became due were read: the rest is what the backlog has grown by. (How
     many were read in a second is known only to the last heartbeat of each slot, which may be off by more.)
 C2  The backlog does not grow: the upper end of the 95 % interval of its slope is at most 1 % of the rate.
+    In less than eight seconds that interval says more of the noise than of the backlog: there the median
+    of the slopes between any two seconds counts, of which one stall decides few.
 C3  Latency does not grow: the p99 of the last third is at most twice that of the first third, or small.
     The p99 of a third is the median of its seconds, so that one second in which the machine stood still
-    decides nothing. Where latency grows, it does so in every second.
+    decides nothing. Where latency grows, it does so in every second. A third of less than three seconds has
+    no such median; there a p99 is small up to 100 ms: who takes in a tenth less than comes is half a second
+    late after five.
 C4  Lines keep coming: the time between two of them is at most 1.2 times the interval of checkpoints, on
     average, the last one is not older than two intervals at the end, and no round was given up. So the
     line does not fall behind.
@@ -22,7 +26,8 @@ A run whose backlog holds more than three seconds of input is given up at once: 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median_low
+from itertools import combinations
+from statistics import fmean, median, median_low
 from types import MappingProxyType
 
 from snapline.experiments.rates.slopes import slope_of
@@ -32,7 +37,9 @@ from snapline.metrics.second import Second
 READ_MIN = 0.99
 GROWTH_MAX = 0.01  # of the rate, per second
 LATENCY_MAX = 2.0
-LATENCY_FLOOR_MS = 10.0  # of a p99: below it, twice as much is noise
+LATENCY_FLOOR_MS, BRIEF_FLOOR_MS = 10.0, 100.0  # of a p99: below it, twice as much is noise
+MEDIAN_LEAST_S = 3  # of a third: a median of less leaves no stall out
+SLOPE_LEAST = 8  # backlogs: the interval of a slope through less is wider than what is looked for
 INTERVAL_MAX = 1.2
 LAG_MAX = 2.0  # intervals, and the second within which nobody knows when a line came
 SEGMENTS_MAX, SEGMENTS_FLOOR = 1.5, 2.0
@@ -110,17 +117,25 @@ def backlog_objections(known: Sequence[tuple[float, float]], rate: int) -> Itera
     read = 1 - (last - first) / (rate * (last_s - first_s))
     if read < READ_MIN:
         yield f"only {read:.1%} of what was due was read"
+    if (growth := _growth(known)) > GROWTH_MAX * rate:
+        yield f"the backlog may grow by {growth:,.0f} records a second"
+
+
+def _growth(known: Sequence[tuple[float, float]]) -> float:
+    """By how much a backlog may grow in a second (C2)."""
+    if len(known) < SLOPE_LEAST:
+        return median((b - a) / (then - at) for (at, a), (then, b) in combinations(known, 2))
     slope = slope_of([at for at, _ in known], [backlog for _, backlog in known])
-    if slope.value + slope.error > GROWTH_MAX * rate:
-        yield f"the backlog may grow by {slope.value + slope.error:,.0f} records a second"
+    return slope.value + slope.error
 
 
 def _latency(measured: Sequence[Second]) -> Iterator[str]:
     third = len(measured) // 3
+    small_ms = LATENCY_FLOOR_MS if third >= MEDIAN_LEAST_S else BRIEF_FLOOR_MS
     first, last = _p99(measured[:third]), _p99(measured[-third:])
     if first is None or last is None:
         yield "nothing was put out"
-    elif last > max(LATENCY_MAX * first, LATENCY_FLOOR_MS):
+    elif last > max(LATENCY_MAX * first, small_ms):
         yield f"p99 rose from {first:.1f} to {last:.1f} ms"
 
 

@@ -1,6 +1,6 @@
 """Runs a workload on a system under test at a rate, and says whether the system kept pace.
 
-A system is seen from outside: the records that it was given, and how many of them it says to have read
+A system is seen from outside: the records that are due, and how many of them it says to have read
 (`read` among its figures). The difference is its *backlog*. A system that works in micro-batches reads a
 whole batch at a time, so its backlog rises and falls like the teeth of a saw, and where in a tooth somebody
 looks is chance. What counts is the least backlog of every five seconds: if that does not grow, the system
@@ -74,16 +74,16 @@ class BacklogWatch:
         """Take note of what a run tells. Raises FellBehind."""
         match happened.what:
             case SystemProgressed(figures) if not self.over:
-                self._sample(happened.at_us, figures["records"], figures.get("read"))
+                self._sample(happened.at_us, figures["due"], figures.get("read"))
             case InputEnded():
                 self.over = True
                 if because := tuple(self.objections()):
                     raise FellBehind(*because)
 
-    def _sample(self, at_us: int, given: int, read: int | None) -> None:
+    def _sample(self, at_us: int, due: int, read: int | None) -> None:
         if read is None:
             raise UsageError("the system does not say how many records it has read")
-        at_s, backlog = at_us // SECOND_US, max(0, given - read)
+        at_s, backlog = at_us // SECOND_US, max(0, due - read)
         if at_s not in self.least:
             self._second_over(at_s - 1)
         self.least[at_s] = min(backlog, self.least.get(at_s, backlog))

@@ -117,7 +117,8 @@ class Course:
         self._state = state
         if time.monotonic() - self._told >= self._tell_every_s:
             self._told = time.monotonic()
-            figures = {"records": self._feeder.records, **self._system.figures()}
+            fed = {"due": self._feeder.due(self.now_ms()), "records": self._feeder.records}
+            figures = {**fed, **self._system.figures()}
             if figures != self._figures:
                 self._figures, self._moved = figures, time.monotonic()
             self._tell(self._happened(SystemProgressed(figures)))

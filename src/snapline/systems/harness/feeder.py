@@ -33,6 +33,14 @@ class Feeder:
             for partition, given in enumerate(self._given[name])
         )
 
+    def due(self, now_ms: Millis) -> int:
+        """How many records are due by now, whether they were given or not."""
+        return sum(
+            source.due_through(partition, now_ms)
+            for source in self._sources.values()
+            for partition in range(source.partitions)
+        )
+
     def feed(self, now_ms: Millis) -> None:
         """Give the records that have become due, if enough time has passed for another piece."""
         if now_ms < self._next_ms or self.done:
