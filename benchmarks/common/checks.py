@@ -7,7 +7,7 @@ check themselves against.
 
 A timed run puts out too many rows to be kept and judged one by one, so it is judged by their number and
 by a sum over them (modulo 2**64): of ids and prices in q1, of the counts in q12, of a hash of every pair
-in q3 and q8. A row that is missing, doubled or wrong changes at least one of the two.
+in q3 and q8, of a hash of window and auction with its value in q5 and q7. A row that is missing, doubled or wrong changes at least one of the two.
 """
 
 from collections.abc import Iterator
@@ -24,6 +24,7 @@ from snapline.workload import WORKLOADS
 from snapline.workload.common.base import Params
 from snapline.workload.common.generated import Generated, Ints
 from snapline.workload.nexmark import model
+from snapline.workload.nexmark.dashboard_oracle import right_best
 from snapline.workload.nexmark.oracle import (
     CATEGORY,
     DISORDER_MS,
@@ -34,6 +35,9 @@ from snapline.workload.nexmark.oracle import (
 from snapline.workload.oracles.verdict import rows_of
 
 CHUNK = 1 << 20
+BEST = {"q5": "count", "q7": "price"}
+"""Of the queries that look for the best auctions of windows that slide, by which value."""
+
 GOLDEN_PARAMS = (
     Params(seed=1, partitions=2, records=300, duration_ms=2_400, full=True),
     Params(seed=5, partitions=2, records=90_000, duration_ms=60_000, full=True, hot=20),
@@ -66,6 +70,11 @@ class Load:
         return model.bids(self.params)
 
     @property
+    def slides(self) -> bool:
+        """Whether the windows of the query overlap."""
+        return self.query in BEST
+
+    @property
     def disorder_ms(self) -> Millis:
         """How much earlier than due the time of a record may be."""
         return DISORDER_MS if self.query == "q8" else 0
@@ -96,6 +105,8 @@ def counted(query: str, output: Batch) -> Tally:
         return Tally(len(output), _sum(output["id"], output["price"]))
     if query == "q12":
         return Tally(len(output), _sum(output["count"]))
+    if query in BEST:
+        return _tally_of_best(output, BEST[query])
     return Tally(len(output), _sum(pair_hash(output["person"], output["auction"])))
 
 
@@ -111,14 +122,20 @@ def expected(load: Load) -> Tally:
             return _expected_pairs(load, *_sellers_q8(load))
         case "q12":
             return _expected_q12(load)
+        case "q5" | "q7":
+            return _tally_of_best(right_best(BEST[load.query], load.params), BEST[load.query])
         case _:
             raise ValueError(f"nothing is known about {load.query}")
 
 
-def pair_hash(person: Ints, auction: Ints) -> np.ndarray:
+def _tally_of_best(rows: Batch, value: str) -> Tally:
+    return Tally(len(rows), _sum(pair_hash(rows["window"], rows["auction"]), rows[value]))
+
+
+def pair_hash(one: Ints, other: Ints) -> np.ndarray:
     """A number for a pair. Queries.java has the same."""
-    left = _words(person) * np.uint64(0x9E3779B97F4A7C15)
-    right = _words(auction) * np.uint64(0xD1B54A32D192ED03)
+    left = _words(one) * np.uint64(0x9E3779B97F4A7C15)
+    right = _words(other) * np.uint64(0xD1B54A32D192ED03)
     left ^= right
     return left
 

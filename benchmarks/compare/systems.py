@@ -2,6 +2,7 @@
 
     python -m benchmarks.compare.systems --record all.jsonl                     # all of it: two hours
     python -m benchmarks.compare.systems --parts throughput,anchors --queries q12 --record all.jsonl
+    python -m benchmarks.compare.systems --parts throughput --queries q5,q7 --record sliding.jsonl
     python -m benchmarks.compare.systems --parts latency --rates half --neighbour busy --record all.jsonl
     python -m benchmarks.compare.systems --page-from all.jsonl --docs           # the page, of all sittings
 
@@ -9,6 +10,8 @@ All make the same records in process, have as many slots (threads, parallelism) 
 and take exactly-once checkpoints every second, but for anchors that say otherwise. They run in turns, never
 at the same time; every run is judged: its number of rows and their checksum must be those of `checks.py`. A
 first run of each tells how much input it needs for the time asked for, and does not count.
+
+Windows of q5 and q7 slide; Flink has windows of its own for that. There is no native code for these two.
 
 Parts: *throughput* takes all input at once, *anchors* puts native code beside it, in the same turns;
 *latency* is q12 at fixed rates, on a quiet machine and beside a neighbour that keeps one core busy; *ten*

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.common.checks import Load, Tally
+from snapline.workload.nexmark.dashboard_oracle import every_ms, sliding_ms
 from snapline.workload.nexmark.oracle import window_ms
 
 HOME = Path(__file__).parent / "peer"
@@ -72,7 +73,8 @@ def words_of(load: Load) -> list[str]:
         "disorder_ms": load.disorder_ms,
         "hot": params.hot,
         "hot_ms": params.hot_ms,
-        "window_ms": window_ms(params),
+        "window_ms": sliding_ms(params) if load.slides else window_ms(params),
+        "every_ms": every_ms(params),
     }
     return [f"{name}={value}" for name, value in said.items()]
 

@@ -55,9 +55,10 @@ class SearchProgress:
         phase = "warm-up" if at_s <= window.warm_up_s else "measured"
         backlog = "unknown" if second.backlog is None else f"{second.backlog:,}"
         p99 = "" if second.p99_ms is None else f", p99 {second.p99_ms:.1f} ms"
+        lines = f", {plural(second.lines, 'line')}" if second.lines else ""
         self._say(
             f"  {phase}, {at_s} of {window.end_s} s: {second.read:,} records/s read, "
-            f"backlog {backlog}{p99}, {plural(second.lines, 'line')}"
+            f"backlog {backlog}{p99}{lines}"
         )
 
     @contextmanager

@@ -22,8 +22,9 @@ import org.apache.flink.streaming.api.functions.co.KeyedCoProcessFunction;
 import org.apache.flink.util.Collector;
 
 /**
- * The four queries of snapline/workload/nexmark/queries.py. A window is part of the key, so records of
- * two windows may interleave; its state is dropped when the watermark has passed its end.
+ * The four queries of snapline/workload/nexmark/queries.py, and two of dashboards.py ({@link Sliding}). A
+ * window is part of the key, so records of two windows may interleave; its state is dropped when the
+ * watermark has passed its end.
  */
 final class Queries {
   /** The checkpoints that the job has completed. */
@@ -56,6 +57,8 @@ final class Queries {
       case "q1" -> q1();
       case "q3" -> join(true);
       case "q8" -> join(false);
+      case "q5" -> sliding(true);
+      case "q7" -> sliding(false);
       case "q12" -> q12();
       default -> throw new IllegalArgumentException("no query " + query);
     };
@@ -72,13 +75,20 @@ final class Queries {
   private long q12() {
     long windowMs = options.windowMs();
     Source.Bids source = new Source.Bids(size, options.paced());
-    WatermarkStrategy<Bid> times =
-        WatermarkStrategy.<Bid>forBoundedOutOfOrderness(Duration.ZERO)
-            .withTimestampAssigner((bid, ignored) -> bid.time);
-    source(source, times, Bid.class)
+    source(source, inOrder(), Bid.class)
         .keyBy(bid -> key(bid.bidder, bid.time, windowMs), Types.LONG)
         .process(new RunningCount(windowMs), TypeInformation.of(Count.class))
         .sinkTo(tally((Count it) -> it.count, it -> it.time));
+    return source.records();
+  }
+
+  /** q5 counts bids, q7 looks for the highest, in windows that slide. */
+  private long sliding(boolean counts) {
+    Source.Bids source = new Source.Bids(size, options.paced());
+    DataStream<Bid> bids = source(source, inOrder(), Bid.class);
+    new Sliding(counts, options.windowMs(), options.everyMs())
+        .of(bids)
+        .sinkTo(tally((Best it) -> pair(it.window, it.auction) + it.value, it -> it.time));
     return source.records();
   }
 
@@ -104,7 +114,7 @@ final class Queries {
         .keyBy(person -> key(person.person, person.time, windowMs), Types.LONG)
         .connect(auctions.keyBy(lot -> key(lot.seller, lot.time, windowMs), Types.LONG))
         .process(new Join(windowMs), TypeInformation.of(Sale.class))
-        .sinkTo(tally(Queries::pair, it -> it.time));
+        .sinkTo(tally((Sale it) -> pair(it.person, it.auction), it -> it.time));
     return source.records();
   }
 
@@ -113,6 +123,11 @@ final class Queries {
     TypeInformation<T> info = TypeInformation.of(type);
     DataGeneratorSource<T> generator = new DataGeneratorSource<>(source, source.records(), info);
     return flink.fromSource(generator, times, "source", info);
+  }
+
+  private static WatermarkStrategy<Bid> inOrder() {
+    return WatermarkStrategy.<Bid>forBoundedOutOfOrderness(Duration.ZERO)
+        .withTimestampAssigner((bid, ignored) -> bid.time);
   }
 
   private <T> Tally<T> tally(Tally.Of<T> share, Tally.Of<T> time) {
@@ -126,8 +141,8 @@ final class Queries {
   }
 
   /** What a pair adds to the checksum: {@code pair_hash} of benchmarks/common/checks.py. */
-  private static long pair(Sale sale) {
-    return (sale.person * 0x9E3779B97F4A7C15L) ^ (sale.auction * 0xD1B54A32D192ED03L);
+  private static long pair(long one, long other) {
+    return (one * 0x9E3779B97F4A7C15L) ^ (other * 0xD1B54A32D192ED03L);
   }
 
   private static long key(long id, long time, long windowMs) {
