@@ -11,7 +11,13 @@ from snapline.core.effects import Rollback
 from snapline.engine.slot import parting
 from snapline.ids import TaskId
 from snapline.journal.entry import COORDINATOR, Built, Handled, Happened
-from snapline.journal.happenings import MessageReplayed, MessagesDiscarded, SlotLost, SlotRunning
+from snapline.journal.happenings import (
+    JobRunning,
+    MessageReplayed,
+    MessagesDiscarded,
+    SlotLost,
+    SlotRunning,
+)
 from snapline.journal.loss_happenings import (
     RowsMissed,
     StaleDropped,
@@ -44,6 +50,20 @@ def operators(workload: str) -> list[str]:
 
 def nothing_saved(workload: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, "no") for name in operators(workload))
+
+
+@pytest.mark.parametrize("seed", [2, 4])
+@pytest.mark.parametrize("workload", ["q12", "sst", "sjoin"])
+@pytest.mark.parametrize("protocol", ["partial", "none"])
+def test_a_slot_that_is_lost_before_the_job_runs_says_what_it_skips(protocol, workload, seed):
+    """It begins at the present, as a slot that comes back to a running job does."""
+    faults = "kill slot=1 at=180ms"
+    outcome = kept(
+        Case(protocol, workload, seed, guarantee="bounded-loss", faults=faults), journal=True
+    )
+    first, *_ = happenings(outcome, (SlotLost, JobRunning))
+    assert isinstance(first.what, SlotLost)
+    assert {e.what.task for e in happenings(outcome, TaskLoss) if e.what.task.endswith("/1")}
 
 
 @pytest.mark.parametrize("workload", ["counting", "q12", "sst", "q3", "nhop"])
