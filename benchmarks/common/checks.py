@@ -7,7 +7,8 @@ check themselves against.
 
 A timed run puts out too many rows to be kept and judged one by one, so it is judged by their number and
 by a sum over them (modulo 2**64): of ids and prices in q1, of the counts in q12, of a hash of every pair
-in q3 and q8, of a hash of window and auction with its value in q5 and q7. A row that is missing, doubled or wrong changes at least one of the two.
+in q3 and q8, of a hash of window and auction, and its value, in q5 and q7. A row that is missing, doubled
+or wrong changes at least one of the two.
 """
 
 from collections.abc import Iterator

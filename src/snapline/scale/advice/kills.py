@@ -107,7 +107,7 @@ class KillTrials:
         choices = sum(1 + size * (size + 1) // 2 for size in sizes.values())
         return len(self.candidates) + self.kills * choices
 
-    def _saving(self, saved: Collection[str]) -> Spec:
+    def saving(self, saved: Collection[str]) -> Spec:
         """The run in which only these operators are saved."""
         every = tuple((c.operator, "yes" if c.operator in saved else "no") for c in self.candidates)
         inputs = tuple((name, "drop") for name in self._keeping if name not in saved)
@@ -128,7 +128,7 @@ class KillTrials:
         """How far the answer is off under each kill of a pool, if these operators are saved."""
         here = frozenset(c.operator for c in self.candidates if c.pool == pool) & frozenset(saved)
         if (pool, here) not in self._seen:
-            spec = self._saving(here)
+            spec = self.saving(here)
             found = [self._score(replace(spec, faults=kill)) for kill in self.kills_of(pool)]
             self._seen[pool, here] = np.array(found, np.float64)
         return self._seen[pool, here]
@@ -148,7 +148,7 @@ class KillTrials:
         """What saving an operator costs, by itself."""
         self.made += 1
         self._tell(f"no kill, {candidate.operator} saved")
-        spec = self._saving({candidate.operator})
+        spec = self.saving({candidate.operator})
         world, _ = world_of(spec, self._profile, None, 1)
         world.run((spec.duration_ms + PATIENCE_MS) * 1000)
         figures = whole(world.figures(), 1)

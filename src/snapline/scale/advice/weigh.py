@@ -106,6 +106,7 @@ class Choice:
     feasible: bool
     binding: str  # what decides the interval, or why nothing fits, in words
     young_s: float  # what Young and Daly say, without targets
+    behaviour: Behaviour  # what all of it was computed from
 
 
 def choose(behaviour: Behaviour, needs: Needs) -> Choice:
@@ -117,15 +118,17 @@ def choose(behaviour: Behaviour, needs: Needs) -> Choice:
     cheapest = min(offers, key=lambda each: each.cost)
     fitting = [each for each in offers if not each.misses]
     if not fitting:
-        return Choice(_closest(offers, needs), False, _why_none(offers, needs), young)
+        why = _why_none(offers, needs)
+        return Choice(_closest(offers, needs), False, why, young, behaviour)
     best = min(fitting, key=lambda each: each.cost)
     if best is cheapest:
-        return Choice(best, True, "no target: it is the cheapest interval", young)
+        return Choice(best, True, "no target: it is the cheapest interval", young, behaviour)
     step = 1 if best.interval_s < cheapest.interval_s else -1
     beyond = offers[offers.index(best) + step]
     longer = "longer" if step > 0 else "shorter"
     names = " and ".join(beyond.misses)
-    return Choice(best, True, f"{names}: a {longer} interval would be cheaper", young)
+    why = f"{names}: a {longer} interval would be cheaper"
+    return Choice(best, True, why, young, behaviour)
 
 
 def _closest(offers: Sequence[Offer], needs: Needs) -> Offer:

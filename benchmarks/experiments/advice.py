@@ -1,0 +1,176 @@
+"""Whether the advice of `snapline advise protocol` is right: what it predicts beside real runs.
+
+    snapline calibrate --to profile.json
+    python -m benchmarks.experiments.advice --profile profile.json --flow q12 --kills 6
+
+Four settings are run as plain processes: the advice, the runner-up, and the protocol of the advice at a
+quarter and at four times its interval; and `none`, for the overhead. Without a failure each runs a few
+times, for overhead (CPU time of the busiest slot, relative to `none`), p99 and bytes; then once for each
+kill, whose moment is drawn over one interval, for the recovery. A prediction *covers* what was measured if
+the mean lies between its ends. The *regret* is by how much more the advice costs than the best of the four,
+by the measure that it minimises: overhead, and the share of time that failures cost. Every run is judged.
+"""
+
+import argparse
+import random
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+
+from benchmarks.common.pages import Session, call, parser_of, spread, table
+from snapline.experiments.rates.probing import PATIENT
+from snapline.metrics.figures import Figures
+from snapline.protocols.none import NONE
+from snapline.rundir.spec import Spec, spec_from
+from snapline.runs.run import carry_out, prepare
+from snapline.runtime.launch.processes import ProcessSlots
+from snapline.scale.advice.behaviour import advise, candidates
+from snapline.scale.advice.weigh import Between, Needs, Offer, offer_at
+from snapline.scale.checks import bytes_per_record
+from snapline.scale.profile import read_profile
+
+QUIET_RUNS, QUIET_MS = 3, 12_000
+KILLED_MS = 4_000  # when the interval begins over which the moment of a kill is drawn
+AFTER_MS = 14_000  # for how long a run goes on after a kill
+
+
+@dataclass
+class Setting:
+    """A protocol at one interval: what is predicted, and what was measured."""
+
+    name: str
+    offer: Offer
+    busy: list[float] = field(default_factory=list)
+    p99_ms: list[float] = field(default_factory=list)
+    bytes_per_record: list[float] = field(default_factory=list)
+    recovery_s: list[float] = field(default_factory=list)
+    never: int = 0  # kills after which the run was over before the job had recovered
+
+    def overhead(self, plain: float) -> float:
+        """The share of the capacity that checkpoints take."""
+        return 1 - min(1.0, plain / fmean(self.busy))
+
+    def cost(self, plain: float, mtbf_s: float) -> float:
+        """What the advice minimises, as it was measured."""
+        return self.overhead(plain) + min(1.0, fmean(self.recovery_s) / mtbf_s)
+
+
+def settings_of(asked: argparse.Namespace, spec: Spec, needs: Needs) -> list[Setting]:
+    """The advice and what it is held against."""
+    profile = read_profile(asked.profile)
+    able, _ = candidates(spec)
+    found = advise(spec, needs, profile, able)
+    best, *others = found.choices
+    interval_s = best.offer.interval_s
+    named = [Setting("advice", best.offer)]
+    named += [Setting("runner-up", other.offer) for other in others[:1]]
+    for name, factor in (("a quarter of its interval", 0.25), ("four times its interval", 4.0)):
+        named.append(Setting(name, offer_at(best.behaviour, needs, interval_s * factor)))
+    return named
+
+
+def made(spec: Spec, runs: Path) -> Figures:
+    """One real run, which is judged."""
+    run = carry_out(replace(prepare(spec, runs=runs), launcher=ProcessSlots()), PATIENT)
+    if run.verdict.kept == "no" or (run.verdict.kept == "unknown" and spec.protocol != NONE.name):
+        raise SystemExit(f"{run.name}: {run.verdict.because}")
+    return run.figures
+
+
+def busy_of(figures: Figures, duration_ms: int) -> float:
+    """The share of the time that the busiest slot computes."""
+    assert figures.resources is not None
+    used = [s for name, s in figures.resources.cpu_s.items() if name.startswith("slot/")]
+    return max(used) / (duration_ms / 1000)
+
+
+def run_of(spec: Spec, setting: Setting) -> Spec:
+    """A run with the protocol and the interval of a setting."""
+    interval_ms = max(50, round(setting.offer.interval_s * 1000))
+    return replace(spec, protocol=setting.offer.protocol, interval_ms=interval_ms)
+
+
+def measure(spec: Spec, settings: list[Setting], kills: int, session: Session, runs: Path) -> float:
+    """Fill in what real runs come to; return the busy share of runs without checkpoints."""
+    quiet = replace(spec, duration_ms=QUIET_MS)
+    plain = []
+    for turn in range(QUIET_RUNS):
+        plain.append(busy_of(made(replace(quiet, protocol=NONE.name), runs), QUIET_MS))
+        for setting in settings:
+            figures = made(run_of(quiet, setting), runs)
+            assert figures.latency_ms is not None
+            assert figures.latency_ms.p99 is not None
+            setting.busy.append(busy_of(figures, QUIET_MS))
+            setting.p99_ms.append(figures.latency_ms.p99)
+            setting.bytes_per_record.append(bytes_per_record(figures))
+            session.say(f"{turn + 1}  {setting.name:<26} p99 {setting.p99_ms[-1]:.1f} ms")
+    drawn = random.Random(1)
+    for kill in range(kills):
+        share = drawn.random()
+        for setting in settings:
+            one = run_of(spec, setting)
+            at_ms = KILLED_MS + round(share * one.interval_ms)
+            faults = f"kill slot=1 at={at_ms}ms"
+            figures = made(replace(one, duration_ms=at_ms + AFTER_MS, faults=faults), runs)
+            recovered = (figures.recovery_s or (None,))[0]
+            setting.never += recovered is None
+            setting.recovery_s.append(AFTER_MS / 1000 if recovered is None else recovered)
+            session.say(f"kill {kill + 1}  {setting.name:<26} {setting.recovery_s[-1]:.2f} s")
+    return fmean(plain)
+
+
+def rows_of(setting: Setting, plain: float) -> list[list[str]]:
+    """A row for each figure of a setting."""
+    offer, overhead = setting.offer, [1 - min(1.0, plain / busy) for busy in setting.busy]
+    figures = {
+        "overhead": (offer.overhead, overhead, 3),
+        "recovery, s": (offer.recovery_s, setting.recovery_s, 2),
+        "p99, ms": (offer.p99_ms, setting.p99_ms, 1),
+        "bytes per record": (offer.bytes_per_record, setting.bytes_per_record, 1),
+    }
+    where = f"{setting.name}: {offer.protocol} every {offer.interval_s:.2f} s"
+    return [[where, name, *_row(*figure)] for name, figure in figures.items()]
+
+
+def _row(predicted: Between, values: list[float], digits: int) -> list[str]:
+    mean = fmean(values)
+    covered = "yes" if predicted.low <= mean <= predicted.high else "**no**"
+    ends = f"{predicted.low:.{digits}f} to {predicted.high:.{digits}f}"
+    said = f"{predicted.value:.{digits}f} ({ends})"
+    return [said, f"{mean:.{digits}f} ({spread(values, digits)})", covered]
+
+
+def main() -> None:
+    parser = parser_of(__doc__, "advice.md")
+    parser.add_argument("--profile", type=Path, required=True, help="of snapline calibrate")
+    parser.add_argument("--flow", default="q12")
+    parser.add_argument("--rate", type=int, default=10_000)
+    parser.add_argument("--mtbf", type=float, default=1_000, help="seconds between failures")
+    parser.add_argument("--kills", type=int, default=6)
+    asked = parser.parse_args()
+    session, needs = Session(cores=2), Needs(asked.mtbf)
+    given = {"flow": asked.flow, "slots": 2, "rate": asked.rate, "options": {"batch": 10}}
+    spec = spec_from(given, str)
+    settings = settings_of(asked, spec, needs)
+    with tempfile.TemporaryDirectory(prefix="snapline-advice-") as runs:
+        plain = measure(spec, settings, asked.kills, session, Path(runs))
+    costs = {each.name: each.cost(plain, asked.mtbf) for each in settings}
+    rows = [row for each in settings for row in rows_of(each, plain)]
+    covered = sum(row[-1] == "yes" for row in rows)
+    told = ", ".join(f"{name} {cost:.4f}" for name, cost in costs.items())
+    regret = costs["advice"] - min(costs.values())
+    never = sum(each.never for each in settings)
+    how = [
+        f"Commit {session.commit()}; {asked.flow} at {asked.rate:,} records/s, a failure every",
+        f"{asked.mtbf:g} s on average, {asked.kills} kills each. {covered} of {len(rows)} means lie between",
+        f"the ends of what was predicted. Cost, as measured: {told}. Regret of the advice: {regret:.4f}.",
+        f"After {never} kills the run was over before the job had recovered; these count as",
+        f"{AFTER_MS // 1000} s. All outputs were right.",
+    ]
+    head = ["setting", "figure", "predicted", "measured", "covered"]
+    session.write(asked.to, "What the advice on protocols is worth", how, [table(head, rows)])
+
+
+if __name__ == "__main__":
+    call(main)
