@@ -163,8 +163,9 @@ def main() -> None:
     never = sum(each.never for each in settings)
     how = [
         f"Commit {session.commit()}; {asked.flow} at {asked.rate:,} records/s, a failure every",
-        f"{asked.mtbf:g} s on average, {asked.kills} kills each. {covered} of {len(rows)} means lie between",
-        f"the ends of what was predicted. Cost, as measured: {told}. Regret of the advice: {regret:.4f}.",
+        f"{asked.mtbf:g} s on average, {asked.kills} kills each. {covered} of {len(rows)} means lie",
+        f"between the ends of what was predicted. Cost, as measured: {told}.",
+        f"Regret of the advice: {regret:.4f}.",
         f"After {never} kills the run was over before the job had recovered; these count as",
         f"{AFTER_MS // 1000} s. All outputs were right.",
     ]
