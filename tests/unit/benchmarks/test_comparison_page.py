@@ -169,6 +169,7 @@ def test_a_peer_is_told_its_whole_input():
     assert said == size | {
         "query": "q8",
         "disorder_ms": "60",
+        "every_ms": "1000",
         "hot": "10",
         "hot_ms": "700",
         "window_ms": "10000",

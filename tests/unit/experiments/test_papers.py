@@ -383,7 +383,7 @@ def test_what_is_no_experiment_is_refused(snapline, world, arguments, told):
 def test_experiments_are_listed_with_how_long_they_take(snapline):
     listed = json.loads(snapline("list", "experiments", "--json")[1])["experiments"]
     rows = {row["name"]: row["quick"] for row in listed}
-    assert rows["spade-staleness"] == "not yet"
+    assert rows["pgval-fig7"] == "not yet"
     assert rows["checkmate-fig11"].startswith("about ")
 
 
