@@ -74,7 +74,7 @@ Let the answer be confirmed by a run of a minute, and print it for programs:
 [cyan]snapline capacity q12 --full --json[/cyan]"""
 
 FULL_S = 60
-OURS = ("protocol", "interval", "options", "oversubscribe")
+OURS = ("protocol", "interval", "options")
 """Parameters that describe Snapline's own engine: another system has nothing of the kind."""
 
 SYSTEM_START_S = 30.0
