@@ -19,7 +19,7 @@ from snapline.experiments.rates.probing import Prober, find_capacity
 from snapline.rundir.spec import spec_from
 
 STEP = 1.05
-AROUND = 5  # steps below and above the estimate
+AROUND = 4  # steps below and above the estimate
 FORM = SearchForm(STEP, 3, 8)
 
 

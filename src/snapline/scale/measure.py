@@ -17,14 +17,11 @@ from snapline.rundir.spec import Spec
 from snapline.runs.run import drive_prepared, prepare
 from snapline.runtime.driver.driver import INTERRUPTED, Driver
 from snapline.runtime.driver.timeline import published_times
-from snapline.runtime.launch.processes import PROGRAM, ProcessSlots
+from snapline.runtime.launch.processes import WARM_PROGRAM, ProcessSlots
 from snapline.runtime.wire.codec import MARKER_BYTES
 
 WARM_S = 2
 """The seconds at the beginning of a run that do not count."""
-
-WARM_PROGRAM = f"from snapline.kernels import cache\ncache.load()\n{PROGRAM}"
-"""A slot that has its compiled kernels before input is due, as one that Spark forks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from snapline.runs.finished import Run
 from snapline.runs.run import PreparedRun, conclude, drive_prepared, prepare
 from snapline.runtime.driver.driver import Driver, Timeouts
 from snapline.runtime.launch.launcher import Launcher
-from snapline.runtime.launch.processes import ProcessSlots
+from snapline.runtime.launch.processes import WARM_PROGRAM, ProcessSlots
 from snapline.spark.slot_jobs import own_session
 from snapline.workload import WORKLOADS
 
@@ -133,6 +133,15 @@ def segments_per_log(directory: RunDirectory) -> float | None:
     return len(names) / len(tasks) if tasks else None
 
 
+def warm_slots() -> ProcessSlots:
+    """Slots that have compiled kernels from the start on, as those of a Spark session of our own.
+
+    Otherwise each would load them once it has computed for five seconds: at a high rate during the
+    warm-up, at a middling one while it is measured, and at a low one never.
+    """
+    return ProcessSlots(program=WARM_PROGRAM)
+
+
 class Prober:
     """Tries rates with one dataflow, in one Spark session, or as plain processes without Spark."""
 
@@ -143,7 +152,7 @@ class Prober:
         runs: Path,
         least_s: int,
         teller: ProbeTeller | None = None,
-        launch: Callable[[], Launcher] = ProcessSlots,
+        launch: Callable[[], Launcher] = warm_slots,
     ) -> None:
         self.spec = spec
         self.session = session

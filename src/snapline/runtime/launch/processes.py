@@ -25,6 +25,9 @@ from snapline.runtime.slot.process import SlotProcess
 SlotProcess(*pickle.load(sys.stdin.buffer), sys.argv[1]).run()
 """
 
+WARM_PROGRAM = f"from snapline.kernels import cache\ncache.load()\n{PROGRAM}"
+"""A slot that has its compiled kernels before input is due, as one that Spark forks."""
+
 
 class ProcessSlots:
     """Starts one process per slot."""
