@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from snapline.arguments import option, written_rate
 from snapline.cli.pages.live import beside
 from snapline.cli.pages.report import write_page
-from snapline.cli.systems import refuse_description, refuse_options, run_system
+from snapline.cli.systems import refuse_description, run_system
 from snapline.cli.terminal import checkpoints_page
 from snapline.cli.terminal.console import JSON_VERSION, escape, messages, print_json, results
+from snapline.cli.terminal.given import refuse_ours
 from snapline.cli.terminal.live import watching_run
 from snapline.cli.terminal.summary import print_summary
 from snapline.errors import SnaplineError, UsageError
@@ -80,7 +81,7 @@ def start_run(stated: Mapping[str, str], params: Mapping[str, Any]) -> int:
 
     `stated` are those that stand on the command line, and how each is written there.
     """
-    refuse_options(params["system"], stated)
+    refuse_ours(params["system"], stated)
     runs, flow = params["runs"], params["flow"]
     resume, fork, line = params["resume"], params["fork"], params["line"]
     names = ("heartbeat", "silence", "restart_failures", "restart_window")

@@ -15,7 +15,6 @@ from snapline.journal.entry import Happened
 from snapline.journal.sentences import sentence
 from snapline.judge.report_files import NOT_DECLARED
 from snapline.metrics.json_form import to_json
-from snapline.rundir.spec import OWN
 from snapline.systems.registry import system_of
 from snapline.wording import plural
 
@@ -25,36 +24,6 @@ if TYPE_CHECKING:
 
 KEPT, BROKEN, UNKNOWN = 0, 1, 3
 EXIT = {"yes": KEPT, "no": BROKEN, "unknown": UNKNOWN}
-
-#: options that only Snapline's own engine has, by parameter, and why a system under test refuses each
-OURS = {
-    "protocol": "it brings its own way to survive failures",
-    "interval": "it decides itself when to checkpoint",
-    "spares": "it has no slots of ours",
-    "source": "its input is made as it runs",
-    "reference": "it has an oracle",
-    "publish_lag": "it commits by itself",
-    "retain": "it keeps its output itself",
-    "warm_up": "it is not measured second by second",
-    "options": "it has no engine or protocol of ours",
-    "pools": "it has no slots of ours",
-    "save": "it decides itself what to save",
-    "inputs": "it has no operators of ours",
-    "full_journal": "it has no protocol of ours to write about",
-    "listen": "it runs on this machine",
-    "live": "it is not measured second by second",
-    "report": "'snapline report last' makes its page when it is over",
-    "shared": "it runs on this machine",
-    "heartbeat": "it has no slots of ours",
-    "silence": "it has no slots of ours",
-    "restart_failures": "it starts its own processes again",
-    "restart_window": "it starts its own processes again",
-    "resume": "a killed system is started again by the run itself",
-    "fork": "it has no lines of ours",
-    "line": "it has no lines of ours",
-    "chaos": "name the faults with --faults",
-    "ui": "it starts its own Spark, if it needs one",
-}
 
 OF_WHAT_GOES_ON = frozenset(
     {
@@ -70,13 +39,6 @@ OF_WHAT_GOES_ON = frozenset(
     }
 )
 """Parameters that a resume and a fork may have; all else was settled when the run began."""
-
-
-def refuse_options(system: str, given: Mapping[str, str]) -> None:
-    """Raise UsageError if an option was given that means nothing to a system under test."""
-    if system != OWN:
-        ours = f"is for Snapline's own engine, not for {system}"
-        refuse_given(given, {name: f"{ours}: {why}" for name, why in OURS.items()})
 
 
 def refuse_description(given: Mapping[str, str]) -> None:

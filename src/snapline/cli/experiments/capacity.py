@@ -21,7 +21,7 @@ from snapline.cli.terminal.console import (
     print_json,
     results,
 )
-from snapline.cli.terminal.given import given_options, refuse_given
+from snapline.cli.terminal.given import given_options, refuse_ours
 from snapline.cli.terminal.logs import CommandVerboseOption
 from snapline.cli.terminal.options import (
     HotOption,
@@ -74,9 +74,6 @@ Let the answer be confirmed by a run of a minute, and print it for programs:
 [cyan]snapline capacity q12 --full --json[/cyan]"""
 
 FULL_S = 60
-OURS = ("protocol", "interval", "options")
-"""Parameters that describe Snapline's own engine: another system has nothing of the kind."""
-
 SYSTEM_START_S = 30.0
 """What a run of another system takes beside its input: to start it, to let it end, and to judge it."""
 
@@ -131,9 +128,7 @@ def capacity_command(
 
     if brief and full:
         raise UsageError("--brief and --full exclude each other: search quickly, or thoroughly")
-    if system != OWN:
-        why = f"is for Snapline's own engine, not for {system}: leave it out"
-        refuse_given(given_options(context), dict.fromkeys(OURS, why))
+    refuse_ours(system, given_options(context))
     given = {
         "flow": flow,
         "system": system,
