@@ -5,7 +5,7 @@
 Each time `snapline capacity` searches (its interval: a rate that is sustained and one that is not), and
 then rates in steps of 5 % around it are tried one after the other, upwards. The interval of the scan begins
 below the first rate that is not sustained, and ends above the last one that is; on a noisy machine these
-are not neighbours. The two intervals should overlap. Two slots as plain processes, messages of 100 records,
+are not neighbours. The two intervals should overlap. Two slots as plain processes, messages of ten records,
 a checkpoint every second; every run that keeps pace is judged.
 """
 
@@ -44,7 +44,7 @@ def told(trial: Trial) -> str:
 def measure(query: str, time: int, session: Session, runs: Path) -> list[str]:
     """One search and one scan: a row of the table."""
     given = {
-        "flow": query, "protocol": "aligned", "slots": 2, "interval": "1s", "options": {"batch": 100},
+        "flow": query, "protocol": "aligned", "slots": 2, "interval": "1s", "options": {"batch": 10},
     }  # fmt: skip
     prober = Prober(spec_from(given, str), None, runs, FORM.window_s)
     found = find_capacity(prober, FORM)
