@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from snapline.batch import Batch, Varlen, Words
 from snapline.core.messages import Message
 from snapline.errors import ObjectDamaged
-from snapline.ids import ChannelId
+from snapline.ids import ChannelId, TaskId
 from snapline.storage import codec, packing
+from snapline.storage.api import Life
+from snapline.storage.files.log import FileLogs
 from snapline.storage.packing import pack, unpack
 
 CHANNEL = ChannelId("bids/0>count/1")
@@ -93,6 +95,21 @@ def test_a_message_is_compressed_if_that_is_worth_it():
     assert size(BATCH, compress=True) * 2 < size(BATCH)
     few = Batch.of(n=[1, 2])
     assert size(few, compress=True) == size(few)
+
+
+def test_what_a_log_keeps_of_a_message_is_counted_alike_with_and_without_compression(tmp_path):
+    """Records and header count, and neither channel nor numbers: else small messages seem to grow."""
+    few, many = Message(CHANNEL, 1, 1, Batch.of(n=[1, 2]), b"clock"), Message(CHANNEL, 2, 1, BATCH)
+    plain, packed = (
+        [log.append(few), log.append(many)]
+        for log in (
+            FileLogs(tmp_path / name).open(Life(TaskId("bids/0"), 1, 1), compress=name == "packed")
+            for name in ("plain", "packed")
+        )
+    )
+    assert plain[0] == packed[0] == 21
+    assert plain[1] == BATCH.nbytes
+    assert packed[1] * 2 < plain[1]
 
 
 @pytest.mark.parametrize("full", [True, False])

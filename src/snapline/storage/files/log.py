@@ -36,6 +36,7 @@ from snapline.ids import ChannelId, Epoch, Incarnation, Seq, numbers_through
 from snapline.storage.api import Life, PendingSync
 from snapline.storage.codec import (
     FRAME_OVERHEAD,
+    PACKED_FROM,
     decode_message,
     message_pieces,
     peek_message,
@@ -186,9 +187,10 @@ class FileLog:
         batch.freeze()
         form: list[Buffer] | None = None
         size = batch.nbytes + len(message.header)
-        if self._compress:
+        if self._compress and size >= PACKED_FROM:
             form = message_pieces(message, compress=True)
-            size = sum(map(size_of, form))
+            # The first piece is channel and numbers, which do not count where nothing is compressed either.
+            size = sum(map(size_of, form[1:]))
         self._waiting.append((message, form))
         self._waiting_bytes += size
         if len(self._waiting) >= _TOGETHER or self._waiting_bytes >= self._waiting_max:

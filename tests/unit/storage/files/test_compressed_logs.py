@@ -56,7 +56,8 @@ def test_what_is_counted_is_what_is_stored(tmp_path):
     assert plain == [800 + len(b"header")] * 40
     stored = segment(tmp_path / "small", 1).stat().st_size
     mark = 8 + len(b"snapline: synced through") + 16
-    assert sum(small) + 40 * 8 + mark == stored  # 8 bytes before each frame
+    around = 8 + 26 + len(CHANNEL)  # of each message: its frame, its numbers and its channel
+    assert sum(small) + 40 * around + mark == stored
     assert stored * 3 < segment(tmp_path / "plain", 1).stat().st_size
 
 
