@@ -84,6 +84,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "joins",
         "lineage",
         "nexmark",
+        "habits",
         "nhop",
         "reachability",
         "",

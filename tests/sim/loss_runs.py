@@ -185,6 +185,13 @@ def _q1(case: Case) -> RowModel:
     return RowModel("results", visit, ("price", "auction", "bidder"))
 
 
+def _habits(case: Case) -> RowModel:
+    def visit(row: Row) -> Visit:
+        return _at({partition_of(row["id"])} | _slots(row["bidder"]), [row["time"]])
+
+    return RowModel("results", visit, ("price", "bidder"))
+
+
 def _counts(case: Case, sink: str, key: str, records: Batch) -> RowModel:
     at: dict[tuple[int, int], list[int]] = {}
     for row in rows_of(records.select("id", key, "time")):
@@ -294,6 +301,7 @@ def model_of(case: Case) -> RowModel:
         "q5": lambda: _since(case, "results", "count", sliding_ms(params)),
         "q6": lambda: _since(case, "results", "average", 1 << 40),
         "q7": lambda: _since(case, "results", "price", sliding_ms(params)),
+        "habits": lambda: _habits(case),
         "fab": lambda: _since(case, "quality", "predicted", 1 << 40),
         "sjoin": lambda: _asked(case, None),
         "gjoin": lambda: _asked(case, "key"),

@@ -17,7 +17,7 @@ from snapline.workload import WORKLOADS
 
 WINDOWED = ("q5", "q6", "q7", "fab", "sjoin", "gjoin")
 """Where a loss may change what comes long after it. Their runs are slow, so they are tried less often."""
-EVERY = ("counting", "q1", "q3", "q8", "q12", "abs", "sst", "mst", "nhop", "reachability")
+EVERY = ("counting", "q1", "q3", "q8", "q12", "habits", "abs", "sst", "mst", "nhop", "reachability")
 EVERY += WINDOWED
 
 
@@ -119,6 +119,19 @@ def test_a_prediction_from_before_a_loss_is_never_excused(monkeypatch):
         more = (np.arange(len(sink)) == n).astype(np.int64)
         changed = {name: sink[name] + more for name in ("predicted", "quality")}
         (problem,) = it.judged(public={"quality": sink.with_columns(**changed)})
+        assert problem.kind == "wrong"
+
+
+def test_a_window_by_rows_from_before_a_loss_is_never_excused(monkeypatch):
+    it = recorded(monkeypatch, case_of("habits", 3, "kill slot=1 at=2200ms"))
+    assert it.declared
+    sink = it.public["results"]
+    # A row that came behind one which a loss may have touched is not judged, so a margin is left.
+    early = np.flatnonzero(sink["time"] < 2_200 - it.bound.lag_ms - 200)
+    assert len(early) > 10
+    for n in early.tolist():
+        total = sink["total"] + (np.arange(len(sink)) == n)
+        (problem,) = it.judged(public={"results": sink.with_columns(total=total)})
         assert problem.kind == "wrong"
 
 

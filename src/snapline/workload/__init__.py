@@ -13,6 +13,7 @@ from snapline.workload.common.base import Workload
 from snapline.workload.common.settings import GivenSettings, read_settings
 from snapline.workload.counting.query import COUNTING
 from snapline.workload.fab.query import FAB
+from snapline.workload.habits.query import HABITS
 from snapline.workload.joins.query import GJOIN, SJOIN
 from snapline.workload.lineage.queries import MST, SST
 from snapline.workload.nexmark.dashboards import Q5, Q6, Q7
@@ -21,7 +22,7 @@ from snapline.workload.nhop.query import NHOP
 from snapline.workload.reachability.query import REACHABILITY
 
 _NEXMARK = (Q1, Q3, Q5, Q6, Q7, Q8, Q12)
-_OWN = (COUNTING, *_NEXMARK, ABS, SST, MST, FAB, SJOIN, GJOIN, REACHABILITY, NHOP)
+_OWN = (COUNTING, *_NEXMARK, HABITS, ABS, SST, MST, FAB, SJOIN, GJOIN, REACHABILITY, NHOP)
 WORKLOADS = Catalogue(
     "workload", Workload, {workload.name: workload for workload in _OWN}, __name__
 )

@@ -24,7 +24,7 @@ from snapline.workload.reachability.living import Tombstones
 
 NOTHING, BOUNDED, MOST, LEAST, EXACTLY = Guarantee
 PARAMS = Params(seed=5, records=40)
-COMPLETE = ("counting", "q1", "q12", "abs", "sst", "mst")  # every record leaves a trace
+COMPLETE = ("counting", "q1", "q12", "habits", "abs", "sst", "mst")  # every record leaves a trace
 
 every_workload = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda w: w.name)
 
@@ -72,7 +72,7 @@ def row_to_touch(workload, batch):
 
 
 def test_the_list_names_every_workload():
-    names = ["counting", "q1", "q3", "q5", "q6", "q7", "q8", "q12"]
+    names = ["counting", "q1", "q3", "q5", "q6", "q7", "q8", "q12", "habits"]
     names += ["abs", "sst", "mst", "fab", "sjoin", "gjoin", "reachability", "nhop"]
     assert list(WORKLOADS) == names
     assert [w.name for w in WORKLOADS.values() if w.cyclic] == ["reachability", "nhop"]
@@ -154,7 +154,7 @@ def named(workload, batch, row):
     match workload.name:
         case "counting" | "q12":
             return f":{facts['time'] * PARAMS.records // PARAMS.duration_ms}"
-        case "q1":
+        case "q1" | "habits":
             return label("bid", facts["id"])
         case "abs":
             return label("record", facts["id"])
@@ -201,6 +201,9 @@ WRONG_VALUES = [
     ("q6", {"seller": 1_000}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
     ("q7", {"price": 1}, [NOTHING, BOUNDED, LEAST, EXACTLY]),
     ("q7", {"price": 10**9}, [NOTHING, BOUNDED, MOST, EXACTLY]),
+    ("habits", {"average": 1.5}, [NOTHING, BOUNDED, EXACTLY]),
+    ("habits", {"lowest": 1}, [NOTHING, BOUNDED, EXACTLY]),
+    ("habits", {"price": 1}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
     ("fab", {"predicted": 1, "quality": 1 - 5_000, "actual": 5_000}, [NOTHING, BOUNDED, EXACTLY]),
     ("fab", {"quality": 1}, [NOTHING, BOUNDED, MOST, LEAST, EXACTLY]),
     ("fab", {"wafers": 1}, [NOTHING, BOUNDED, LEAST, EXACTLY]),
@@ -236,6 +239,7 @@ INVENTIONS = [
     ("q1", {"id": 10**6}, "bid 0:1000000"),
     ("q3", {"person": 10**6}, "with person 1000000"),
     ("q8", {"auction": 10**6}, "auction 1000000"),
+    ("habits", {"id": 10**6}, "bid 0:1000000"),
     ("fab", {"lot": 77}, "lot 77"),
     ("sjoin", {"id_right": 10**6}, "row 1000000"),
     ("gjoin", {"id": 10**6}, "record 0:1000000"),

@@ -1,29 +1,31 @@
 """Judges the aggregates of sliding windows by rows: is there an order of arrival that explains them?
 
-The rows of a window are in the order of arrival. Of a key whose records come from one partition that order
-is known, and so is every result. If they come from several, each partition keeps its order, but nobody
-knows how they were merged. The results then have to be explained by some merge: it is looked for record by
-record, and a beginning that some result contradicts is given up. So the answer is exact, unless the search
-takes more steps than it may; that is an answer of its own, and nobody is accused or acquitted by it.
+The rows of a window are in the order of arrival. Each partition keeps its order, but nobody knows how the
+partitions were merged. Every result names the record with which it came, how many rows its window had, and
+the oldest of them. So the results themselves tell in which order the records of a key came: where a window
+is not full, it has as many rows as the place of its record says; where it is full, its record came
+`rows - 1` places behind the oldest. If these places are the numbers from one on, each of them once, and the
+records of each partition are in their order, then this is an order of arrival, and every result has to be
+what it gives. Otherwise no order explains the results. Both answers are exact.
 
-Every result names the record with which it came. Fractions agree if they differ by a billionth at most.
+Fractions agree if they differ by a billionth at most.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isclose
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from snapline.batch import Batch
+from snapline.batch import Array, Batch
 from snapline.workload.common.generated import Ints
+from snapline.workload.common.losses import Bools
 from snapline.workload.oracles.codes import Codes
-from snapline.workload.oracles.verdict import LIMIT, Problems, rows_of
+from snapline.workload.oracles.verdict import LIMIT, Problems
 
 CLOSE: Final = 1e-9
-STEPS: Final = 200_000
-"""How many records may be tried as the next one of a key."""
+ROWS, OLDEST = "rows", "oldest"
+"""The columns of results that say how many rows a window had, and the id of the oldest of them."""
 
 Aggregates: TypeAlias = Mapping[str, tuple[str, str]]
 """Of each column of the results what is computed, and of which column of the records."""
@@ -31,7 +33,7 @@ Aggregates: TypeAlias = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class RowWindows:
-    """What is computed: the windows of these keys have so many rows."""
+    """What is computed: the windows of these keys have so many rows, at least two."""
 
     key: Sequence[str]
     rows: int
@@ -42,133 +44,100 @@ def judge_last_rows(
     findings: Problems,
     shape: RowWindows,
     records: Batch,
-    found: Batch | None,
+    found: Batch,
     describe: Callable[[int], str],
-    steps: int = STEPS,
-) -> int:
-    """Compare results with records; return for how many keys no answer was found in so many steps.
+    loose: Bools | None = None,
+) -> None:
+    """Report what no order of arrival explains.
 
-    Both have the column `id`, and records also `partition`; those of a partition are in their order.
+    Both have the column `id`, and every record has one result. Records also have `partition`; within a
+    partition their ids ascend. What a loss may have touched is `loose`: of a key that has such records the
+    others are judged, up to the first of which not all that came before it are among them.
     """
-    columns = ("id", *shape.results)
-    came: dict[int, tuple[Any, ...]] = {}
-    for record, *values in rows_of(found, *columns):
-        if record in came:
-            findings.excess("duplicate", describe(record), "it came out more than once")
-        came[record] = tuple(values)
-    ids = records["id"].tolist()
-    for record in sorted(came.keys() - {*ids})[:LIMIT]:
-        findings.excess("invented", describe(record), "there is no such record")
-    gone = [record for record in ids if record not in came]
-    for record in gone[:LIMIT]:
-        findings.lack("missing", describe(record), "it should have a result")
-    undecided = 0
-    for lanes in _lanes(shape, records):
-        if any(record not in came for lane in lanes for record, _ in lane):
-            continue  # which is reported already
-        merge = Merge(lanes, shape, came, steps)
-        if merge.found is None:
-            undecided += 1
-        elif not merge.found:
-            because = f"it came out as {came[merge.stuck]}, which no order of arrival explains"
-            findings.instead(describe(merge.stuck), because)
-    return undecided
+    by_id = np.argsort(records["id"])
+    records, found = records.take(by_id), found.take(np.argsort(found["id"]))
+    assert np.array_equal(records["id"], found["id"]), "every record has one result"
+    keys, places = Codes([records[name] for name in shape.key]).own, _places(shape, found)
+    free = np.zeros(len(keys), np.bool_) if loose is None else loose[by_id]
+    order = np.lexsort((places, free, keys))  # after a loss places may begin with one again
+    starts = np.searchsorted(keys[order], keys[order])
+    stray = places[order] != np.arange(len(order)) - starts + 1
+    stray |= _overtaken(keys, places, records)[order]
+    tied = np.isin(keys[order], keys[free])
+    for record in records["id"][order[stray & ~tied]][:LIMIT].tolist():
+        findings.instead(describe(record), "no order of arrival explains the window of its key")
+    doubts = np.cumsum(stray | free[order])
+    before = np.concatenate([[0], doubts])[starts]  # those of other keys
+    sure = doubts == before
+    _compare(findings, shape, records.take(order), found.take(order), starts, sure, describe)
 
 
-Lane: TypeAlias = Sequence[tuple[int, Mapping[str, Any]]]
-"""The records of a key in a partition: the id and the values of each, in their order."""
+def _places(shape: RowWindows, found: Batch) -> Ints:
+    """The place of each record among those of its key that the results tell; 0 where they tell none."""
+    ids, rows = found["id"], found[ROWS]
+    at = np.minimum(np.searchsorted(ids, found[OLDEST]), max(len(ids) - 1, 0))
+    chained = (rows == shape.rows) & (ids[at] == found[OLDEST])
+    before: Ints = np.where(chained, at, np.arange(len(ids)))
+    steps: Ints = np.where(chained, shape.rows - 1, 0)
+    for _ in range(len(ids).bit_length()):  # each time chains are followed twice as far
+        steps, before = steps + steps[before], before[before]
+    # A chain that has not come to its end by then goes round in a circle.
+    places: Ints = np.where(chained[before], 0, rows[before] + steps)
+    return places
 
 
-def _lanes(shape: RowWindows, records: Batch) -> list[list[Lane]]:
-    """Of each key its records, partition by partition."""
-    keys = Codes([records[name] for name in shape.key]).own if shape.key else _zeros(records)
-    used = sorted({column for _, column in shape.results.values()} - {"id"})
-    rows = rows_of(records, "id", *used)
-    lanes: dict[int, dict[int, list[tuple[int, Mapping[str, Any]]]]] = {}
-    for key, partition, row in zip(keys.tolist(), records["partition"].tolist(), rows, strict=True):
-        values = {"id": row[0], **dict(zip(used, row[1:], strict=True))}
-        lanes.setdefault(key, {}).setdefault(partition, []).append((row[0], values))
-    return [list(by_partition.values()) for by_partition in lanes.values()]
+def _overtaken(keys: Ints, places: Ints, records: Batch) -> Bools:
+    """Which records have a place before that of one that is earlier in their partition."""
+    lanes = Codes([keys, records["partition"]]).own
+    order = np.argsort(lanes, kind="stable")  # in each lane by id
+    ordered, their = places[order], lanes[order]
+    overtaken = np.zeros(len(order), np.bool_)
+    overtaken[order[1:]] = (their[1:] == their[:-1]) & (ordered[1:] <= ordered[:-1])
+    return overtaken
 
 
-def _zeros(records: Batch) -> Ints:
-    return np.zeros(len(records), np.int64)
+def _compare(
+    findings: Problems,
+    shape: RowWindows,
+    records: Batch,
+    found: Batch,
+    starts: Ints,
+    sure: Bools,
+    describe: Callable[[int], str],
+) -> None:
+    """Compare results with what the order gives in which these records are, key by key."""
+    last = np.arange(len(records))
+    first = np.maximum(starts, last - shape.rows + 1)
+    asked = {ROWS: ("count", "id"), OLDEST: ("first", "id"), **shape.results}
+    for name, (kind, column) in asked.items():
+        right = _computed(kind, records[column], first, last, shape.rows)
+        wrong = sure & ~np.isclose(found[name], right, rtol=CLOSE, atol=0)
+        for at in np.flatnonzero(wrong)[:LIMIT].tolist():
+            because = (
+                f"its {name} came out as {found[name][at]}; in the order of arrival that the results "
+                f"tell, right is {right[at]}"
+            )
+            findings.instead(describe(int(records["id"][at])), because)
 
 
-_State: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
-"""How many records of each lane have come, and the lanes and places of those in the window."""
+_COMBINED: Final = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
-class Merge:
-    """The search for a merge of the records of a key that explains all its results."""
-
-    def __init__(
-        self,
-        lanes: Sequence[Lane],
-        shape: RowWindows,
-        came: Mapping[int, tuple[Any, ...]],
-        steps: int,
-    ) -> None:
-        self._lanes: Final = lanes
-        self._shape: Final = shape
-        self._came: Final = came
-        self._deepest = -1
-        #: a record whose result cannot be explained, if none is found: the furthest that was reached
-        self.stuck = lanes[0][0][0]
-        #: whether there is one; None: nobody knows
-        self.found: Final = self._search(steps)
-
-    def _search(self, steps: int) -> bool | None:
-        start: _State = (tuple(0 for _ in self._lanes), ())
-        seen, waiting = {start}, [start]
-        total = sum(map(len, self._lanes))
-        while waiting:
-            places, window = waiting.pop()
-            if sum(places) == total:
-                return True
-            for lane, place in enumerate(places):
-                if place == len(self._lanes[lane]):
-                    continue
-                steps -= 1
-                if steps < 0:
-                    return None
-                # What a window holds is told by who is in it: where each of them stands.
-                held = (*window, (lane, place))[-self._shape.rows :]
-                if self._explains(held, sum(places)):
-                    after = (*places[:lane], place + 1, *places[lane + 1 :]), held
-                    if after not in seen:
-                        seen.add(after)
-                        waiting.append(after)
-        return False
-
-    def _explains(self, held: tuple[tuple[int, int], ...], depth: int) -> bool:
-        """Whether the last record of a window came out with what is computed of the window."""
-        rows = [self._lanes[lane][place][1] for lane, place in held]
-        record = rows[-1]["id"]
-        for (kind, column), value in zip(
-            self._shape.results.values(), self._came[record], strict=True
-        ):
-            right = _computed(kind, [row[column] for row in rows])
-            if not isclose(value, right, rel_tol=CLOSE):
-                if depth > self._deepest:
-                    self._deepest, self.stuck = depth, record
-                return False
-        return True
-
-
-def _computed(kind: str, values: Sequence[Any]) -> Any:
+def _computed(kind: str, column: Array, first: Ints, last: Ints, rows: int) -> Array:
+    """What the windows from one row to another give; none has more than so many rows."""
+    result: Array
     match kind:
         case "count":
-            return len(values)
-        case "sum":
-            return sum(values)
-        case "mean":
-            return sum(values) / len(values)
-        case "min":
-            return min(values)
-        case "max":
-            return max(values)
+            result = last - first + 1
         case "first":
-            return values[0]
-    assert kind == "last"
-    return values[-1]
+            result = column[first]
+        case "last":
+            result = column
+        case "mean":
+            result = _computed("sum", column, first, last, rows) / (last - first + 1)
+        case _:
+            result = column.copy()
+            for back in range(1, min(rows, len(column))):
+                there = np.flatnonzero(last - back >= first)
+                result[there] = _COMBINED[kind](result[there], column[there - back])
+    return result

@@ -1,0 +1,1 @@
+"""The last bids of each bidder, in the order of their arrival: sliding windows by rows."""
