@@ -2,11 +2,11 @@
 
     python -m benchmarks.experiments.capacity_scan --queries q12,q3 --times 3
 
-Each time `snapline capacity` searches (its interval: a rate that is sustained and one that is not), and
-then rates in steps of 5 % around it are tried one after the other, upwards. The interval of the scan begins
-below the first rate that is not sustained, and ends above the last one that is; on a noisy machine these
-are not neighbours. The two intervals should overlap. Two slots as plain processes, messages of ten records,
-a checkpoint every second; every run that keeps pace is judged.
+Each time `snapline capacity` searches, and then rates in steps of 5 % around what it found are tried one
+after the other, upwards. The span of either begins a step below the lowest rate at which a try was not
+sustained, and ends a step above the highest at which one was; on a noisy machine tries contradict each
+other, and a span has several steps. The two spans should overlap. Two slots as plain processes, messages of
+ten records, a checkpoint every second; every run that keeps pace is judged.
 """
 
 import argparse
@@ -24,7 +24,7 @@ FORM = SearchForm(STEP, 3, 8)
 
 
 def scan(prober: Prober, estimate: int, session: Session) -> tuple[float, float]:
-    """The interval in which a scan of rates has the capacity."""
+    """The span in which a scan of rates has the capacity."""
     trials = []
     for power in range(-AROUND, AROUND + 1):
         trials.append(prober.attempt(round(estimate * STEP**power)))
@@ -48,12 +48,14 @@ def measure(query: str, time: int, session: Session, runs: Path) -> list[str]:
     }  # fmt: skip
     prober = Prober(spec_from(given, str), None, runs, FORM.window_s)
     found = find_capacity(prober, FORM)
-    session.say(f"{query} {time}: {found.low:,} to {found.high:,} ({len(found.trials)} tries)")
+    for trial in found.trials:
+        session.say(f"   {trial.rate:>9,} {told(trial)}")
+    ends, span = f"{found.low:,} to {found.high:,}", f"{found.span[0]:,} to {found.span[1]:,}"
+    session.say(f"{query} {time}: ends {ends}, span {span} ({len(found.trials)} tries)")
     low, high = scan(prober, found.estimate, session)
-    overlap = low <= found.high and found.low <= high
+    overlap = low <= found.span[1] and found.span[0] <= high
     session.say(f"{query} {time}: scan {low:,.0f} to {high:,.0f}, {overlap}")
-    row = [query, str(time), f"{found.low:,} to {found.high:,}", f"{low:,.0f} to {high:,.0f}"]
-    return [*row, "yes" if overlap else "no"]
+    return [query, str(time), ends, span, f"{low:,.0f} to {high:,.0f}", "yes" if overlap else "no"]
 
 
 def main() -> None:
@@ -69,7 +71,7 @@ def main() -> None:
             for query in asked.queries
         ]
     how = [f"Commit {session.commit()}. Records per second; every run that kept pace was right."]
-    head = ["query", "time", "search", "scan in steps of 5 %", "overlap"]
+    head = ["query", "time", "ends of the search", "its span", "span of the scan", "overlap"]
     session.write(asked.to, "Search and scan for a capacity", how, [table(head, rows)])
 
 

@@ -46,6 +46,16 @@ def test_a_noisy_machine_does_not_mislead_it_much():
     assert max(len(each.trials) for each in found) <= TRIALS_MAX + 10
 
 
+def test_where_tries_contradict_each_other_the_span_says_so():
+    found = [CapacitySearch(machine(100_000, 0.05, seed)).run(70_000) for seed in range(200)]
+    within = [each.low <= 100_000 <= each.high for each in found]
+    spanned = [each.span[0] <= 100_000 <= each.span[1] for each in found]
+    assert np.mean(within) < 0.6 < 0.8 < np.mean(spanned)
+    sure = CapacitySearch(machine(100_000)).run(70_000)
+    assert sure.span == (sure.low, sure.high)
+    assert CapacitySearch(machine(0)).run(1_000).span == (0, 1)
+
+
 @pytest.mark.parametrize(("lucky", "unlucky"), [(1.3, 1.0), (1.0, 0.8)])
 def test_the_first_try_of_a_rate_does_not_decide(lucky, unlucky):
     """First tries are lucky up to a higher rate, or unlucky from a lower one on; others tell the truth."""

@@ -1,5 +1,8 @@
 """One try of a rate: when it is ended early, when it is judged, and what is said of it. No run is made."""
 
+import os
+import subprocess
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -11,9 +14,10 @@ from snapline.experiments.rates import probing
 from snapline.experiments.rates.capacity import SearchForm, Trial
 from snapline.experiments.rates.pace import Window
 from snapline.experiments.rates.probing import OutputWrong, Prober, find_capacity, segments_per_log
+from snapline.kernels.forms import VARIABLE
 from snapline.metrics.second import Second
 from snapline.rundir.spec import Spec
-from snapline.runtime.launch.processes import ProcessSlots
+from snapline.runtime.launch.processes import PROGRAM, ProcessSlots
 
 SPEC = Spec("q12", protocol="aligned", slots=1, interval_ms=1_000)
 
@@ -132,6 +136,16 @@ def test_a_rate_that_is_sustained_was_judged(prober, world, told):
         ("tried", 9_000, ()),
     ]
     assert all(isinstance(launcher, ProcessSlots) for launcher in world.launchers)
+
+
+def test_slots_have_compiled_kernels_before_input_is_due(prober, world):
+    """If they loaded them while they are measured, a middling rate would fail and a high one would not."""
+    prober.attempt(9_000)
+    says = "from snapline.kernels import forms\nprint(forms.loaded())"
+    program = world.launchers[0].program.replace(PROGRAM, says)
+    wanted = {**os.environ, VARIABLE: "auto"}
+    said = subprocess.check_output([sys.executable, "-c", program], env=wanted, text=True)
+    assert said == "True\n"
 
 
 def test_a_rate_that_is_a_little_too_high_is_not_judged(prober, world):

@@ -234,6 +234,11 @@ def _print(spec: "Spec", found: "Capacity", confirmed: "Trial | None", took_s: i
             f"{found.high:,} (not sustained); {runs}",
             soft_wrap=True,
         )
+        if (span := found.span) != (found.low, found.high):
+            out.print(
+                f"tries contradict each other: it may lie anywhere from {span[0]:,} to {span[1]:,}",
+                soft_wrap=True,
+            )
     else:
         out.print(f"{where}: not even {found.high:,} records/s are sustained; {runs}")
     table = Table("records/s", "sustained", "why not", box=None, padding=(0, 2, 0, 2))
@@ -270,6 +275,7 @@ def _to_json(
         "capacity": found.estimate,
         "sustained": found.low,
         "not_sustained": found.high,
+        "span": list(found.span),
         "confirmed": None if confirmed is None else confirmed.sustained,
         "runs": len(found.trials),
         "took_s": took_s,

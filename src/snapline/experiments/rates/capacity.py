@@ -3,8 +3,10 @@
 It begins at a rate that is likely to be near, doubles or halves it until one rate is sustained and another
 is not, and then tries the rate in the middle, by ratio, until the two are at most 5 % apart. Machines are
 noisy, and one lucky or unlucky try must not decide: so both ends are then tried until each has three tries,
-and an end that most of its tries contradict moves. A brief form of the search (`BRIEF`) asks for less: it
-tries a rate once, and a second time only if that was a near miss.
+and an end that most of its tries contradict moves. On a machine that is faster at one time than at another
+the two ends are closer to each other than anybody can know: `Capacity.span` says where tries have
+contradicted each other. A brief form of the search (`BRIEF`) asks for less: it tries a rate once, and a
+second time only if that was a near miss.
 """
 
 import math
@@ -60,6 +62,19 @@ class Capacity:
     def estimate(self) -> int:
         """The rate in the middle, by ratio."""
         return round(math.sqrt(self.low * self.high))
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where it may lie by all tries: each that failed lies above it, and each that kept pace below.
+
+        If no try contradicts the ends, these are the two ends.
+        """
+        if not self.low:
+            return 0, self.high
+        step = self.high / self.low
+        failed = min((t.rate for t in self.trials if not t.sustained), default=self.high)
+        kept = max((t.rate for t in self.trials if t.sustained), default=self.low)
+        return min(self.low, round(failed / step)), max(self.high, round(kept * step))
 
 
 Try: TypeAlias = Callable[[int], Trial]

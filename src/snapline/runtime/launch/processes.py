@@ -33,7 +33,7 @@ class ProcessSlots:
     """Starts one process per slot."""
 
     def __init__(self, *, program: str = PROGRAM) -> None:
-        self._program = program
+        self.program = program  #: what each process runs
         self._told = b""
         self._on_exit: OnExit = lambda tag, why: None
         self._waiting: list[threading.Thread] = []
@@ -50,7 +50,7 @@ class ProcessSlots:
         """Start one more process; return its tag."""
         tag = f"process-{len(self.processes)}"
         process = subprocess.Popen(
-            [sys.executable, "-c", self._program, tag],
+            [sys.executable, "-c", self.program, tag],
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
