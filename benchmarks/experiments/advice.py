@@ -19,12 +19,10 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.common.pages import Session, call, parser_of, spread, table
-from snapline.experiments.rates.probing import PATIENT
+from benchmarks.common.plain_run import plain_run
 from snapline.metrics.figures import Figures
 from snapline.protocols.none import NONE
 from snapline.rundir.spec import Spec, spec_from
-from snapline.runs.run import carry_out, prepare
-from snapline.runtime.launch.processes import ProcessSlots
 from snapline.scale.advice.behaviour import advise, candidates
 from snapline.scale.advice.weigh import Between, Needs, Offer, offer_at
 from snapline.scale.checks import bytes_per_record
@@ -70,14 +68,6 @@ def settings_of(asked: argparse.Namespace, spec: Spec, needs: Needs) -> list[Set
     return named
 
 
-def made(spec: Spec, runs: Path) -> Figures:
-    """One real run, which is judged."""
-    run = carry_out(replace(prepare(spec, runs=runs), launcher=ProcessSlots()), PATIENT)
-    if run.verdict.kept == "no" or (run.verdict.kept == "unknown" and spec.protocol != NONE.name):
-        raise SystemExit(f"{run.name}: {run.verdict.because}")
-    return run.figures
-
-
 def busy_of(figures: Figures, duration_ms: int) -> float:
     """The share of the time that the busiest slot computes."""
     assert figures.resources is not None
@@ -96,9 +86,9 @@ def measure(spec: Spec, settings: list[Setting], kills: int, session: Session, r
     quiet = replace(spec, duration_ms=QUIET_MS)
     plain = []
     for turn in range(QUIET_RUNS):
-        plain.append(busy_of(made(replace(quiet, protocol=NONE.name), runs), QUIET_MS))
+        plain.append(busy_of(plain_run(replace(quiet, protocol=NONE.name), runs).figures, QUIET_MS))
         for setting in settings:
-            figures = made(run_of(quiet, setting), runs)
+            figures = plain_run(run_of(quiet, setting), runs).figures
             assert figures.latency_ms is not None
             assert figures.latency_ms.p99 is not None
             setting.busy.append(busy_of(figures, QUIET_MS))
@@ -112,7 +102,8 @@ def measure(spec: Spec, settings: list[Setting], kills: int, session: Session, r
             one = run_of(spec, setting)
             at_ms = KILLED_MS + round(share * one.interval_ms)
             faults = f"kill slot=1 at={at_ms}ms"
-            figures = made(replace(one, duration_ms=at_ms + AFTER_MS, faults=faults), runs)
+            killed = replace(one, duration_ms=at_ms + AFTER_MS, faults=faults)
+            figures = plain_run(killed, runs).figures
             recovered = (figures.recovery_s or (None,))[0]
             setting.never += recovered is None
             setting.recovery_s.append(AFTER_MS / 1000 if recovered is None else recovered)

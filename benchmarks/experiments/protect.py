@@ -18,11 +18,9 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.common.pages import Session, call, parser_of, spread, table
-from snapline.experiments.rates.probing import PATIENT
+from benchmarks.common.plain_run import plain_run
 from snapline.rundir.program import find_program
 from snapline.rundir.spec import spec_from
-from snapline.runs.run import carry_out, prepare
-from snapline.runtime.launch.processes import ProcessSlots
 from snapline.scale.advice.kills import KillTrials
 from snapline.scale.advice.protect import Budget, ProtectAdvice, advise_protect
 from snapline.scale.advice.rough import ROUGH
@@ -64,11 +62,9 @@ def advised(asked: argparse.Namespace, session: Session) -> tuple[KillTrials, Pr
 def deviation(trials: KillTrials, saved: Sequence[str], kill: str, runs: Path) -> float:
     """How far the answer of one real run is off."""
     spec = replace(trials.saving(saved), faults=kill, oversubscribe=True, spares=1)
-    prepared = replace(prepare(spec, runs=runs), launcher=ProcessSlots())
-    run = carry_out(prepared, PATIENT)
-    if run.verdict.kept == "no" or run.figures.deviation is None:
-        raise SystemExit(f"{run.name} under '{kill}': {run.verdict.because}")
-    return run.figures.deviation.overall
+    found = plain_run(spec, runs).figures.deviation
+    assert found is not None, "the workload says which numbers matter"
+    return found.overall
 
 
 def measure(trials: KillTrials, advice: ProtectAdvice, session: Session) -> list[Choice]:

@@ -172,6 +172,7 @@ def test_the_page_of_this_repository_is_made_of_its_results():
         )
         rows = [line for line in page.splitlines() if command.search(line)]
         assert len(rows) == 1, figure.name
+        assert "--full" not in rows[0] or figure.quick != figure.full, "both are the same runs"
 
 
 def test_the_command_keeps_writes_and_tells(tmp_path, monkeypatch, capsys):

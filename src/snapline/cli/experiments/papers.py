@@ -216,7 +216,7 @@ def _print_row(row: "ScoreRow") -> None:
     out, figure = results(), row.figure
     title = f"[bold]{escape(figure.id)}[/] {escape(figure.title)}"
     out.print(f"\n{title}: {_verdict(row)}", soft_wrap=True)
-    out.print(f"  the paper: {escape(figure.finding)}", soft_wrap=True)
+    out.print(f"  {figure.source}: {escape(figure.finding)}", soft_wrap=True)
     for told in ours(row):
         out.print(f"  ours: {escape(told)}", soft_wrap=True)
     if row.why:

@@ -26,6 +26,7 @@ def paper_of(path: Path) -> "Paper | None":
 
 def board_of(paper: "Paper", path: Path, *, full: bool = False) -> PaperPage:
     """Every figure of the paper with what became of it, as far as the sweep has measured it."""
+    from snapline.experiments.papers.catalogue import OWN
     from snapline.experiments.papers.undertaking import Undertaking
     from snapline.experiments.sweep_directory import SweepDirectory, measuring_code
 
@@ -40,6 +41,7 @@ def board_of(paper: "Paper", path: Path, *, full: bool = False) -> PaperPage:
         [_row(row) for row in board.rows],
         board.last_line,
         results[-1]["environment"] if results else {},
+        found="expected" if paper.name == OWN else "the paper found",
     )
 
 

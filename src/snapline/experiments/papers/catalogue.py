@@ -40,7 +40,10 @@ from snapline.protocols import PROTOCOLS
 from snapline.systems.registry import SYSTEMS
 from snapline.workload import WORKLOADS
 
-PAPERS = ("checkmate", "thesis", "abs", "spade", "pgval", "beyond")
+OWN = "beyond"
+"""The file of questions that no paper asks."""
+
+PAPERS = ("checkmate", "thesis", "abs", "spade", "pgval", OWN)
 """The files of data, in the order in which they are shown."""
 
 _KINDS: Mapping[str, Catalogue[Any] | Mapping[str, Any]] = {
@@ -117,6 +120,11 @@ class PaperFigure:
         """How a user asks for it: `checkmate-fig7`, or of a file `mine.toml --figure fig7`."""
         shipped = self.paper in PAPERS
         return f"{self.paper}-{self.id}" if shipped else f"{self.paper} --figure {self.id}"
+
+    @property
+    def source(self) -> str:
+        """Who says what it should show; of a question that no paper asks that is what we expect."""
+        return "expected" if self.paper == OWN else "the paper"
 
     def form(self, full: bool) -> PaperForm | None:
         """The runs of its short or its full form; None if it has none."""

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from snapline.experiments.papers.catalogue import PAPERS, Paper, PaperFigure, read_shipped
+from snapline.experiments.papers.catalogue import (
+    OWN,
+    PAPERS,
+    Paper,
+    PaperFigure,
+    read_shipped,
+)
 from snapline.experiments.papers.kept import KeptForm, read_kept
 from snapline.experiments.papers.scoreboard import Scoreboard, ScoreRow, cell_text, ours, score
 from snapline.experiments.papers.verdicts import FigureRuns, Standing
@@ -19,8 +25,6 @@ from snapline.experiments.sweep_table import is_proved
 from snapline.wording import plural
 
 COMMAND: Final = "snapline findings --to docs/findings.md"
-OWN: Final = "beyond"
-"""The file of questions that no paper asks."""
 
 NOT_TAKEN: Final = "not measured yet"
 
@@ -166,8 +170,7 @@ def _command(row: ScoreRow) -> str:
 def _row(row: ScoreRow) -> Iterator[str]:
     """One figure: what the paper found, what was measured here, and why that is so."""
     figure = row.figure
-    own = "expected" if figure.paper == OWN else "the paper"
-    yield f"- **{figure.id}**, {_plain(figure.title)}. *{own}:* {_plain(figure.finding)}."
+    yield f"- **{figure.id}**, {_plain(figure.title)}. *{figure.source}:* {_plain(figure.finding)}."
     for told in ours(row):
         yield f"  - *here:* {_plain(told)}"
     if row.why and row.why != NOT_TAKEN:

@@ -58,7 +58,8 @@ class Scoreboard:
 
 def score(figure: PaperFigure, full: bool, runs: FigureRuns | str) -> ScoreRow:
     """The row of a figure from its runs, or from the reason why there are none."""
-    command = f"snapline sweep {figure.name}{' --full' if full else ''}"
+    apart = full and figure.full != figure.quick
+    command = f"snapline sweep {figure.name}{' --full' if apart else ''}"
     if isinstance(runs, str):
         return ScoreRow(figure, command, Standing.UNTESTED, runs)
     if not figure.claims:

@@ -54,21 +54,23 @@ class Logarithmic:
         return _clamped(log10(value / self.low) / log10(self.high / self.low))
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """Powers of ten; where there are few of them, twice and five times these, too."""
+        """Powers of ten; where there are few of them, twice and five times these, too, or finer ones."""
         first, last = floor(log10(self.low) + 1e-9), ceil(log10(self.high) - 1e-9)
-        factors = (1, 2, 5) if last - first <= 2 and most > 3 else (1,)
         powers = [10.0**power for power in range(first, last + 1)]
-        shown = self._within(power * factor for power in powers for factor in factors)
-        if len(shown) < 3:
-            shown = self._within(power * factor for power in powers for factor in _FINE)
+        short_axis = last - first <= 2 and most > 3
+        shown: list[float] = []
+        for factors in _FACTORS[1 if short_axis else 0 :]:
+            shown = self._within(power * factor for power in powers for factor in factors)
+            if len(shown) >= 3:
+                break
         return [(value, latency(value) if self.times else f"{value:g}") for value in shown]
 
     def _within(self, values: Iterable[float]) -> list[float]:
         return [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
 
 
-_FINE = (1, 1.1, 1.25, 1.5, 2, 3, 5, 7, 8, 9)
-"""The ticks of a logarithmic axis that covers less than a factor of ten."""
+_FACTORS = ((1,), (1, 2, 5), (1, 1.1, 1.25, 1.5, 2, 3, 5, 7, 8, 9))
+"""The ticks of a logarithmic axis between two powers of ten: the longer it is, the fewer."""
 
 
 def linear(values: Iterable[float], unit: str = "") -> Linear:

@@ -43,15 +43,15 @@ class PaperPage:
     rows: Sequence[PaperRow]
     last_line: str
     environment: Mapping[str, Any] = field(default_factory=dict)
+    found: str = "the paper found"  # who says what its figures should show
 
 
 def paper_page(page: PaperPage) -> str:
     """One HTML document."""
     rows = [
-        (f"{SIGNS[row.verdict]} {row.verdict}", row.id, row.title, row.finding, row.command)
-        for row in page.rows
+        (f"{SIGNS[row.verdict]} {row.verdict}", row.id, row.title, row.finding) for row in page.rows
     ]
-    board = grid(("verdict", "figure", "title", "the paper found", "command"), rows, "scoreboard")
+    board = grid(("verdict", "figure", "title", page.found), rows, "scoreboard")
     counts = "".join(
         f'<div><dt>{SIGNS[name]} {name}</dt><dd class="{KINDS.get(name, "")}">{number}</dd></div>'
         for name in SIGNS
@@ -64,13 +64,13 @@ def paper_page(page: PaperPage) -> str:
         f'<dl class="tiles">{counts}</dl><p>{escape(page.last_line)}.</p>',
         f'<nav aria-label="Figures">{links}</nav>',
         section("scoreboard", "Scoreboard", board),
-        *(_row(row) for row in page.rows),
+        *(_row(row, page.found) for row in page.rows),
         section("environment", "Environment", pairs(settings_told(page.environment))),
     ]
     return document(f"{page.title} · Snapline", f"<article>{''.join(parts)}</article>")
 
 
-def _row(row: PaperRow) -> str:
+def _row(row: PaperRow, found: str) -> str:
     kind = KINDS.get(row.verdict, "unknown")
     why = f": {row.why}" if row.why else ""
     slots = f"<p>{_launched(row.slots_are)}.</p>" if row.slots_are else ""
@@ -81,7 +81,7 @@ def _row(row: PaperRow) -> str:
         f"{row.id}: {row.title}",
         f'<div class="verdict {kind}"><span class="sign" aria-hidden="true">{SIGNS[row.verdict]}</span>'
         f'<p><strong class="{kind}">{row.verdict}</strong>{escape(why)}</p></div>',
-        f"<p>The paper found: {escape(row.finding)}</p>",
+        f"<p>{escape(found.capitalize())}: {escape(row.finding)}</p>",
         _axes(row, row.ratios, "ratio of the two sides, logarithmic", "ratios"),
         _axes(row, row.levels, "value", "values"),
         claims,
@@ -110,13 +110,13 @@ def _axes(row: PaperRow, shown: Sequence[ForestRow], axis: str, what: str) -> st
         ],
     )
     chart = partial(
-        forest, rows=shown, title=f"{row.id}: the paper's claims and our {what}", axis=axis
+        forest, rows=shown, title=f"{row.id}: claimed and found here, {what}", axis=axis
     )
     kinds = {each.simulated for each in shown if each.estimate is not None}
     how = "simulated" if kinds == {True} else "measured"
-    note = f"A bracket is what the paper claims, open to its side; a mark is what was {how} here"
+    note = f"A bracket is what is claimed, open to its side; a mark is what was {how} here"
     note += ", or, where it is hollow, simulated." if kinds == {True, False} else "."
-    return figure(f"{row.id}-{what}", f"The paper and ours: {what}", note, chart, table)
+    return figure(f"{row.id}-{what}", f"Claimed and found here: {what}", note, chart, table)
 
 
 def _side(row: ForestRow) -> str:

@@ -32,6 +32,11 @@ def test_a_narrow_axis_of_ratios_has_ticks_on_both_sides_of_one():
     assert [label for _, label in axis.ticks(10)] == ["0.8", "0.9", "1", "1.1", "1.25"]
 
 
+def test_an_axis_of_ratios_with_one_power_of_ten_in_it_has_room_for_its_labels():
+    axis = Logarithmic(0.08, 1.38, times=False)
+    assert [label for _, label in axis.ticks(10)] == ["0.1", "0.2", "0.5", "1"]
+
+
 def test_axes_without_values_still_have_ticks():
     assert len(linear([]).ticks(5)) > 1
     assert len(logarithmic([]).ticks(5)) > 1
