@@ -131,10 +131,13 @@ class Late:
             before = self.rows
             rows = (r for task, r in happened.what.rows.items() if task.startswith("all"))
             self.rows += sum(stop - start for start, stop in rows)
-            if before < ROWS <= self.rows:
-                put(self.folder, 1, range(ROWS, 2 * ROWS))
-            if self.rows == 2 * ROWS:
-                self.ended.set()
+            self.published(before)
+
+    def published(self, before: int) -> None:
+        if before < ROWS <= self.rows:
+            put(self.folder, 1, range(ROWS, 2 * ROWS))
+        if self.rows == 2 * ROWS:
+            self.ended.set()
 
     def second(self, second) -> None:
         pass
@@ -157,15 +160,18 @@ def test_rows_come_while_the_run_goes_on_and_it_ends_when_it_has_read_for_long_e
 
 
 class Deleting(Late):
-    """Writes one file after the other, until the first micro-batch is deleted; then ends the stream."""
+    """Writes one file after the other, until the first micro-batch is deleted; then ends the stream.
+
+    The next file is written, and the stream is ended, only when the rows of all files before are public.
+    """
 
     def __init__(self, folder: Path, runs: Path, monkeypatch) -> None:
         super().__init__(folder, monkeypatch)
         self.runs = runs
         self.files = 1
 
-    def event(self, happened) -> None:
-        if isinstance(happened.what, OutputPublished) and not self.ended.is_set():
+    def published(self, before: int) -> None:
+        if self.rows == self.files * ROWS and not self.ended.is_set():
             (place,) = self.runs.glob("*/input/bids")
             if Manifests(place).floor() > 1:
                 self.ended.set()

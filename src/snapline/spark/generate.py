@@ -235,12 +235,13 @@ def _watched(context: SparkContext, pieces: int, on_progress: Progress) -> Itera
     watcher.start()
     try:
         yield
-        on_progress(pieces, pieces)
     finally:
         over.set()
         watcher.join()
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
         context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+    # The watcher may have been about to report fewer pieces: it has ended, so this is the last word.
+    on_progress(pieces, pieces)
 
 
 def _complete(
