@@ -76,11 +76,11 @@ class Shell:
 class Saved:
     """A task with a join of windows by rows, to one side of which rows come."""
 
-    def __init__(self, window: int, group: int) -> None:
+    def __init__(self, window: int, group: int, into: Shell | None = None) -> None:
         sides = {LEFT: ("key",), RIGHT: ("key",)}
         self.operator = SlidingRowJoin(RowJoinPlan(sides, {LEFT: window, RIGHT: window}))
         self.operator.by_group(group)
-        self.shell = Shell()
+        self.shell = into or Shell()
         shell: Any = self.shell
         log: Any = object()
         self.writer = CheckpointWriter(Life(TASK, 1, 1), shell, log, None, 8, 100)
@@ -103,13 +103,17 @@ class Saved:
         return self.shell.bytes - bytes_before, self.shell.objects - objects_before, held
 
 
+def rows_with(keys: np.ndarray[Any, Any], first: int) -> Batch:
+    """Rows with these keys, the first of which has this number."""
+    n = np.arange(first, first + len(keys), dtype=np.int64)
+    return Batch({"key": keys, "time": n, "value": n * 7, "payload": n.astype("S70")})
+
+
 def batches(keys: Callable[[int], np.ndarray[Any, Any]]) -> Iterator[Batch]:
     """Rows without end, some at a time; `keys` draws the keys of so many."""
     at = 0
     while True:
-        n = np.arange(at, at + FRESH, dtype=np.int64)
-        payload = n.astype("S70")
-        yield Batch({"key": keys(FRESH), "time": n, "value": n * 7, "payload": payload})
+        yield rows_with(keys(FRESH), at)
         at += FRESH
 
 

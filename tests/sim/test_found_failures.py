@@ -6,6 +6,12 @@ from snapline.sim.case import Case
 from snapline.sim.run import simulate
 
 FOUND = {
+    # An auction that would have closed after the last record was due closed with the end of the input, when
+    # a slot was just away; nobody excused that it was missing, or came again.
+    "a slot that is away at the end of the input": (
+        Case("partial", "q6", 11, guarantee="bounded-loss", faults="kill slot=1 at=2200ms"),
+        Case("partial", "q6", 5, guarantee="bounded-loss", faults="kill slot=1 at=2500ms"),
+    ),
     # A slot that was lost before the job ran for the first time began at the present, and nobody said that
     # it had lost what was due before.
     "a slot that is lost before the job runs": (

@@ -72,6 +72,26 @@ def test_a_damaged_group_costs_its_rows_where_slots_restart_alone():
     assert found, "no seed has damaged a group of a task that was then restored"
 
 
+@pytest.mark.parametrize("workload", ["q6", "habits", "sjoin", "gjoin", "fab"])
+def test_a_run_that_lost_an_old_group_is_not_accused_of_what_it_held(workload, monkeypatch):
+    """The oldest group of each task is damaged: its rows came long before the checkpoint."""
+
+    def damage(self, fault):
+        engine, store = self.world.coordinator.engine, self.world.storage.store
+        for task in self.world.job.hosted[fault.slot]:
+            meta = engine.registry.newest(task)
+            if groups := stored_groups(store, engine.registry.chain(task, meta.checkpoint)):
+                self._hit(fault)
+                store.damage(groups[0].key)
+                self.world.note(task, SnapshotDamaged(str(fault), meta.checkpoint))
+
+    monkeypatch.setattr(SimInjector, "_damage", damage)
+    faults = DAMAGE.replace("slot=1", "slot=0")  # there is the one task of sjoin
+    cases = [Case("partial", workload, n, faults=faults, options=GROUPS_OF_3) for n in SEEDS]
+    found = sum(kept(case).stats["groups lost"] for case in cases)
+    assert found, "no seed has damaged a group of a task that was then restored"
+
+
 @pytest.mark.usefixtures("damaged_groups")
 def test_a_damaged_group_is_damage_as_ever_where_nothing_may_be_lost():
     runs = damaged_runs("aligned")

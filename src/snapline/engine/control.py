@@ -11,6 +11,7 @@ from snapline.core.events import Command, Paused
 from snapline.core.messages import CheckpointMeta, Marker, Message
 from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Seq, SlotId, TaskId
 from snapline.journal.happenings import CheckpointMoments
+from snapline.journal.loss_happenings import GroupLost
 from snapline.recovery.replay import ReplayPart
 
 # Between slots.
@@ -154,6 +155,7 @@ class Restored:
 
     epoch: Epoch
     groups: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)  # it was restored from
+    lost: tuple[GroupLost, ...] = ()  # what it could not read, and goes on without
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,10 @@ class StaleDropped:
 
 @dataclass(frozen=True, slots=True)
 class GroupLost:
-    """A group of rows of a task that restarts alone could not be read: it goes on without these rows."""
+    """A group of rows of a task that restarts alone could not be read: it goes on without these rows.
+
+    The coordinator, which is the actor, says this after the `TaskLoss` of the task.
+    """
 
     task: TaskId
     part: str  # of the task's state
@@ -61,7 +64,7 @@ class StaleRowsDropped:
     rows: int
 
 
-Declared: TypeAlias = TaskLoss | RowsMissed
+Declared: TypeAlias = TaskLoss | RowsMissed | GroupLost
 """What a run says of its losses in the journals of its drivers."""
 
 LossHappening: TypeAlias = TaskLoss | StaleDropped | GroupLost | RowsMissed | StaleRowsDropped

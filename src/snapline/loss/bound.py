@@ -277,11 +277,20 @@ class Bound:
         """From when to when records were due that a blow can have cost."""
         hosted = (task for slot in blow.slots for task in self.job.hosted.get(slot, ()))
         until = blow.at_ms + self.back_within_ms(blow)
-        intervals = [self.interval_ms(task, blow.at_ms, until) for task in hosted]
+        intervals = [
+            None if self._lacks_groups(task, until) else self.interval_ms(task, blow.at_ms, until)
+            for task in hosted
+        ]
         known = [interval for interval in intervals if interval is not None]
         if len(known) < len(intervals):
             return 0, until
         return max(blow.at_ms - self.lag_ms - max(known, default=0), 0), until
+
+    def _lacks_groups(self, task: TaskId, back_ms: Millis) -> bool:
+        """Whether a task may go back to windows by rows of which a group, however old, was damaged."""
+        plan = self.job.deployment.plans[task]
+        damaged = (at_ms for slot, at_ms in self.struck.damaged if slot == plan.slot)
+        return bool(plan.row_keys) and any(at_ms <= back_ms for at_ms in damaged)
 
     def _due_in(self, from_ms: Millis, to_ms: Millis) -> int:
         return sum(

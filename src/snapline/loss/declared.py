@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from snapline.core.policy import Intake
 from snapline.engine.job import Job
 from snapline.ids import ChannelId, Millis, SlotId, TaskId
-from snapline.journal.loss_happenings import Declared, TaskLoss
+from snapline.journal.loss_happenings import Declared, GroupLost, RowsMissed, TaskLoss
 from snapline.loss.bound import Blow, Bound, End
 from snapline.workload.common.base import Problem
 
@@ -45,7 +45,8 @@ def settle(declared: Iterable[Declared], bound: Bound) -> Settled:
     before: dict[TaskId, TaskLoss] = {}  # the loss that a task declared before ...
     spare: dict[TaskId, tuple[Blow, ...]] = {}  # ... and which blows were more than enough for that
     where = bound.job.slot_by_task
-    for each, unknown in sorted(_by_loss(declared, bound.job), key=lambda found: found[0].to_ms):
+    for found in sorted(_by_loss(declared, bound.job), key=lambda found: found.loss.to_ms):
+        each = found.loss
         slot = where.get(each.task)
         if slot is None:
             problems.append(_refused(each, "there is no such task"))
@@ -60,33 +61,53 @@ def settle(declared: Iterable[Declared], bound: Bound) -> Settled:
         elif why := _too_far_back(each, end.death_ms, bound, last):
             problems.append(_refused(each, why))
         else:
-            problems += _without_a_reason(each, unknown, bound)
-            # Whoever forgets rows by an estimate may forget any that were in its windows.
-            from_ms = 0 if unknown else each.from_ms
+            problems += _without_a_reason(found, slot, bound)
+            # Whoever forgets rows by an estimate, or lacks a group, may lack any that were in its windows.
+            from_ms = 0 if found.unknown or found.groups else each.from_ms
             lag_ms, again = bound.lag_before(end.last_ms), _again(each, end, bound)
             losses.append(Lost(each.task, slot, from_ms, end.death_ms, each.to_ms, lag_ms, again))
     return Settled(tuple(losses), tuple(problems))
 
 
-def _by_loss(declared: Iterable[Declared], job: Job) -> list[tuple[TaskLoss, list[ChannelId]]]:
-    """Each loss of a task, with the inputs on which nobody knows how many rows did not come."""
-    found: list[tuple[TaskLoss, list[ChannelId]]] = []
-    last: dict[TaskId, list[ChannelId]] = {}
+@dataclass(slots=True)
+class _Told:
+    """A loss of a task, and what else was said of it."""
+
+    loss: TaskLoss
+    unknown: list[ChannelId]  # inputs on which nobody knows how many rows did not come
+    groups: int = 0  # groups of rows that could not be read
+
+
+def _by_loss(declared: Iterable[Declared], job: Job) -> list[_Told]:
+    """Each loss of a task, with what the run said of it next."""
+    found: list[_Told] = []
+    last: dict[TaskId, _Told] = {}
     for each in declared:
         if isinstance(each, TaskLoss):
-            last[each.task] = []
-            found.append((each, last[each.task]))
-        elif each.estimated and each.channel in job.topology.by_id:
-            last.setdefault(job.topology.by_id[each.channel].target, []).append(each.channel)
+            last[each.task] = _Told(each, [])
+            found.append(last[each.task])
+        elif isinstance(each, GroupLost) and each.task in last:
+            last[each.task].groups += 1
+        elif isinstance(each, RowsMissed) and each.estimated:
+            channel = job.topology.by_id.get(each.channel)
+            if channel is not None and channel.target in last:
+                last[channel.target].unknown.append(each.channel)
     return found
 
 
-def _without_a_reason(
-    loss: TaskLoss, unknown: Iterable[ChannelId], bound: Bound
-) -> Iterator[Problem]:
-    """The inputs of a lost task whose senders must know how many rows did not come: they were not lost."""
-    job = bound.job
-    for channel in unknown:
+def _without_a_reason(told: _Told, slot: SlotId, bound: Bound) -> Iterator[Problem]:
+    """What was said of a loss, and cannot be.
+
+    A group can be read unless it was damaged, and a sender that was not lost must know how many rows did
+    not come.
+    """
+    job, loss = bound.job, told.loss
+    damaged = [at_ms for where, at_ms in bound.struck.damaged if where == slot]
+    if told.groups and not any(at_ms <= loss.to_ms for at_ms in damaged):
+        yield _refused(
+            loss, f"a group of its rows was lost, but nothing of slot {slot} was damaged"
+        )
+    for channel in told.unknown:
         sender = job.slot_by_task[job.topology.by_id[channel].source]
         if not any(blow.at_ms <= loss.to_ms for blow in bound.struck.of(sender)):
             why = f"nobody knows how many rows did not come on {channel}, but no fault struck slot {sender}"

@@ -5,16 +5,20 @@ back, and was it still needed when the slot was struck? What came later, what th
 had been put out before, no loss explains. Likewise a row may come again only if it was put out by a lost
 task whose next life had the same input. `lag_ms` is how long it may take from when a record is due until it
 has passed a task.
+
+When all input is read, time has come to its end, and windows close that would have been open for longer. So
+nothing happens later than the last record is due (`ends_ms`), whatever an oracle says of event time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 
 from snapline.batch import Batch
+from snapline.core.messages import END_OF_TIME
 from snapline.dataflow.chain import Chain
 from snapline.dataflow.deploy import Deployment
 from snapline.dataflow.partition import targets_of
@@ -48,11 +52,28 @@ def places_of(deployment: Deployment) -> dict[str, TaskPlace]:
     }
 
 
+def input_ends_ms(deployment: Deployment) -> Millis:
+    """When the last record of all input is due."""
+    last = 0
+    for plan in deployment.plans.values():
+        for partition in plan.partitions if plan.ingress is not None else ():
+            assert plan.ingress is not None
+            end = plan.ingress.end(partition)
+            if end is None:
+                return END_OF_TIME
+            last = max(last, plan.ingress.due_ms(partition, end - 1)) if end else last
+    return last
+
+
 class DeclaredExcuses:
     """The losses of one run, as an oracle asks for them (`Excuses`)."""
 
     def __init__(
-        self, losses: Sequence[Lost], places: Mapping[str, TaskPlace], lag_ms: Millis
+        self,
+        losses: Sequence[Lost],
+        places: Mapping[str, TaskPlace],
+        lag_ms: Millis,
+        ends_ms: Millis = END_OF_TIME,
     ) -> None:
         self.lost = 0  #: expected rows that are missing, and are excused
         self.rows = 0  #: rows that were expected
@@ -63,6 +84,7 @@ class DeclaredExcuses:
             self._losses.setdefault(operator_of(loss.task), []).append(loss)
         self._places: Final = places
         self._lag_ms: Final = lag_ms
+        self._ends_ms: Final = ends_ms
 
     @property
     def nothing_lost(self) -> bool:
@@ -95,8 +117,12 @@ class DeclaredExcuses:
         result: Bools = np.zeros(len(stays[0].first) if stays else 0, np.bool_)
         for stay in stays:
             if len(result):
-                result |= self._hit(stay, hit_by)
+                result |= self._hit(self._by_the_end(stay), hit_by)
         return result
+
+    def _by_the_end(self, stay: Stay) -> Stay:
+        times = {name: getattr(stay, name) for name in ("first", "last", "until")}
+        return replace(stay, **{n: np.minimum(each, self._ends_ms) for n, each in times.items()})
 
     def _hit(self, stay: Stay, hit_by: Callable[[Stay, Lost], Bools]) -> Bools:
         """Which rows were in a lost task, at a time at which `hit_by` says that this mattered."""

@@ -13,7 +13,7 @@ from snapline.ids import Millis
 from snapline.journal.loss_happenings import Declared
 from snapline.loss.bound import Allowances, Bound, struck_by
 from snapline.loss.declared import Lost, outage_ms, settle
-from snapline.loss.excuses import DeclaredExcuses, places_of
+from snapline.loss.excuses import DeclaredExcuses, input_ends_ms, places_of
 from snapline.workload.common.base import Problem
 from snapline.workload.common.losses import Excuses
 
@@ -54,7 +54,8 @@ def judge_losses(
     """Judge what a run lost; `problems_with` has an oracle compare its output, given what is excused."""
     bound = Bound(job, struck_by(strikes, job), allowed)
     settled = settle(declared, bound)
-    excuses = DeclaredExcuses(settled.losses, places_of(job.deployment), bound.lag_ms)
+    places = places_of(job.deployment)
+    excuses = DeclaredExcuses(settled.losses, places, bound.lag_ms, input_ends_ms(job.deployment))
     problems = settled.problems or tuple(problems_with(excuses))
     return LossAccount(
         problems,

@@ -8,17 +8,18 @@ import pytest
 
 from snapline.chaos.strikes import Strike
 from snapline.core.guarantee import Guarantee
+from snapline.core.messages import END_OF_TIME
 from snapline.core.policy import Intake, Policy
 from snapline.core.protocol import Options
 from snapline.dataflow.deploy import deploy
 from snapline.dataflow.graph import Dataflow
 from snapline.engine.job import Job, Settings
 from snapline.ids import INITIAL, TaskId
-from snapline.journal.loss_happenings import TaskLoss
+from snapline.journal.loss_happenings import GroupLost, TaskLoss
 from snapline.kernels.routing import target_of
 from snapline.loss.bound import Allowances, Blow, Bound, StruckFaults, merged, struck_by
 from snapline.loss.declared import Lost, settle
-from snapline.loss.excuses import DeclaredExcuses, TaskPlace, places_of
+from snapline.loss.excuses import DeclaredExcuses, TaskPlace, input_ends_ms, places_of
 from snapline.protocols.none import NONE
 from snapline.workload.common.base import Params
 from snapline.workload.common.losses import Stay, stay_of
@@ -376,3 +377,42 @@ def test_a_slot_that_died_repeats_nothing():
     stay = stay_of(("in",), ints(450, 500, 600), partition=ints(1, 1, 1))
     for statement in ("kill slot=1 at=500ms", "kill executor=1 at=500ms"):
         assert repeated(stay, statement, task="in/1") == [False] * 3
+
+
+# The end of the input.
+
+
+def test_what_closes_with_the_end_of_the_input_is_not_later_than_that():
+    """A window through 5,000 ms is put out when the last record, due at 990 ms, has come."""
+    job = job_of()
+    assert input_ends_ms(job.deployment) == 990
+    stay = stay_of(("count",), np.array([5_000]), key=(np.array([0]),))
+    slot = target_of(0, 2)
+    for ends_ms, expected in ((990, True), (END_OF_TIME, False)):
+        lost = Lost(TaskId(f"count/{slot}"), slot, 900, 950, 1_200, 100, (900, 1_100))
+        excuses = DeclaredExcuses([lost], places_of(job.deployment), 100, ends_ms)
+        assert excuses.touched(stay).tolist() == [expected]
+        assert excuses.repeated(stay).tolist() == [expected]
+
+
+# Groups of rows that could not be read.
+
+
+def test_a_group_that_could_not_be_read_may_have_held_rows_of_any_age():
+    job = job_of(SAVING, saved=True, every_ms=100, versions=9)
+    struck = [("damage slot=1 at=400ms", 400), ("kill slot=1 at=500ms", 500)]
+    told = [loss("count/1", 380, 700), GroupLost(TaskId("count/1"), "rows", 64)]
+    for declared, from_ms in ((told, 0), (told[:1], 380)):
+        settled = settle(declared, bound_of(struck, job))
+        assert [each.from_ms for each in settled.losses] == [from_ms]
+        assert settled.problems == ()
+
+
+@pytest.mark.parametrize(
+    "damage", [[], [("damage slot=0 at=400ms", 400)], [("damage slot=1 at=900ms", 900)]]
+)
+def test_a_group_that_nobody_damaged_can_be_read(damage):
+    job = job_of(SAVING, saved=True, every_ms=100, versions=9)
+    told = [loss("count/1", 380, 700), GroupLost(TaskId("count/1"), "rows", 64)]
+    (problem,) = settle(told, bound_of([*damage, ("kill slot=1 at=500ms", 500)], job)).problems
+    assert "a group of its rows was lost, but nothing of slot 1 was damaged" in problem.because

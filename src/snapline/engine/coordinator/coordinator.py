@@ -228,15 +228,15 @@ class Coordinator:
                 self.shell.sweep(self.epoch, self.registry.keys(), self.decider.held_files())
             if self.resumes_alone:
                 every = dict.fromkeys(self.job.slots, 0)
-                declare(self.shell, self.job, self.epoch, every, self.decider.chains, {})
+                declare(self.shell, self.members, self.epoch, every, self.decider.chains, {})
             else:
-                declare(self.shell, self.job, self.epoch, back, self.members.alone, {})
+                declare(self.shell, self.members, self.epoch, back, self.members.alone, {})
             self.shell.note(COORDINATOR, self.epoch, happenings.JobRunning())
             self.handle(events.JobStarted(first_checkpoint(self.epoch)))
         else:
             back = self.members.let_back(self.epoch, held=self.hold.held)
             members = self.members
-            declare(self.shell, self.job, self.epoch, back, members.alone, members.missed)
+            declare(self.shell, members, self.epoch, back, members.alone, members.missed)
             for slot in back:
                 self.shell.note(f"slot/{slot}", self.epoch, happenings.SlotRunning())
         if self.hold.draining and not self.members.rejoining:

@@ -9,7 +9,7 @@ others go on, and nobody waits for a slot that is away:
 4. *Let go*, once all of them have met it: what they send to it, and it to them, now finds its receiver.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from snapline.core.messages import CheckpointMeta
 from snapline.engine.control import (
@@ -25,6 +25,7 @@ from snapline.engine.control import (
 )
 from snapline.engine.job import Job
 from snapline.ids import ChannelId, CheckpointNo, Epoch, Incarnation, Millis, Seq, SlotId, TaskId
+from snapline.journal.loss_happenings import GroupLost
 
 _RESUME_STRIDE = 1 << 16
 """A resumed coordinator numbers incarnations from its next multiple: no decision tells of all slots."""
@@ -51,6 +52,8 @@ class Members:
         self.lost_ms: dict[SlotId, Millis] = {}  #: when they were lost
         #: per slot what its windows by rows missed, as far as those know it who have met it
         self.missed: dict[SlotId, dict[ChannelId, RowsByKey]] = {}
+        #: per slot the groups of rows that it could not read, and restarted without
+        self.groups_lost: dict[SlotId, Sequence[GroupLost]] = {}
 
     def begin(self, past: Mapping[SlotId, Incarnation]) -> None:
         """Number the first lives under this coordinator, behind all that an earlier one knew of."""
@@ -98,6 +101,7 @@ class Members:
         if isinstance(report, Met):
             self.met(slot, report)
         else:
+            self.groups_lost[slot] = report.lost
             self.restored(slot, report.epoch)
 
     # A slot that restarts alone.

@@ -7,6 +7,7 @@ from snapline.core.topology import Channel
 from snapline.engine.control import Restore, RowsByKey
 from snapline.engine.coordinator.decider import Chains
 from snapline.engine.coordinator.levels import initially_received, replay_by_slot, settle
+from snapline.engine.coordinator.members import Members
 from snapline.engine.coordinator.registry import Registry
 from snapline.engine.job import Job
 from snapline.engine.shell import CoordinatorShell
@@ -55,7 +56,7 @@ class RestorePlan:
 
 def declare(
     shell: CoordinatorShell,
-    job: Job,
+    members: Members,
     epoch: Epoch,
     lost_ms: Mapping[SlotId, Millis],
     chains: Chains,
@@ -66,6 +67,7 @@ def declare(
     `lost_ms` says when each of them was lost: a task without state had nothing before that. `missed` has
     what senders know of rows that windows did not get.
     """
+    job = members.job
     for slot, at_ms in lost_ms.items():
         for task in job.hosted[slot]:
             chain = chains.get(task, ())
@@ -73,6 +75,9 @@ def declare(
             stateful = job.deployment.plans[task].stateful
             first_ms, now_ms = since_ms if stateful else at_ms, shell.now_us() // 1000
             shell.note(COORDINATOR, epoch, TaskLoss(task, number, first_ms, now_ms))
+            for lost in members.groups_lost.get(slot, ()):
+                if lost.task == task:
+                    shell.note(COORDINATOR, epoch, lost)
             for channel in job.topology.inputs[task] if chain else ():
                 if channel.id in job.recalled:
                     known = missed.get(slot, {}).get(channel.id)

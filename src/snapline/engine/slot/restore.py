@@ -70,6 +70,7 @@ class Restoration:
         self.indexes: dict[TaskId, Held] = {}  #: the groups of each task, once snapshots are loaded
         self.groups: GroupLoader | None = None
         self.unreadable: dict[TaskId, None] = {}  #: tasks that lack a group, and cannot do without
+        self.lost: list[GroupLost] = []  #: groups that tasks lack, and do without
 
     def begin(self) -> None:
         """Begin to load every snapshot."""
@@ -128,8 +129,7 @@ class Restoration:
     def _damaged(self, task: TaskId, group: StoredGroup) -> None:
         """Report a snapshot of which a group cannot be read, unless the task can go on without it."""
         if self.order.alone:
-            lost = GroupLost(task, group.part, group.rows)
-            self.slot.shell.note(task, self.order.epoch, lost)
+            self.lost.append(GroupLost(task, group.part, group.rows))
         elif task not in self.unreadable:
             self.unreadable[task] = None
             number = self.order.chains[task][-1].checkpoint

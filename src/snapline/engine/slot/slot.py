@@ -317,6 +317,7 @@ class Slot:
         recorded: Sequence[tuple[ChannelId, Sequence[Message]]],
     ) -> None:
         """Connect tasks that are as they were at the line, and acknowledge: all is ready to go on."""
+        lost = () if self.restoration is None else tuple(self.restoration.lost)
         self.restoration = None
         self.tasks = tasks
         self.inputs = Inputs(c for task in tasks.values() for c in task.inputs.values())
@@ -331,7 +332,7 @@ class Slot:
         self.replaying |= {c: None for t in tasks.values() for c, box in t.outbox.items() if box}
         self.shell.note(self.name, self.epoch, h.SlotRestored(self.incarnation))
         groups = {name: keys for name, task in tasks.items() if (keys := task.writer.groups.keys)}
-        self.shell.report(control.Restored(self.epoch, groups))
+        self.shell.report(control.Restored(self.epoch, groups, lost))
 
     def _inject(self, channel: ChannelId, messages: Sequence[Message]) -> None:
         """Put channel state that the receiver recorded back into its inbox."""

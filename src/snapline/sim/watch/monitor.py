@@ -81,7 +81,6 @@ COUNTED: Mapping[type[Happening], str] = {
     MessagesOvertaken: "overtaken",
     MessagesDiscarded: "discarded",
     SlotRunning: "rejoined",
-    GroupLost: "groups lost",
     StaleRowsDropped: "stale rows",
 }
 """Happenings that are only counted, and under which name."""
@@ -239,8 +238,9 @@ class Monitor(RunAccount):
                 seq, channel = message.seq, message.channel
                 invariants.channels_continue_at_the_line(self, channel, seq, entry.epoch)
                 invariants.replay_is_faithful(self, message)
-            case TaskLoss() | RowsMissed():
+            case TaskLoss() | RowsMissed() | GroupLost():
                 self.declared.append(what)
+                self.stats["groups lost"] += isinstance(what, GroupLost)
             case StaleDropped():
                 self.stats["stale"] += 1
             case LineDecided():

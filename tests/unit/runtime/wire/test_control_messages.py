@@ -14,6 +14,7 @@ from snapline.core.messages import CheckpointMeta
 from snapline.engine import control
 from snapline.ids import ChannelId, TaskId
 from snapline.journal.happenings import CheckpointMoments
+from snapline.journal.loss_happenings import GroupLost
 from snapline.metrics.second import Usage, Used, Volume
 from snapline.net.framing import CONTROL, HEAD, WireError
 from snapline.protocols.synchronous import SYNCHRONOUS, CaptureWorld, Proceed, StopWorld
@@ -84,6 +85,7 @@ MESSAGES = [
     control.Prune(4, {CHANNEL: 90}),
     control.Stop(),
     control.Restored(4),
+    control.Restored(4, {TASK: ("a", "b")}, (GroupLost(TASK, "join/left", 64),)),
     control.Met(4, 1, 2),
     control.Unreadable(4, TASK, 9),
     control.Stored(4, META),
