@@ -6,8 +6,9 @@
 Costs are fitted to runs of q12 on 1 and 2 slots, or taken from `--profile`. Then every cell is run for
 real, as plain processes of this machine, and simulated on as many cores: at a rate, at full speed, and with
 a slot killed. *Bytes* are those of messages, headers, markers, logs and snapshots per record; *capacity* is
-the rate at full speed over that of `none`; *restart* goes from the loss of a slot to all tasks ready. The
-bars are those of `scale/profile.py`. A cell beyond its bar is a result, not an error.
+the rate at full speed over that of `none`, which runs just before; *restart* goes from the loss of a slot
+to all tasks ready. `scale/checks.py` says how large messages are, and `scale/profile.py` has the bars. A
+cell beyond its bar is a result, not an error.
 """
 
 import argparse
@@ -35,6 +36,7 @@ def row(check: PredictionCheck) -> list[str]:
     """One prediction beside what was measured."""
     return [
         *(check.what.value, check.workload, f"`{check.protocol}`", str(check.slots)),
+        "any" if check.batch is None else str(check.batch),
         *(f"{check.predicted:,.4g}", f"{check.measured:,.4g}", f"{check.error:+.1%}"),
         f"{BARS[check.what]:.0%}",
         "yes" if check.holds else "**no**",
@@ -109,6 +111,7 @@ def write(
         "workload",
         "protocol",
         "slots",
+        "records a message",
         "predicted",
         "measured",
         "error",

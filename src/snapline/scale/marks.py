@@ -1,8 +1,9 @@
 """How far a predicted figure can be trusted: every one has a mark.
 
 *validated*: predictions of this kind were compared with real runs of this protocol, at this many slots or
-more, and all were within the bar. *extrapolated*: they were, but with fewer slots, or another workload, or
-without dilution. *not validated*: nobody compared them, or one was beyond the bar.
+more and with messages of the same size, and all were within the bar. *extrapolated*: they were, but with
+fewer slots, or another workload, or messages of another size, or without dilution. *not validated*: nobody
+compared them, or one was beyond the bar.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from snapline.scale.predict import Prediction
-from snapline.scale.profile import BARS, Checked, Profile
+from snapline.scale.profile import BARS, Checked, Profile, batch_of
 
 
 class Mark(StrEnum):
@@ -46,15 +47,20 @@ def mark_of(what: Checked, prediction: Prediction, profile: Profile) -> tuple[Ma
     same = [c for c in profile.checks if c.what is what and c.protocol == spec.protocol]
     if not same:
         return Mark.NOT_VALIDATED, f"no {what} of {spec.protocol} was compared with real runs"
-    known = [check for check in same if check.workload == spec.flow] or same
+    batch = batch_of(spec)
+    sized = same if what is Checked.RESTART else [c for c in same if c.batch == batch]
+    known = sized or same
+    known = [check for check in known if check.workload == spec.flow] or known
     worst = max(known, key=lambda check: abs(check.error))
     where = f"{worst.workload} on {worst.slots} slots"
     if not worst.holds:
         bar = f"more than {BARS[what]:.0%}"
         return Mark.NOT_VALIDATED, f"for {where} it was wrong by {worst.error:+.0%}, {bar}"
     most = max(check.slots for check in known)
-    if known is same and spec.flow not in {check.workload for check in same}:
-        return Mark.EXTRAPOLATED, f"compared with {', '.join(sorted({c.workload for c in same}))}"
+    if spec.flow not in (others := sorted({check.workload for check in known})):
+        return Mark.EXTRAPOLATED, f"compared with {', '.join(others)}"
+    if not sized:
+        return Mark.EXTRAPOLATED, "compared with messages of another size"
     if spec.all_slots > most:
         return Mark.EXTRAPOLATED, f"compared with up to {most} slots"
     if prediction.dilution > 1:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from snapline.core.forms import Json
 from snapline.errors import UsageError
 from snapline.metrics.json_form import from_json, to_json
+from snapline.rundir.spec import Spec
 from snapline.sim.world.costs import Costs
 
 VERSION: Final = 1
@@ -63,6 +64,11 @@ BARS: Final[Mapping[Checked, float]] = {
 """The largest error, relative to what was measured, with which a prediction counts as validated."""
 
 
+def batch_of(spec: Spec) -> int | None:
+    """How many records a message of a run has at most, if somebody has said that."""
+    return dict(spec.options).get("batch")
+
+
 @dataclass(frozen=True, slots=True)
 class PredictionCheck:
     """One prediction beside what was measured."""
@@ -73,6 +79,7 @@ class PredictionCheck:
     slots: int
     predicted: float
     measured: float
+    batch: int | None = None  # records that a message had at most; None: the engine decided that
 
     @property
     def error(self) -> float:

@@ -3,7 +3,9 @@
 import json
 import pickle
 import sys
+import threading
 from dataclasses import asdict, replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -203,3 +205,27 @@ def test_what_fails_leaves_nothing_behind(tmp_path):
     with pytest.raises(ZeroDivisionError):
         fail()
     assert list(tmp_path.iterdir()) == []
+
+
+class SlowTracker:
+    """Tells of no job, and takes its time once everything is written."""
+
+    def __init__(self) -> None:
+        self.asked, self.answers = threading.Event(), threading.Event()
+
+    def getJobIdsForGroup(self, group: str) -> list[int]:
+        self.asked.set()
+        assert self.answers.wait(60)
+        return []
+
+
+def test_that_all_pieces_are_written_is_the_last_word(monkeypatch):
+    """Also if the watcher was just about to say how many there were before."""
+    monkeypatch.setattr(generate, "PROGRESS_SECONDS", 0)
+    tracker, seen = SlowTracker(), []
+    context = Mock(statusTracker=lambda: tracker)
+    with generate._watched(context, 6, lambda done, pieces: seen.append((done, pieces))):
+        assert tracker.asked.wait(60)
+        threading.Timer(0.2, tracker.answers.set).start()
+    assert seen[-1] == (6, 6)
+    assert (0, 6) in seen

@@ -165,6 +165,7 @@ def _facts(profile: "Profile") -> dict[str, object]:
                 "workload": check.workload,
                 "protocol": check.protocol,
                 "slots": check.slots,
+                "batch": check.batch,
                 "predicted": check.predicted,
                 "measured": check.measured,
                 "error": round(check.error, 4),
@@ -202,6 +203,7 @@ def check_table(checks: "tuple[PredictionCheck, ...]") -> Table:
             "workload",
             "protocol",
             "slots",
+            "records a message",
             "predicted",
             "measured",
             "error",
@@ -213,6 +215,7 @@ def check_table(checks: "tuple[PredictionCheck, ...]") -> Table:
     for check in checks:
         table.add_row(
             *(check.what.value, escape(check.workload), escape(check.protocol), f"{check.slots}"),
+            "any" if check.batch is None else f"{check.batch}",
             *(f"{check.predicted:,.4g}", f"{check.measured:,.4g}", f"{check.error:+.1%}"),
             "[green]yes[/]" if check.holds else "[red]no[/]",
         )
