@@ -97,9 +97,14 @@ def _with_messages_of(records: int, spec: Spec) -> Spec:
 
 
 def _check(what: Checked, spec: Spec, predicted: float, measured: float) -> PredictionCheck:
-    rounded = (float(f"{each:.5g}") for each in (predicted, measured))
     return PredictionCheck(
-        what, spec.flow, spec.protocol, spec.slots, *rounded, batch=batch_of(spec)
+        what,
+        spec.flow,
+        spec.protocol,
+        spec.slots,
+        predicted=float(f"{predicted:.5g}"),
+        measured=float(f"{measured:.5g}"),
+        batch=batch_of(spec),
     )
 
 
