@@ -47,7 +47,7 @@ def test_an_oracle_that_knows_of_no_losses_is_asked_only_if_nothing_was_lost(mon
 @pytest.mark.parametrize("workload", EVERY)
 def test_what_is_lost_with_a_slot_is_excused(workload):
     lost = 0
-    for seed in range(1, 3 if workload in WINDOWED else 9):
+    for seed in range(1, 3 if workload in WINDOWED else 6):
         once = kill(seed, (400, 1_200))
         again = once.partition(" at=")[0] + " at=1900ms"
         faults = (once, f"{once} for=600ms", f"{once}; {again}")[seed % 3]

@@ -32,6 +32,9 @@ class SharedSpark:
             kept = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": home}
             # So that Spark's pages know of running tasks what is a second old, not ten.
             kept |= {"spark.local.dir": home, "spark.executor.heartbeatInterval": "1s"}
+            # Else Spark keeps a worker that has answered a question for a minute, and tests would wait for
+            # its end before they know that no slot is left.
+            kept |= {"spark.python.worker.reuse": "false"}
             self.session = own_session(2, spares=1, settings=kept)
         return self.session
 

@@ -53,13 +53,13 @@ def test_one_prediction_beyond_the_bar_makes_it_not_validated():
 
 def test_messages_of_another_size_are_extrapolated_and_their_errors_do_not_count_where_the_size_is_known():
     single = [replace(check, batch=1) for check in NEAR]
-    assert marked(NEAR, options={"batch": 1}) is Mark.EXTRAPOLATED
+    assert marked(NEAR, options=(("batch", 1),)) is Mark.EXTRAPOLATED
     assert marked(single) is Mark.EXTRAPOLATED
-    assert marked(single, options={"batch": 1}) is Mark.VALIDATED
+    assert marked(single, options=(("batch", 1),)) is Mark.VALIDATED
     wrong = [replace(check, predicted=1.4) for check in NEAR]
-    assert marked([*single, *wrong], options={"batch": 1}) is Mark.VALIDATED
+    assert marked([*single, *wrong], options=(("batch", 1),)) is Mark.VALIDATED
     assert marked([*single, *wrong]) is Mark.NOT_VALIDATED
-    assert marked([*single, *wrong], options={"batch": 7}) is Mark.NOT_VALIDATED
+    assert marked([*single, *wrong], options=(("batch", 7),)) is Mark.NOT_VALIDATED
 
 
 def test_a_rate_is_compared_only_at_full_speed():

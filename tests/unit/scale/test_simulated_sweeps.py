@@ -52,7 +52,8 @@ claims = [
 
 
 def checked(protocol, error=0.0):
-    return PredictionCheck(Checked.BYTES, "counting", protocol, 2, 10 * (1 + error), 10.0)
+    predicted = 10 * (1 + error)
+    return PredictionCheck(Checked.BYTES, "counting", protocol, 2, predicted, 10.0, batch=1)
 
 
 def sweep(monkeypatch, capsys, *arguments):
