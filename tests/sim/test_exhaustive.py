@@ -4,9 +4,9 @@ import json
 import re
 
 import pytest
-from abs_published import COMPARED, PUBLISHED
 from sabotage import BUGS
 
+from benchmarks.simulator.abs_published import COMPARED, PUBLISHED
 from snapline.errors import UsageError
 from snapline.ids import first_checkpoint
 from snapline.protocols import PROTOCOLS
