@@ -2,7 +2,8 @@
 
 *Detection* is the time from a fault that struck a slot (killed, paused, slowed, cut off) until it was given
 up; a fault that costs no slot is never detected. *Restart* is the time from there until all tasks
-were ready: state loaded, replay readable. How long until the job is as it was before is in `recovery`.
+were ready: state loaded, replay readable. *Decision* is its first part, until the line was found and the
+decision on it durable. How long until the job is as it was before is in `recovery`.
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from snapline.journal.fault_happenings import (
     ProcessPaused,
     Slowed,
 )
-from snapline.journal.happenings import JobRunning, SlotLost, SlotRunning
+from snapline.journal.happenings import JobRunning, LineDecided, SlotLost, SlotRunning
 from snapline.metrics.second import SECOND_US
 
 Struck: TypeAlias = ProcessKilled | ProcessPaused | Slowed | ConnectionCut
@@ -39,6 +40,8 @@ class Failure:
     running_us: Micros | None = None  # when all ran again; None: never
     slots: tuple[SlotId, ...] = ()  # those that were lost
     struck_us: Micros | None = None  # when the first fault behind it struck; None: there was none
+    #: when the decision was durable with which the job goes back to a line; None: nobody goes back to one
+    decided_us: Micros | None = None
 
 
 class _Causes:
@@ -79,9 +82,17 @@ def failures(entries: Iterable[Happened]) -> list[Failure]:
             if not found or found[-1].running_us is not None:
                 found.append(Failure(entry.at_us))
             _join(found[-1], entry.what.slot, struck_us)
-        elif isinstance(entry.what, Again) and found and found[-1].running_us is None:
-            found[-1].running_us = entry.at_us
+        elif found and found[-1].running_us is None:
+            _go_on(found[-1], entry)
     return found
+
+
+def _go_on(failure: Failure, entry: Happened) -> None:
+    """Note what happens after a loss, before all run again."""
+    if isinstance(entry.what, Again):
+        failure.running_us = entry.at_us
+    elif isinstance(entry.what, LineDecided) and entry.what.epoch > entry.epoch:
+        failure.decided_us = failure.decided_us or entry.at_us
 
 
 def _join(failure: Failure, slot: SlotId, struck_us: Micros | None) -> None:
@@ -90,6 +101,15 @@ def _join(failure: Failure, slot: SlotId, struck_us: Micros | None) -> None:
     if struck_us is not None and struck_us <= failure.lost_us:
         known_us = failure.struck_us
         failure.struck_us = struck_us if known_us is None else min(known_us, struck_us)
+
+
+def decisions(found: Iterable[Failure]) -> list[float]:
+    """Seconds from the detection of each failure until the decision on the line was durable."""
+    return [
+        (failure.decided_us - failure.lost_us) / SECOND_US
+        for failure in found
+        if failure.decided_us is not None
+    ]
 
 
 def restarts(found: Iterable[Failure]) -> list[float]:

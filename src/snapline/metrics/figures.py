@@ -39,7 +39,7 @@ from snapline.metrics.costs import (
     size_figures,
 )
 from snapline.metrics.deviation import DeviationFigures
-from snapline.metrics.failures import Over, Struck, detections, failures, restarts
+from snapline.metrics.failures import Over, Struck, decisions, detections, failures, restarts
 from snapline.metrics.histogram import Histogram
 from snapline.metrics.latency import RowTimes, committed, uncommitted
 from snapline.metrics.recovery import Aftermath, FailureFigures, aftermaths, failure_figures
@@ -100,6 +100,8 @@ class Figures:
     resources: ResourceFigures | None  # CPU time, memory and requests
     lineage: LineageFigures | None = None  # None: outputs do not name the inputs behind them
     deviation: DeviationFigures | None = None  # how far the answer is off; see `metrics.deviation`
+    #: the first part of a restart: from the loss of a slot until the line was found and decided
+    decision_s: tuple[float, ...] = ()
     version: int = VERSION  # of these figures: raised when one changes its meaning, or goes
 
 
@@ -195,6 +197,7 @@ def figures(
         missed_rows=sum(entry.what.rows for entry in told if isinstance(entry.what, RowsMissed)),
         bytes=byte_figures(volume(counted), read) if seconds else None,
         resources=resource_figures(seconds) if seconds else None,
+        decision_s=tuple(round(s, 4) for s in decisions(failed)),
     )
 
 

@@ -1,6 +1,6 @@
 """Writes frozen results as plain JSON, reads them back, and describes that JSON.
 
-Reading is strict: a result of another version is refused, and not half understood. The description follows
+Reading is strict: what a version does not know is refused, and not half understood. The description follows
 from the dataclasses too: their types give a JSON Schema, and the comment behind a field is its definition.
 So a figure is defined in one place, which the schema, `snapline list figures` and docs/figures.md repeat.
 """
@@ -8,7 +8,7 @@ So a figure is defined in one place, which the schema, `snapline list figures` a
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType
@@ -30,9 +30,22 @@ def to_json(value: Any) -> Json:
 
 
 def from_json(kind: type[_T], written: Json) -> _T:
-    """Read a dataclass from its plain values. Raises ValueError, which names what does not fit."""
+    """Read a dataclass from its plain values. Raises ValueError, which names what does not fit.
+
+    A field that has a default may be missing: what was written before there was such a field is read.
+    """
+    if isinstance(written, dict):
+        added = {name: value for name, value in _added(kind).items() if name not in written}
+        written = {**written, **added}
     read: _T = _FORMS.record(kind).read(written)
     return read
+
+
+def _added(kind: type) -> Mapping[str, Json]:
+    """The defaults of the fields that have one, as they would be written."""
+    hints = get_type_hints(kind)
+    given = {field.name: field.default for field in fields(kind) if field.default is not MISSING}
+    return {name: _FORMS.of(hints[name]).write(default) for name, default in given.items()}
 
 
 # What the JSON looks like.

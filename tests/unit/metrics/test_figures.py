@@ -44,10 +44,10 @@ def run() -> list:
     return [
         happened(0, JobRunning()),
         Happened(2 * SECOND, COORDINATOR, 1, LineDecided(2, 1, {})),
-        Happened(2 * SECOND, COORDINATOR, 1, LineDecided(3, 2, {})),
         happened(2.5, ProcessKilled(pids=(77,)), "slot/1"),
         happened(2.6, SlotLost(1, 1)),
         happened(2.6, LineFound(stored=3, skipped=1, back_s=0.5, back_records=40)),
+        Happened(27 * SECOND // 10, COORDINATOR, 1, LineDecided(3, 2, {})),
         happened(3.1, JobRunning(), epoch=2),
         happened(3.1, OutputPublished(number=1, rows={SINK: (0, 2)})),
         *(Happened((s.at_s + 1) * SECOND, COORDINATOR, 1, s.measured()) for s in calm),
@@ -62,6 +62,7 @@ def test_the_figures_of_a_run_follow_from_its_journal_as_it_was_written():
     assert found.commits == found.kills == found.lost == 1
     assert found.killed_pids == (77,)
     assert found.detection_s == (0.1,)
+    assert found.decision_s == (0.1,)
     assert found.restart_s == (0.5,)
     assert found.recovery_s == (0.5,)  # not before all tasks ran again
     assert found.latency_ms.p50 == pytest.approx(20, rel=0.02)
@@ -115,6 +116,12 @@ def test_figures_come_back_from_their_json_equal_and_by_their_names():
     assert written["killed_pids"] == [77]
     assert written["checkpoints"]["time_ms"] == {"mean": 4.0, "median": 4.0, "max": 4.0}
     assert written["lineage"]["phases"]["control"]["to_ms"] == 4
+
+
+def test_figures_that_were_written_before_decisions_were_timed_can_still_be_read():
+    written = dict(to_json(figures_of(run())))
+    assert written.pop("decision_s") == [0.1]
+    assert from_json(Figures, written).decision_s == ()
 
 
 @pytest.mark.parametrize(

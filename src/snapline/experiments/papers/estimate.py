@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from snapline.experiments.papers.catalogue import PaperForm
-from snapline.experiments.sweep_file import SweepCell, SweepColumn
+from snapline.experiments.sweep_file import SPARK, SweepCell, SweepColumn
 from snapline.experiments.sweep_progress import run_s, search_s
 
 SESSION_S = 8.0
@@ -29,7 +29,7 @@ def runs_s(
     runs: dict[str, float] = {}
     sessions = 0
     for form, cells in missing:
-        sessions += bool(cells) and not form.simulated
+        sessions += bool(cells) and form.sweep().launcher == SPARK
         for cell in cells:
             runs[cell.key("")] = run_s(cell.column, form.each_s)
     return sum(runs.values()) + sum(searches.values()) + SESSION_S * sessions

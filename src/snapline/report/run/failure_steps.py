@@ -19,7 +19,7 @@ from snapline.core.events import SnapshotStored
 from snapline.core.messages import CheckpointMeta
 from snapline.ids import Micros, TaskId, slot_of
 from snapline.journal.entry import COORDINATOR, Built, Entry, Handled, Happened
-from snapline.journal.happenings import LineDecided, MessageReplayed
+from snapline.journal.happenings import MessageReplayed
 from snapline.metrics.failures import Failure, failures
 from snapline.metrics.figures import Told
 from snapline.metrics.recovery import FailureFigures
@@ -112,9 +112,8 @@ def _ends(
         yield "detect", (failure.lost_us, True, True)
     running_us = failure.running_us
     until_us = end_us if running_us is None else running_us
-    decided_us = _first_decision(run.entries, failure.lost_us, until_us)
-    if decided_us is not None:
-        yield "decide", (decided_us, True, True)
+    if failure.decided_us is not None:
+        yield "decide", (failure.decided_us, True, True)
     launched_us = _first_built(run.journal, failure, until_us)
     yield "launch", (launched_us or 0, launched_us is not None, True)
     yield "restore", (until_us, True, running_us is not None)
@@ -127,19 +126,6 @@ def _ends(
         took_s = max(back.backlog.s, back.p50.s)
         caught_us = failure.lost_us + round(took_s * SECOND_US)
         yield "catch up", (caught_us, True, back.recovery_s is not None)
-
-
-def _first_decision(entries: Iterable[Entry], since_us: Micros, until_us: Micros) -> Micros | None:
-    """When the decision was durable with which a new epoch begins."""
-    for entry in entries:
-        if (
-            since_us <= entry.at_us <= until_us
-            and isinstance(entry, Happened)
-            and isinstance(entry.what, LineDecided)
-            and entry.what.epoch > entry.epoch
-        ):
-            return entry.at_us
-    return None
 
 
 def _first_built(journal: Iterable[Entry], failure: Failure, until_us: Micros) -> Micros | None:
