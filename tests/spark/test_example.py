@@ -61,16 +61,21 @@ def test_the_notebook_is_the_script():
     assert sum(len(cell["source"]) for cell in code) < 60, "one screen"
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory):
-    """What the cells of both notebooks have put out: they share a kernel, and its session of Spark."""
-    place = tmp_path_factory.mktemp("notebooks")
-    command = [sys.executable, str(RUN_NOTEBOOK), str(NOTEBOOK), str(BREAK_IT)]
+def cells_run(notebook: Path, place: Path):
+    """What each code cell of a notebook has put out, in a kernel of its own."""
+    command = [sys.executable, str(RUN_NOTEBOOK), str(notebook)]
     found = subprocess.run(
         command, env=environment(), cwd=place, capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stderr
-    return json.loads(found.stdout), place
+    return json.loads(found.stdout)[notebook.name]
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory):
+    """What the cells of the notebook that breaks a run have put out, and where it ran."""
+    place = tmp_path_factory.mktemp("notebooks")
+    return cells_run(BREAK_IT, place), place
 
 
 def printed(cell, stream="stdout"):
@@ -89,16 +94,17 @@ def result(cell):
     return found
 
 
-def test_the_cells_of_the_notebook_run_and_every_pair_is_in_the_files_exactly_once(ran):
-    cells = ran[0][NOTEBOOK.name]
+@pytest.mark.slow
+def test_the_cells_of_the_notebook_run_and_every_pair_is_in_the_files_exactly_once(tmp_path):
+    cells = cells_run(NOTEBOOK, tmp_path)
     verdict, counted = "".join(map(printed, cells)).splitlines()
     assert verdict.startswith("Verdict(kept='yes'"), verdict
     assert counted == COUNTED
     assert not [cell for cell in cells if "SettingsHurt" in printed(cell, "stderr")]
 
 
-def test_a_notebook_follows_a_run_and_shows_it(ran):
-    _, _, _, running, shown, added, careless, _ = ran[0][BREAK_IT.name]
+def test_a_notebook_follows_a_run_and_shows_it(broken):
+    _, _, _, running, shown, added, careless, _ = broken[0]
     told = cards(running)
     assert "its slots start" in told[0][0]
     assert any("is killed (kill slot=1 at=2s" in text for text, _ in told)
@@ -113,8 +119,8 @@ def test_a_notebook_follows_a_run_and_shows_it(ran):
     assert "the output is wrong: missing totals(customer=" in result(careless)["text/plain"]
 
 
-def test_the_page_of_a_notebook_can_be_sent_to_anybody(ran):
-    page = (ran[1] / "broken.html").read_text()
+def test_the_page_of_a_notebook_can_be_sent_to_anybody(broken):
+    page = (broken[1] / "broken.html").read_text()
     assert "paid-per-customer-aligned-" in page
     assert "Failure 1: slot 1 lost" in page
 
