@@ -28,10 +28,11 @@ from benchmarks.common.plain_run import plain_run
 from snapline.experiments.statistics import answer
 from snapline.journal.entry import Happened
 from snapline.journal.sentences import sentence
-from snapline.metrics.figures import Figures, Told
+from snapline.metrics.figures import Figures
 from snapline.metrics.second import Second
 from snapline.report.live.follower import follow_run
 from snapline.report.live.process import LiveProcess
+from snapline.report.page.failures import Told
 from snapline.rundir.spec import Spec, spec_from
 from snapline.runs.listener import Beginning
 from snapline.runtime.driver.driver import Driver

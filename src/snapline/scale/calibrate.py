@@ -47,8 +47,10 @@ FEATURES: Final[Mapping[str, str]] = {
     "message_us": "messages",
     "row_us": "rows",
     "byte_us": "payload",
+    "header_us": "stamped",
     "header_byte_us": "headers",
     "frame_us": "frames",
+    "log_us": "logs",
     "log_byte_us": "logged",
     "marker_us": "markers",
     "write_us": "written",
@@ -96,14 +98,17 @@ class Planned:
 def planned() -> list[Planned]:
     """The runs: protocols that log, piggyback and send markers, at rates that fill messages differently.
 
-    At low rates slots mostly wake up; at full speed they mostly work on records.
+    At low rates slots mostly wake up; at full speed they mostly work on records, or on messages if these
+    are small: only there it shows what a message costs a slot that need not wake up for it.
     """
     plain = NONE.name
     runs = [Planned(plain, 2_000), Planned(plain, 20_000), Planned(plain, "max")]
     runs += [Planned(plain, 20_000, slots=1), Planned(plain, 20_000, batch=4)]
+    runs += [Planned(plain, "max", batch=1), Planned(plain, "max", batch=10)]
     for name in (ALIGNED.name, UNCOORDINATED.name, HMNR.name):
         runs += [Planned(name, 5_000, OFTEN), Planned(name, 40_000, SELDOM)]
         runs += [Planned(name, "max", OFTEN), Planned(name, 10_000, SELDOM, batch=4)]
+        runs += [Planned(name, "max", SELDOM, batch=10)]
     return runs
 
 

@@ -37,9 +37,11 @@ class Counted:
     messages: float
     rows: float  # records in messages
     payload: float  # bytes of these
-    headers: float  # bytes
+    stamped: float  # messages with a header
+    headers: float  # bytes of these
     frames: float
-    logged: float  # bytes
+    logs: float  # messages that were logged
+    logged: float  # bytes of these
     markers: float
     written: float  # records, by sinks
     captures: float
@@ -110,8 +112,12 @@ def counted(measured: Measured, beat_s: float) -> Counted:
             usage.messages,
             usage.rows,
             bytes_.payload,
+            usage.messages
+            if bytes_.headers
+            else 0,  # a protocol piggybacks on all messages, or on none
             bytes_.headers,
             usage.frames,
+            usage.messages if bytes_.log else 0,  # and it logs all of them, or none
             bytes_.log,
         ),
         *(bytes_.markers / MARKER_BYTES, sum(s.written for s in middle), _captures(middle)),

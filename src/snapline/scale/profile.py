@@ -17,7 +17,7 @@ from snapline.metrics.json_form import from_json, to_json
 from snapline.rundir.spec import Spec
 from snapline.sim.world.costs import Costs
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 MEASURED: Final = (
     *(
@@ -27,8 +27,10 @@ MEASURED: Final = (
         "message_us",
         "row_us",
         "byte_us",
+        "header_us",
         "header_byte_us",
         "frame_us",
+        "log_us",
         "log_byte_us",
     ),
     *("marker_us", "write_us", "capture_us", "capture_byte_us", "restore_byte_us", "beat_us"),

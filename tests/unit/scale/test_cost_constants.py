@@ -74,8 +74,10 @@ MOVES = {
     "message_us": (200, "none", "", slots_cpu),
     "row_us": (20, "none", "", slots_cpu),
     "byte_us": (10, "none", "", slots_cpu),
+    "header_us": (200, "hmnr", "", slots_cpu),
     "header_byte_us": (10, "hmnr", "", slots_cpu),
     "frame_us": (150, "none", "", slots_cpu),
+    "log_us": (200, "uncoordinated", "", slots_cpu),
     "log_byte_us": (2, "uncoordinated", "", slots_cpu),
     "marker_us": (20_000, "aligned", "", slots_cpu),
     "write_us": (100, "none", "", slots_cpu),
@@ -97,7 +99,9 @@ MOVES = {
 
 #: cost: a protocol under which it changes no CPU time, because nothing of the kind is done there
 SPARES = {
+    "header_us": "uncoordinated",
     "header_byte_us": "uncoordinated",
+    "log_us": "aligned",
     "log_byte_us": "aligned",
     "marker_us": "none",
     "capture_us": "none",

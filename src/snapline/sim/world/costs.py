@@ -45,9 +45,11 @@ class Costs:
     message_us: float = 0.0  # to send a message and to take it, wherever it goes ...
     row_us: float = 0.0  # ... per record in it ...
     byte_us: float = 0.0  # ... per byte of its records ...
-    header_byte_us: float = 0.0  # ... and per byte that its protocol piggybacks
+    header_us: float = 0.0  # ... if its protocol piggybacks something at all ...
+    header_byte_us: float = 0.0  # ... and per byte of that
     frame_us: float = 0.0  # for all that goes to another slot: a message, a marker, credit
-    log_byte_us: float = 0.0  # per byte that a sender logs
+    log_us: float = 0.0  # per message that a sender logs ...
+    log_byte_us: float = 0.0  # ... and per byte of it
     marker_us: float = 0.0  # to send a marker on a channel, and to take it
     write_us: float = 0.0  # to write a record at a sink
     capture_us: float = 0.0  # to take a checkpoint of a task at all ...
@@ -58,7 +60,8 @@ class Costs:
 
     def sending_us(self, message: Message, logged: int) -> float:
         """CPU time of whoever sends a message, of which so many bytes are logged."""
-        return self._passing_us(message) + self.dilution * self.log_byte_us * logged
+        logging_us = self.log_us + self.log_byte_us * logged if logged else 0.0
+        return self._passing_us(message) + self.dilution * logging_us
 
     def taking_us(self, message: Message) -> float:
         """CPU time of whoever takes a message and processes its records."""
@@ -67,7 +70,9 @@ class Costs:
     def _passing_us(self, message: Message) -> float:
         """What a message costs each of the two sides: only what they pay together can be measured."""
         whole_us = self.message_us + self.byte_us * message.batch.nbytes
-        return 0.5 * self.dilution * (whole_us + self.header_byte_us * len(message.header))
+        if message.header:
+            whole_us += self.header_us + self.header_byte_us * len(message.header)
+        return 0.5 * self.dilution * whole_us
 
     def framing_us(self, payload: object) -> float:
         """CPU time of each side for something that goes to another slot; a marker stands for itself."""
