@@ -38,6 +38,9 @@ RECORDS: Final = 400_000_000
 
 KILL: Final = f"kill slot=1 at={DURATION_MS // 2}ms"
 OFTEN, SELDOM = 250, 2_000  # milliseconds between two checkpoints
+IDLE: Final = 50
+"""Records a second with which a slot has next to nothing to do."""
+
 BEAT_S: Final = Timeouts().heartbeat_s
 
 FEATURES: Final[Mapping[str, str]] = {
@@ -98,15 +101,22 @@ class Planned:
 def planned() -> list[Planned]:
     """The runs: protocols that log, piggyback and send markers, at rates that fill messages differently.
 
-    At low rates slots mostly wake up; at full speed they mostly work on records, or on messages if these
-    are small: only there it shows what a message costs a slot that need not wake up for it.
+    Where slots are idle, heartbeats and checkpoints are all that they do. At low rates they mostly wake up;
+    at full speed they mostly work on records, or on messages if these are small: only there it shows what a
+    message costs a slot that need not wake up for it.
     """
     plain = NONE.name
-    runs = [Planned(plain, 2_000), Planned(plain, 20_000), Planned(plain, "max")]
+    runs = [
+        Planned(plain, IDLE),
+        Planned(plain, 2_000),
+        Planned(plain, 20_000),
+        Planned(plain, "max"),
+    ]
     runs += [Planned(plain, 20_000, slots=1), Planned(plain, 20_000, batch=4)]
     runs += [Planned(plain, "max", batch=1), Planned(plain, "max", batch=10)]
     for name in (ALIGNED.name, UNCOORDINATED.name, HMNR.name):
-        runs += [Planned(name, 5_000, OFTEN), Planned(name, 40_000, SELDOM)]
+        runs += [Planned(name, rate, OFTEN) for rate in (IDLE, 5_000)]
+        runs += [Planned(name, 40_000, SELDOM)]
         runs += [Planned(name, "max", OFTEN), Planned(name, 10_000, SELDOM, batch=4)]
         runs += [Planned(name, "max", SELDOM, batch=10)]
     return runs
