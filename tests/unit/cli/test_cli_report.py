@@ -86,7 +86,9 @@ def test_two_columns_of_runs_are_compared(snapline, stored, tmp_path):
     page = texts(tmp_path / "b.html")
     assert "records read 20.2 % slower" in page
     assert "6 pairs of runs; intervals of 96.9 %" in page
-    assert "setting first second protocol aligned hmnr" in page
+    columns = [f"{names.partition(',')[0]} and its repetitions" for names in (first, second)]
+    assert f"setting {' '.join(columns)} protocol aligned hmnr" in page
+    assert f"Each figure of {columns[1]} over that of {columns[0]}: right of 1 is more." in page
     assert "is not proved right" in page
 
 

@@ -54,7 +54,7 @@ def comparison_page(page: ComparisonPage) -> str:
     title = f"{names}{many} against {page.first}"
     told = "".join(f"<p>{escape(each)}</p>" for each in (*_sentences(page), *page.notes))
     differ = grid(
-        ("setting", "first", "second"),
+        ("setting", page.first, page.columns[0].name),
         [(name, str(one), str(other)) for name, (one, other) in page.settings.items()],
         "settings that differ",
     )
@@ -113,7 +113,7 @@ def _forest(page: ComparisonPage, number: int, column: ComparedColumn) -> str:
     name = f"{column.name} against {page.first}"
     table = DataTable(
         f"ratios-{number}",
-        ("figure", "first", "second", "unit", "ratio", "low", "high", "noise", "answer"),
+        ("figure", page.first, column.name, "unit", "ratio", "low", "high", "noise", "answer"),
         [
             (row.name, first, second, unit, row.estimate, row.low, row.high, row.floor, row.words)
             for row, (first, second, unit) in zip(column.rows, column.values, strict=True)
@@ -123,8 +123,8 @@ def _forest(page: ComparisonPage, number: int, column: ComparedColumn) -> str:
         forest, rows=column.rows, title=f"Ratios of figures: {name}", axis="ratio, logarithmic"
     )
     note = (
-        "Each figure of the second over that of the first: right of 1 is more. A whisker is the interval "
-        "of the true ratio; one that touches the dashed line says that nothing was shown."
+        f"Each figure of {column.name} over that of {page.first}: right of 1 is more. A whisker is the "
+        "interval of the true ratio; one that touches the dashed line says that nothing was shown."
     )
     return figure(f"forest-{number}", name, note, chart, table)
 
@@ -135,14 +135,14 @@ def at_the_loss(runs: Sequence[ReportedRun]) -> str:
     if len(lost) < 2:
         return ""
     offsets = tuple(float(at) for at in range(-BEFORE_S, AFTER_S + 1))
+    protocols = [str(run.settings.get("protocol") or run.name) for run, _ in lost]
+    names = protocols if len({*protocols}) == len(lost) else [run.name for run, _ in lost]
     series: list[Series] = []
-    for run, lost_s in lost:
+    for name, (run, lost_s) in zip(names, lost, strict=True):
         by_second = {row.second - int(lost_s): row for row in whole_job(run)}
         found = [by_second.get(int(at)) for at in offsets]
         p50 = tuple(None if row is None else row.p50_ms for row in found)
         p99 = tuple(None if row is None else row.p99_ms for row in found)
-        name = str(run.settings.get("protocol") or run.name)
-        name = run.name if name in {s.name.rpartition(" ")[0] for s in series} else name
         series += [Series(f"{name} p50", p50, latency), Series(f"{name} p99", p99, latency)]
     known = [n for n in range(len(offsets)) if any(s.values[n] is not None for s in series)]
     if not known:
