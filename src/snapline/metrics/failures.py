@@ -89,10 +89,11 @@ def failures(entries: Iterable[Happened]) -> list[Failure]:
 
 def _go_on(failure: Failure, entry: Happened) -> None:
     """Note what happens after a loss, before all run again."""
-    if isinstance(entry.what, Again):
+    what = entry.what
+    if isinstance(what, Again):
         failure.running_us = entry.at_us
-    elif isinstance(entry.what, LineDecided) and entry.what.epoch > entry.epoch:
-        failure.decided_us = failure.decided_us or entry.at_us
+    elif failure.decided_us is None and isinstance(what, LineDecided) and what.epoch > entry.epoch:
+        failure.decided_us = entry.at_us  # a slot that is lost meanwhile asks for another one
 
 
 def _join(failure: Failure, slot: SlotId, struck_us: Micros | None) -> None:

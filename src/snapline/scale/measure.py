@@ -37,11 +37,11 @@ class Counted:
     messages: float
     rows: float  # records in messages
     payload: float  # bytes of these
-    stamped: float  # messages with a header
-    headers: float  # bytes of these
+    with_header: float  # messages on which a protocol piggybacks something
+    headers: float  # bytes that are piggybacked
     frames: float
-    logs: float  # messages that were logged
-    logged: float  # bytes of these
+    messages_logged: float
+    logged: float  # bytes of logged messages
     markers: float
     written: float  # records, by sinks
     captures: float
