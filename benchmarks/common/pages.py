@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+from snapline.experiments.statistics import Answer, Difference
+
 HOME = Path(__file__).parents[1]
 RESULTS = HOME / "results"
 BUSY = 0.5  # load before; above it figures say little
@@ -124,6 +126,13 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
 def with_spread(values: Sequence[float], digits: int = 2) -> str:
     """The median, then the lowest and the highest."""
     return f"**{median(values):.{digits}f}** ({spread(values, digits)})"
+
+
+def claimed(answer: Answer) -> str:
+    """What a comparison answers; a difference that too few pairs show is indicated at most."""
+    found = answer.difference
+    differs = found in (Difference.MORE, Difference.LESS)
+    return str(found) if answer.is_sure or not differs else f"indicated: {found}"
 
 
 def call(main: Callable[[], None]) -> None:

@@ -23,7 +23,7 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
-from benchmarks.common.pages import Session, call, parser_of, table
+from benchmarks.common.pages import Session, call, claimed, parser_of, table
 from benchmarks.common.plain_run import plain_run
 from snapline.experiments.statistics import answer
 from snapline.journal.entry import Happened
@@ -145,7 +145,7 @@ def main() -> None:
     for figure, columns in found.items():
         ratio, verdict = answer(columns[False], columns[True])
         span = f"{ratio.estimate:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
-        rows.append([figure, span, str(verdict.difference)])
+        rows.append([figure, span, claimed(verdict)])
     how = [
         f"Commit {session.commit()}; {asked.pairs} pairs. Ratios of runs with a live page and a viewer to",
         "runs without, with their 95 % intervals. All outputs were right.",

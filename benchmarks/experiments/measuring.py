@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from benchmarks.common import snapline_side
-from benchmarks.common.pages import Session, call, parser_of, table
+from benchmarks.common.pages import Session, call, claimed, parser_of, table
 from benchmarks.common.real_run import PROGRAM
 from benchmarks.common.snapline_side import judged, load_of, paced
 from snapline.experiments.statistics import answer
@@ -85,7 +85,7 @@ def main() -> None:
     for figure, columns in found.items():
         ratio, verdict = answer(columns["without"], columns["with"])
         span = f"{ratio.estimate:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
-        rows.append([figure, span, str(verdict.difference)])
+        rows.append([figure, span, claimed(verdict)])
     how = [
         f"Commit {session.commit()}; {asked.pairs} pairs. Ratios of runs with measurements to runs",
         "without, with their 95 % intervals. All outputs were right.",

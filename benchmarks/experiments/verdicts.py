@@ -13,7 +13,7 @@ import random
 from collections import defaultdict
 
 from benchmarks.common import snapline_side
-from benchmarks.common.pages import Session, call, parser_of, table
+from benchmarks.common.pages import Session, call, claimed, parser_of, table
 from benchmarks.common.real_run import PROGRAM
 from benchmarks.common.snapline_side import judged, load_of
 from benchmarks.experiments.planted_delay import slower_program
@@ -50,9 +50,9 @@ def measure(session: Session, comparisons: int, pairs: int, seconds: float) -> l
         rows.append([
             str(number),
             f"{equal.estimate:.3f} ({equal.low:.3f} to {equal.high:.3f})",
-            str(equally.difference),
+            claimed(equally),
             f"{slower.estimate:.3f} ({slower.low:.3f} to {slower.high:.3f})",
-            str(found.difference),
+            claimed(found),
         ])  # fmt: skip
         session.say("  ".join(rows[-1]))
     return rows

@@ -13,6 +13,7 @@ lets nothing pass. Neither loses anything, and the other side is not told.
 
 import os
 import socket
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -74,6 +75,8 @@ class Connection:
         self._watched = 0  #: the events for which the loop watches
         self._stalled = False  #: nothing passes, because a fault asked for it
         self._ended = False  #: nothing more comes, and what came has not all been delivered
+        self._sending = threading.RLock()  #: held by whoever writes to the socket, or closes it
+        self._interjected = b""  #: the rest of a frame that another thread began to send
         self._late_out: DelayQueue | None = None  #: delays outgoing frames, once it is needed
         self._late_in: DelayQueue | None = None  #: delays incoming frames, once it is needed
 
@@ -106,11 +109,12 @@ class Connection:
         give_up, self._give_up = self._give_up, None
         if give_up is not None:
             give_up()
-        if self._sock is not None:
-            self._watch()
-            self._sock.close()
-            self._sock = None
-        self._drop_queue()
+        with self._sending:
+            if self._sock is not None:
+                self._watch()
+                self._sock.close()
+                self._sock = None
+            self._drop_queue()
         for late in (self._late_out, self._late_in):
             if late is not None:
                 late.drop()
@@ -221,11 +225,41 @@ class Connection:
         """How many bytes were queued and have not been taken by the kernel yet."""
         return self._waiting_bytes
 
+    def interject(self, packet: Packet) -> None:
+        """Send a small frame at once, ahead of what is queued. Any thread may do so at any time.
+
+        It is for whoever has to be heard while the thread of the loop computes. Where it would have to
+        wait, because the kernel takes no more or a fault holds frames up, it is not sent at all.
+        """
+        with self._sending:
+            if self._held_up or self._leaving or self._interjected:
+                return
+            data = b"".join(map(bytes_of, packet.buffers))
+            try:
+                self._interjected = data[self._sock.send(data) :]  # type: ignore[union-attr]
+            except OSError:
+                return  # the loop notices by itself
+
+    @property
+    def _held_up(self) -> bool:
+        """Whether a frame that is sent now would not leave now."""
+        slow = self._late_out is not None and self._late_out.slow
+        unable = self._sock is None or self._deaf or self._finishing
+        return unable or self._blocked or self._stalled or slow
+
     def flush(self) -> None:
         """Hand queued frames to the kernel, as many as it takes."""
         self._unflushed = False
+        with self._sending:
+            self._flush()
+
+    def _flush(self) -> None:
         if self._sock is None or self._blocked or self._stalled:
             return
+        if self._interjected:  # it is ahead of all that has not begun to leave
+            self._leaving, self._leaving_bytes = [self._interjected], len(self._interjected)
+            self._waiting_bytes += self._leaving_bytes
+            self._interjected = b""
         while self._waiting_bytes:
             try:
                 count = self._sock.sendmsg(self._offer())  # type: ignore[arg-type]  # arrays too
@@ -283,6 +317,7 @@ class Connection:
     def _drop_queue(self) -> None:
         self._queue.clear()
         self._leaving = []
+        self._interjected = b""
         self._waiting_bytes = 0
 
     def _go_deaf(self, reason: str) -> None:

@@ -1,8 +1,8 @@
 """The event loop of a process: it waits for sockets, alarms and calls from other threads.
 
 It has no thread of its own: whoever owns the process calls `poll` again and again. One call sends what was
-queued, waits for something to happen, and calls whoever is concerned. All methods but `post` must be called
-from the thread that polls.
+queued, waits for something to happen, and calls whoever is concerned. All but `post` and `looked_s` must be
+called from the thread that polls.
 """
 
 import contextlib
@@ -84,6 +84,11 @@ class EventLoop:
         self.unflushed.append(output)
 
     # Time.
+
+    @property
+    def looked_s(self) -> float:
+        """When it last looked what had happened, by the monotonic clock. Any thread may ask."""
+        return self._now_s
 
     def after(self, delay_s: float, action: Action) -> None:
         """Call `action` after a delay. It cannot be cancelled: the action checks if it still applies."""

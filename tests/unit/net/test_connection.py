@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -337,3 +338,60 @@ def test_a_receiver_that_closes_in_the_middle_hears_no_more(world):
     world.loop.poll(0)
     assert numbers(theirs) == [0]
     assert theirs.losses == []
+
+
+def test_a_frame_of_another_thread_arrives_while_the_loop_stands_still_ahead_of_what_is_queued(
+    world,
+):
+    one, _, _, heard = world.pair()
+    one.send(numbered(1))
+    thread = threading.Thread(target=one.interject, args=(numbered(2),))
+    thread.start()
+    thread.join()  # and the loop has not polled
+    world.until(lambda: len(heard.bodies) == 2)
+    assert numbers(heard) == [2, 1]
+
+
+def test_the_rest_of_such_a_frame_leaves_before_everything_else(world):
+    one, _, _, heard = world.pair()
+    whole, sock = numbered(2), one._sock
+
+    class Full:
+        """Takes three bytes."""
+
+        def send(self, data):
+            return sock.send(data[:3])
+
+    one._sock = Full()
+    one.interject(whole)
+    one.interject(whole)  # another one would stand in the middle of it
+    one._sock = sock
+    one.send(numbered(3))
+    world.until(lambda: len(heard.bodies) == 2)
+    assert numbers(heard) == [2, 3]
+    assert one.waiting_bytes == 0
+
+
+@pytest.mark.parametrize("held_up", ["closed", "full", "stalled", "slow", "cut frame"])
+def test_a_frame_of_another_thread_is_not_sent_where_it_would_have_to_wait(world, held_up):
+    one, _, _, heard = world.pair()
+    if held_up == "closed":
+        one.close()
+    elif held_up == "stalled":
+        one.stall(True)
+    elif held_up == "slow":
+        one.slow(0.01)
+    else:
+        shrink(one)
+        fill(one)
+    if held_up == "cut frame":
+        one._blocked = False
+        assert one._leaving
+    one.interject(numbered(7_777_777))
+    one._blocked = held_up in ("full", "cut frame")
+    if held_up == "stalled":
+        one.stall(False)
+    if held_up != "closed":
+        one.send(numbered(8_888_888))
+        world.until(lambda: numbers(heard)[-1:] == [8_888_888])
+    assert 7_777_777 not in numbers(heard)

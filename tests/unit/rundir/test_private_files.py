@@ -87,7 +87,7 @@ def test_in_a_shared_run_the_umask_decides(tmp_path, umask):
 
 def test_a_slot_of_another_user_says_that_the_run_has_to_be_shared(tmp_path, monkeypatch):
     directory = RunDirectory.create(tmp_path, "q12", "aligned", {})
-    spec = SlotSpec(("127.0.0.1", 1), str(directory.path), a_job(), 1.0, 1.0)
+    spec = SlotSpec(("127.0.0.1", 1), str(directory.path), a_job(), 1.0, 1.0, 1.0)
     monkeypatch.setattr("os.access", lambda path, how: False)
     with pytest.raises(UsageError, match=r"may not write into .* --shared"):
         SlotProcess(spec, bytes(32))

@@ -130,7 +130,8 @@ class Driver:
         here, path = self.listener.address, str(self.directory.path)
         shared = 4 * len(self.job.slots)  # a quarter is for slots that run, and one for the dead
         most = None if self.journal_bytes is None else self.journal_bytes // shared
-        spec = SlotSpec(here, path, self.job, beat_s, lease_s, self.detail, most)
+        patience_s = self.timeouts.computing_s
+        spec = SlotSpec(here, path, self.job, beat_s, lease_s, patience_s, self.detail, most)
         ended, leaving, post = self.launches.ended, self.receiver.leaving, self.loop.post
         self.launcher.start(
             spec,

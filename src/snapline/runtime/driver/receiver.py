@@ -64,10 +64,11 @@ class SlotReceiver:
             self._meet(Member(connection, message, time.monotonic(), *launch))
             return
         if member is None:
-            if isinstance(message, control_messages.Heartbeat):
+            if isinstance(message, control_messages.Heartbeat | control_messages.Computing):
                 return  # sent before it could introduce itself
             raise WireError("a process must introduce itself first")
         member.heard_s = time.monotonic()
+        member.computing = isinstance(message, control_messages.Computing)
         if isinstance(message, control_messages.LinkLost):
             life = (message.slot, message.incarnation)
             self._after(self._timeouts.link_s, lambda: self._cut_off(member, life))
@@ -76,7 +77,9 @@ class SlotReceiver:
         elif isinstance(message, control_messages.Pulse):
             if member.life is not None:
                 self._pulse(member.life[0], message)
-        elif member.life is not None and not isinstance(message, control_messages.Heartbeat):
+        elif isinstance(message, control_messages.Heartbeat | control_messages.Computing):
+            pass  # that it was heard is all
+        elif member.life is not None:
             if isinstance(message, control.Restored):
                 member.restoring = False
             self._run.engine.report(*member.life, message)  # type: ignore[arg-type]
@@ -175,7 +178,7 @@ class SlotReceiver:
                 member.heard_s = now_s
             elif member.silent(now_s, self._timeouts):
                 self._killer.cancel(member)
-                self._gone(member, "a slot was silent for too long")
+                self._gone(member, member.why_silent(self._timeouts))
 
     def _gone(self, member: Member, reason: str) -> None:
         self._forget(member)

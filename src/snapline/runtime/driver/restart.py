@@ -14,7 +14,7 @@ line is progress, and forgets all failures. Too many failures without progress g
 - **Protocols without lines** make progress when all slots have run for `STEADY_S`.
 - **Code of the dataflow** that raises is started again once: the error may be transient. If the same
   operator raises the same kind of exception again, in a process or an epoch that began after the first,
-  without progress in between, then it always will.
+  without progress in between, then it always will. So will one that has not come back from a call.
 - **What is stored and damaged, or gone** is treated alike: if a slot ends on the same damage twice, it does
   so every time.
 """
@@ -49,13 +49,16 @@ class ProcessFailure:
     planned: bool = False  # a fault was done to it
     epoch: Epoch = 0  # in which its code raised
     raised: OperatorFailed | None = None
+    stuck: bool = False  # its code did not come back
     damage: bool = False  # what it had to read is damaged or gone, which no restart mends
 
     @property
     def lasting(self) -> tuple[str, str] | None:
-        """What ends the run if it comes twice: operator and exception, or damage; else None."""
+        """What ends the run if it comes twice: operator and exception, no end, or damage; else None."""
         if self.raised is not None:
             return self.raised.operator, self.raised.kind
+        if self.stuck:
+            return "stuck", self.reason
         return ("damage", self.reason) if self.damage else None
 
 
@@ -108,6 +111,8 @@ class RestartStrategy:
 
     def failed(self, now_s: float, failure: ProcessFailure) -> float | GivenUp:
         """Take a failure: when the next process may be started, or why none will be."""
+        if failure.stuck:
+            self._since_s = None  # while one slot does not come back, they do not all run
         self.stands(now_s)
         if failure.lasting is not None and self._came_again(failure.lasting, now_s, failure):
             again = "it did so before, and starting again has not helped"

@@ -24,6 +24,7 @@ class Timeouts:
     lease_s: float = 5.0
     register_s: float = 60.0
     link_s: float = 0.5  # until a slot that another has lost is given up, if it lives
+    computing_s: float = 120.0  # for how long a slot may compute without looking at its connections
     restore_s: float = 15.0  # while a slot loads its state it may be silent for longer
     successor_s: float = (
         10.0  # for how long a slot that is to leave works on until one has registered
@@ -44,6 +45,7 @@ class Member:
     life: tuple[SlotId, Incarnation] | None = None  # None: a spare
     restoring: bool = False  # it was told to restore, and has not said that it is done
     running: bool = False  # it was told to process input
+    computing: bool = False  # what it said last is that it computes
     struck: bool = False  # a fault was done to it
     last_words: Failed | None = None
 
@@ -56,10 +58,20 @@ class Member:
         patience_s = timeouts.restore_s if self.restoring else timeouts.silence_s
         return now_s - self.heard_s > patience_s
 
+    def why_silent(self, timeouts: Timeouts) -> str:
+        """What its silence means."""
+        if not self.computing:
+            return "a slot was silent for too long"
+        return (
+            f"an operator has not come back from one call for {timeouts.computing_s:g} s, so its slot was "
+            "given up: mend it, or give it less at once (option batch=100)"
+        )
+
     def failure(self, reason: str) -> ProcessFailure:
         """What its end means to the restart strategy; it may have said itself why."""
         if self.last_words is None:
-            return ProcessFailure(self.tag, reason, self.started_s, self.struck)
+            stuck = self.computing and not self.struck
+            return ProcessFailure(self.tag, reason, self.started_s, self.struck, stuck=stuck)
         return failure_of(self.last_words, self.tag, self.started_s, planned=self.struck)
 
 

@@ -42,6 +42,7 @@ from snapline.runtime.slot.linger import Linger
 from snapline.runtime.slot.meter import Meter
 from snapline.runtime.slot.network_faults import NetworkFaults, Who
 from snapline.runtime.slot.receivers import FromDriver, FromPeers
+from snapline.runtime.slot.sign_of_life import SignOfLife
 from snapline.runtime.slot.storage_shell import StorageShell
 from snapline.runtime.slot.warm_up import WarmUp
 from snapline.runtime.wire import control_messages
@@ -51,7 +52,10 @@ LAST_WORDS_S = 1.0
 """How long a process that fails waits until the driver has heard why."""
 
 STEPS_PER_POLL = 64
-"""Inputs taken before the sockets are looked at again."""
+"""Inputs taken before the sockets are looked at again ..."""
+
+WORK_S = 0.02
+"""... and for how long, if each of them takes long."""
 
 SWITCH_S = 0.0005
 """How long a thread beside the loop may compute before the loop gets its turn; Python's own is ten times as
@@ -70,6 +74,7 @@ class SlotSpec:
     job: Job
     heartbeat_s: float
     lease_s: float
+    computing_s: float  # for how long it may compute without looking at its connections
     journal: Detail = "brief"
     journal_bytes: int | None = None  # of each slot; None: as many as there are
 
@@ -103,6 +108,9 @@ class SlotProcess(StorageShell):
         self.lease_until_s = time.monotonic() + spec.lease_s
         self.meter = Meter(self.wire, Resources(store, lambda: self.background.log_syncs))
         self.warm_up = WarmUp()
+        word = self.wire.pack(control_messages.Computing())
+        beat_s, patience_s = spec.heartbeat_s, spec.computing_s
+        self.sign_of_life = SignOfLife(self.loop, self.boss, word, beat_s, patience_s)
         self.linger = Linger(spec.job.settings.linger_ms)
         self.turn = 0
         self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
@@ -111,6 +119,7 @@ class SlotProcess(StorageShell):
         """Run until the process ends; then close all connections, so that others notice at once."""
         give_memory_back()
         self.warm_up.start()
+        self.sign_of_life.start()
         gc.freeze()  # what was imported and unpickled stays: no collection looks at it again
         gc.set_threshold(GARBAGE_MIN)
         sys.setswitchinterval(SWITCH_S)
@@ -142,9 +151,12 @@ class SlotProcess(StorageShell):
         if (engine := self.engine) is None:
             return False
         self.has_read = False
+        until_s = time.monotonic() + WORK_S
         for _ in range(STEPS_PER_POLL):
             if not engine.step():
                 return False
+            if time.monotonic() > until_s:
+                return True
             if self.has_read and self.loop.unflushed and engine.inputs.waiting:
                 return True  # what goes to other slots leaves first, and what came from them is taken along
         return True
@@ -172,6 +184,7 @@ class SlotProcess(StorageShell):
         yield from self.visitors.lives.items()
 
     def _close(self) -> None:
+        self.sign_of_life.stop()
         for connection, _ in tuple(self._connections()):
             connection.close()
         if self.listener is not None:

@@ -82,6 +82,11 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Computing:
+    """Says that a process is alive, but has not come back from what it computes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pulse:
     """What a slot has done since its last pulse, and how it stands."""
 
@@ -159,6 +164,7 @@ Greeting: TypeAlias = (
     | Peers
     | Begin
     | Heartbeat
+    | Computing
     | Pulse
     | Lease
     | PeerHello

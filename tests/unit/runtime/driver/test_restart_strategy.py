@@ -185,3 +185,15 @@ def test_other_damage_or_damage_after_a_line_is_tried_again():
     assert script.fails(2.0, "log 4 is damaged", damage=True) == 0.1
     script.strategy.progress()
     assert script.fails(9.0, "log 3 is damaged", damage=True) == 0
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_an_operator_that_does_not_come_back_twice_never_will(lines):
+    """While it computed, the slots seemed to run: for longer than what forgets failures without lines."""
+    script = Script(lines=lines)
+    script.strategy.runs(0.0)
+    assert script.fails(120.0, "it has not come back", stuck=True) == 0
+    script.strategy.runs(121.0)
+    end = script.fails(241.0, "it has not come back", stuck=True)
+    assert isinstance(end, GivenUp)
+    assert end.story.startswith("it has not come back; it did so before")

@@ -50,7 +50,7 @@ def process(tmp_path, monkeypatch):
     job = Job("it", deploy(flow, 1), protocol, Options(), protocol.guarantees[0], Settings())
     directory = RunDirectory.create(tmp_path, "it", "aligned", {})
     monkeypatch.setattr(slot_process, "dial", lambda *asked: None)
-    made = SlotProcess(SlotSpec(("", 0), str(directory.path), job, 1.0, 60.0), bytes(32))
+    made = SlotProcess(SlotSpec(("", 0), str(directory.path), job, 1.0, 60.0, 60.0), bytes(32))
     yield made
     made.background.close()
     made.loop.close()
@@ -83,6 +83,11 @@ def test_a_slot_that_has_taken_all_inputs_waits_at_once(process, monkeypatch):
 
 def test_a_slot_with_many_inputs_looks_at_its_sockets_now_and_then(process, monkeypatch):
     assert passes(process, "t" * (STEPS_PER_POLL * 2 + 1), monkeypatch) == {"looks": 2, "waits": 1}
+
+
+def test_a_slot_whose_inputs_take_long_looks_at_its_sockets_after_each(process, monkeypatch):
+    monkeypatch.setattr(slot_process, "WORK_S", -1.0)
+    assert passes(process, "ttt", monkeypatch) == {"looks": 3, "waits": 1}
 
 
 def test_what_a_source_sends_leaves_before_anything_is_taken(process, monkeypatch):
