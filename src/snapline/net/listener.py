@@ -35,7 +35,9 @@ class Stranger:
         known: Callable[[socket.socket], None],
         refused: Callable[[str], None],
         limit_s: float,
+        answer_s: float | None = None,
     ) -> None:
+        """`limit_s` goes until it is connected, and until the handshake is over unless `answer_s` does."""
         self._loop = loop
         self._sock = sock
         self._handshake = handshake
@@ -43,7 +45,9 @@ class Stranger:
         self._refused = refused
         self._heard = b""
         self._over = False
-        loop.after(limit_s, lambda: self.refuse(f"no handshake within {limit_s:g} s"))
+        self._is_connected = False
+        self._answer_s = limit_s if answer_s is None else answer_s
+        loop.after(limit_s, lambda: None if self._is_connected else self._too_late(limit_s))
         # Wait until the socket can be written to: then it is connected.
         loop.watch(sock, WRITE, self._connected)
 
@@ -60,12 +64,17 @@ class Stranger:
             self.drop()
             self._refused(reason)
 
+    def _too_late(self, limit_s: float) -> None:
+        self.refuse(f"no handshake within {limit_s:g} s")
+
     def _connected(self, _events: int) -> None:
         if self._over:
             return
         if problem := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.refuse(f"cannot connect: {os.strerror(problem)}")
             return
+        self._is_connected = True
+        self._loop.after(self._answer_s, lambda: self._too_late(self._answer_s))
         self._loop.rewatch(self._sock, READ, self._ready)
         self._say(self._handshake.begin())
 
@@ -118,12 +127,18 @@ def dial(
     receiver: Receiver,
     *,
     limit_s: float = 10.0,
+    answer_s: float | None = None,
 ) -> Connection:
-    """Connect. The connection may be used at once; `opened` or `lost` says what became of it."""
+    """Connect. The connection may be used at once; `opened` or `lost` says what became of it.
+
+    `answer_s`: for how long the other side may compute before it answers, once the system has connected.
+    """
     connection = Connection(loop, receiver)
     sock = socket.socket(_family(address[0]), socket.SOCK_STREAM)
     _prepare(sock)
-    stranger = Stranger(loop, sock, Dialer(secret), connection.open, connection.fail, limit_s)
+    stranger = Stranger(
+        loop, sock, Dialer(secret), connection.open, connection.fail, limit_s, answer_s
+    )
     connection.opening(stranger.drop)
     try:
         problem = sock.connect_ex(address)

@@ -168,6 +168,17 @@ def test_a_dialer_gives_up_on_an_acceptor_that_never_speaks():
     assert lonely.losses == ["no handshake within 0.05 s"]
 
 
+def test_who_has_connected_may_be_given_longer_to_answer():
+    """A slot that computes answers late, but its system has taken the connection."""
+    loop, lonely = EventLoop(), Recorder()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dial(loop, silent.getsockname(), SECRET, lonely, limit_s=0.01, answer_s=0.2)
+        while not lonely.losses:
+            loop.poll()
+    loop.close()
+    assert lonely.losses == ["no handshake within 0.2 s"]
+
+
 def test_a_dialer_does_not_take_another_server_for_ours():
     loop, lonely = EventLoop(), Recorder()
     with socket.create_server(("127.0.0.1", 0)) as server:

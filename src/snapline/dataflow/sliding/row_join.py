@@ -7,17 +7,18 @@ them match: a *scan*, whose cost grows with the window. With a key the function,
 about the pairs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from snapline.batch import Batch, concat
+from snapline.batch import Array, Batch, concat
 from snapline.dataflow.operators.join import LEFT, RIGHT, SIDES, pair_up
 from snapline.dataflow.operators.known import Known, paired
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.sliding.arena import ORDINAL, Arena, closed_up, rows_in
+from snapline.dataflow.sliding.crossed import crossed, places
 from snapline.dataflow.sliding.matching import Match, mask_of
 from snapline.dataflow.sliding.plan import ALL
 from snapline.dataflow.state.columns import Fixed, Int64s
@@ -98,28 +99,43 @@ class SlidingRowJoin(Operator):
         return self._numbers.locate([batch.columns[name] for name in self._keys[side]])
 
     def _match(self, port: str, batch: Batch, keys: Int64s) -> list[tuple[str, Batch]]:
-        """The pairs of these records, so many records at a time that their pairs fit."""
+        """The pairs of these records with the rows in the window of the other port."""
         other = RIGHT if port == LEFT else LEFT
         if not self._sizes[other]:
             return []
-        step = batch.length
         if not self._keys[port]:
-            step = max(1, _PAIRS_AT_ONCE // self._sizes[other])
-        outputs = []
+            found = self._scanned(port, batch, self._sides[other])
+        else:
+            arena, known = self._sides[other].arena, len(self._numbers)
+            positions, rows = arena.rows_of(keys, known, (ORDINAL,))
+            found = iter([self._chosen(port, batch.take(positions), rows)] if rows.length else [])
+        return [(OUT, pairs) for pairs in found if pairs.length]
+
+    def _scanned(self, port: str, batch: Batch, others: _Side) -> Iterator[Batch]:
+        """The pairs that match, among all; so many records at a time that their pairs fit."""
+        rows, _ = others.arena.living(others.counts.view())
+        if not rows.length:
+            return
+        window = rows.select(*(name for name in rows.columns if name != ORDINAL))
+        step = max(1, _PAIRS_AT_ONCE // window.length)
         for first in range(0, batch.length, step):
             some = batch.slice(first, first + step)
-            arena, known = self._sides[other].arena, len(self._numbers)
-            positions, rows = arena.rows_of(keys[first : first + step], known, (ORDINAL,))
-            pairs = self._paired(port, some.take(positions), rows) if rows.length else None
-            if pairs is not None and pairs.length:
-                outputs.append((OUT, pairs))
-        return outputs
+            mine, theirs = places(self._mask(port, *crossed(some, window)), window)
+            yield self._paired(port, some.take(mine), window.take(theirs))
+
+    def _chosen(self, port: str, mine: Batch, others: Batch) -> Batch:
+        if self.function is not None:
+            mask = self._mask(port, mine, others)
+            mine, others = mine.take(mask), others.take(mask)
+        return self._paired(port, mine, others)
+
+    def _mask(self, port: str, mine: Batch, others: Batch) -> Array:
+        left, right = (mine, others) if port == LEFT else (others, mine)
+        assert self.function is not None, "without a key a function says which rows match"
+        return mask_of(self.function, left, right)
 
     def _paired(self, port: str, mine: Batch, others: Batch) -> Batch:
         left, right = (mine, others) if port == LEFT else (others, mine)
-        if self.function is not None:
-            mask = mask_of(self.function, left, right)
-            left, right = left.take(mask), right.take(mask)
         kept = (name for name in right.columns if name not in self._shared)
         return pair_up(left, right.select(*kept))
 

@@ -109,8 +109,10 @@ class SlotProcess(StorageShell):
         self.meter = Meter(self.wire, Resources(store, lambda: self.background.log_syncs))
         self.warm_up = WarmUp()
         word = self.wire.pack(control_messages.Computing())
-        beat_s, patience_s = spec.heartbeat_s, spec.computing_s
-        self.sign_of_life = SignOfLife(self.loop, self.boss, word, beat_s, patience_s)
+        self.patience_s = spec.computing_s  #: with other slots, and theirs with this one
+        self.sign_of_life = SignOfLife(
+            self.loop, self.boss, word, spec.heartbeat_s, self.patience_s
+        )
         self.linger = Linger(spec.job.settings.linger_ms)
         self.turn = 0
         self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
@@ -362,7 +364,8 @@ class SlotProcess(StorageShell):
             if peer is None or peer.incarnation != incarnation:
                 return None
             visit = FromPeers(self)
-            link = dial(self.loop, (peer.host, peer.port), self.secret, visit)
+            there, patience_s = (peer.host, peer.port), self.patience_s
+            link = dial(self.loop, there, self.secret, visit, answer_s=patience_s)
             visit.lives[link] = (slot, incarnation)
             me = self._engine
             link.send(self.wire.pack(control_messages.PeerHello(me.slot, me.incarnation)))

@@ -29,6 +29,7 @@ class Receiving(Protocol):
     engine: Slot | None
     weather: NetworkFaults
     leaving: bool
+    patience_s: float
 
     def obey(self, message: control_messages.ControlMessage) -> None:
         """Do what the driver says."""
@@ -50,7 +51,10 @@ class FromDriver:
         process = self.process
         # Listen at the address from which we reached the driver: no host name is looked up.
         here = connection.local_host
-        process.listener = Listener(process.loop, process.secret, process.visitors, host=here)
+        # Who connects may have to wait for us, and we for it, until an operator comes back.
+        process.listener = Listener(
+            process.loop, process.secret, process.visitors, host=here, limit_s=process.patience_s
+        )
         host, port = process.listener.address
         hello = control_messages.Hello(process.tag, process.directory.name, os.getpid(), host, port)
         connection.send(process.wire.pack(hello))
