@@ -18,8 +18,7 @@ from snapline.dataflow.operators.join import LEFT, RIGHT, SIDES, pair_up
 from snapline.dataflow.operators.known import Known, paired
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.sliding.arena import ORDINAL, Arena, closed_up, rows_in
-from snapline.dataflow.sliding.crossed import crossed, places
-from snapline.dataflow.sliding.matching import Match, mask_of
+from snapline.dataflow.sliding.matching import Match, crossed, mask_of, places
 from snapline.dataflow.sliding.plan import ALL
 from snapline.dataflow.state.columns import Fixed, Int64s
 from snapline.dataflow.state.hashing import Hashes

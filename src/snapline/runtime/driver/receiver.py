@@ -178,9 +178,9 @@ class SlotReceiver:
                 member.heard_s = now_s
             elif member.silent(now_s, self._timeouts):
                 self._killer.cancel(member)
-                self._gone(member, member.why_silent(self._timeouts))
+                self._gone(member, member.why_silent(self._timeouts), silent=True)
 
-    def _gone(self, member: Member, reason: str) -> None:
+    def _gone(self, member: Member, reason: str, *, silent: bool = False) -> None:
         self._forget(member)
         member.connection.close()
         if self._run.finished:
@@ -189,7 +189,7 @@ class SlotReceiver:
             self._launches.spare_used()
             return
         # BEFORE the engine asks for the next process: this decides when that may start.
-        self._launches.failed(member.failure(reason))
+        self._launches.failed(member.failure(reason, silent=silent))
         if not self._run.finished:
             self._run.engine.lost(*member.life)
 

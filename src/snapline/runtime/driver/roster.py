@@ -67,10 +67,10 @@ class Member:
             "given up: mend it, or give it less at once (option batch=100)"
         )
 
-    def failure(self, reason: str) -> ProcessFailure:
+    def failure(self, reason: str, *, silent: bool = False) -> ProcessFailure:
         """What its end means to the restart strategy; it may have said itself why."""
         if self.last_words is None:
-            stuck = self.computing and not self.struck
+            stuck = silent and self.computing and not self.struck
             return ProcessFailure(self.tag, reason, self.started_s, self.struck, stuck=stuck)
         return failure_of(self.last_words, self.tag, self.started_s, planned=self.struck)
 

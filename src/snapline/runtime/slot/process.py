@@ -31,6 +31,7 @@ from snapline.net.connection import Connection
 from snapline.net.framing import WireError
 from snapline.net.listener import Listener, dial
 from snapline.net.loop import EventLoop
+from snapline.net.sign_of_life import SignOfLife
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.journal_file import Detail, JournalFile
 from snapline.runtime.counted_store import CountedStore
@@ -42,7 +43,6 @@ from snapline.runtime.slot.linger import Linger
 from snapline.runtime.slot.meter import Meter
 from snapline.runtime.slot.network_faults import NetworkFaults, Who
 from snapline.runtime.slot.receivers import FromDriver, FromPeers
-from snapline.runtime.slot.sign_of_life import SignOfLife
 from snapline.runtime.slot.storage_shell import StorageShell
 from snapline.runtime.slot.warm_up import WarmUp
 from snapline.runtime.wire import control_messages
@@ -109,10 +109,10 @@ class SlotProcess(StorageShell):
         self.meter = Meter(self.wire, Resources(store, lambda: self.background.log_syncs))
         self.warm_up = WarmUp()
         word = self.wire.pack(control_messages.Computing())
-        self.patience_s = spec.computing_s  #: with other slots, and theirs with this one
-        self.sign_of_life = SignOfLife(
-            self.loop, self.boss, word, spec.heartbeat_s, self.patience_s
-        )
+        beat_s, patience_s = spec.heartbeat_s, spec.computing_s
+        self.sign_of_life = SignOfLife(self.loop, self.boss, word, beat_s, patience_s)
+        #: until other slots have to answer: the driver is to give up one that computes for too long
+        self.patience_s = 2 * patience_s
         self.linger = Linger(spec.job.settings.linger_ms)
         self.turn = 0
         self.origin_s = time.time()  #: when input began to be due; the driver says it before `Go`
@@ -364,8 +364,8 @@ class SlotProcess(StorageShell):
             if peer is None or peer.incarnation != incarnation:
                 return None
             visit = FromPeers(self)
-            there, patience_s = (peer.host, peer.port), self.patience_s
-            link = dial(self.loop, there, self.secret, visit, answer_s=patience_s)
+            there, answer_s = (peer.host, peer.port), self.patience_s
+            link = dial(self.loop, there, self.secret, visit, answer_s=answer_s)
             visit.lives[link] = (slot, incarnation)
             me = self._engine
             link.send(self.wire.pack(control_messages.PeerHello(me.slot, me.incarnation)))

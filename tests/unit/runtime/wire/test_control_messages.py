@@ -62,6 +62,7 @@ MESSAGES = [
     ),
     control_messages.Begin(1_763_246_400_000),
     control_messages.Heartbeat(17),
+    control_messages.Computing(),
     control_messages.Pulse(
         3, True, 500, 498, 7, Volume(1, 2, 3, 4, 5, 6), ((40, 498), (1200, 1)), (2500,), 9, 17
     ),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from snapline.batch import Batch, Words
-from snapline.dataflow.sliding.crossed import crossed, places
+from snapline.dataflow.sliding.matching import crossed, places
 
 RECORDS = Batch(
     {"id": np.array([7, 8]), "colour": Words(np.array([1, 0], np.int32), ("red", "blue"))}
