@@ -27,6 +27,7 @@ def test_the_load_of_others_is_what_other_processes_used_and_a_host_took():
     before = MachineTime(1_000, 0, 100)
     assert foreign_share(before, before, 0, 0) == 0.0
     assert foreign_share(before, MachineTime(1_200, 10, 160), 40, 20) == pytest.approx(30 / 200)
+    assert foreign_share(before, MachineTime(1_200, 0, 160), 0, 210) == 1.0
 
 
 def test_what_processes_used_that_cannot_be_seen_counts_beyond_the_error_of_samples():

@@ -131,7 +131,8 @@ def foreign_share(before: MachineTime, now: MachineTime, own: int, others: int) 
     if whole <= 0:
         return 0.0
     unseen = now.busy - before.busy - own - _SAMPLING_ERROR * whole
-    return (max(0.0, others, unseen) + now.steal - before.steal) / whole
+    # The kernel counts time of processes exactly and that of the machine in samples, so a part may be more.
+    return min(1.0, (max(0.0, others, unseen) + now.steal - before.steal) / whole)
 
 
 def read_machine() -> MachineTime:
