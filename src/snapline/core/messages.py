@@ -22,6 +22,14 @@ BEFORE_TIME: Millis = -2
 """The watermark of a channel that has not spoken yet: it holds everything back."""
 
 
+def watermark_of(lowest: Millis) -> Millis:
+    """The watermark of a source none of whose next records is earlier.
+
+    Negative watermarks have meanings of their own, so a source says nothing about time before 1970.
+    """
+    return lowest if lowest >= 0 else BEFORE_TIME
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A batch of records on a channel. An empty batch carries a watermark alone."""

@@ -171,11 +171,14 @@ class SlidingStream(Hinted, Generic[Made_co]):
         _check_match(keys, match, on)
         plan: RowJoinPlan | TimeJoinPlan
         if isinstance(mine, LastRows) and isinstance(theirs, LastRows):
+            if not mine.rows and not theirs.rows:
+                raise GraphError("rows=0 on both sides keeps no row, so nothing could be joined")
             plan = RowJoinPlan(keys, {LEFT: mine.rows, RIGHT: theirs.rows})
             factory: Factory = partial(SlidingRowJoin, plan, on)
         else:
             assert isinstance(mine, Sliding)
             assert isinstance(theirs, Sliding)
+            refuse_results((*keys[LEFT], *keys[RIGHT]), ("window",))
             plan = TimeJoinPlan(keys, {LEFT: mine, RIGHT: theirs})
             factory = partial(SlidingTimeJoin, plan, on)
         detail = repr((plan, match))
@@ -233,7 +236,7 @@ def sliding_shape(
 ) -> Sliding | LastRows:
     """The shape of sliding windows, by time or by rows. Raises GraphError or UsageError."""
     if rows is not None:
-        if size is not None or every is not None or lateness:
+        if size is not None or every is not None or lateness or time != "time":
             raise GraphError(
                 "sliding windows are by rows or by time: give rows= alone, or a size and every="
             )
@@ -243,6 +246,7 @@ def sliding_shape(
             'sliding takes a size and every=, as in sliding("10s", every="1s"), or rows=, as in '
             "sliding(rows=100)"
         )
+    check_kind("sliding(time=...)", str, "the name of a column", time)
     if schema is not None and time not in schema:
         raise GraphError(f"there is no column '{time}' for the windows: {', '.join(schema)}")
     return Sliding(

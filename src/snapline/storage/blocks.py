@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from snapline.batch import Batch, Schema, concat
-from snapline.core.messages import END_OF_TIME
+from snapline.core.messages import END_OF_TIME, watermark_of
 from snapline.errors import UsageError
 from snapline.ids import Millis
 
@@ -162,7 +162,7 @@ class BlockIngress:
         if offset >= known.end:
             return END_OF_TIME
         block = known.block_at(offset)
-        return int(self._block(partition, block).lowest[offset - known.starts[block]])
+        return watermark_of(int(self._block(partition, block).lowest[offset - known.starts[block]]))
 
     def read(self, partition: int, offset: int, stop: int) -> Batch:
         """Records offset <= n < stop."""

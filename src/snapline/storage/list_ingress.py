@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from snapline.batch import Batch, Schema, concat
-from snapline.core.messages import END_OF_TIME
+from snapline.core.messages import END_OF_TIME, watermark_of
 from snapline.errors import UsageError
 from snapline.ids import Millis
 
@@ -32,7 +32,8 @@ class Timetable:
 
     def watermark(self, offset: int) -> Millis:
         """The watermark at `offset`: no record from there on has a time below it."""
-        return int(self._lowest[offset]) if offset < len(self._lowest) else END_OF_TIME
+        at_end = offset >= len(self._lowest)
+        return END_OF_TIME if at_end else watermark_of(int(self._lowest[offset]))
 
 
 class ListIngress:

@@ -113,6 +113,12 @@ def test_records_behind_a_window_go_to_the_output_late():
         (lambda s: s.sliding("10s", every="0s"), "at least 1ms"),
         (lambda s: s.sliding("soon", every="1s"), "the size of a window is written as 500ms"),
         (lambda s: s.sliding("10s", every="1s", time="at"), "no column 'at' for the windows"),
+        (lambda s: s.sliding("10s", every="1s", time=["a"]), "takes the name of a column"),
+        (lambda s: s.sliding(rows=3, time="price"), "by rows or by time"),
+        (
+            lambda s: s.sliding(rows=3).aggregate(n=("count", "price")),
+            "a count is of records, not of 'price': write n='count'",
+        ),
         (lambda s: s.sliding(rows=-1), "from 1 to"),
         (lambda s: s.sliding(rows=0).count(), "of 0 rows has no results"),
         (lambda s: s.sliding(rows="many"), "from 1 to"),
@@ -175,6 +181,19 @@ def test_a_join_of_windows_by_rows_pairs_what_matches_and_survives_a_rehearsal(m
             "cannot be joined: cut both",
         ),
         (lambda s: s.sliding(rows=3).join(s), "is cut with sliding"),
+        (
+            lambda s: s.key_by("key").sliding(rows=0).join(s.key_by("key").sliding(rows=0)),
+            "nothing could be joined",
+        ),
+        (
+            lambda s: (
+                s.map(lambda b: b.rename({"key": "window"}))
+                .key_by("window")
+                .sliding("2s", every="1s")
+                .join(s.key_by("key").sliding("2s", every="1s"))
+            ),
+            "a key cannot be called window",
+        ),
         (lambda s: s.sliding(rows=3).join(s.sliding(rows=3), match="scan", on=7), "a function of"),
         (lambda s: s.key_by("key").sliding(rows=3).join(s.sliding(rows=3)), "on both sides"),
     ],

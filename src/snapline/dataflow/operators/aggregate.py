@@ -21,6 +21,7 @@ from snapline.dataflow.operators.operator import IN, OUT, TENTATIVE, Capture, Op
 from snapline.dataflow.operators.window import LATE, WINDOW, Starts, Tumbling, Windows, take_rows
 from snapline.dataflow.state.columns import Int64s, Rows
 from snapline.dataflow.state.keyed_state import KeyedState
+from snapline.dataflow.state.sums import add_up, check_unsigned
 from snapline.errors import GraphError, UsageError
 from snapline.ids import Millis
 from snapline.kernels import grouping
@@ -96,8 +97,10 @@ class _Window:
             live = state[name]
             if how == "count":
                 np.add.at(live, rows, 1)
+            elif how == "sum":
+                add_up(live, rows, _as(batch[column], live.dtype, column), column)
             else:
-                _UFUNCS[how].at(live, rows, _as(batch[column], live.dtype))
+                _UFUNCS[how].at(live, rows, _as(batch[column], live.dtype, column))
         if plan.collected:
             values = {name: batch.columns[column] for name, column in plan.collected.items()}
             self._collected.append({**batch.select(*plan.keys).columns, **values}, batch.length)
@@ -161,9 +164,12 @@ def _first(how: Combine, dtype: np.dtype[Any] | None) -> Array:
     return np.array({"sum": 0, "min": limits.max, "max": limits.min}[how], np.int64)
 
 
-def _as(column: Array, dtype: np.dtype[Any]) -> Array:
-    """Numbers as the results have them; what is no number is left for numpy to refuse."""
-    return column.astype(dtype, copy=False) if column.dtype.kind in "biuf" else column
+def _as(column: Column, dtype: np.dtype[Any], name: str) -> Array:
+    """Numbers as the results have them. Raises UsageError."""
+    if not isinstance(column, np.ndarray) or column.dtype.kind not in "biuf":
+        raise UsageError(f"windows compute of numbers, and the column '{name}' has others")
+    check_unsigned(column, name)
+    return column.astype(dtype, copy=False)
 
 
 def gathered(column: Column, order: Int64s, bounds: Int64s) -> Varlen:

@@ -13,17 +13,18 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from snapline.batch import Array, Batch, concat
-from snapline.core.messages import BEFORE_TIME
+from snapline.batch import Array, Batch, concat, kind_of
 from snapline.dataflow.operators.operator import Capture
 from snapline.dataflow.state.columns import Int64s
-from snapline.errors import GraphError
+from snapline.errors import GraphError, UsageError
 from snapline.ids import Millis
 from snapline.kernels import windows
 
 LATE: Final = "late"
 WINDOW: Final = "window"
 CLOCK: Final = "clock"
+NO_WATERMARK: Final[Millis] = -(1 << 62)
+"""The watermark of an operator that has heard of none: earlier than any time, also those before 1970."""
 
 _FEW: Final = 8  # windows of a batch that are looked for one by one
 
@@ -61,14 +62,18 @@ class Tumbling:
 
     def starts(self, batch: Batch) -> Starts:
         """The start of each record's window."""
-        return starts_of(batch[self.time], self.size_ms)
+        return starts_of(batch, self.time, self.size_ms)
 
 
-def starts_of(times: Array, size: Millis) -> Starts:
-    """The last multiple of `size` that is not behind each time."""
-    if times.dtype != np.int64:
-        each = times - times % size
-        return Starts(each, int(each.min()), int(each.max()))
+def starts_of(batch: Batch, time: str, size: Millis) -> Starts:
+    """The last multiple of `size` that is not behind each time. Raises UsageError."""
+    times = batch.columns[time]
+    if not isinstance(times, np.ndarray) or times.dtype.kind not in "iu":
+        raise UsageError(
+            f"windows go by whole milliseconds, and the column '{time}' has values of the kind "
+            f"{kind_of(times)}"
+        )
+    times = times.astype(np.int64, copy=False)
     each = np.empty(len(times), np.int64)
     lowest, highest = windows.assign(np.ascontiguousarray(times), size, each)
     return Starts(each, lowest, highest)
@@ -109,10 +114,10 @@ class Windows(Generic[State]):
         self._label: Final = label  # the column of a captured part that names the window of a row
         self._open: dict[Millis, State] = {}
         self._starts: list[Millis] = []  # a heap of the starts of the open windows
-        self._watermark: Millis = BEFORE_TIME
+        self._watermark: Millis = NO_WATERMARK
         self.closed = 0  #: how many were closed by now
         #: the bound between closed and open: windows that start here or earlier have closed
-        self._horizon: Millis = BEFORE_TIME - shape.size_ms - shape.lateness_ms
+        self._horizon: Millis = NO_WATERMARK - shape.size_ms - shape.lateness_ms
 
     def at(self, start: Millis) -> State:
         """The state of a window, which is opened if it is not open."""

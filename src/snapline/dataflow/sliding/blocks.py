@@ -24,6 +24,7 @@ import numpy as np
 from snapline.batch import Array
 from snapline.dataflow.sliding.plan import Partial
 from snapline.dataflow.state.columns import Fixed, Int64s
+from snapline.dataflow.state.sums import check_sums
 
 SCANNED: Final[Mapping[str, np.ufunc | None]] = {
     "sum": np.add,
@@ -166,6 +167,7 @@ class Blocks:
         else:
             values[goes_on] = ufunc(before, values[goes_on])
             accumulate(ufunc, values, turn.parts, turn.part_lengths)
+            _check(partial, values)
         live[turn.keys[turn.ends]] = values[turn.ends]
         return values
 
@@ -203,7 +205,11 @@ class Blocks:
         kept = self._columns[partial].pages.data[: self._pages * size].reshape(-1, size)[page]
         block = np.where(here, raw[from_batch], kept)
         ufunc = SCANNED[partial[0]]
-        return block if ufunc is None else ufunc.accumulate(block[:, ::-1], axis=1)[:, ::-1]
+        if ufunc is None:
+            return block
+        made: Array = ufunc.accumulate(block[:, ::-1], axis=1)[:, ::-1]
+        _check(partial, made.reshape(-1))
+        return made
 
     def _hand_out_pages(self, turn: Turn, ask: Ask) -> None:
         """Give each key a page whose first block is full, and write the rows there that came before."""
@@ -224,6 +230,11 @@ class Blocks:
         """Where these places are among the pages."""
         at: Int64s = (self._page.data[keys] - 1) * self._size + places
         return at
+
+
+def _check(partial: Partial, values: Array) -> None:
+    if partial[0] == "sum":
+        check_sums(values, partial[1])
 
 
 def _joined(partial: Partial, turn: Turn, running: Array, back: Array) -> Array:

@@ -11,7 +11,11 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from snapline.batch import Array, Batch, Column
+from snapline.dataflow.state.columns import Int64s
 from snapline.errors import UsageError
+
+PAIRS_AT_ONCE: Final = 1 << 18
+"""How many pairs are made and looked at together."""
 
 Match: TypeAlias = Callable[[Batch, Batch], Array]
 """(left rows, right rows), as many of each -> a mask of those that match."""
@@ -26,6 +30,21 @@ def mask_of(function: Match, left: Batch, right: Batch) -> Array:
             "bools, such as left['price'] > right['price']"
         )
     return mask
+
+
+def portions(pairs: Int64s) -> Iterator[slice]:
+    """Records one after the other, so many at a time that their pairs fit, and at least one.
+
+    `pairs` says how many pairs each of them makes at most.
+    """
+    ends = np.cumsum(pairs)
+    first = 0
+    while first < len(ends):
+        before = ends[first - 1] if first else 0
+        stop = int(np.searchsorted(ends, before + PAIRS_AT_ONCE, side="right"))
+        stop = max(stop, first + 1)
+        yield slice(first, stop)
+        first = stop
 
 
 class Crossed(Mapping[str, Column]):

@@ -47,7 +47,7 @@ class Sliding:
 
     def starts(self, batch: Batch) -> Starts:
         """The start of each record's pane."""
-        return starts_of(batch[self.time], self.every_ms)
+        return starts_of(batch, self.time, self.every_ms)
 
 
 class Pane:
@@ -112,7 +112,7 @@ class Panes(Windows[Pane]):
                 return
             yield start
             self.closed += 1
-            self.drop_through(start)
+            self._changed.difference_update(pane for pane, _ in self.drop_through(start))
             before = start
 
     def get(self, start: Millis) -> Pane | None:

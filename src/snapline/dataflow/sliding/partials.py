@@ -15,6 +15,7 @@ from snapline.batch import Array, Batch
 from snapline.dataflow.sliding.plan import COUNT, Partial, SlidingPlan, neutral, wide, wide_type
 from snapline.dataflow.state.columns import Int64s
 from snapline.dataflow.state.keyed_state import KeyedState
+from snapline.dataflow.state.sums import add_up, check_sums
 from snapline.errors import UsageError
 
 Columns: TypeAlias = Sequence[Array]
@@ -86,13 +87,24 @@ def combined(partial: Partial, these: Columns, those: Columns) -> Columns:
     """Two partial results as one, row by row."""
     how, _ = partial
     if how in _UFUNCS:
-        return [_UFUNCS[how](these[0], those[0])]
+        made = _UFUNCS[how](these[0], those[0])
+        if how == "sum":
+            check_sums(made, partial[1])
+        return [made]
     (values, times), (others, others_times) = these, those
     if how == "first":
-        wins = (others_times < times) | ((others_times == times) & (others < values))
+        wins = (others_times < times) | ((others_times == times) & _smaller(others, values))
     else:
-        wins = (others_times > times) | ((others_times == times) & (others > values))
+        wins = (others_times > times) | ((others_times == times) & _smaller(values, others))
     return [np.where(wins, others, values), np.where(wins, others_times, times)]
+
+
+def _smaller(one: Array, other: Array) -> Array:
+    """Where one value is the smaller one; what is no number is larger than all numbers, as in a sort."""
+    smaller: Array = one < other
+    if one.dtype.kind == "f":
+        smaller |= np.isnan(other) & ~np.isnan(one)
+    return smaller
 
 
 def add_records(
@@ -103,6 +115,8 @@ def add_records(
         how, column = partial
         if how == "count":
             np.add.at(state[name_of(partial)], rows, 1)
+        elif how == "sum":
+            add_up(state[name_of(partial)], rows, numbers[column], column)
         elif how in _UFUNCS:
             _UFUNCS[how].at(state[name_of(partial)], rows, numbers[column])
         else:

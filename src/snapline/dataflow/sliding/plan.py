@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from snapline.batch import Array, Batch, Column
+from snapline.dataflow.state.sums import check_unsigned
 from snapline.errors import GraphError, UsageError
 from snapline.storage.column_types import Meaning, summed
 
@@ -54,6 +55,8 @@ class SlidingPlan:
                     f"an aggregate cannot be called '{name}': the results have that column"
                 )
             how, column = (aggregate, "") if isinstance(aggregate, str) else aggregate
+            if how == "count" and column:
+                raise GraphError(f"a count is of records, not of '{column}': write {name}='count'")
             if how not in KINDS and (how, column) != COUNT:
                 known = ", ".join(KINDS)
                 raise GraphError(f"'{how}' is no aggregate of sliding windows: count, {known} are")
@@ -117,6 +120,7 @@ def wide(column: Column, name: str) -> Array:
     """Numbers as they are kept: int64, or float64 if they have a fraction. Raises UsageError."""
     if not isinstance(column, np.ndarray) or column.dtype.kind not in "biuf":
         raise UsageError(f"sliding windows compute of numbers, and the column '{name}' has others")
+    check_unsigned(column, name)
     return column.astype(wide_type(column.dtype), copy=False)
 
 

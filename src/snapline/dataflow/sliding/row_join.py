@@ -18,15 +18,13 @@ from snapline.dataflow.operators.join import LEFT, RIGHT, SIDES, pair_up
 from snapline.dataflow.operators.known import Known, paired
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
 from snapline.dataflow.sliding.arena import ORDINAL, Arena, closed_up, rows_in
-from snapline.dataflow.sliding.matching import Match, crossed, mask_of, places
+from snapline.dataflow.sliding.matching import Match, crossed, mask_of, places, portions
 from snapline.dataflow.sliding.plan import ALL
 from snapline.dataflow.state.columns import Fixed, Int64s
 from snapline.dataflow.state.hashing import Hashes
 from snapline.dataflow.state.keyed_state import KeyedState
 from snapline.dataflow.state.missed_rows import MissedRows, key_hashes
 from snapline.kernels import grouping
-
-_PAIRS_AT_ONCE: Final = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -105,10 +103,17 @@ class SlidingRowJoin(Operator):
         if not self._keys[port]:
             found = self._scanned(port, batch, self._sides[other])
         else:
-            arena, known = self._sides[other].arena, len(self._numbers)
-            positions, rows = arena.rows_of(keys, known, (ORDINAL,))
-            found = iter([self._chosen(port, batch.take(positions), rows)] if rows.length else [])
+            found = self._looked_up(port, batch, keys, other)
         return [(OUT, pairs) for pairs in found if pairs.length]
+
+    def _looked_up(self, port: str, batch: Batch, keys: Int64s, other: str) -> Iterator[Batch]:
+        """The pairs of these records with the rows of their keys."""
+        side, known = self._sides[other], len(self._numbers)
+        side.counts.reach(known)
+        for some in portions(np.minimum(side.counts.data[keys], self._sizes[other])):
+            positions, rows = side.arena.rows_of(keys[some], known, (ORDINAL,))
+            if rows.length:
+                yield self._chosen(port, batch.take(positions + some.start), rows)
 
     def _scanned(self, port: str, batch: Batch, others: _Side) -> Iterator[Batch]:
         """The pairs that match, among all; so many records at a time that their pairs fit."""
@@ -116,9 +121,8 @@ class SlidingRowJoin(Operator):
         if not rows.length:
             return
         window = rows.select(*(name for name in rows.columns if name != ORDINAL))
-        step = max(1, _PAIRS_AT_ONCE // window.length)
-        for first in range(0, batch.length, step):
-            some = batch.slice(first, first + step)
+        for part in portions(np.full(batch.length, window.length)):
+            some = batch.slice(part.start, part.stop)
             mine, theirs = places(self._mask(port, *crossed(some, window)), window)
             yield self._paired(port, some.take(mine), window.take(theirs))
 

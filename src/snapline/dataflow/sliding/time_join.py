@@ -8,19 +8,20 @@ dropped now and then, all at once. So what a record costs depends on the rows th
 and on the pairs that it makes, and not on how many panes a window has.
 """
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from snapline.batch import Batch, concat
-from snapline.core.messages import BEFORE_TIME
 from snapline.dataflow.operators.join import LEFT, RIGHT, SIDES, pair_up
 from snapline.dataflow.operators.known import Known, paired, windowed
 from snapline.dataflow.operators.operator import OUT, Capture, Operator, Outputs
-from snapline.dataflow.operators.window import CLOCK, WINDOW, starts_of
-from snapline.dataflow.sliding.matching import Match, mask_of
+from snapline.dataflow.operators.window import CLOCK, NO_WATERMARK, WINDOW
+from snapline.dataflow.sliding.matching import Match, mask_of, portions
 from snapline.dataflow.sliding.panes import Sliding
 from snapline.dataflow.sliding.plan import ALL
 from snapline.dataflow.state.columns import Fixed, Int64s, Rows
@@ -30,8 +31,7 @@ from snapline.errors import GraphError
 from snapline.ids import Millis
 
 PANE: Final = "(pane)"
-_PAIRS_AT_ONCE: Final = 1 << 18
-_DEAD_MIN: Final = 4_096  # rows that may be dead whatever the number of those that live
+_DEAD_MIN: Final = 4_096  # rows, or keys without a row, that may be dead however few live
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,10 @@ class _TimeSide:
         self.panes = Fixed(np.int64)
         self._owners = Fixed(np.int64)
         self._chains = Chains()
+        self._counts = Fixed(np.int64)  # rows of each key, dead ones too
         self._living: dict[Millis, int] = {}  # rows of each pane that is alive
-
-    @property
-    def living(self) -> int:
-        """How many rows are alive."""
-        return sum(self._living.values())
+        self._starts: list[Millis] = []  # a heap of these panes
+        self.living = 0  #: how many rows are alive
 
     def add(self, batch: Batch, panes: Int64s, keys: Int64s, known: int) -> None:
         """Keep rows, whose keys are given by number."""
@@ -70,37 +68,48 @@ class _TimeSide:
         self.panes.append(panes)
         self._owners.append(keys)
         self._chains.add(keys, known)
+        self._counts.reach(known)
+        np.add.at(self._counts.data, keys, 1)
         distinct, counts = np.unique(panes, return_counts=True)
         for pane, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            if pane not in self._living:
+                heapq.heappush(self._starts, pane)
             self._living[pane] = self._living.get(pane, 0) + count
+        self.living += batch.length
+
+    def counts(self, keys: Int64s, known: int) -> Int64s:
+        """How many rows each of these keys has, dead ones too."""
+        self._counts.reach(known)
+        return self._counts.take(keys)
 
     def walk(self, keys: Int64s, known: int) -> tuple[Int64s, Int64s]:
         """All rows of these keys, dead ones too: which of the keys, and the row."""
         return self._chains.walk(keys, known)
 
-    def close(self, horizon: Millis, known: int) -> set[Millis]:
+    def close(self, horizon: Millis) -> set[Millis]:
         """Let panes die that begin here or earlier, and return which did."""
-        dead = {pane for pane in self._living if pane <= horizon}
-        for pane in dead:
-            del self._living[pane]
-        if dead and self.rows.length > 2 * self.living + _DEAD_MIN:
-            self._drop_dead(horizon, known)
+        dead = set()
+        while self._starts and self._starts[0] <= horizon:
+            pane = heapq.heappop(self._starts)
+            self.living -= self._living.pop(pane)
+            dead.add(pane)
         return dead
 
-    def _drop_dead(self, horizon: Millis, known: int) -> None:
-        """Begin anew with the rows that live; the old ones are left to whoever still writes them."""
+    def without_dead(
+        self, horizon: Millis, locate: Callable[[Batch], Int64s] | None = None
+    ) -> "_TimeSide":
+        """A side with the rows that live; this one is left to whoever still writes its columns.
+
+        `locate` numbers the keys of rows, if they are numbered anew.
+        """
         alive = np.flatnonzero(self.panes.view() > horizon)
-        captured = int(np.searchsorted(alive, self.rows.marked))
-        rows, panes, owners = (
-            self.rows.take(alive),
-            self.panes.take(alive),
-            self._owners.take(alive),
-        )
-        self.rows, self.panes, self._owners = Rows(), Fixed(np.int64), Fixed(np.int64)
-        self._chains, self._living = Chains(), {}
+        living = _TimeSide()
         if len(alive):
-            self.add(rows, panes, owners, known)
-        self.rows.marked = captured
+            rows = self.rows.take(alive)
+            keys = self._owners.take(alive) if locate is None else locate(rows)
+            living.add(rows, self.panes.take(alive), keys, int(keys.max()) + 1)
+        living.rows.marked = int(np.searchsorted(alive, self.rows.marked))
+        return living
 
     def capture(self, horizon: Millis, *, full: bool) -> Batch:
         """The rows that live, all or those that are new, with their panes."""
@@ -123,9 +132,9 @@ class SlidingTimeJoin(Operator):
         self._pairs: Final = tuple(zip(plan.keys[LEFT], plan.keys[RIGHT], strict=True))
         self._shared: Final = {a for a, b in self._pairs if a == b}
         self.function: Final = match
-        self._numbers: Final = KeyedState(plan.keys[LEFT] or (ALL,), {})
+        self._numbers = KeyedState(plan.keys[LEFT] or (ALL,), {})
         self._sides: Final = {side: _TimeSide() for side in SIDES}
-        self._watermark: Millis = BEFORE_TIME
+        self._watermark: Millis = NO_WATERMARK
         self._closed = 0
 
     @property
@@ -139,12 +148,13 @@ class SlidingTimeJoin(Operator):
         if output != OUT:
             return given[output.removeprefix("late-")]
         pairs = paired(given[LEFT], given[RIGHT], self._pairs)
-        cut = windowed(given[LEFT], (), self._shapes[LEFT].time, {})
-        return {**pairs, WINDOW: cut[WINDOW]} if pairs is not None and cut is not None else None
+        cut = {side: windowed(given[side], (), self._shapes[side].time, {}) for side in SIDES}
+        left = cut[LEFT]
+        return {**pairs, WINDOW: left[WINDOW]} if pairs is not None and left is not None else None
 
     def process(self, port: str, batch: Batch) -> Outputs:
         """Pair the records with those of the other port, and keep them; pass the late ones on."""
-        panes = starts_of(batch[self._shapes[port].time], self._shapes[port].every_ms).each
+        panes = self._shapes[port].starts(batch).each
         late = panes <= self._horizon
         outputs: list[tuple[str, Batch]] = []
         if late.any():
@@ -165,14 +175,11 @@ class SlidingTimeJoin(Operator):
         self, port: str, batch: Batch, panes: Int64s, keys: Int64s
     ) -> list[tuple[str, Batch]]:
         """The pairs of these records, so many records at a time that their pairs fit."""
-        other = self._sides[RIGHT if port == LEFT else LEFT]
-        step = batch.length
-        if not self._keys[port]:
-            step = max(1, _PAIRS_AT_ONCE // max(other.rows.length, 1))
+        other, known = self._sides[RIGHT if port == LEFT else LEFT], len(self._numbers)
         outputs = []
-        for first in range(0, batch.length, step):
-            positions, rows = other.walk(keys[first : first + step], len(self._numbers))
-            positions = positions + first
+        for some in portions(other.counts(keys, known)):
+            positions, rows = other.walk(keys[some], known)
+            positions = positions + some.start
             begin, count = self._common(panes[positions], other.panes.take(rows))
             both = np.flatnonzero(count > 0)
             if len(both):
@@ -208,9 +215,23 @@ class SlidingTimeJoin(Operator):
 
     def _close(self, time: Millis) -> int:
         self._watermark = max(self._watermark, time)
-        horizon, known = self._horizon, len(self._numbers)
-        dead = [side.close(horizon, known) for side in self._sides.values()]
-        return len(set().union(*dead))
+        horizon = self._horizon
+        dead = set[Millis]().union(*(side.close(horizon) for side in self._sides.values()))
+        if dead:
+            self._drop_dead(horizon)
+        return len(dead)
+
+    def _drop_dead(self, horizon: Millis) -> None:
+        """Drop dead rows, and the keys of dead rows, if they are more than those that live."""
+        sides = self._sides
+        if len(self._numbers) > 2 * sum(side.living for side in sides.values()) + _DEAD_MIN:
+            self._numbers = KeyedState(self._keys[LEFT] or (ALL,), {})
+            for name, side in sides.items():
+                sides[name] = side.without_dead(horizon, partial(self._locate, name))
+            return
+        for name, side in sides.items():
+            if side.rows.length > 2 * side.living + _DEAD_MIN:
+                sides[name] = side.without_dead(horizon)
 
     @property
     def windows_closed(self) -> int:

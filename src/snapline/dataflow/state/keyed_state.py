@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from snapline.batch import Array, Batch, Column, Kind, Varlen, Words, kind_of
+from snapline.batch import Array, Batch, Column, Kind, Varlen, Words, kind_of, name_of
 from snapline.dataflow.state.columns import Fixed, Int64s, Rows
 from snapline.dataflow.state.hashing import Hashes, hash_columns
 from snapline.dataflow.state.key_index import KeyIndex
+from snapline.errors import UsageError
 from snapline.kernels import grouping, table
 
 _STEP: Final = np.uint64(0x5851F42D4C957F2D)
@@ -29,6 +30,7 @@ class KeyedState:
         self._names: Final = tuple(names)
         self._kinds: tuple[Kind, ...] = ()  # the kinds of the key columns; known with the first key
         self._direct = False  # whether the key itself is looked up in the index, not its hash
+        self._plain = False  # whether these are int64, which need no look at their kind
         self._index: Final = KeyIndex()
         self._fills: Final = {name: np.asarray(fill) for name, fill in fills.items()}
         self._values: Final = {name: Fixed(fill.dtype) for name, fill in self._fills.items()}
@@ -72,17 +74,29 @@ class KeyedState:
 
     def _looked_up_directly(self, columns: Sequence[Column]) -> Int64s | None:
         """The keys as numbers, if they are looked up as such."""
-        if not self._kinds:
-            self._kinds = tuple(_kept(kind_of(column)) for column in columns)
-            self._direct = len(columns) == 1 and self._kinds[0] not in _OF_ANY_LENGTH
-        if not self._direct:
-            return None
         first = columns[0]
-        if isinstance(first, np.ndarray) and first.dtype is _INT64 and first.flags.c_contiguous:
-            return first
-        canonical = _canonical(columns[0])
-        assert isinstance(canonical, np.ndarray), "a key column never changes its kind"
-        return np.ascontiguousarray(canonical)
+        plain = self._plain and isinstance(first, np.ndarray) and first.dtype is _INT64
+        if not plain:
+            self._learn_kinds(columns)
+            if not self._direct:
+                return None
+            canonical = _canonical(first)
+            assert isinstance(canonical, np.ndarray), "keys that are looked up directly are numbers"
+            first = canonical
+        assert isinstance(first, np.ndarray), "it was just looked at"
+        return first if first.flags.c_contiguous else np.ascontiguousarray(first)
+
+    def _learn_kinds(self, columns: Sequence[Column]) -> None:
+        """Take the kinds of key columns from the first keys, and hold later ones against them."""
+        kinds = tuple(_kept(kind_of(column)) for column in columns)
+        if kinds == self._kinds:
+            return
+        if self._kinds:
+            pairs = zip(self._names, self._kinds, kinds, strict=True)
+            kinds = tuple(_in_common(name, known, kind) for name, known, kind in pairs)
+        self._kinds = kinds
+        self._direct = len(columns) == 1 and kinds[0] not in _OF_ANY_LENGTH
+        self._plain = self._direct and kinds[0] == _INT64.name
 
     def _hand_out(self) -> None:
         """Give new keys their first values."""
@@ -195,6 +209,20 @@ def _kept(kind: Kind) -> Kind:
     if kind.startswith("|S"):
         return "bytes"
     return "str" if kind == "words" or kind[1:2] == "U" else kind
+
+
+def _in_common(name: str, known: Kind, kind: Kind) -> Kind:
+    """The kind of a key column with keys of both kinds. Raises UsageError."""
+    if known == kind:
+        return kind
+    if known not in _OF_ANY_LENGTH and kind not in _OF_ANY_LENGTH:
+        both = np.promote_types(known, kind)
+        if (both.kind == "f") == (np.dtype(known).kind == "f") == (np.dtype(kind).kind == "f"):
+            return name_of(both)
+    raise UsageError(
+        f"keys of the kind {kind} are not compared with the keys before, which are {known} ('{name}'): "
+        "make both the same kind"
+    )
 
 
 def _canonical(column: Column) -> Int64s | Varlen:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from snapline.batch import Batch, Schema, concat
-from snapline.core.messages import BEFORE_TIME, END_OF_TIME, IDLE
+from snapline.core.messages import BEFORE_TIME, END_OF_TIME, IDLE, watermark_of
 from snapline.errors import ObjectMissing, StorageError, StoreUnavailable
 from snapline.ids import Millis
 from snapline.storage.blocks import BLOCKS_KEPT, LoadedBlock
@@ -315,8 +315,7 @@ class StreamIngress:
 
     def _mark(self, highest: Millis | None) -> Millis:
         """The watermark behind records of which this is the highest time."""
-        mark = BEFORE_TIME if highest is None else highest - self._about.disorder_ms
-        return mark if mark >= 0 else BEFORE_TIME
+        return BEFORE_TIME if highest is None else watermark_of(highest - self._about.disorder_ms)
 
     def _open(self, partition: int) -> None:
         """Look for manifests here and now if nobody has: where nobody fetches, and after a restart."""

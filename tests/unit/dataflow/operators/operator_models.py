@@ -55,7 +55,7 @@ def stories(rows: dict[str, st.SearchStrategy[Row]]) -> st.SearchStrategy[list[S
         )
         for port, s in rows.items()
     ]
-    watermarks = st.builds(Watermark, st.integers(0, 60))
+    watermarks = st.builds(Watermark, st.integers(-30, 60))
     checkpoints = st.builds(Checkpoint, st.booleans())
     return st.lists(st.one_of(*takes, watermarks, checkpoints, st.just(Crash())), max_size=25)
 
@@ -205,7 +205,7 @@ class WindowModel(Model):
 
     def __init__(self, lateness: int = 0) -> None:
         self.lateness = lateness
-        self.now = -2
+        self.now = -(10**9)
 
     def window(self, row: Row) -> int:
         return row["time"] // self.SIZE * self.SIZE
@@ -290,7 +290,7 @@ class WindowJoinModel(JoinModel, WindowModel):
     def __init__(self) -> None:
         JoinModel.__init__(self)
         self.lateness = 0
-        self.now = -2
+        self.now = -(10**9)
 
     def take(self, port: str, row: Row, found: Rows) -> None:
         if self.closed(self.window(row)):

@@ -10,7 +10,7 @@ from operator_models import Checkpoint, Crash, Row, Step, Take, check, plain, st
 from sliding_models import SlidingJoinModel
 
 from snapline.batch import Batch
-from snapline.dataflow.sliding import arena, row_join
+from snapline.dataflow.sliding import arena, matching
 from snapline.dataflow.sliding.row_join import RowJoinPlan, SlidingRowJoin
 
 pytestmark = pytest.mark.usefixtures("both_forms")
@@ -82,7 +82,7 @@ def test_windows_stay_right_in_a_long_story(sizes, match, seed, monkeypatch):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_a_scan_meets_all_rows_of_the_other_window(sizes, seed, monkeypatch):
-    monkeypatch.setattr(row_join, "_PAIRS_AT_ONCE", 1 + seed * 50)
+    monkeypatch.setattr(matching, "PAIRS_AT_ONCE", 1 + seed * 50)
     make = partial(SlidingRowJoin, RowJoinPlan(ALL, sizes), near)
     check(make, SlidingJoinModel(sizes, keyed=False, match=near), long_story(seed), plain)
 

@@ -39,7 +39,7 @@ SHAPES = [(10, 1), (10, 5), (12, 4), (7, 7), (40, 2)]
 
 
 def records(key: st.SearchStrategy, price: str = "int") -> st.SearchStrategy[Row]:
-    return st.fixed_dictionaries({"key": key, "time": st.integers(0, 60), "price": PRICES[price]})
+    return st.fixed_dictionaries({"key": key, "time": st.integers(-30, 60), "price": PRICES[price]})
 
 
 def by_time(size: int, every: int, lateness: int = 0, keys: tuple[str, ...] = ("key",)):

@@ -29,7 +29,7 @@ from snapline.dataflow.operators.window_count import WindowCount
 
 pytestmark = pytest.mark.usefixtures("both_forms")
 
-TIMES = st.integers(0, 60)
+TIMES = st.integers(-30, 60)
 KEYS = {
     "int": st.integers(0, 3) | st.sampled_from([-(2**63), 2**63 - 1]),
     "str": st.sampled_from(["", "a", "b", "ab", "ba", "a\0"]),

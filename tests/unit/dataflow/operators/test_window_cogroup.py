@@ -23,7 +23,7 @@ KEYS = {
     "int": st.integers(0, 3) | st.integers(0, 200),
     "str": st.sampled_from(["", "a", "b", "ab", "ba"]),
 }
-TIMES = st.integers(0, 60)
+TIMES = st.integers(-30, 60)
 LISTS = st.lists(st.integers(-2, 2), max_size=3)
 
 
