@@ -15,7 +15,7 @@ from snapline.dataflow.graph import Dataflow
 from snapline.engine.reference.reference import reference_output
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.metrics.deviation import AnswerRows, DeviationFigures, deviation
+from snapline.metrics.deviation import AnswerRows, DeviationFigures, as_they_stand, deviation
 from snapline.workload.common.answers import AnswerColumns
 from snapline.workload.common.losses import Ints
 from snapline.workload.oracles.codes import Codes
@@ -55,7 +55,10 @@ def deviation_of(
         )
     expected = _rows(answer, known, np.arange(len(known[0]), dtype=np.int64))
     numbers = _places(codes.own[order], order, codes.of(_identity(answer, came[0])))
-    return deviation(expected, _rows(answer, came, numbers), from_ms)
+    rows = _rows(answer, came, numbers)
+    if answer.replaces:
+        rows = as_they_stand(expected, rows, from_ms)
+    return deviation(expected, rows, from_ms)
 
 
 def _check(answer: AnswerColumns, batch: Batch) -> None:
