@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from snapline.batch import Batch
+from snapline.batch import Array, Batch
 from snapline.dataflow.deploy import deploy
 from snapline.dataflow.graph import Dataflow
 from snapline.engine.reference.reference import reference_output
@@ -76,8 +76,15 @@ def _column(batch: Batch, name: str) -> Ints:
     return column
 
 
-def _identity(answer: AnswerColumns, batch: Batch) -> Sequence[Ints]:
-    return [_column(batch, name) for name in answer.identity]
+def _identity(answer: AnswerColumns, batch: Batch) -> Sequence[Array]:
+    """The columns that tell rows apart; beside each, whether it has a number at all.
+
+    NaN equals nothing, not even itself, so as a number it would make the right row a stranger.
+    """
+    columns = [_column(batch, name) for name in answer.identity]
+    none = [np.isnan(column) for column in columns]
+    numbers = [np.where(nan, 0, column) for nan, column in zip(none, columns, strict=True)]
+    return [*numbers, *none]
 
 
 def _places(known: Ints, order: Ints, codes: Ints) -> Ints:

@@ -90,6 +90,30 @@ def test_an_answer_whose_rows_cannot_be_told_apart_is_refused():
         held(AnswerColumns("out", ("key",), ("count",)), RIGHT, [1, 2, 3])
 
 
+def test_nan_is_an_identity_like_any_other():
+    """Floats may be none at all. A row with that in its identity is no copy of one that nobody knows."""
+    measured = AnswerColumns("out", ("key",), ("count",))
+    right = Batch.of(key=[1.0, np.nan], count=[1, 2])
+    off = held(measured, Batch.of(key=[7.0], count=[2]), [1], right=right)
+    assert (off.rows, off.missing, off.repeated, off.unexpected) == (2, 1.0, 0, 1)
+    assert held(measured, right, [1, 2], right=right).is_zero
+    again = Batch.of(key=[np.nan, np.nan, 0.0], count=[2, 2, 0])
+    off = held(measured, again, [1, 2, 3], right=right)
+    assert (off.missing, off.repeated, off.unexpected) == (0.5, 0.5, 1)
+
+
+def test_counts_of_nan_replace_each_other():
+    right = Batch.of(key=[np.nan], count=[3])
+    off = held(COUNTS, Batch.of(key=[np.nan] * 3, count=[1, 2, 3]), [1, 2, 3], right=right)
+    assert (off.rows, off.came, off.is_zero) == (1, 1, True)
+
+
+def test_two_rows_without_a_number_in_their_identity_cannot_be_told_apart():
+    right = Batch.of(key=[np.nan, np.nan], count=[1, 2])
+    with pytest.raises(UsageError, match="cannot be told apart by key"):
+        held(AnswerColumns("out", ("key",), ("count",)), right, [1, 2], right=right)
+
+
 @pytest.mark.parametrize("column", ["nobody", "name"])
 def test_an_answer_that_is_no_column_of_numbers_is_refused(column):
     named = RIGHT.with_columns(name=Batch.of(n=["a", "b", "c"])["n"])
