@@ -51,12 +51,15 @@ class Restore:
     received: Mapping[ChannelId, Seq]  # what tasks in their initial state are to take as received
     replay: tuple[ReplayPart, ...]  # the parts whose messages this slot has
     #: only this slot restarts: tasks without a snapshot begin empty, with the present input. It may be
-    #: told again in the same epoch, because a snapshot could not be read
+    #: told again in the same epoch, because a snapshot could not be read: see `number`
     alone: bool = False
     #: if all slots restart at the present: for each output whose log is sent again, the last message
     #: that its receiver's checkpoint has; all behind it is sent
     missed: Mapping[ChannelId, Seq] = field(default_factory=dict)
     away: tuple[SlotId, ...] = ()  # if only this slot restarts: who else is not back yet
+    #: how many orders to restore this life was given in this epoch before. Only the last one counts: what
+    #: was asked of storage for another one, or answers it, comes too late
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,7 @@ class Restored:
     epoch: Epoch
     groups: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)  # it was restored from
     lost: tuple[GroupLost, ...] = ()  # what it could not read, and goes on without
+    number: int = 0  # of the order that it answers
 
 
 @dataclass(frozen=True, slots=True)

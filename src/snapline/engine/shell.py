@@ -2,7 +2,8 @@
 
 There are three adapters: the simulator, the stepped world of the exhaustive search, and the runtime on
 Spark. What is asked in the background is answered later by a call of `done` or `failed` with the same
-ticket; a ticket names the epoch in which it was made, so an answer that comes too late is recognised.
+ticket; a ticket names the epoch in which it was made, and where something is loaded the order to restore,
+so an answer that comes too late is recognised.
 """
 
 import random
@@ -35,6 +36,7 @@ class Ticket:
     number: (
         int  # of the checkpoint, the decision or the manifest; for groups any that is not in use
     )
+    order: int = 0  # what is loaded, for which `Restore` of its epoch: see its `number`
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from snapline.batch import Batch
+from snapline.batch import Array, Batch
 from snapline.dataflow.deploy import deploy
 from snapline.dataflow.graph import Dataflow
 from snapline.engine.reference.reference import reference_output
 from snapline.errors import UsageError
 from snapline.ids import Millis
-from snapline.metrics.deviation import AnswerRows, DeviationFigures, deviation
+from snapline.metrics.deviation import AnswerRows, DeviationFigures, as_they_stand, deviation
 from snapline.workload.common.answers import AnswerColumns
 from snapline.workload.common.losses import Ints
 from snapline.workload.oracles.codes import Codes
@@ -55,7 +55,10 @@ def deviation_of(
         )
     expected = _rows(answer, known, np.arange(len(known[0]), dtype=np.int64))
     numbers = _places(codes.own[order], order, codes.of(_identity(answer, came[0])))
-    return deviation(expected, _rows(answer, came, numbers), from_ms)
+    rows = _rows(answer, came, numbers)
+    if answer.replaces:
+        rows = as_they_stand(expected, rows, from_ms)
+    return deviation(expected, rows, from_ms)
 
 
 def _check(answer: AnswerColumns, batch: Batch) -> None:
@@ -73,8 +76,15 @@ def _column(batch: Batch, name: str) -> Ints:
     return column
 
 
-def _identity(answer: AnswerColumns, batch: Batch) -> Sequence[Ints]:
-    return [_column(batch, name) for name in answer.identity]
+def _identity(answer: AnswerColumns, batch: Batch) -> Sequence[Array]:
+    """The columns that tell rows apart; beside each, whether it has a number at all.
+
+    NaN equals nothing, not even itself, so as a number it would make the right row a stranger.
+    """
+    columns = [_column(batch, name) for name in answer.identity]
+    none = [np.isnan(column) for column in columns]
+    numbers = [np.where(nan, 0, column) for nan, column in zip(none, columns, strict=True)]
+    return [*numbers, *none]
 
 
 def _places(known: Ints, order: Ints, codes: Ints) -> Ints:

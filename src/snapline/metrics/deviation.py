@@ -6,13 +6,17 @@ other rows that should come this says how many never came, how many came more th
 that is part of the answer, how far its numbers are from the right ones. A row that came twice counts twice
 there, because nobody who reads it can know which one to believe.
 
+Where rows replace each other, as running counts do, the last one is the answer. It was given before the
+fault if it was right by then, and due. Any other was still to come: a slot that dies leaves the last row
+that it had written, and if nobody replaces that, it is wrong, from the time at which the right one was due.
+
 *Right again* is the output after the last row that was wrong, missing or repeated. A missing row was never
 written: the time at which it was due stands for that.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -65,7 +69,9 @@ class DeviationFigures:
 
     from_ms: Millis  # when the first fault struck; 0: none did, so all rows count
     rows: int  # that were still to come then
-    came: int  # that were written from then on, each time they were
+    #: that were written from then on, each time they were; where rows replace each other, the last of each
+    #: identity, unless it was right and due before
+    came: int
     missing: float  # share of the rows that never came, from 0 to 1
     repeated: float  # how many rows came again, as a share of those that should come
     unexpected: int  # rows that nobody expects
@@ -122,6 +128,22 @@ def deviation(right: AnswerRows, came: AnswerRows, from_ms: Millis = 0) -> Devia
         _right_again_s(right.at_ms[missing], came.at_ms[bad], came.at_ms[later & ~bad], from_ms),
         columns,
     )
+
+
+def as_they_stand(right: AnswerRows, came: AnswerRows, from_ms: Millis) -> AnswerRows:
+    """Rows that replace each other, the last of each number, at the times for which they are judged.
+
+    One that was written before the right one was due is the answer when that is due. One that is wrong
+    counts in any case: what was due just before the fault may have been on its way to it.
+    """
+    known = came.number != UNEXPECTED
+    number, at_ms = came.number[known], came.at_ms.copy()
+    at_ms[known] = np.maximum(at_ms[known], right.at_ms[number])
+    wrong = np.zeros(len(at_ms), np.bool_)
+    for name, values in came.values.items():
+        wrong[known] |= _errors(values[known], right.values[name][number]) > 0
+    at_ms[wrong] = np.maximum(at_ms[wrong], from_ms)
+    return replace(came, at_ms=at_ms)
 
 
 def _again(came: AnswerRows, later: Flags, open_: Flags) -> Flags:

@@ -245,8 +245,9 @@ class Coordinator:
     # Reports.
 
     def report(self, slot: SlotId, incarnation: Incarnation, report: control.Report) -> None:
-        """Act on the report of a slot, unless it comes from an old life or an old epoch."""
+        """Act on the report of a slot, unless it is from an old life or epoch, or answers an old order."""
         stale = incarnation != self.members.incarnations.get(slot) or report.epoch != self.epoch
+        stale |= self.members.is_overtaken(slot, report)
         if stale or self.epoch != self.epoch_asked or self.ended:
             fenced = happenings.ReportFenced(slot, incarnation, type(report).__name__)
             self.shell.note(COORDINATOR, self.epoch, fenced)

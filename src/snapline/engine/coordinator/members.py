@@ -18,6 +18,7 @@ from snapline.engine.control import (
     Met,
     Order,
     Replaced,
+    Report,
     Restore,
     Restored,
     RowsByKey,
@@ -50,6 +51,8 @@ class Members:
         self.rejoining: dict[SlotId, dict[SlotId, None] | None] = {}
         self.alone: dict[TaskId, tuple[CheckpointMeta, ...]] = {}  #: where their tasks begin
         self.lost_ms: dict[SlotId, Millis] = {}  #: when they were lost
+        #: per slot that was told to restart alone in this epoch the number of the last such order
+        self.told: dict[SlotId, int] = {}
         #: per slot what its windows by rows missed, as far as those know it who have met it
         self.missed: dict[SlotId, dict[ChannelId, RowsByKey]] = {}
         #: per slot the groups of rows that it could not read, and restarted without
@@ -74,6 +77,7 @@ class Members:
         self.incarnations[slot] = incarnation + 1
         self.registered.pop(slot, None)
         self.awaited.pop(slot, None)
+        self.told.pop(slot, None)
         for strangers in self.rejoining.values():
             if strangers is not None:
                 strangers.pop(slot, None)
@@ -83,7 +87,7 @@ class Members:
 
     def await_all(self) -> None:
         """Wait for every slot to acknowledge the new epoch."""
-        self.rejoining, self.lost_ms = {}, {}
+        self.rejoining, self.lost_ms, self.told = {}, {}, {}
         self.awaited = dict.fromkeys(self.job.slots)
 
     @property
@@ -122,11 +126,12 @@ class Members:
             return
         self.rejoining[slot] = None
         self.missed[slot] = {}
+        number = self.told[slot] = self.told[slot] + 1 if slot in self.told else 0
         tasks = self.job.slot_by_task
         chains = {task: chain for task, chain in self.alone.items() if tasks[task] == slot}
         away = tuple(o for o, met in self.rejoining.items() if met is None and o != slot)
         lives = dict(self.incarnations)
-        self.send(slot, Restore(epoch, lives, chains, {}, (), alone=True, away=away))
+        self.send(slot, Restore(epoch, lives, chains, {}, (), alone=True, away=away, number=number))
 
     def outdated(self, task: TaskId, checkpoint: CheckpointNo) -> bool:
         """Whether a task that restarts alone was told already to go back to another checkpoint.
@@ -135,6 +140,13 @@ class Members:
         """
         alone = self.job.slot_by_task[task] in self.rejoining
         return alone and all(meta.checkpoint != checkpoint for meta in self.alone.get(task, ()))
+
+    def is_overtaken(self, slot: SlotId, report: Report) -> bool:
+        """Whether a slot says that it has restored what it was told before it was told anew.
+
+        Let go for that, it would run while it restores again.
+        """
+        return isinstance(report, Restored) and report.number != self.told.get(slot, 0)
 
     def restored(self, slot: SlotId, epoch: Epoch) -> None:
         """Note that a slot was restored; one that restarts alone is introduced to the others.

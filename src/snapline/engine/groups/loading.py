@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from snapline.batch import Batch
 from snapline.dataflow.operators.operator import Capture, Groups
+from snapline.engine.control import Restore
 from snapline.engine.groups.index import INDEX, Held, StoredGroup, groups_of_chain
 from snapline.engine.shell import SlotShell, Ticket
-from snapline.ids import Epoch, TaskId
+from snapline.ids import TaskId
 from snapline.storage.api import Store
 from snapline.storage.codec import StoredSnapshot, decode_snapshot
 
@@ -42,11 +43,11 @@ class GroupLoader:
     """The groups of several tasks, while they are loaded."""
 
     def __init__(
-        self, shell: SlotShell, epoch: Epoch, damaged: Callable[[TaskId, StoredGroup], None]
+        self, shell: SlotShell, order: Restore, damaged: Callable[[TaskId, StoredGroup], None]
     ) -> None:
         """`damaged` is told of each group that cannot be read."""
         self.shell = shell
-        self.epoch = epoch
+        self.order = order
         self.damaged = damaged
         self.wanted: list[tuple[TaskId, StoredGroup]] = []  #: by the numbers of tickets
         self.loaded: dict[int, Batch | None] = {}  #: by the same; None: it cannot be read
@@ -55,7 +56,8 @@ class GroupLoader:
         """Begin to load the groups of tasks."""
         self.wanted = [(task, group) for task, held in indexes.items() for group in held.values()]
         for number, (task, _) in enumerate(self.wanted):
-            self.retry(Ticket("fetch group", self.epoch, task, number))
+            order = self.order
+            self.retry(Ticket("fetch group", order.epoch, task, number, order.number))
 
     def retry(self, ticket: Ticket) -> None:
         """Begin to load one group, for the first time or again."""

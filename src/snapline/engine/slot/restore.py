@@ -75,27 +75,45 @@ class Restoration:
     def begin(self) -> None:
         """Begin to load every snapshot."""
         for meta in self.metas.values():
-            self.retry(Ticket("fetch", self.order.epoch, meta.task, meta.checkpoint))
+            order = self.order
+            self.retry(Ticket("fetch", order.epoch, meta.task, meta.checkpoint, order.number))
         self._finish_if_complete()
 
-    def retry(self, ticket: Ticket) -> None:
-        """Begin to load one snapshot, for the first time or again."""
+    def awaits(self, ticket: Ticket) -> bool:
+        """Whether this was asked for here, and has not come yet.
+
+        An alarm, or an answer of storage, may be for an order to restore that came before this one.
+        """
+        if ticket.order != self.order.number:
+            return False
+        if ticket.kind == "fetch group":
+            return self.groups is not None and self.groups.awaits(ticket)
         assert ticket.task is not None
+        snapshot = ticket.task, ticket.number
+        return snapshot in self.metas and snapshot not in self.loaded
+
+    def retry(self, ticket: Ticket) -> None:
+        """Begin to load a snapshot or a group, for the first time or again, unless nobody waits for it."""
+        if not self.awaits(ticket):
+            return
         if ticket.kind == "fetch group":
             assert self.groups is not None
             self.groups.retry(ticket)
             return
+        assert ticket.task is not None
         meta = self.metas[ticket.task, ticket.number]
         self.slot.shell.fetch(ticket, key_of(meta), meta.digest)
 
     def fetched(self, ticket: Ticket, data: bytes | None) -> None:
-        """Take a snapshot that was loaded; without data, report that it cannot be read."""
-        assert ticket.task is not None
-        if ticket.kind == "fetch group":
-            self._group_fetched(ticket, data)
+        """Take a snapshot or a group that was loaded; None: it cannot be read."""
+        if not self.awaits(ticket):
             return
-        if (ticket.task, ticket.number) not in self.metas:
-            return  # it was asked for before another order to restore came
+        if ticket.kind == "fetch group":
+            assert self.groups is not None
+            self.groups.fetched(ticket, data)
+            self._finish_if_complete()
+            return
+        assert ticket.task is not None
         if data is None:
             self.slot.shell.report(Unreadable(self.order.epoch, ticket.task, ticket.number))
             return
@@ -117,14 +135,8 @@ class Restoration:
         for task, chain in self.order.chains.items():
             loaded = [self.loaded[task, meta.checkpoint] for meta in chain]
             self.indexes[task] = groups_of_chain(loaded)
-        self.groups = GroupLoader(self.slot.shell, self.order.epoch, self._damaged)
+        self.groups = GroupLoader(self.slot.shell, self.order, self._damaged)
         self.groups.begin(self.indexes)
-
-    def _group_fetched(self, ticket: Ticket, data: bytes | None) -> None:
-        """Take a group that was loaded, unless it was asked for before another order came."""
-        if self.groups is not None and self.groups.awaits(ticket):
-            self.groups.fetched(ticket, data)
-            self._finish_if_complete()
 
     def _damaged(self, task: TaskId, group: StoredGroup) -> None:
         """Report a snapshot of which a group cannot be read, unless the task can go on without it."""

@@ -332,7 +332,7 @@ class Slot:
         self.replaying |= {c: None for t in tasks.values() for c, box in t.outbox.items() if box}
         self.shell.note(self.name, self.epoch, h.SlotRestored(self.incarnation))
         groups = {name: keys for name, task in tasks.items() if (keys := task.writer.groups.keys)}
-        self.shell.report(control.Restored(self.epoch, groups, lost))
+        self.shell.report(control.Restored(self.epoch, groups, lost, order.number))
 
     def _inject(self, channel: ChannelId, messages: Sequence[Message]) -> None:
         """Put channel state that the receiver recorded back into its inbox."""
@@ -372,11 +372,10 @@ class Slot:
                 raise ProtocolViolation(f"{self.name} never set {alarm}")
 
     def _retry(self, ticket: Ticket) -> None:
-        if ticket.epoch != self.epoch:
-            return
-        if ticket.kind.startswith("fetch") and self.restoration is not None:
-            self.restoration.retry(ticket)
-        elif ticket.task in self.tasks:
+        if ticket.kind.startswith("fetch"):
+            if ticket.epoch == self.epoch and self.restoration is not None:
+                self.restoration.retry(ticket)
+        elif ticket.epoch == self.epoch and ticket.task in self.tasks:
             self.tasks[ticket.task].writer.retry(ticket)
 
     def done(self, ticket: Ticket) -> None:
@@ -389,7 +388,7 @@ class Slot:
         if ticket.epoch != self.epoch:
             return
         if ticket.kind.startswith("fetch"):
-            if self.restoration is not None:
+            if self.restoration is not None and self.restoration.awaits(ticket):
                 self.shell.set_alarm(RetryAlarm(ticket), self.job.settings.retry_ms)
         elif ticket.task in self.tasks:
             self.tasks[ticket.task].writer.failed(ticket)

@@ -50,7 +50,13 @@ COMMANDS = [
     Proceed(11),
 ]
 RESTORE = control.Restore(
-    4, {0: 1, 1: 3}, {TASK: (META, META), TaskId("sum/1"): ()}, {CHANNEL: 5}, PLAN, alone=True
+    4,
+    {0: 1, 1: 3},
+    {TASK: (META, META), TaskId("sum/1"): ()},
+    {CHANNEL: 5},
+    PLAN,
+    alone=True,
+    number=1,
 )
 MESSAGES = [
     control_messages.Hello("slot", "brisk-otter", 4711, "::1", 65535),
@@ -86,7 +92,7 @@ MESSAGES = [
     control.Prune(4, {CHANNEL: 90}),
     control.Stop(),
     control.Restored(4),
-    control.Restored(4, {TASK: ("a", "b")}, (GroupLost(TASK, "join/left", 64),)),
+    control.Restored(4, {TASK: ("a", "b")}, (GroupLost(TASK, "join/left", 64),), 1),
     control.Met(4, 1, 2),
     control.Unreadable(4, TASK, 9),
     control.Stored(4, META),
