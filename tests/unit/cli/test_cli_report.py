@@ -115,6 +115,8 @@ def measured(path, text, code="some"):
                 "varied": cell.column.varied,
                 "run": "q12-x",
                 "kept": "yes",
+                "because": "it is right",
+                "elapsed_s": 3.5,
                 "metrics": {"rate": {"read": 1_000 * slow + cell.turn, "written": 1}},
                 "spec": cell.spec.said(),
                 "environment": {"code": code},
@@ -130,6 +132,50 @@ def test_the_columns_of_a_sweep_are_compared_whatever_code_measured_them(snaplin
     page = texts(tmp_path / "price.html")
     assert "protocol=aligned against protocol=none" in page
     assert "% slower" in page
+
+
+def test_a_sweep_file_that_is_none_is_named_with_what_is_wrong(snapline, tmp_path):
+    (tmp_path / "s" / "cells").mkdir(parents=True)
+    for content in (b"x =\n", b"x = '\xff'\n"):
+        (tmp_path / "s" / "sweep.toml").write_bytes(content)
+        code, out, err = snapline("s")
+        assert (code, out) == (2, "")
+        assert "s/sweep.toml is no TOML file" in err
+        assert "Traceback" not in err
+
+
+DAMAGED = [{}, {"turn": 1}, {"environment": []}, {"turn": "1", "metrics": None}]
+
+
+@pytest.mark.parametrize("said", DAMAGED, ids=str)
+def test_a_damaged_result_of_a_sweep_counts_as_none(snapline, tmp_path, said):
+    measured(tmp_path / "price", SWEEP)
+    snapline("price", "--to", "whole.html")
+    cell = tmp_path / "price" / "cells" / "abc.json"
+    cell.write_text(json.dumps({"version": 1, "key": "abc", **said}))
+    code, _, err = snapline("price")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "price.html").read_bytes() == (tmp_path / "whole.html").read_bytes()
+    columns = "price:protocol=none", "--against", "price:protocol=aligned"
+    assert snapline(*columns, "--to", "both.html")[0] == 0
+
+
+def test_a_figure_that_is_no_number_has_its_row(snapline, stored, tmp_path):
+    name = stored("aligned", [1_000])
+    said = {"version": VERSION, "kept": "yes", "because": "x"}
+    metrics = {"x": float("nan"), "y": float("inf"), "z": 10**400}
+    (tmp_path / "runs" / name / "result.json").write_text(json.dumps({**said, "metrics": metrics}))
+    code, _, err = snapline("last", "--to", "page.html")
+    assert (code, err) == (0, "")
+    assert "x nan y inf z 10,000,000," in texts(tmp_path / "page.html")
+
+
+def test_a_name_that_is_no_text_is_shown_with_escapes(snapline, tmp_path):
+    spec = {"flow": "caf\udce9.py:flow", "protocol": "aligned", "slots": 2}
+    directory = RunDirectory.create(tmp_path / "runs", "flow", "aligned", spec)
+    code, _, err = snapline(directory.name, "--to", "page.html")
+    assert (code, err) == (0, "")
+    assert r"caf\udce9.py:flow" in texts(tmp_path / "page.html")
 
 
 def test_the_sweep_of_a_paper_gets_its_scoreboard(snapline, tmp_path):

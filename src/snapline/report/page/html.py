@@ -8,6 +8,7 @@ import base64
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -85,7 +86,9 @@ def _cell(value: Any) -> str:
 
 def plain(value: float) -> str:
     """A number in a table: whole ones with separators, others with at most four digits behind 0."""
-    if isinstance(value, int) or value == round(value):
+    if isinstance(value, int):
+        return f"{value:,}"
+    if math.isfinite(value) and value == round(value):
         return f"{value:,.0f}"
     return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
 
@@ -144,7 +147,7 @@ def document(title: str, body: str, *, extra: str = "", reaches: str = "'none'")
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
         f"img-src data:; connect-src {reaches}; base-uri 'none'; form-action 'none'"
     )
-    return (
+    return encodable(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -156,4 +159,11 @@ def document(title: str, body: str, *, extra: str = "", reaches: str = "'none'")
 
 def fragment(body: str) -> str:
     """A part of a page that stands in another one, as in a notebook: with its style, without a script."""
-    return f'<style>{asset("style.css")}</style><div class="snapline fragment">{body}</div>'
+    return encodable(
+        f'<style>{asset("style.css")}</style><div class="snapline fragment">{body}</div>'
+    )
+
+
+def encodable(text: str) -> str:
+    """The text as a file takes it: a byte that is no text, as in the name of a file, becomes an escape."""
+    return text.encode(errors="backslashreplace").decode()

@@ -104,7 +104,7 @@ def _figures(
         return to_json(found), found
     try:
         return metrics, from_json(Figures, dict(metrics))
-    except ValueError:
+    except (ValueError, OverflowError):
         return metrics, None  # of another system, which has figures of its own
 
 

@@ -11,6 +11,8 @@ from html.parser import HTMLParser
 import pytest
 
 from reported_runs import KILL, crashed_run
+from snapline.metrics.figures import Figures
+from snapline.metrics.json_form import from_json
 from snapline.metrics.seconds_table import SecondRow
 from snapline.report.page.run_page import run_card, run_page
 from snapline.report.run.reported import RUNNING
@@ -157,6 +159,16 @@ def test_what_was_read_from_a_run_is_never_markup():
     assert not [e for e in page.found if any(name.startswith("on") for name in e)]
     assert page.all("strong", class_="no")[0]["text"] == "broken"
     assert EVIL in page.all("h1")[1]["text"]
+
+
+def test_a_figure_that_is_no_number_is_shown_as_it_is():
+    run = crashed_run()
+    metrics = json.loads(json.dumps(run.metrics))
+    metrics["rate"]["read"] = float("nan")
+    metrics["failures"][0]["from_detection"]["backlog"]["s"] = float("inf")
+    broken = replace(run, metrics=metrics, figures=from_json(Figures, metrics))
+    page = Elements(run_page([broken]))
+    assert page.all("dl", class_="tiles")[0]["text"].startswith("records readnan per second")
 
 
 def test_a_formula_in_a_table_is_no_formula_in_a_spreadsheet():
