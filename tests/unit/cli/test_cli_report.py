@@ -1,12 +1,15 @@
 """`snapline report` over directories that were made by hand: nothing here starts Spark."""
 
 import json
+import os
 import re
+import signal
 import sys
 
 import pytest
 
 from snapline.cli.app import main
+from snapline.cli.pages import live
 from snapline.experiments.sweep_directory import SweepDirectory
 from snapline.experiments.sweep_file import sweep_of
 from snapline.rundir.directory import RunDirectory
@@ -216,6 +219,32 @@ protocol = ["none", "aligned"]
     assert "✓ holds" in page
     assert "speed[aligned] / speed[none]" in page
     assert "aligned is slower" in page
+
+
+@pytest.fixture
+def regular_ctrl_c():
+    """SIGINT as a terminal gives it to a program, however these tests were started."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_is_the_regular_end_of_a_live_page(snapline, stored, monkeypatch, regular_ctrl_c):
+    stored("aligned", [1_000])
+    monkeypatch.setattr(os, "nice", lambda more: 0)
+    monkeypatch.setattr(live, "open_page", lambda url: signal.raise_signal(signal.SIGINT))
+    code, out, err = snapline("last", "--live", "--open")
+    assert (code, err) == (0, "it is for this machine only, until Ctrl-C")
+    assert out.startswith("live page: http://127.0.0.1:")
+
+
+def test_sigterm_still_interrupts_a_live_page(snapline, stored, monkeypatch, regular_ctrl_c):
+    stored("aligned", [1_000])
+    monkeypatch.setattr(os, "nice", lambda more: 0)
+    monkeypatch.setattr(live, "open_page", lambda url: signal.raise_signal(signal.SIGTERM))
+    code, _, err = snapline("last", "--live", "--open")
+    assert code == 143
+    assert "interrupted" in err
 
 
 @pytest.mark.parametrize(
