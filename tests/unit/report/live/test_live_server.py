@@ -10,9 +10,13 @@ import pytest
 from growing_run import GrowingRun
 from snapline.journal.entry import Happened
 from snapline.journal.happenings import SecondMeasured, SlotLost
+from snapline.report.live import follower as live_follower
 from snapline.report.live import server as live_server
 from snapline.report.live.follower import JournalFollower
 from snapline.report.live.server import LivePage, LiveServer
+from snapline.report.run import reading
+from snapline.report.run.reading import read_run
+from snapline.storage.files.places import write_whole
 
 PATIENCE_S = 60
 
@@ -237,6 +241,54 @@ def test_a_viewer_that_leaves_while_the_page_is_sent_says_nothing_in_the_termina
     connection.close()
     assert refused.is_set()
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_was_read_of_a_journal_is_forgotten_with_it(run):
+    follower = JournalFollower(run.directory)
+    run.grow(1)
+    later = run.path.with_name("slot-1.7.jsonl")
+    later.write_text("".join(run.lines[:20]))
+    assert follower.advance()
+    known = len(follower.reported().journal)
+    later.unlink()
+    assert follower.advance()
+    assert len(follower.reported().journal) == known - 19
+    assert not follower.advance()
+
+
+def test_a_journal_that_was_replaced_is_read_from_its_beginning(run):
+    follower = JournalFollower(run.directory)
+    run.grow(0.5)
+    follower.advance()
+    half = len(follower.reported().entries)
+    write_whole(run.path, "".join(run.lines))  # a longer file in its place
+    assert follower.advance()
+    assert len(follower.reported().entries) == len(run.entries) > half
+    with run.path.open("r+") as file:
+        file.truncate(len(run.lines[0]) + len(run.lines[1]))
+    assert follower.advance()
+    assert len(follower.reported().entries) == 1
+
+
+def test_journals_of_slots_that_are_too_large_are_left_out_and_named(run, monkeypatch):
+    folder, size = run.path.parent, sum(map(len, run.lines[:20]))
+    monkeypatch.setattr(live_follower, "JOURNALS_BYTES_MAX", 2 * size)
+    monkeypatch.setattr(reading, "JOURNALS_BYTES_MAX", 2 * size)
+    run.grow(1)
+    follower = JournalFollower(run.directory)
+    for number in (1, 2, 3, 4):
+        (folder / f"slot-{number}.1.jsonl").write_text("".join(run.lines[:20]))
+    follower.advance()
+    for found in (follower.reported(), read_run(run.directory, {})):
+        assert len(found.journal) == len(run.entries) + 2 * 19
+        assert found.gap == (
+            "the journals of slots are too large to be drawn: slot-3.1.jsonl and 1 other are left out"
+        )
+    monkeypatch.setattr(live_follower, "JOURNAL_BYTES_MAX", size - 1)
+    alone = JournalFollower(run.directory)
+    while alone.advance():
+        pass
+    assert len(alone.reported().journal) == len(run.entries)
 
 
 def test_the_end_is_told_with_the_last_state(run, server, get):
