@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from snapline.batch import Batch, Schema, concat
-from snapline.cli.pages.run_table import ListedRun, listed_run, print_runs, remove_older
+from snapline.cli.pages.run_table import ListedRun, listed_run, print_runs, remove_runs
 from snapline.cli.terminal.console import (
     JSON_VERSION,
     escape,
@@ -179,7 +179,7 @@ def manage_runs(action: str, name: str | None, runs: Path, wanted: Wanted, *, as
 
 
 def _act(action: str, name: str | None, runs: Path, wanted: Wanted, as_json: bool) -> None:
-    from snapline.rundir.directory import RunDirectory, remove_run, run_directories
+    from snapline.rundir.directory import RunDirectory, run_directories
 
     match action:
         case "list":
@@ -188,14 +188,8 @@ def _act(action: str, name: str | None, runs: Path, wanted: Wanted, as_json: boo
             _show(RunDirectory.open(runs, name or "last"), as_json)
         case "output":
             _output(RunDirectory.open(runs, name or "last"), wanted, as_json)
-        case "rm" if wanted.older is not None:
-            if name is not None:
-                raise UsageError("name a run to remove, or say --older 7d, but not both")
-            remove_older(runs, wanted.older)
         case "rm":
-            if name is None:
-                raise UsageError("say which run to remove: 'snapline runs rm NAME', or --older 7d")
-            messages().print(f"removed {escape(remove_run(runs, name))}")
+            remove_runs(runs, name, wanted.older)
         case _:
             known = " and ".join((", ".join(ACTIONS[:-1]), ACTIONS[-1]))
             raise UsageError(f"'snapline runs' knows {known}, not {action!r}")

@@ -36,6 +36,22 @@ CELLS, CAPACITIES, RUNS = "cells", "capacities", "runs"
 FILE, TABLE = "sweep.toml", "results.parquet"
 _LOCK = ".lock"
 _DEPENDENCIES = ("numpy", "numba", "pyarrow", "pyspark")
+_NEEDED: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    CELLS: {
+        "turn": int,
+        "again": bool,
+        "varied": dict,
+        "spec": dict,
+        "run": str,
+        "kept": str,
+        "because": str,
+        "metrics": dict,
+        "elapsed_s": (int, float),
+        "environment": dict,
+    },
+    CAPACITIES: {"sustained": (int, float), "environment": dict},
+}
+"""What every result says, by folder: one that does not was written by somebody else, or is damaged."""
 
 
 class SweepDirectory:
@@ -73,7 +89,9 @@ class SweepDirectory:
         except (OSError, ValueError):
             return None
         sound = isinstance(content, dict) and content.get("version") == VERSION
-        return content if sound and content.get("key") == key else None
+        return (
+            content if sound and content.get("key") == key and _is_whole(content, folder) else None
+        )
 
     def write(self, key: str, content: Mapping[str, Any], folder: str = CELLS) -> None:
         """Keep the result of a cell."""
@@ -86,6 +104,11 @@ class SweepDirectory:
             raise UsageError(f"{self.path} is no sweep: there is no {FILE} in it")
         keys = sorted(file.stem for file in (self.path / CELLS).glob("*.json"))
         return [found for key in keys if (found := self.read(key)) is not None]
+
+
+def _is_whole(content: Mapping[str, Any], folder: str) -> bool:
+    """Whether a result says all that readers take for granted."""
+    return all(isinstance(content.get(name), kind) for name, kind in _NEEDED[folder].items())
 
 
 def measuring_code(results: Sequence[Mapping[str, Any]]) -> str | None:

@@ -13,7 +13,8 @@ Before and after them, while modules are imported or the process exits, `leave_a
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -93,6 +94,25 @@ class Interruption:
         if self._pass_on is None:
             raise Interrupted(self.number, self.run)
         self._pass_on()
+
+
+@contextmanager
+def ended_by_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C be the way in which the block ends: no `Interruption` around it hears of it.
+
+    A SIGINT that the program ignores is left to it, as there, and SIGTERM interrupts as everywhere.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        return
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def leave_at_once(number: int, frame: FrameType | None) -> None:

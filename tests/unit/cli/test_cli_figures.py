@@ -2,11 +2,14 @@
 
 import json
 import sys
+from typing import Any
 
 import pytest
+import typer.main
 
 from a_profile import PROFILE
-from snapline.cli.app import main
+from snapline.cli.app import app, main
+from snapline.cli.experiments import predicted
 from snapline.scale.profile import Checked, PredictionCheck, write_profile
 
 CHECKS = tuple(
@@ -54,6 +57,20 @@ def test_the_same_as_json(monkeypatch, capsys, profile):
     assert found["because"]["bytes"] == "compared with up to 10 slots"
     assert found["marks"]["latency_ms"] == "not validated"
     assert set(found["marks"]) == set(found["metrics"]) - {"version"}
+
+
+def test_an_option_of_simulate_is_taken_with_figures_or_refused():
+    group: Any = typer.main.get_command(app)
+    known = {each.name for each in group.commands["simulate"].params} - {"help"}
+    taken = {*predicted.AS_FOR_A_RUN, *predicted.ONLY_HERE, "workload", "figures"}
+    assert known == taken | set(predicted.NOT_HERE) | {"as_json", "verbose"}
+
+
+def test_a_pool_gets_the_slots_that_were_given(monkeypatch, capsys, profile):
+    asked = (*RUN, "--profile", profile, "--slots", "2", "--pool", "nobody=3")
+    code, out, err = told(monkeypatch, capsys, *asked)
+    assert (code, out) == (2, "")
+    assert "nobody" in err
 
 
 def test_a_diluted_run_says_so(monkeypatch, capsys, profile):

@@ -1,12 +1,15 @@
 """`snapline report` over directories that were made by hand: nothing here starts Spark."""
 
 import json
+import os
 import re
+import signal
 import sys
 
 import pytest
 
 from snapline.cli.app import main
+from snapline.cli.pages import live
 from snapline.experiments.sweep_directory import SweepDirectory
 from snapline.experiments.sweep_file import sweep_of
 from snapline.rundir.directory import RunDirectory
@@ -115,6 +118,8 @@ def measured(path, text, code="some"):
                 "varied": cell.column.varied,
                 "run": "q12-x",
                 "kept": "yes",
+                "because": "it is right",
+                "elapsed_s": 3.5,
                 "metrics": {"rate": {"read": 1_000 * slow + cell.turn, "written": 1}},
                 "spec": cell.spec.said(),
                 "environment": {"code": code},
@@ -130,6 +135,50 @@ def test_the_columns_of_a_sweep_are_compared_whatever_code_measured_them(snaplin
     page = texts(tmp_path / "price.html")
     assert "protocol=aligned against protocol=none" in page
     assert "% slower" in page
+
+
+def test_a_sweep_file_that_is_none_is_named_with_what_is_wrong(snapline, tmp_path):
+    (tmp_path / "s" / "cells").mkdir(parents=True)
+    for content in (b"x =\n", b"x = '\xff'\n"):
+        (tmp_path / "s" / "sweep.toml").write_bytes(content)
+        code, out, err = snapline("s")
+        assert (code, out) == (2, "")
+        assert "s/sweep.toml is no TOML file" in err
+        assert "Traceback" not in err
+
+
+DAMAGED = [{}, {"turn": 1}, {"environment": []}, {"turn": "1", "metrics": None}]
+
+
+@pytest.mark.parametrize("said", DAMAGED, ids=str)
+def test_a_damaged_result_of_a_sweep_counts_as_none(snapline, tmp_path, said):
+    measured(tmp_path / "price", SWEEP)
+    snapline("price", "--to", "whole.html")
+    cell = tmp_path / "price" / "cells" / "abc.json"
+    cell.write_text(json.dumps({"version": 1, "key": "abc", **said}))
+    code, _, err = snapline("price")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "price.html").read_bytes() == (tmp_path / "whole.html").read_bytes()
+    columns = "price:protocol=none", "--against", "price:protocol=aligned"
+    assert snapline(*columns, "--to", "both.html")[0] == 0
+
+
+def test_a_figure_that_is_no_number_has_its_row(snapline, stored, tmp_path):
+    name = stored("aligned", [1_000])
+    said = {"version": VERSION, "kept": "yes", "because": "x"}
+    metrics = {"x": float("nan"), "y": float("inf"), "z": 10**400}
+    (tmp_path / "runs" / name / "result.json").write_text(json.dumps({**said, "metrics": metrics}))
+    code, _, err = snapline("last", "--to", "page.html")
+    assert (code, err) == (0, "")
+    assert "x nan y inf z 10,000,000," in texts(tmp_path / "page.html")
+
+
+def test_a_name_that_is_no_text_is_shown_with_escapes(snapline, tmp_path):
+    spec = {"flow": "caf\udce9.py:flow", "protocol": "aligned", "slots": 2}
+    directory = RunDirectory.create(tmp_path / "runs", "flow", "aligned", spec)
+    code, _, err = snapline(directory.name, "--to", "page.html")
+    assert (code, err) == (0, "")
+    assert r"caf\udce9.py:flow" in texts(tmp_path / "page.html")
 
 
 def test_the_sweep_of_a_paper_gets_its_scoreboard(snapline, tmp_path):
@@ -170,6 +219,32 @@ protocol = ["none", "aligned"]
     assert "✓ holds" in page
     assert "speed[aligned] / speed[none]" in page
     assert "aligned is slower" in page
+
+
+@pytest.fixture
+def regular_ctrl_c():
+    """SIGINT as a terminal gives it to a program, however these tests were started."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_is_the_regular_end_of_a_live_page(snapline, stored, monkeypatch, regular_ctrl_c):
+    stored("aligned", [1_000])
+    monkeypatch.setattr(os, "nice", lambda more: 0)
+    monkeypatch.setattr(live, "open_page", lambda url: signal.raise_signal(signal.SIGINT))
+    code, out, err = snapline("last", "--live", "--open")
+    assert (code, err) == (0, "it is for this machine only, until Ctrl-C")
+    assert out.startswith("live page: http://127.0.0.1:")
+
+
+def test_sigterm_still_interrupts_a_live_page(snapline, stored, monkeypatch, regular_ctrl_c):
+    stored("aligned", [1_000])
+    monkeypatch.setattr(os, "nice", lambda more: 0)
+    monkeypatch.setattr(live, "open_page", lambda url: signal.raise_signal(signal.SIGTERM))
+    code, _, err = snapline("last", "--live", "--open")
+    assert code == 143
+    assert "interrupted" in err
 
 
 @pytest.mark.parametrize(

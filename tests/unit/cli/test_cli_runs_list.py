@@ -122,6 +122,19 @@ def test_a_run_that_goes_on_stays_however_old_it_is(snapline, aged, monkeypatch)
     assert "0 runs removed" in err
 
 
+def test_a_run_that_goes_on_is_not_removed_by_its_name_either(snapline, aged):
+    path = aged(0)
+    here = presence.Presence.announce(RunDirectory(path), "this test")
+    for name in (path.name, "last"):
+        code, out, err = snapline("rm", name)
+        assert (code, out) == (2, "")
+        assert f"{path.name} is being run by process {os.getpid()}" in " ".join(err.split())
+        assert path.exists()
+    here.leave()
+    assert snapline("rm", path.name)[0] == 0
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("age", ["7", "x", "", "-1d", "1.5d", "0d0", "7 d"])
 def test_an_age_that_is_none_is_refused(snapline, aged, age):
     path = aged(900)

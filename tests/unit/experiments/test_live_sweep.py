@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import shutil
 from html import unescape
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ import pytest
 from made_up_sweeps import FILE, snapline, world
 from snapline.cli.experiments.live_sweep import SweepFollower
 from snapline.experiments.sweep_progress import PlannedRun, left_s, read_state
+from snapline.rundir.directory import RunDirectory
 
 __all__ = ["snapline", "world"]
 
@@ -81,6 +83,28 @@ def test_a_page_that_is_open_sees_each_change_and_nothing_twice(snapline, world,
     assert pages[0].advance()
     assert "18 of 18" in pages[0].parts()["head"]
     assert not pages[0].advance()
+
+
+def test_a_run_that_is_removed_while_its_page_is_made_is_not_shown(snapline, world, place):
+    seen = []
+
+    def look(number):
+        if number != 2:
+            return
+        spec = {"flow": "q12", "protocol": "aligned", "slots": 1}
+        present = RunDirectory.create(place / "runs", "q12", "aligned", spec)
+        said = json.loads((place / "progress.json").read_text())
+        said["at_work"][4] = present.name
+        (place / "progress.json").write_text(json.dumps(said))
+        follower = SweepFollower(place)
+        follower.advance()
+        seen.append(present.name in follower.parts()["now"])
+        shutil.rmtree(present.path)
+        seen.append(follower.parts()["now"])
+
+    world.meanwhile = look
+    snapline("sweep", "price.toml")
+    assert seen == [True, ""]
 
 
 def test_a_sweep_whose_process_was_killed_does_not_go_on(snapline, world, place):

@@ -15,6 +15,7 @@ from snapline.errors import SnaplineError, UsageError
 from snapline.report.charts.forest import ForestRow
 from snapline.report.live.follower import JournalFollower
 from snapline.report.live.sweep_page import SweepView, SweptGroup, SweptRun, sweep_parts
+from snapline.report.run.reported import ReportedRun
 from snapline.rundir.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class SweepFollower:
         names = dict.fromkeys(column.group for column in state.columns)
         groups = [_group(name, state, standings, self._results) for name in names]
         left_s = state.left_s(times_of(self._results), now_s)
-        present = None if self._present is None else self._present.reported()
+        present = self._reported()
         return SweepView(
             self.name,
             working,
@@ -127,6 +128,14 @@ class SweepFollower:
             list(self._problems(state)),
             present if working else None,
         )
+
+    def _reported(self) -> ReportedRun | None:
+        """The run that is made now, as far as it can be read."""
+        try:
+            return None if self._present is None else self._present.reported()
+        except SnaplineError:  # it was removed since we looked, because others disturbed it
+            self._present = None
+            return None
 
     def _swept(self, run: "PlannedRun", state: "SweepState", working: bool) -> SweptRun:
         from snapline.experiments.sweep_table import is_proved

@@ -93,9 +93,9 @@ NOT_HERE = {
 }
 """The options that do not go together with --figures, and why."""
 
-_AS_FOR_A_RUN = (
+AS_FOR_A_RUN = (
     *("protocol", "slots", "rate", "records", "duration", "interval", "faults", "seed", "size"),
-    *("hot", "hot_moves", "settings", "options", "save", "inputs", "guarantee"),
+    *("hot", "hot_moves", "settings", "options", "pools", "save", "inputs", "guarantee"),
 )
 
 
@@ -117,7 +117,7 @@ def simulate_figures(asked: Mapping[str, Any], as_json: bool) -> int:
     if asked.get("records") is not None and asked.get("rate") != "max":
         raise UsageError("--records with --figures is for --rate max: otherwise the rate says it")
     profile = read_profile(asked["profile"])
-    described = {name: asked[name] for name in _AS_FOR_A_RUN if asked.get(name) is not None}
+    described = {name: asked[name] for name in AS_FOR_A_RUN if asked.get(name) is not None}
     spec = spec_from(
         {
             "flow": asked.get("workload") or "q12",

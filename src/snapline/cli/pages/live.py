@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from snapline.cli.terminal.console import escape, messages, results, tell_live_page
+from snapline.runs.interrupt import ended_by_ctrl_c
 
 if TYPE_CHECKING:
     from snapline.report.live.process import LiveProcess
@@ -23,14 +24,14 @@ def serve_page(name: str, runs: Path, open_it: bool) -> int:
 
     server = LiveServer(_followed(name, runs))
     server.start()
-    results().print(f"live page: {escape(server.url)}", soft_wrap=True)
-    messages().print("it is for this machine only, until Ctrl-C")
-    if open_it:
-        open_page(server.url)
     try:
-        while True:
-            time.sleep(1)
-    except KeyboardInterrupt:
+        with ended_by_ctrl_c():
+            results().print(f"live page: {escape(server.url)}", soft_wrap=True)
+            messages().print("it is for this machine only, until Ctrl-C")
+            if open_it:
+                open_page(server.url)
+            while True:
+                time.sleep(1)
         return 0
     finally:
         server.stop()

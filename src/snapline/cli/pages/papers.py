@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 def paper_of(path: Path) -> "Paper | None":
     """The paper whose figures a sweep has measured; None if it is a sweep of another kind."""
     from snapline.experiments.papers.catalogue import PAPERS, read_paper, read_shipped
+    from snapline.experiments.sweep_directory import FILE
 
-    text = (path / "sweep.toml").read_text(encoding="utf-8")
-    if "figure" not in tomllib.loads(text):
-        return None
+    try:
+        text = (path / FILE).read_text(encoding="utf-8")
+        if "figure" not in tomllib.loads(text):
+            return None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return None  # whoever reads it as a sweep file says what is wrong
     shipped = next((name for name in PAPERS if read_shipped(name).text == text), None)
     return read_shipped(shipped) if shipped else read_paper(path.name, text)
 

@@ -107,10 +107,31 @@ def date_of(seconds: float) -> str:
         return "?"
 
 
-def remove_older(runs: Path, text: str) -> None:
-    """Remove the runs that nothing was written to for so long, and say which. Raises UsageError."""
-    from snapline.rundir.directory import RunDirectory, remove_run, run_directories
+def remove_runs(runs: Path, name: str | None, older: str | None) -> None:
+    """Remove the run of this name, or all that are older, and say which. Raises UsageError."""
+    if older is not None:
+        if name is not None:
+            raise UsageError("name a run to remove, or say --older 7d, but not both")
+        _remove_older(runs, older)
+        return
+    if name is None:
+        raise UsageError("say which run to remove: 'snapline runs rm NAME', or --older 7d")
+    messages().print(f"removed {escape(_remove_idle(runs, name))}")
+
+
+def _remove_idle(runs: Path, name: str) -> str:
+    """Remove a run by its name, or the `last`; returns its name. Raises UsageError if it goes on."""
+    from snapline.rundir.directory import RunDirectory, last_run, remove_run
     from snapline.rundir.presence import refuse_if_driven
+
+    name = last_run(runs).name if name == "last" else name
+    refuse_if_driven(RunDirectory(runs / name))
+    return remove_run(runs, name)
+
+
+def _remove_older(runs: Path, text: str) -> None:
+    """Remove the runs that nothing was written to for so long. Raises UsageError."""
+    from snapline.rundir.directory import run_directories
 
     least_s = _age_s(text)
     freed, removed = 0, 0
@@ -119,8 +140,7 @@ def remove_older(runs: Path, text: str) -> None:
         if time.time() - written_s < least_s:
             continue
         try:
-            refuse_if_driven(RunDirectory(path))
-            messages().print(f"removed {escape(remove_run(runs, path.name))}")
+            messages().print(f"removed {escape(_remove_idle(runs, path.name))}")
         except UsageError as error:
             messages().print(f"{escape(path.name)} stays: {escape(error)}", soft_wrap=True)
             continue

@@ -41,7 +41,7 @@ def checkpoint_graph(
     canvas: Canvas, rollback: GraphedRollback, topology: Topology, *, title: str
 ) -> str:
     """The graph of the checkpoints that a rollback could choose from."""
-    tasks = [task for task in topology.tasks if task in rollback.line.checkpoints][:TASKS_MAX]
+    tasks = _drawn_tasks(rollback, topology)
     keys = [
         Key(lambda x, y: checkpoint_mark(x + 10, y, ("saved",)), "checkpoint"),
         Key(lambda x, y: checkpoint_mark(x + 10, y, ("skipped",)), "skipped"),
@@ -64,6 +64,21 @@ def checkpoint_graph(
         for node in row_nodes:
             parts.append(_mark(node, rollback.line.checkpoints[task]))
     return canvas.svg(title, top + 6 + len(tasks) * GRAPH_ROW, parts)
+
+
+def drawn_checkpoints(rollback: GraphedRollback, topology: Topology) -> list[CheckpointMeta]:
+    """The stored checkpoints that the graph shows on wide paper, in the order of storing."""
+    tasks = _drawn_tasks(rollback, topology)
+    shown = {
+        (meta.task, meta.checkpoint)
+        for task in tasks
+        for meta in _newest(rollback, task, SHOWN[False])
+    }
+    return [meta for meta in rollback.stored if (meta.task, meta.checkpoint) in shown]
+
+
+def _drawn_tasks(rollback: GraphedRollback, topology: Topology) -> list[TaskId]:
+    return [task for task in topology.tasks if task in rollback.line.checkpoints][:TASKS_MAX]
 
 
 def _left(canvas: Canvas) -> float:

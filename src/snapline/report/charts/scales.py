@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import ceil, floor, isfinite, log10
 from typing import Protocol
 
 from snapline.wording import latency
@@ -101,6 +101,8 @@ def round_step(least: float) -> float:
 
 def short(value: float) -> str:
     """A number in few characters: `950`, `12k`, `1.5M`."""
+    if not isfinite(value):
+        return f"{value}"
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= limit:
             scaled = value / (1e3 if unit == "k" else limit)

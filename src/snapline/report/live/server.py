@@ -5,6 +5,9 @@ that names another host, as a page elsewhere would if it had a name lead here. N
 it. A page that is loaded has all that happened so far; what happens afterwards comes as events, a part of
 the page at a time, at most once a second. While nobody looks nothing is computed, and the process asks for
 little: it has the lowest priority but one.
+
+What is followed may vanish at any moment, or say what cannot be read. Then the page keeps what it has
+shown, says why it stands still, and goes on as soon as it can; nothing reaches the terminal of the run.
 """
 
 import json
@@ -14,9 +17,11 @@ import threading
 import time
 from collections.abc import Mapping
 from functools import partial
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
 
+from snapline.errors import SnaplineError
 from snapline.report.page.html import document
 from snapline.report.page.style import asset
 
@@ -28,6 +33,9 @@ DRAW_EVERY_S = 0.8
 
 SIGN_EVERY_S = 10.0
 """After so long without news a viewer gets a sign of life, by which one that left is noticed."""
+
+TROUBLE = "trouble"
+"""The part of the page that says why the others stand still; empty while they do not."""
 
 VIEWERS_MAX = 64
 NICE = 10
@@ -48,7 +56,10 @@ class LiveSource(Protocol):
 
 
 class LivePage:
-    """The parts of a page, made anew when there is something new and somebody looks."""
+    """The parts of a page, made anew when there is something new and somebody looks.
+
+    If they cannot be made, the last ones stay, and a part of its own says why.
+    """
 
     def __init__(self, followed: LiveSource) -> None:
         self._followed = followed
@@ -85,20 +96,37 @@ class LivePage:
     def _draw(self, *, now: bool = False) -> None:
         """Make the page anew if it has to be; unless it has to be now, only if somebody looks."""
         with self._drawing:
-            self._stale |= self._followed.advance()
-            due = time.monotonic() - self._drawn_s >= DRAW_EVERY_S
-            if not self._stale or not (now or (due and self.viewers)):
+            try:
+                parts = self._made_anew(now)
+            except Exception as error:  # whatever it is, it may be gone when we look the next time
+                self._stale = True
+                self._show({**self._parts, TROUBLE: _why_still(error)})
+            else:
+                if parts is not None:
+                    self._show({TROUBLE: "", **parts})
+                    self._stale = False
+
+    def _made_anew(self, now: bool) -> dict[str, str] | None:
+        """The parts as they are now; None if they need not be made. Raises what the followed one raises."""
+        self._stale |= self._followed.advance()
+        due = time.monotonic() - self._drawn_s >= DRAW_EVERY_S
+        if not self._stale or not (now or (due and self.viewers)):
+            return None
+        self._drawn_s = time.monotonic()  # what takes long, or fails, is not tried at once again
+        parts = self._followed.parts()
+        self._drawn_s = time.monotonic()
+        return parts
+
+    def _show(self, parts: dict[str, str]) -> None:
+        """Let viewers have these parts, as far as they have changed."""
+        with self._news:
+            changed = [name for name, html in parts.items() if self._parts.get(name) != html]
+            if not changed:
                 return
-            parts = self._followed.parts()
-            self._drawn_s = time.monotonic()
-            self._stale = False
-            with self._news:
-                self._version += 1
-                for name, html in parts.items():
-                    if self._parts.get(name) != html:
-                        self._numbers[name] = self._version
-                self._parts = parts
-                self._news.notify_all()
+            self._version += 1
+            self._numbers |= dict.fromkeys(changed, self._version)
+            self._parts = parts
+            self._news.notify_all()
 
     def news(self, since: int) -> tuple[int, Mapping[str, str]]:
         """The parts that changed after a version, and the present one; waits for a while if none did."""
@@ -114,6 +142,27 @@ class LivePage:
             self.viewers += more
 
 
+def _why_still(error: Exception) -> str:
+    """What the page says when it cannot be made anew."""
+    why = str(error) if isinstance(error, SnaplineError) else f"{type(error).__name__}: {error}"
+    return (
+        '<div class="witness" role="alert"><strong>this page stands still</strong>'
+        f"<p>It shows what was known before. It goes on as soon as it can: {escape(why)}</p></div>"
+    )
+
+
+class _QuietServer(ThreadingHTTPServer):
+    """A server that says nothing of a request that has failed: the terminal belongs to the run.
+
+    A viewer who closes the page while it is sent makes a request fail.
+    """
+
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing."""
+
+
 class LiveServer:
     """The server of one page; `url` is where it is, once it has started."""
 
@@ -122,8 +171,7 @@ class LiveServer:
         token = secrets.token_urlsafe(18)
         ports: list[int] = []  # the handlers need the port, which is known when there is a server
         handler = partial(_Handler, self.page, token, ports)
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._http.daemon_threads = True
+        self._http = _QuietServer(("127.0.0.1", 0), handler)
         ports.append(self._http.server_port)
         self.url = f"http://127.0.0.1:{ports[0]}/{token}/"
         self._follower = threading.Thread(target=self.page.follow, daemon=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from html import escape
 from typing import Any
 
 from snapline.durations import LONGEST_MS, write_duration
@@ -9,6 +10,9 @@ from snapline.metrics.figures import Figures
 from snapline.metrics.json_form import listed
 from snapline.report.page.html import DataTable, download, download_json, grid, pairs
 from snapline.report.run.reported import ReportedRun
+
+LISTED_MAX = 200
+"""So much of each list is in the JSON file."""
 
 _NO_SETTINGS = ("version", "id", "digest", "meanings", "sinks")
 
@@ -21,7 +25,11 @@ def data(run: ReportedRun) -> list[str]:
         run.seconds[0]._fields if run.seconds else (),
         [tuple(row) for row in run.seconds],
     )
-    files = [download_json(run.name, _document(run)), download(figures)]
+    document = _document(run)
+    cut = escape(
+        ", ".join(f"{each} has {size:,}" for each, size in dict(_too_long(document)).items())
+    )
+    files = [download_json(run.name, _shortened(document)), download(figures)]
     files += [download(seconds)] if run.seconds else []
     parts = [f"<h3>Settings</h3>{pairs(settings_told(run.settings))}"]
     if run.environment:
@@ -32,6 +40,10 @@ def data(run: ReportedRun) -> list[str]:
             f"<details><summary>Every figure, with its definition</summary>{table}</details>"
         )
     parts.append(f"<p>Everything as files: {', '.join(files)}.</p>")
+    if cut:
+        parts.append(
+            f"<p>Lists end after {LISTED_MAX} values in {escape(run.name)}.json: {cut}.</p>"
+        )
     return parts
 
 
@@ -50,6 +62,27 @@ def _document(run: ReportedRun) -> dict[str, Any]:
         "rows": dict(run.rows),
         "environment": dict(run.environment),
     }
+
+
+def _too_long(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
+    """The lists that are shortened, by their names, and how long they are."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _too_long(each, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        for each in value[:LISTED_MAX]:
+            yield from _too_long(each, name)
+        if len(value) > LISTED_MAX:
+            yield name, len(value)
+
+
+def _shortened(value: Any) -> Any:
+    """The same value with as much of each list as the file has."""
+    if isinstance(value, Mapping):
+        return {key: _shortened(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shortened(each) for each in value[:LISTED_MAX]]
+    return value
 
 
 def settings_told(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from snapline.journal.happenings import (
     SlotLost,
 )
 from snapline.journal.sentences import sentence
-from snapline.report.charts.checkpoint_graph import checkpoint_graph
+from snapline.report.charts.checkpoint_graph import checkpoint_graph, drawn_checkpoints
 from snapline.report.charts.waterfall import waterfall
 from snapline.report.page.html import DataTable, figure
 from snapline.report.run.failure_steps import ExplainedFailure, explained_failures
@@ -78,6 +78,7 @@ def _graph(run: ReportedRun, failure: ExplainedFailure, number: int, id: str) ->
     skipped = sum(
         meta.checkpoint > line.get(meta.task, meta.checkpoint) for meta in rollback.stored
     )
+    drawn = drawn_checkpoints(rollback, topology)
     rows = [
         (
             m.task,
@@ -86,7 +87,7 @@ def _graph(run: ReportedRun, failure: ExplainedFailure, number: int, id: str) ->
             m.checkpoint == line.get(m.task),
             _beyond(m.checkpoint, line.get(m.task)),
         )
-        for m in rollback.stored
+        for m in drawn
     ]
     table = DataTable(
         f"{run.name}-graph-{number}",
@@ -109,6 +110,9 @@ def _graph(run: ReportedRun, failure: ExplainedFailure, number: int, id: str) ->
         heading = "Where the lost slot began again"
         note = "The newest checkpoints of each task of the lost slot, and those to which they went back. "
         note += "All others went on, so what was sent since may be lost, or come twice."
+    if more := len(rollback.stored) - len(drawn):
+        known = plural(more, "more checkpoint is", "more checkpoints are")
+        note += f" {known} in the history of checkpoints, and neither drawn nor in the table."
     return figure(f"{id}graph-{number}", heading, note, chart, table)
 
 

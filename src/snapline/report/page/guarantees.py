@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from html import escape
+from itertools import islice
 from typing import Any
 
 from snapline.metrics.reliability import LineageFigures, ReliabilityFigures
-from snapline.report.page.html import grid
+from snapline.report.page.html import ROWS_SHOWN_MAX, grid
 from snapline.report.page.overview import SIGNS
 from snapline.report.run.reported import ReportedRun
-from snapline.wording import latency
+from snapline.wording import latency, plural
 
 WITNESSES_MAX = 12
 
@@ -20,7 +21,10 @@ def guarantees(run: ReportedRun) -> list[str]:
     if len(run.problems) > WITNESSES_MAX:
         parts.append(f"<p>and {len(run.problems) - WITNESSES_MAX:,} more witnesses.</p>")
     if run.strikes:
-        parts.append(f"<h3>Faults</h3>{grid(('fault', 'struck', 'at s'), _strikes(run), 'faults')}")
+        rows = islice(_strikes(run), ROWS_SHOWN_MAX)
+        parts.append(f"<h3>Faults</h3>{grid(('fault', 'struck', 'at s'), rows, 'faults')}")
+        if (more := len(run.strikes) - ROWS_SHOWN_MAX) > 0:
+            parts.append(f"<p>and {plural(more, 'more fault')}.</p>")
     if run.figures is not None and run.figures.lineage is not None:
         parts.append(_phases(run.figures.lineage))
     return parts

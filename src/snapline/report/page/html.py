@@ -8,9 +8,12 @@ import base64
 import csv
 import io
 import json
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate, count
 from typing import Any
 
 from snapline.report.charts.canvas import NARROW, WIDE, Chart
@@ -19,6 +22,13 @@ from snapline.report.page.style import asset
 ROWS_SHOWN_MAX = 300
 CSV_CHARS_MAX = 90_000
 """So much of a table is in the file to download; a longer one says that it is not complete."""
+PAGE_CHARS_MAX = 1_900_000
+"""Of a page that would be longer, the largest files to download are left out, and it says so."""
+FILES_CHARS_MIN = 250_000
+"""So much of them stays in any case: a page about many runs is long without them."""
+_FILE = re.compile(
+    r'<a download="([^"]*)" href="data:[^"]*">[^<]*</a>(?: \(the first [\d,]+ of [\d,]+ rows\))?'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,9 @@ def _cell(value: Any) -> str:
 
 def plain(value: float) -> str:
     """A number in a table: whole ones with separators, others with at most four digits behind 0."""
-    if isinstance(value, int) or value == round(value):
+    if isinstance(value, int):
+        return f"{value:,}"
+    if math.isfinite(value) and value == round(value):
         return f"{value:,.0f}"
     return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
 
@@ -124,6 +136,22 @@ def _link(name: str, kind: str, text: str) -> str:
     return f'<a download="{escape(name)}" href="data:{kind};base64,{packed}">{escape(name)}</a>'
 
 
+def bounded(body: str) -> str:
+    """The body of a page, without the largest of its files if it would be too long."""
+    files = sorted((len(found[0]), at) for at, found in enumerate(_FILE.finditer(body)))
+    rest = len(body) - sum(size for size, _ in files)
+    most = max(FILES_CHARS_MIN, PAGE_CHARS_MAX - rest)
+    totals = accumulate(size for size, _ in files)
+    kept = {at for total, (_, at) in zip(totals, files, strict=True) if total <= most}
+    place = count()
+
+    def shown(found: re.Match[str]) -> str:
+        told = f"{found[1]} (left out, because the page would be too large)"
+        return found[0] if next(place) in kept else told
+
+    return _FILE.sub(shown, body)
+
+
 def section(id: str, heading: str, *parts: str) -> str:
     """A section of a page; empty if it has nothing to show."""
     body = "".join(parts)
@@ -144,7 +172,8 @@ def document(title: str, body: str, *, extra: str = "", reaches: str = "'none'")
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
         f"img-src data:; connect-src {reaches}; base-uri 'none'; form-action 'none'"
     )
-    return (
+    body = bounded(body)
+    return encodable(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -156,4 +185,11 @@ def document(title: str, body: str, *, extra: str = "", reaches: str = "'none'")
 
 def fragment(body: str) -> str:
     """A part of a page that stands in another one, as in a notebook: with its style, without a script."""
-    return f'<style>{asset("style.css")}</style><div class="snapline fragment">{body}</div>'
+    return encodable(
+        f'<style>{asset("style.css")}</style><div class="snapline fragment">{body}</div>'
+    )
+
+
+def encodable(text: str) -> str:
+    """The text as a file takes it: a byte that is no text, as in the name of a file, becomes an escape."""
+    return text.encode(errors="backslashreplace").decode()

@@ -16,6 +16,7 @@
     for (const [name, html] of Object.entries(JSON.parse(event.data))) {
       const part = document.getElementById("part-" + name);
       if (part) replace(part, html);
+      else if (html) return location.reload();  // the page was loaded when this part could not be made
     }
     status.textContent = "live";
   };

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from html import escape
+from math import isfinite
 
 from snapline.durations import write_duration
 from snapline.metrics.figures import Figures
@@ -134,7 +135,8 @@ def _tiles(figures: Figures | None, decided: str) -> Iterator[tuple[str, str, st
     if figures is None:
         return
     if figures.rate is not None:
-        yield "records read", short(round(figures.rate.read)), "per second"
+        read = figures.rate.read
+        yield "records read", short(round(read) if isfinite(read) else read), "per second"
     for name, found in (
         ("written", figures.latency_ms),
         ("published", figures.committed_latency_ms),

@@ -1,4 +1,8 @@
-"""The command that makes a run again, from what its directory says about it."""
+"""The command that makes a run again, from what its directory says about it.
+
+Every field of a `Spec` is in one of the tables below (test), so that a new one cannot be forgotten: a
+command that leaves out what protected a run makes another run.
+"""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -19,6 +23,7 @@ _PLAIN: Mapping[str, tuple[str, Any]] = {
     "size": ("--size", "full"),
     "hot": ("--hot", 0),
     "publish_lag": ("--publish-lag", 0),
+    "listen": ("--listen", "127.0.0.1"),
     "input": ("--input", None),
     "faults": ("--faults", ""),
 }
@@ -29,8 +34,35 @@ _TIMES: Mapping[str, tuple[str, Any]] = {
     "warm_up_ms": ("--warm-up", 0),
     "retain_ms": ("--retain", None),
 }
-_FLAGS = {"reference": "--reference", "oversubscribe": "--oversubscribe", "shared": "--shared"}
-_PAIRS = {"settings": "--set", "options": "--option", "pools": "--pool"}
+_FLAGS = {
+    "reference": "--reference",
+    "oversubscribe": "--oversubscribe",
+    "shared": "--shared",
+    "allow_vacuous": "--allow-vacuous",
+}
+_PAIRS = {
+    "settings": "--set",
+    "options": "--option",
+    "pools": "--pool",
+    "save": "--save",
+    "inputs": "--inputs",
+}
+WITHOUT_OPTION: Mapping[str, str] = {
+    "flow": "it is the argument of the command",
+    "journal": "--full-journal says it",
+    "endless": "--duration says it",
+    "cut": "--duration says it",
+    "drawn": "the command names the faults that were drawn",
+    "origin_s": "another run begins at another time",
+}
+"""The fields that have no option of their own, and why."""
+
+OPTIONS: Mapping[str, str] = {
+    **{name: option for name, (option, _) in (*_PLAIN.items(), *_TIMES.items())},
+    **_FLAGS,
+    **_PAIRS,
+}
+"""The option of every other field."""
 
 
 def command_of(spec: Mapping[str, Any]) -> str:
@@ -43,12 +75,7 @@ def _options(spec: Mapping[str, Any]) -> Iterator[str]:
         value = spec.get(name)
         if value not in (None, "", usual):
             yield from (option, str(value))
-    for name, (option, usual) in _TIMES.items():
-        value = spec.get(name)
-        if name == "duration_ms" and spec.get("endless"):
-            yield from (option, "forever")
-        elif type(value) is int and value != usual and 0 < value <= LONGEST_MS:
-            yield from (option, write_duration(value))
+    yield from _times(spec)
     yield from (option for name, option in _FLAGS.items() if spec.get(name) is True)
     if spec.get("journal") == "full":
         yield "--full-journal"
@@ -57,3 +84,15 @@ def _options(spec: Mapping[str, Any]) -> Iterator[str]:
         for each in given if isinstance(given, list | tuple) else ():
             if isinstance(each, list | tuple) and len(each) == 2:
                 yield from (option, f"{each[0]}={each[1]}")
+
+
+def _times(spec: Mapping[str, Any]) -> Iterator[str]:
+    """The options that say times. A duration that was given for DataFrames is said in any case: it cuts."""
+    for name, (option, usual) in _TIMES.items():
+        value = spec.get(name)
+        if name == "duration_ms" and spec.get("endless"):
+            yield from (option, "forever")
+        elif type(value) is int and 0 < value <= LONGEST_MS:
+            cuts = name == "duration_ms" and spec.get("cut") is True
+            if value != usual or cuts:
+                yield from (option, write_duration(value))

@@ -13,6 +13,7 @@ nothing is known of the time before it was detected, and the account begins ther
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from snapline.core.effects import Rollback
 from snapline.core.events import SnapshotStored
@@ -122,7 +123,7 @@ def _ends(
     if (replayed_us := _last_replayed(run.journal, running_us)) is not None:
         yield "replay", (replayed_us, True, True)
     back = None if figures is None else figures.from_detection
-    if back is not None:
+    if back is not None and isfinite(back.backlog.s + back.p50.s):
         took_s = max(back.backlog.s, back.p50.s)
         caught_us = failure.lost_us + round(took_s * SECOND_US)
         yield "catch up", (caught_us, True, back.recovery_s is not None)

@@ -21,9 +21,13 @@ from snapline.report.run.reported import RUNNING, ReportedRun
 from snapline.report.run.topology import topology_of
 from snapline.rundir.directory import RunDirectory
 from snapline.rundir.results import check_version
+from snapline.wording import plural
 
 JOURNAL_BYTES_MAX = 32 << 20
 """A journal of a slot that is larger is left out of the picture: nobody could see its messages."""
+
+JOURNALS_BYTES_MAX = 128 << 20
+"""So much of the journals of all slots is read: in memory it takes many times as much."""
 
 
 def read_run(
@@ -104,7 +108,7 @@ def _figures(
         return to_json(found), found
     try:
         return metrics, from_json(Figures, dict(metrics))
-    except ValueError:
+    except (ValueError, OverflowError):
         return metrics, None  # of another system, which has figures of its own
 
 
@@ -129,16 +133,31 @@ def _of_drivers(
 def _of_slots(directory: RunDirectory) -> tuple[list[Entry], str | None]:
     """The journal entries of all slots, and why some are left out."""
     found: list[Entry] = []
-    gap = None
+    left_out: list[str] = []
+    unread, total = None, 0
     for path in sorted((directory.path / "journal").glob("slot-*.jsonl")):
-        if path.stat().st_size > JOURNAL_BYTES_MAX:
-            gap = f"the journal {path.name} is too large to be drawn"
-            continue
         try:
+            size = path.stat().st_size
+            if size > JOURNAL_BYTES_MAX or total + size > JOURNALS_BYTES_MAX:
+                left_out.append(path.name)
+                continue
+            total += size
             found += in_order(journal_entries(directory, path))
+        except FileNotFoundError:
+            continue  # a run without an end has deleted it meanwhile
         except (SnaplineError, OSError, ValueError, LookupError, TypeError) as error:
-            gap = f"the journal {path.name} cannot be read: {error}"
-    return found, gap
+            unread = f"the journal {path.name} cannot be read: {error}"
+    return found, unread or too_large(left_out)
+
+
+def too_large(left_out: Sequence[str]) -> str | None:
+    """What a page says of journals of slots that are left out; None if there are none."""
+    if not left_out:
+        return None
+    if len(left_out) == 1:
+        return f"the journal {left_out[0]} is too large to be drawn"
+    more = plural(len(left_out) - 1, "other")
+    return f"the journals of slots are too large to be drawn: {left_out[0]} and {more} are left out"
 
 
 def in_order(entries: Sequence[Entry]) -> list[Entry]:

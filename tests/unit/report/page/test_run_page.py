@@ -11,7 +11,15 @@ from html.parser import HTMLParser
 import pytest
 
 from reported_runs import KILL, crashed_run
+from snapline.core.effects import Rollback
+from snapline.core.events import SnapshotStored, TasksLost
+from snapline.core.messages import CheckpointMeta, RecoveryLine
+from snapline.journal.entry import COORDINATOR, Handled, Happened
+from snapline.journal.happenings import JobRunning, SlotLost
+from snapline.metrics.figures import Figures
+from snapline.metrics.json_form import from_json
 from snapline.metrics.seconds_table import SecondRow
+from snapline.report.page.html import DataTable, document, download
 from snapline.report.page.run_page import run_card, run_page
 from snapline.report.run.reported import RUNNING
 
@@ -159,6 +167,16 @@ def test_what_was_read_from_a_run_is_never_markup():
     assert EVIL in page.all("h1")[1]["text"]
 
 
+def test_a_figure_that_is_no_number_is_shown_as_it_is():
+    run = crashed_run()
+    metrics = json.loads(json.dumps(run.metrics))
+    metrics["rate"]["read"] = float("nan")
+    metrics["failures"][0]["from_detection"]["backlog"]["s"] = float("inf")
+    broken = replace(run, metrics=metrics, figures=from_json(Figures, metrics))
+    page = Elements(run_page([broken]))
+    assert page.all("dl", class_="tiles")[0]["text"].startswith("records readnan per second")
+
+
 def test_a_formula_in_a_table_is_no_formula_in_a_spreadsheet():
     rows = [replace(row, task="=HYPERLINK(1)") for row in crashed_run().checkpoints[:1]]
     page = Elements(run_page([replace(crashed_run(), checkpoints=rows)]))
@@ -204,6 +222,62 @@ def test_an_hour_of_a_hundred_slots_is_below_two_megabytes():
     page = run_page([replace(crashed_run(), seconds=rows, checkpoints=many)])
     assert len(page.encode()) < 2_000_000
     assert "rows)" in page  # tables that were cut say so
+
+
+def broken_again_and_again(run, times, between):
+    """A run whose slot 1 is lost so many times, with so many checkpoints of each task in between."""
+    tasks = run.topology.tasks
+    entries = [Happened(0, COORDINATOR, 1, JobRunning())]
+    for epoch in range(1, times + 1):
+        at_us, last = epoch * 1_000_000, epoch * between
+        for number in range(last - between + 1, last + 1):
+            events = [SnapshotStored(CheckpointMeta(task, number)) for task in tasks]
+            entries += [Handled(at_us, COORDINATOR, epoch, 0, event, ()) for event in events]
+        line = RecoveryLine(dict.fromkeys(tasks, last - 1))
+        entries += [
+            Happened(at_us + 1, COORDINATOR, epoch, SlotLost(1, epoch)),
+            Handled(at_us + 1, COORDINATOR, epoch, 0, TasksLost(tasks[:1]), (Rollback(line),)),
+            Happened(at_us + 2, COORDINATOR, epoch + 1, JobRunning()),
+        ]
+    return replace(run, entries=entries, journal=entries)
+
+
+def test_eight_failures_with_thousands_of_checkpoints_are_below_two_megabytes():
+    rows = [
+        SecondRow(second, slot, 100, second, 2, 3, 0.5, 1.5, 7, 2_000.0, 3_000.0)
+        for second in range(3_600)
+        for slot in (None, *range(100))
+    ]
+    run = crashed_run()
+    many = broken_again_and_again(run, times=8, between=400)
+    strikes = [{"statement": KILL, "struck": True, "at_ms": at} for at in range(3_000)]
+    large = replace(many, seconds=rows, checkpoints=run.checkpoints * 40, strikes=strikes)
+    text = run_page([large])
+    assert len(text.encode()) < 2_000_000
+    page = Elements(text)
+    links = {link["download"]: link["href"] for link in page.all("a") if "download" in link}
+    graph = read_csv(links["counting-uncoordinated-calm-ember-graph-8.csv"])
+    assert len(graph) == 1 + 8 * len(run.topology.tasks)
+    told = " ".join(p["text"] for p in page.all("p"))
+    left = 8 * 400 * len(run.topology.tasks) - 7 * len(run.topology.tasks)
+    left -= 8 * len(run.topology.tasks)
+    assert f"{left:,} more checkpoints are in the history of checkpoints" in told
+    whole = json.loads(unpacked(links["counting-uncoordinated-calm-ember.json"]))
+    assert len(whole["faults"]) == 200
+    assert "faults has 3,000" in told
+    assert "and 2,700 more faults." in told
+
+
+def test_the_largest_files_are_left_out_of_a_page_that_would_be_too_large():
+    table = DataTable("large", ("row", "words"), [(n, "x" * 80) for n in range(5_000)])
+    small = DataTable("small", ("row",), [(1,)])
+    files = [download(small), *(download(replace(table, name=f"large-{n}")) for n in range(20))]
+    text = document("many", "".join(files))
+    names = {link["download"] for link in Elements(text).all("a")}
+    assert len(text) < 2_000_000
+    assert "small.csv" in names
+    assert 5 < len(names) < 21
+    assert text.count("(left out, because the page would be too large)") == 21 - len(names)
 
 
 def test_a_notebook_shows_a_card():

@@ -55,6 +55,19 @@ def test_a_run_that_has_not_begun_has_no_times(tmp_path):
     assert run.topology is not None
 
 
+def test_a_journal_that_is_deleted_while_all_are_read_is_not_missed(tmp_path):
+    spec = {"flow": "q12", "protocol": "uncoordinated", "slots": 2}
+    directory = RunDirectory.create(tmp_path, "q12", "uncoordinated", spec)
+    for name in ("driver-1.jsonl", "slot-1.1.jsonl"):
+        journal = JournalFile(directory.path / "journal" / name)
+        journal.add(RUNNING)
+        journal.close()
+    gone = directory.path / "journal" / "slot-0.1.jsonl"
+    gone.symlink_to("deleted")  # its name was seen, and there is no such file
+    run = read_run(directory, {})
+    assert (len(run.journal), run.gap) == (2, None)
+
+
 def test_tasks_and_channels_are_found_in_the_journals():
     found = topology_of([LINE, STORED])
     assert found is not None
