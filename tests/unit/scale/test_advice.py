@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from snapline.cli.app import main
+from snapline.rundir.spec import Spec
+from snapline.scale.advice.behaviour import advise
 from snapline.scale.advice.rough import ROUGH
 from snapline.scale.advice.weigh import (
     AtInterval,
@@ -18,7 +20,8 @@ from snapline.scale.advice.weigh import (
     daly,
     offer_at,
 )
-from snapline.scale.profile import MEASURED
+from snapline.scale.marks import Mark
+from snapline.scale.profile import MEASURED, Checked, PredictionCheck
 
 HOUR = 3600.0
 
@@ -128,3 +131,21 @@ def test_what_makes_no_sense_is_refused_before_anything_is_simulated(
     assert (ended.value.code, told.out) == (2, "")
     assert said in told.err
     assert "simulating" not in told.err
+
+
+def test_recovery_is_never_validated_however_well_restarts_were_predicted():
+    """A recovery also catches up, which nobody compares; overhead is a ratio, and may be."""
+    spec = Spec("counting", rate=100, options=(("batch", 10),))
+    where = {"cores": 2, "interval_ms": 500, "rate": 100, "batch": 10}
+    checks = [
+        PredictionCheck(what, "counting", "aligned", 2, 1.0, 1.0, **where) for what in Checked
+    ]
+    profile = ROUGH.with_checks(tuple(checks))
+    found = advise(spec, Needs(HOUR), profile, ["aligned"], cores=2).marks
+    assert {name: mark for name, (mark, _) in found.items()} == {
+        "overhead": Mark.EXTRAPOLATED,
+        "recovery": Mark.NOT_VALIDATED,
+        "bytes": Mark.EXTRAPOLATED,
+        "p99": Mark.NOT_VALIDATED,
+    }
+    assert found["bytes"][1] == "compared with another interval"

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from snapline.core.guarantee import Guarantee
 from snapline.errors import SnaplineError, UsageError
+from snapline.ids import Millis
 from snapline.metrics.figures import Figures
 from snapline.protocols import PROTOCOLS
 from snapline.protocols.none import NONE
@@ -84,14 +85,23 @@ def advise(
     if not choices:
         raise UsageError(f"nothing can be predicted: {'; '.join(refused.values())}")
     choices.sort(key=lambda each: (not each.feasible, each.offer.cost))
-    best = last[choices[0].offer.protocol]
-    marks = {
-        "overhead": mark_of(Checked.CAPACITY, best, profile),
-        "recovery": mark_of(Checked.RESTART, best, profile),
-        "bytes": mark_of(Checked.BYTES, best, profile),
+    best = choices[0].offer
+    marks = _marks(last[best.protocol], round(1000 * best.interval_s), profile)
+    return Advice(tuple(choices), refused, marks)
+
+
+def _marks(
+    prediction: Prediction, interval_ms: Millis, profile: Profile
+) -> dict[str, tuple[Mark, str]]:
+    """How far each kind of value can be trusted: as in a run without failures at this interval."""
+    spec = replace(prediction.spec, interval_ms=interval_ms, faults="")
+    quiet = replace(prediction, spec=spec)
+    return {
+        "overhead": mark_of(Checked.CAPACITY, quiet, profile),
+        "recovery": (Mark.NOT_VALIDATED, "only restarts are compared, and no catching up"),
+        "bytes": mark_of(Checked.BYTES, quiet, profile),
         "p99": (Mark.NOT_VALIDATED, "no latency was compared with real runs"),
     }
-    return Advice(tuple(choices), refused, marks)
 
 
 class _Simulated:
