@@ -82,6 +82,25 @@ def test_what_no_interval_can_do_is_infeasible_and_says_why():
     assert choose(late, Needs(HOUR)).binding == "rate: the slots cannot keep up with the input"
 
 
+def test_a_job_that_fails_before_it_has_recovered_is_infeasible():
+    """Its cost is not capped, so the longest interval, with the longest recovery, is not the best."""
+    found = choose(USUAL, Needs(1.0))
+    assert not found.feasible
+    assert found.binding.startswith("mtbf: recovery takes up to 3 s")
+    assert found.offer.misses == ("mtbf",)
+    assert found.offer.interval_s < 1.0
+    assert offer_at(USUAL, Needs(1.0), 600.0).cost > 100
+    barely = choose(USUAL, Needs(5.0))
+    assert barely.feasible
+    assert barely.offer.recovery_s.high < 5.0
+
+
+def test_failures_that_never_come_lead_to_the_longest_interval_and_that_is_said():
+    found = choose(USUAL, Needs(1e9))
+    assert (found.feasible, found.offer.interval_s) == (True, 600.0)
+    assert found.binding.startswith("no target: it is the longest interval that is tried")
+
+
 def test_failures_that_come_often_are_seen_in_the_p99():
     rare, often = (offer_at(USUAL, Needs(mtbf), 2.0).p99_ms for mtbf in (HOUR, 60.0))
     assert rare.high == pytest.approx(15.0)

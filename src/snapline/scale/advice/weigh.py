@@ -95,7 +95,7 @@ class Offer:
     p99_ms: Between
     bytes_per_record: Between
     cost: float  # overhead, and the share of time that failures cost
-    misses: tuple[str, ...]  # the targets that are not met: rto, p99, rate
+    misses: tuple[str, ...]  # what is not met: rate, mtbf, rto, p99
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,8 @@ def choose(behaviour: Behaviour, needs: Needs) -> Choice:
     """The best interval of a protocol."""
     young = daly(_per_checkpoint(behaviour), needs.mtbf_s)
     steps = math.ceil(math.log(MOST_S / LEAST_S) / math.log(STEP))
-    tried = {LEAST_S * STEP**n for n in range(steps + 1)} | {min(MOST_S, max(LEAST_S, young))}
+    grown = (LEAST_S * STEP**n for n in range(steps + 1))
+    tried = {min(MOST_S, max(LEAST_S, each)) for each in (*grown, young)}
     offers = [offer_at(behaviour, needs, each) for each in sorted(tried)]
     cheapest = min(offers, key=lambda each: each.cost)
     fitting = [each for each in offers if not each.misses]
@@ -122,7 +123,9 @@ def choose(behaviour: Behaviour, needs: Needs) -> Choice:
         return Choice(_closest(offers, needs), False, why, young, behaviour)
     best = min(fitting, key=lambda each: each.cost)
     if best is cheapest:
-        return Choice(best, True, "no target: it is the cheapest interval", young, behaviour)
+        longest = "no target: it is the longest interval that is tried, and no other is cheaper"
+        why = longest if best is offers[-1] else "no target: it is the cheapest interval"
+        return Choice(best, True, why, young, behaviour)
     step = 1 if best.interval_s < cheapest.interval_s else -1
     beyond = offers[offers.index(best) + step]
     longer = "longer" if step > 0 else "shorter"
@@ -135,7 +138,7 @@ def _closest(offers: Sequence[Offer], needs: Needs) -> Offer:
     def excess(offer: Offer) -> float:
         rto = offer.recovery_s.high / needs.rto_s if needs.rto_s else 0.0
         p99 = offer.p99_ms.high / needs.p99_ms if needs.p99_ms else 0.0
-        return max(rto, p99)
+        return max(rto, p99, offer.recovery_s.high / needs.mtbf_s)
 
     return min(offers, key=lambda each: (len(each.misses), excess(each)))
 
@@ -144,6 +147,9 @@ def _why_none(offers: Sequence[Offer], needs: Needs) -> str:
     """Which target cannot be met at any interval; or that each can be, but not all at once."""
     if all("rate" in each.misses for each in offers):
         return "rate: the slots cannot keep up with the input"
+    if all("mtbf" in each.misses for each in offers):
+        least = min(each.recovery_s.high for each in offers)
+        return f"mtbf: recovery takes up to {least:.2g} s at best, and failures come as often as that"
     if all("rto" in each.misses for each in offers):
         least = min(each.recovery_s.high for each in offers)
         return f"rto: recovery takes up to {least:.2g} s at best"
@@ -180,6 +186,7 @@ def offer_at(behaviour: Behaviour, needs: Needs, interval_s: float) -> Offer:
     p99 = _p99(behaviour, needs, interval_s, recovery)
     misses = [
         *(["rate"] if busy >= 1 or 2 * behaviour.checkpoint_s > interval_s else []),
+        *(["mtbf"] if recovery.high >= needs.mtbf_s else []),
         *(["rto"] if needs.rto_s is not None and recovery.high > needs.rto_s else []),
         *(["p99"] if needs.p99_ms is not None and p99.high > needs.p99_ms else []),
     ]
@@ -190,7 +197,7 @@ def offer_at(behaviour: Behaviour, needs: Needs, interval_s: float) -> Offer:
         recovery,
         p99,
         _widened(_bytes(behaviour, interval_s), BARS[Checked.BYTES]),
-        overhead.value + min(1.0, recovery.value / needs.mtbf_s),
+        overhead.value + recovery.value / needs.mtbf_s,
         tuple(misses),
     )
 
