@@ -1,9 +1,13 @@
 """Which operators to save: the choice from benefits that are planted, and from runs that are simulated."""
 
+import sys
+
 import numpy as np
 import pytest
 
+from snapline.cli.app import main
 from snapline.errors import UsageError
+from snapline.report.run import command
 from snapline.rundir.program import KnownAnswer, find_program
 from snapline.rundir.spec import Spec
 from snapline.scale.advice.kills import Candidate, KillTrials, SavingCost
@@ -156,3 +160,52 @@ def test_an_answer_can_be_that_of_a_run_without_failures():
     known = KnownAnswer(AnswerColumns("counts", ("key",), ("count",), replaces=True), None)
     found = trials(answer=known).scores((), "")
     assert np.array_equal(found, trials().scores((), ""))
+
+
+# The command.
+
+OWN = """
+import snapline as sl
+
+flow = sl.Dataflow("own")
+readings = flow.source(sl.generated(lambda n: {"machine": n % 5}, rate=60), name="readings")
+counts = readings.key_by("machine").tumbling("30s").running_count(name="count")
+counts.checkpoint(every="200ms").sink("counts")
+others = readings.key_by("machine").tumbling("30s").running_count(name="other")
+others.checkpoint(every="200ms").inputs("keep").sink("others")
+"""
+
+
+def commanded(monkeypatch, capsys, *arguments):
+    """Ask for advice; what it prints, and the run behind the command in it."""
+    runs = []
+    monkeypatch.setattr(command, "command_of", lambda said: runs.append(said) or "THE COMMAND")
+    monkeypatch.setattr(sys, "argv", ["snapline", "advise", "protect", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr()
+    assert ended.value.code == 0, told.err
+    assert "THE COMMAND" in told.out
+    return told.out, runs[0]
+
+
+def test_the_command_is_for_the_very_run_that_was_advised_on(monkeypatch, capsys):
+    asked = "--rate 60 --duration 3s --interval 200ms --kills 6 --away 200ms..400ms --seed 3"
+    _, run = commanded(monkeypatch, capsys, "counting", *asked.split())
+    assert run["save"] == (("count", "yes"),)
+    wanted = {"rate": 60, "duration_ms": 3_000, "interval_ms": 200, "seed": 3, "size": "small"}
+    assert {name: run[name] for name in wanted} == wanted
+    assert (run["protocol"], run["slots"], run["faults"]) == ("partial", 2, "")
+
+
+def test_an_operator_that_wants_its_input_kept_and_is_not_saved_drops_it(
+    tmp_path, monkeypatch, capsys
+):
+    """Else the run is refused: who keeps its inputs has to be saved."""
+    (tmp_path / "own.py").write_text(OWN)
+    asked = "--duration 3s --interval 200ms --kills 6 --away 200ms..400ms"
+    answer = ("--answer", "last counts.count by machine,window")
+    flow = f"{tmp_path}/own.py:flow"
+    _, run = commanded(monkeypatch, capsys, flow, *asked.split(), *answer)
+    assert run["save"] == (("count", "yes"), ("other", "no"))
+    assert run["inputs"] == (("other", "drop"),)

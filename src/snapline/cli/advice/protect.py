@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +21,7 @@ from snapline.cli.terminal.console import (
 )
 from snapline.cli.terminal.logs import CommandVerboseOption
 from snapline.cli.terminal.options import JsonOption, SetOption, SizeOption, local_file
-from snapline.durations import millis, write_duration
+from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.wording import plural
 from snapline.wording import size as in_bytes
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from snapline.rundir.program import KnownAnswer
     from snapline.rundir.spec import Spec
     from snapline.scale.advice.kills import KillTrials
-    from snapline.scale.advice.protect import Budget, Estimate, ProtectAdvice, Weighed
+    from snapline.scale.advice.protect import Budget, Estimate, ProtectAdvice
 
 PROTOCOL = "partial"
 """The protocol under which each operator is saved, or is not."""
@@ -153,7 +153,7 @@ def protect_command(
         if as_json:
             print_json(_to_json(spec, found, limit, kills))
         else:
-            _print(spec, found, limit, kills, profile)
+            _print(trials, found, limit, profile)
     raise typer.Exit(0)
 
 
@@ -278,7 +278,7 @@ class _Progress:
 
 
 def _print(
-    spec: "Spec", found: "ProtectAdvice", budget: "Budget", kills: int, profile: Path | None
+    trials: "KillTrials", found: "ProtectAdvice", budget: "Budget", profile: Path | None
 ) -> None:
     out = results()
     chosen = ", ".join(found.chosen)
@@ -296,21 +296,23 @@ def _print(
             out.print(escape(f"cannot tell whether {others} would be better than {each.operator}"))
     out.print(escape(_outcome(found, budget)), soft_wrap=True)
     if chosen:
-        save = " ".join(f"--save {o.operator}={_how(spec, o)}" for o in found.operators)
-        out.print(f"[cyan]snapline run {escape(spec.flow)} --protocol {PROTOCOL} {escape(save)}[/]")
+        out.print(f"[cyan]{escape(_command(trials, found.chosen))}[/]", soft_wrap=True)
     costs = "round numbers, measured nowhere" if profile is None else str(profile)
     out.print(
         escape(
-            f"from {plural(found.runs, 'simulated run')}: {plural(kills, 'kill')} of each pool, the same "
-            f"for every choice; intervals are right nine times in ten; costs: {costs}. Nothing was run "
-            "for real."
+            f"from {plural(found.runs, 'simulated run')}: {plural(trials.kills, 'kill')} of each pool, the "
+            f"same for every choice; intervals are right nine times in ten; costs: {costs}. Nothing was "
+            "run for real."
         ),
         soft_wrap=True,
     )
 
 
-def _how(spec: "Spec", each: "Weighed") -> str:
-    return write_duration(spec.interval_ms) if each.advised.value == "save" else "no"
+def _command(trials: "KillTrials", chosen: Collection[str]) -> str:
+    """The command for the very run that was advised on, with these operators saved."""
+    from snapline.report.run.command import command_of
+
+    return command_of(trials.saving(chosen).said())
 
 
 def _outcome(found: "ProtectAdvice", budget: "Budget") -> str:
