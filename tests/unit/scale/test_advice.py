@@ -95,10 +95,15 @@ def test_a_job_that_fails_before_it_has_recovered_is_infeasible():
     assert barely.offer.recovery_s.high < 5.0
 
 
-def test_failures_that_never_come_lead_to_the_longest_interval_and_that_is_said():
+def test_what_lies_at_an_end_of_what_is_tried_is_said_to_lie_there():
+    """Failures never come, or checkpoints cost nothing that could be seen."""
     found = choose(USUAL, Needs(1e9))
     assert (found.feasible, found.offer.interval_s) == (True, 600.0)
-    assert found.binding.startswith("no target: it is the longest interval that is tried")
+    assert found.binding == "no target: it is the longest interval that is tried"
+    free = replace(USUAL, often=replace(USUAL.often, busy=0.4))
+    assert (
+        choose(free, Needs(HOUR)).binding == "no target: it is the shortest interval that is tried"
+    )
 
 
 def test_failures_that_come_often_are_seen_in_the_p99():

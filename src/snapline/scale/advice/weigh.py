@@ -123,9 +123,12 @@ def choose(behaviour: Behaviour, needs: Needs) -> Choice:
         return Choice(_closest(offers, needs), False, why, young, behaviour)
     best = min(fitting, key=lambda each: each.cost)
     if best is cheapest:
-        longest = "no target: it is the longest interval that is tried, and no other is cheaper"
-        why = longest if best is offers[-1] else "no target: it is the cheapest interval"
-        return Choice(best, True, why, young, behaviour)
+        ends = {
+            LEAST_S: "shortest interval that is tried",
+            MOST_S: "longest interval that is tried",
+        }
+        which = ends.get(best.interval_s, "cheapest interval")
+        return Choice(best, True, f"no target: it is the {which}", young, behaviour)
     step = 1 if best.interval_s < cheapest.interval_s else -1
     beyond = offers[offers.index(best) + step]
     longer = "longer" if step > 0 else "shorter"
@@ -149,7 +152,9 @@ def _why_none(offers: Sequence[Offer], needs: Needs) -> str:
         return "rate: the slots cannot keep up with the input"
     if all("mtbf" in each.misses for each in offers):
         least = min(each.recovery_s.high for each in offers)
-        return f"mtbf: recovery takes up to {least:.2g} s at best, and failures come as often as that"
+        return (
+            f"mtbf: recovery takes up to {least:.2g} s at best, and failures come as often as that"
+        )
     if all("rto" in each.misses for each in offers):
         least = min(each.recovery_s.high for each in offers)
         return f"rto: recovery takes up to {least:.2g} s at best"
