@@ -69,6 +69,17 @@ def test_the_most_benefit_for_its_cost_comes_first():
     assert found.unsaved.mean - found.saved.mean == pytest.approx(0.5)
 
 
+def test_behind_the_chosen_ones_all_others_stand_in_the_order_in_which_they_would_come():
+    """In the dataflow `least` comes first; the next to be saved, with a larger budget, would be `next`."""
+    trials = Planted(
+        least=("", 1, sure(0.1), 0.02, 10.0),
+        best=("", 1, sure(0.5), 0.02, 10.0),
+        next=("", 1, sure(0.3), 0.02, 10.0),
+    )
+    found = advise_protect(trials, Budget(0.03))
+    assert [each.operator for each in found.operators] == ["best", "next", "least"]
+
+
 def test_what_does_not_fit_into_the_budget_beside_the_others_is_too_dear():
     trials = Planted(
         cheap=("", 1, sure(0.2), 0.02, 10.0),

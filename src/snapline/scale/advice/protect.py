@@ -68,7 +68,7 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class ProtectAdvice:
-    """Which operators to save: those chosen first, in their order, then all others."""
+    """Which operators to save: those chosen, in their order, then all others by benefit for their cost."""
 
     operators: tuple[Weighed, ...]
     unsaved: Estimate  # deviation after a failure if nothing is saved
@@ -97,7 +97,7 @@ def advise_protect(trials: KillTrials, budget: Budget) -> ProtectAdvice:
         chosen.append(_with(best, rivals))
         saved.append(best.operator)
     return ProtectAdvice(
-        (*chosen, *options),
+        (*chosen, *sorted(options, key=_ratio, reverse=True)),
         weigher.deviation(()),
         weigher.deviation(saved),
         weigher.cost_of(saved),
