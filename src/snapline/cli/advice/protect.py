@@ -91,7 +91,7 @@ def protect_command(
     ] = None,
     kills: Annotated[
         int,
-        typer.Option(min=4, max=10_000, metavar="N", help="How often each pool is killed."),
+        typer.Option(min=6, max=10_000, metavar="N", help="How often each pool is killed."),
     ] = 12,
     away: Annotated[
         str,
