@@ -13,6 +13,7 @@ from snapline.rundir.spec import Spec
 from snapline.scale.advice.kills import Candidate, KillTrials, SavingCost
 from snapline.scale.advice.protect import Advised, Budget, advise_protect
 from snapline.scale.advice.rough import ROUGH
+from snapline.scale.predict import world_of
 from snapline.workload.common.answers import AnswerColumns
 
 KILLS = 12
@@ -162,6 +163,22 @@ def test_every_choice_is_tried_under_the_same_kills():
     made = one.made
     one.scores((), "")
     assert one.made == made, "the same runs were made again"
+
+
+def test_what_one_process_draws_changes_nothing_for_the_others():
+    """So one checkpoint more, or one message, does not make another world."""
+    drawn = []
+    for more in (0, 3):
+        world, _ = world_of(RUN, ROUGH, None, 1)
+        one, other = (world.new_process(slot, 1, world.coordinator) for slot in (0, 1))
+        for _ in range(more):
+            world.storage.dice(one).random()
+            world.control(one).up.rng.random()
+            world.link(one, 1, 1).rng.random()
+        ours = (world.storage.dice(other), world.control(other).up.rng, world.link(other, 0, 1).rng)
+        drawn.append([dice.random() for dice in ours])
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 3
 
 
 def test_saving_what_counts_helps_and_costs_something():
