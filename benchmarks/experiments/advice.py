@@ -163,7 +163,8 @@ def rows_of(setting: Setting, plain: float) -> list[list[str]]:
     return [[where, name, *_row(*figure)] for name, figure in figures.items()]
 
 
-def _row(predicted: Between, values: list[float], digits: int) -> list[str]:
+def _row(predicted: Between | None, values: list[float], digits: int) -> list[str]:
+    assert predicted is not None, "rows have times"
     mean = fmean(values)
     covered = "yes" if predicted.low <= mean <= predicted.high else "**no**"
     ends = f"{predicted.low:.{digits}f} to {predicted.high:.{digits}f}"

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from snapline.cli.app import main
+from snapline.errors import UsageError
 from snapline.rundir.spec import Spec
 from snapline.scale.advice.behaviour import advise
 from snapline.scale.advice.rough import ROUGH
@@ -173,3 +174,64 @@ def test_recovery_is_never_validated_however_well_restarts_were_predicted():
         "p99": Mark.NOT_VALIDATED,
     }
     assert found["bytes"][1] == "compared with another interval"
+
+
+PAIRS = """
+import snapline as sl
+
+flow = sl.Dataflow("pairs")
+orders = flow.source(sl.generated(lambda n: {"order": n}, rate=100), name="orders")
+payments = flow.source(sl.generated(lambda n: {"order": n}, rate=100), name="payments")
+orders.barrier(payments, name="pair").sink("pairs")
+"""
+
+TIMELESS = """
+import snapline as sl
+
+flow = sl.Dataflow("timeless")
+readings = flow.source(sl.generated(lambda n: {"machine": n % 5}, rate=100), name="readings")
+counts = readings.key_by("machine").tumbling("500ms").count(name="count")
+counts.map(lambda rows: sl.Batch.of(count=rows["count"])).sink("counts")
+"""
+
+
+def own(tmp_path, text):
+    (tmp_path / "own.py").write_text(text)
+    return Spec(f"{tmp_path}/own.py:flow")
+
+
+def test_a_flow_that_cannot_run_without_a_protocol_is_compared_with_its_own_runs(tmp_path):
+    """A barrier by order is refused under `none`, so nobody knows what logs and headers cost."""
+    found = advise(own(tmp_path, PAIRS), Needs(HOUR), ROUGH, ["aligned"])
+    (choice,) = found.choices
+    often, seldom = choice.behaviour.often, choice.behaviour.seldom
+    each_s = (often.busy - seldom.busy) / 1.5
+    assert choice.behaviour.plain_busy == pytest.approx(seldom.busy - each_s / 2)
+    mark, why = found.marks["overhead"]
+    assert (mark, why.startswith("it lacks what logs and headers cost")) == (
+        Mark.NOT_VALIDATED,
+        True,
+    )
+
+
+def test_a_flow_whose_rows_carry_no_time_has_no_p99_and_cannot_be_asked_for_one(tmp_path):
+    spec = own(tmp_path, TIMELESS)
+    (choice,) = advise(spec, Needs(HOUR), ROUGH, ["aligned"]).choices
+    assert (choice.feasible, choice.offer.p99_ms) == (True, None)
+    with pytest.raises(UsageError, match="no row that was written has a time"):
+        advise(spec, Needs(HOUR, p99_ms=50.0), ROUGH, ["aligned"])
+
+
+def test_without_a_p99_the_table_and_the_json_say_so(tmp_path, monkeypatch, capsys):
+    flow = own(tmp_path, TIMELESS).flow
+    for as_json in ((), ("--json",)):
+        command = ["snapline", "advise", "protocol", flow, "--protocol", "aligned", *as_json]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capsys.readouterr()
+        assert ended.value.code == 0, told.err
+        if as_json:
+            assert json.loads(told.out)["choices"][0]["p99_ms"] is None
+        else:
+            assert "ms (" not in told.out

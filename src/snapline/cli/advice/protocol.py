@@ -224,7 +224,7 @@ def _row(choice: "Choice") -> list[str]:
         _interval(offer.interval_s),
         _between(offer.overhead.times(100), "%"),
         _between(offer.recovery_s, "s"),
-        _between(offer.p99_ms, "ms"),
+        "-" if offer.p99_ms is None else _between(offer.p99_ms, "ms"),
         _between(offer.bytes_per_record, "B"),
         "yes" if choice.feasible else escape(f"no: {choice.binding}"),
     ]
@@ -276,6 +276,8 @@ def _choice(choice: "Choice") -> dict[str, Any]:
     }
 
 
-def _ends(value: "Between") -> dict[str, float | None]:
+def _ends(value: "Between | None") -> dict[str, float | None] | None:
+    if value is None:
+        return None
     named = {"value": value.value, "low": value.low, "high": value.high}
     return {name: None if each == float("inf") else round(each, 4) for name, each in named.items()}
