@@ -183,7 +183,7 @@ WRONG: dict[str, dict[str, list[str]]] = {
         "--budget": ["x", "", "0", "-3%", "101%", "nan"],
         "--bytes": ["x", "", "0B", "-3kB", "3 apples"],
         "--kills": ["5", *WHOLE],
-        "--away": ["2s..1s", "..", *SPANS],
+        "--away": ["0ms", "0s..1s", "2s..1s", "..", *SPANS],
         "--interval": ["0s", *SPANS],
         "--answer": ["x", "", "nobody.count by bidder", "results by bidder"],
         "--slots": ["0", *WHOLE],

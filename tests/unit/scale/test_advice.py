@@ -144,6 +144,7 @@ def test_the_command_predicts_and_says_that_nobody_calibrated(monkeypatch, capsy
         ("reachability --protocol aligned", "cannot run a dataflow with a cycle"),
         ("q12 --protocol none", "is none that gives exactly-once output"),
         ("nothing", "nothing"),
+        ("my.py:flow --rate 5", "--rate is for workloads; my.py:flow brings its own sources"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_simulated(

@@ -237,6 +237,28 @@ def test_the_command_is_for_the_very_run_that_was_advised_on(monkeypatch, capsys
     assert (run["protocol"], run["slots"], run["faults"]) == ("partial", 2, "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("my.py:flow --rate 5", "--rate is for workloads; my.py:flow brings its own sources"),
+        ("my.py:flow --size small", "--size is for workloads; my.py:flow brings its own sources"),
+        ("my.py:flow --set n=3", "only workloads have settings (--set)"),
+        ("counting --away 0ms", "--away is from 1ms to"),
+        ("counting --kills 5", "--kills"),
+    ],
+)
+def test_what_would_change_nothing_or_could_not_be_is_refused_before_anything_is_simulated(
+    arguments, said, monkeypatch, capsys
+):
+    monkeypatch.setattr(sys, "argv", ["snapline", "advise", "protect", *arguments.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert said in told.err
+    assert "simulated runs at most" not in told.err
+
+
 def test_an_operator_that_wants_its_input_kept_and_is_not_saved_drops_it(
     tmp_path, monkeypatch, capsys
 ):

@@ -19,6 +19,7 @@ from snapline.cli.terminal.console import (
     print_json,
     results,
 )
+from snapline.cli.terminal.given import refuse_for_own_sources
 from snapline.cli.terminal.logs import CommandVerboseOption
 from snapline.cli.terminal.options import JsonOption, SetOption, SizeOption, local_file
 from snapline.durations import millis
@@ -69,6 +70,7 @@ _UNITS = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 
 
 def protect_command(
+    context: typer.Context,
     flow: Annotated[
         str,
         typer.Argument(
@@ -139,10 +141,11 @@ def protect_command(
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline advise protect`."""
+    refuse_for_own_sources(context, flow)
     given = {"interval": interval, "slots": slots, "duration": duration, "seed": seed}
+    given |= {"settings": split_settings(settings or (), "a setting", "n=3")}
     if flow in WORKLOADS:
         given |= {"rate": _rate(rate), "size": size}
-        given |= {"settings": split_settings(settings or (), "a setting", "n=3")}
     with interruptible():
         spec = _spec(flow, given)
         limit = _budget(budget, most_bytes)
@@ -196,7 +199,8 @@ def _budget(share: str, most_bytes: str | None) -> "Budget":
 
 def _away(text: str) -> tuple[int, int]:
     first, dots, last = text.partition("..")
-    low_ms, high_ms = (millis(each, "--away") for each in (first, last if dots else first))
+    given = (first, last if dots else first)
+    low_ms, high_ms = (millis(each, "--away", least_ms=1) for each in given)
     if low_ms > high_ms:
         raise UsageError(f"--away is the shorter time, then the longer one, not {text!r}")
     return low_ms, high_ms

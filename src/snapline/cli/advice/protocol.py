@@ -17,6 +17,7 @@ from snapline.cli.terminal.console import (
     print_json,
     results,
 )
+from snapline.cli.terminal.given import refuse_for_own_sources
 from snapline.cli.terminal.logs import CommandVerboseOption
 from snapline.cli.terminal.options import GLOSSARY, JsonOption, default, local_file
 from snapline.durations import millis, write_duration
@@ -114,6 +115,7 @@ ProfileOption = Annotated[
 
 
 def protocol_command(
+    context: typer.Context,
     flow: FlowArgument,
     rto: RtoOption = None,
     p99: P99Option = None,
@@ -133,6 +135,7 @@ def protocol_command(
     from snapline.scale.advice.rough import ROUGH
     from snapline.scale.profile import read_profile
 
+    refuse_for_own_sources(context, flow)
     needs = _needs(rto, p99, mtbf, latency)
     costs = ROUGH if profile is None else read_profile(profile)
     spec = spec_from({"flow": flow, "rate": written_rate(rate, "--rate"), "slots": slots}, option)
