@@ -182,7 +182,7 @@ def read_profile(path: Path) -> Profile:
         raise UsageError(
             f"cannot read the profile {path}: {error.strerror}; 'snapline calibrate --to {path}' makes one"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter: brackets, thousands deep
         raise UsageError(f"{path} is no profile: it is not JSON ({error})") from error
     if not isinstance(written, dict) or "snapline_profile" not in written:
         raise UsageError(f"{path} is no profile: 'snapline calibrate --to FILE' makes one")

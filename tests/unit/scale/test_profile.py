@@ -71,9 +71,10 @@ def test_what_is_no_whole_profile_is_refused(file, change, said):
 def test_a_file_that_is_not_there_or_not_json_is_refused(file):
     with pytest.raises(UsageError, match="snapline calibrate --to"):
         read_profile(file)
-    file.write_text("{")
-    with pytest.raises(UsageError, match="not JSON"):
-        read_profile(file)
+    for text in ("{", "[" * 100_000):
+        file.write_text(text)
+        with pytest.raises(UsageError, match="is no profile: it is not JSON"):
+            read_profile(file)
 
 
 def test_costs_are_those_of_the_profile_with_the_generator_of_the_workload():
