@@ -3,11 +3,12 @@
     python -m benchmarks.experiments.protect --flow q6 --kills 8
     python -m benchmarks.experiments.protect --flow fab --kills 6
 
-The advice is made first, in the simulator. Then its first choice, the one after it (the runner-up), all of
-its choices and nothing are saved in real runs, as plain processes, under the very kills that the simulator
-has tried: SIGKILL for a slot of the pools of the two, away for as long as there. What is compared is how
-far the answer is off (`deviation`, as one number): predicted and measured, and in how many of the kills the
-first choice left it less wrong than the runner-up. Every run is judged.
+The advice is made first, in the simulator. Then its first choice, the one after it (the runner-up, if there
+is another operator), all of its choices and nothing are saved in real runs, as plain processes, under the
+very kills that the simulator has tried: SIGKILL for a slot of the pools of the two, away for as long as
+there. What is compared is how far the answer is off (`deviation`, as one number): predicted and measured,
+and in how many of the kills the first choice left it less wrong than the one after it, or than nothing.
+Every run is judged.
 """
 
 import argparse
@@ -55,6 +56,8 @@ def advised(asked: argparse.Namespace, session: Session) -> tuple[KillTrials, Pr
     costs = read_profile(asked.profile) if asked.profile else ROUGH
     trials = KillTrials(spec, costs, known, asked.kills, (500, 2_000))
     found = advise_protect(trials, Budget(asked.budget))
+    if not found.chosen:
+        raise SystemExit("nothing is advised, so there is no advice to be held to")
     session.say(f"advice after {found.runs} simulated runs: save {', '.join(found.chosen)}")
     return trials, found
 
@@ -68,13 +71,14 @@ def deviation(trials: KillTrials, saved: Sequence[str], kill: str, runs: Path) -
 
 
 def measure(trials: KillTrials, advice: ProtectAdvice, session: Session) -> list[Choice]:
-    """All choices under all kills of the pools of the first two operators."""
-    first, second = advice.operators[:2]
-    pools = dict.fromkeys((first.pool, second.pool))
-    named = {
-        "first choice": (first.operator,), "runner-up": (second.operator,),
-        "all choices": advice.chosen, "nothing": (),
-    }  # fmt: skip
+    """All choices under all kills of the pools of the first two operators, or of the only one."""
+    ranked = advice.operators[:2]
+    pools = dict.fromkeys(each.pool for each in ranked)
+    named: dict[str, tuple[str, ...]] = {
+        name: (each.operator,)
+        for name, each in zip(("first choice", "runner-up"), ranked, strict=False)
+    }
+    named |= {"all choices": advice.chosen, "nothing": ()}
     choices = [
         Choice(name, saved, [float(s) for pool in pools for s in trials.scores(saved, pool)], [])
         for name, saved in named.items()
@@ -99,13 +103,16 @@ def main() -> None:
     session = Session()
     trials, advice = advised(asked, session)
     choices = measure(trials, advice, session)
-    best, other = choices[:2]
+    best, other = choices[0], choices[1]
+    against = f"the {other.name}"
+    if len(advice.operators) == 1:
+        other, against = choices[-1], "nothing"
     better = sum(a < b for a, b in zip(best.measured, other.measured, strict=True))
     worse = sum(a > b for a, b in zip(best.measured, other.measured, strict=True))
     how = [
         f"Commit {session.commit()}; {asked.flow}, {len(best.measured)} kills, the same for all. How far",
         "the answer is off (1: all rows missing, or off by a typical value): the mean, the lowest and the",
-        f"highest. The first choice left it less wrong than the runner-up under {better} of the kills, and",
+        f"highest. The first choice left it less wrong than {against} under {better} of the kills, and",
         f"more wrong under {worse}. Every output was judged; none was wrong beyond what may be lost.",
     ]
     head = ["", "saved", "predicted", "measured"]

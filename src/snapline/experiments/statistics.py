@@ -74,16 +74,26 @@ def paired(first: Sequence[float], second: Sequence[float], alpha: float = ALPHA
         raise ValueError("only numbers above 0 have a ratio")
     logs = np.log(np.asarray(second, dtype=float)) - np.log(np.asarray(first, dtype=float))
     means, sets = _means(logs)
-    k = max(1, math.floor(alpha / 2 * sets))
-    least, most = min(len(means), k) - 1, max(len(means) - k, 0)
+    low, high, level = between(means, alpha)
     return Ratio(
         pairs=len(logs),
         estimate=math.exp(float(logs.mean())),
-        low=math.exp(float(means[least])),
-        high=math.exp(float(means[most])),
-        level=1 - 2 * k / sets,
+        low=math.exp(low),
+        high=math.exp(high),
+        level=level,
         p=min(1.0, 2 * min(_share(means <= 0, sets), _share(means >= 0, sets))),
     )
+
+
+def between(means: Floats, alpha: float) -> tuple[float, float, float]:
+    """The ends between which the true mean lies, and how probably, from the means of sets of values.
+
+    The sets are those of `sets_of`, without the empty one.
+    """
+    k = max(1, math.floor(alpha / 2 * (len(means) + 1)))
+    ordered = np.sort(means)
+    least, most = min(len(means), k) - 1, max(len(means) - k, 0)
+    return float(ordered[least]), float(ordered[most]), 1 - 2 * k / (len(means) + 1)
 
 
 def _share(beyond: npt.NDArray[np.bool_], sets: int) -> float:
@@ -92,17 +102,23 @@ def _share(beyond: npt.NDArray[np.bool_], sets: int) -> float:
 
 
 def _means(logs: Floats) -> tuple[Floats, int]:
-    """The means of the non-empty sets of these values, in order, and how many sets there are."""
-    n = len(logs)
-    if n <= EXACT_MAX:
-        sets = np.arange(1, 1 << n)
-        chosen = (sets[:, np.newaxis] >> np.arange(n)) & 1
-    else:  # seeded: the same measurements always give the same answer
-        chosen = np.random.default_rng(n).integers(0, 2, ((1 << EXACT_MAX) - 1, n))
-        chosen = chosen[chosen.any(axis=1)]
+    """The means of the non-empty sets of these values, and how many sets there are with the empty one."""
+    chosen = sets_of(len(logs))
     # Sums that differ only in the order of rounding are equal: a p must not depend on it.
     means = np.round((chosen @ logs) / chosen.sum(axis=1), 12)
-    return np.sort(means), len(means) + 1
+    return means, len(means) + 1
+
+
+def sets_of(n: int, exact_max: int = EXACT_MAX) -> npt.NDArray[np.int64]:
+    """The non-empty sets of n values: a row for each, with a 1 for each value that is in it.
+
+    Of more than `exact_max` values there are as many sets as of so many, at random, but always the same.
+    """
+    if n <= exact_max:
+        sets = np.arange(1, 1 << n)
+        return (sets[:, np.newaxis] >> np.arange(n)) & 1
+    chosen = np.random.default_rng(n).integers(0, 2, ((1 << exact_max) - 1, n))
+    return chosen[chosen.any(axis=1)]
 
 
 def holm(ps: Sequence[float]) -> list[float]:

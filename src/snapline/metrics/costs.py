@@ -96,7 +96,7 @@ class ByteFigures:
     wire: int
     overhead: float | None  # all kinds but payload and output, over payload
     message_overhead: float | None  # headers, markers, control and metadata over payload
-    per_record: float | None  # all kinds together, over records read
+    per_record: float | None  # all kinds together, over records read; both without the warm-up
 
 
 @dataclass(frozen=True, slots=True)

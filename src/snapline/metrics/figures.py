@@ -195,7 +195,7 @@ def figures(
         operators=operator_figures(account),
         rollbacks=priced or tuple(found),
         missed_rows=sum(entry.what.rows for entry in told if isinstance(entry.what, RowsMissed)),
-        bytes=byte_figures(volume(counted), read) if seconds else None,
+        bytes=byte_figures(volume(counted), _once_in(counted, seconds, read)) if seconds else None,
         resources=resource_figures(seconds) if seconds else None,
         decision_s=tuple(round(s, 4) for s in decisions(failed)),
     )
@@ -243,6 +243,12 @@ def records(
 
 def _again(once: int | None, each_second: Sequence[int]) -> int | None:
     return max(0, sum(each_second) - once) if each_second and once is not None else None
+
+
+def _once_in(counted: Sequence[Second], seconds: Sequence[Second], read: int | None) -> int | None:
+    """How many records were read in the seconds that count, each once: all but those of the others."""
+    others = sum(second.read for second in seconds) - sum(second.read for second in counted)
+    return None if read is None else max(0, read - others)
 
 
 def after_warm_up(seconds: Iterable[Second], warm_up_us: Micros) -> list[Second]:

@@ -20,7 +20,7 @@ from snapline.protocols.none import NONE
 from snapline.rundir.spec import Spec
 from snapline.scale.measure import measure
 from snapline.scale.predict import predict
-from snapline.scale.profile import Checked, PredictionCheck, Profile, batch_of
+from snapline.scale.profile import Checked, PredictionCheck, Profile, batch_of, rate_of
 
 FULL_SPEED_S: Final = 6
 SIMULATED_S: Final = 5.0
@@ -87,7 +87,8 @@ def compare(
             continue
         tell(f"{where}: at full speed, in turns with {NONE.name}")
         measured = geometric_mean(_speed_ratios(fast, asked.turns))
-        yield _check(Checked.CAPACITY, fast, predicted / base[spec.flow, spec.slots], measured)
+        ratio = predicted / base[spec.flow, spec.slots]
+        yield _check(Checked.CAPACITY, fast, ratio, measured, cores)
         tell(f"{where}: a slot is killed")
         yield from _restart(spec, profile, cores, asked.turns)
 
@@ -96,7 +97,9 @@ def _with_messages_of(records: int, spec: Spec) -> Spec:
     return replace(spec, options=(("batch", records),))
 
 
-def _check(what: Checked, spec: Spec, predicted: float, measured: float) -> PredictionCheck:
+def _check(
+    what: Checked, spec: Spec, predicted: float, measured: float, cores: int
+) -> PredictionCheck:
     return PredictionCheck(
         what,
         spec.flow,
@@ -104,6 +107,9 @@ def _check(what: Checked, spec: Spec, predicted: float, measured: float) -> Pred
         spec.slots,
         predicted=float(f"{predicted:.5g}"),
         measured=float(f"{measured:.5g}"),
+        cores=cores,
+        interval_ms=spec.interval_ms,
+        rate=rate_of(spec),
         batch=batch_of(spec),
     )
 
@@ -115,6 +121,7 @@ def _bytes(spec: Spec, profile: Profile, cores: int) -> PredictionCheck:
         spec,
         bytes_per_record(predict(spec, profile, cores=cores).figures),
         bytes_per_record(real),
+        cores,
     )
 
 
@@ -161,4 +168,4 @@ def _restart(spec: Spec, profile: Profile, cores: int, turns: int) -> list[Predi
     predicted = predict(broken, profile, cores=cores).figures.restart_s
     if not measured or not predicted:
         return []
-    return [_check(Checked.RESTART, spec, fmean(predicted), fmean(measured))]
+    return [_check(Checked.RESTART, spec, fmean(predicted), fmean(measured), cores)]

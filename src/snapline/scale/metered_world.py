@@ -3,8 +3,12 @@
 The timeline is the driver's own, so seconds, failures and figures are made by the same code as in a real
 run. Input is due from the moment at which the world begins: the first processes of slots start at once,
 and what a start costs shows only where a slot is lost.
+
+Every connection, and every process that calls the store, has random numbers of its own. So two runs that
+differ a little can be compared: one checkpoint more does not change what all others draw from then on.
 """
 
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -26,6 +30,7 @@ from snapline.scale.metered_slot import BEAT_US, MeteredSlot
 from snapline.sim.world.coordinator import CoordinatorProcess
 from snapline.sim.world.costs import Costs
 from snapline.sim.world.process import Boss, SimSlotProcess
+from snapline.sim.world.storage import Caller, SimStorage
 from snapline.sim.world.world import World
 from snapline.storage.api import Extent
 
@@ -83,6 +88,26 @@ class MeteredBoss(CoordinatorProcess):
         super().decide(ticket, key, data)
 
 
+class MeteredStorage(SimStorage):
+    """A storage in which every process that calls has random numbers of its own."""
+
+    def __init__(self, world: "MeteredWorld") -> None:
+        super().__init__(world, world.costs, world.dice("storage"))
+        self._world = world
+        self._dice: dict[str, random.Random] = {}
+
+    def dice(self, caller: Caller) -> random.Random:
+        """The random numbers for the calls of a process, by its name."""
+        match caller:
+            case SimSlotProcess():
+                name = f"storage of {caller.life}"
+            case CoordinatorProcess():
+                name = f"storage of coordinator {caller.life}"
+            case _:
+                return self.rng
+        return self._dice.setdefault(name, self._world.dice(name))
+
+
 class MeteredWorld(World):
     """A world that gives the figures of a run."""
 
@@ -102,6 +127,14 @@ class MeteredWorld(World):
     def new_process(self, slot: SlotId, incarnation: Incarnation, boss: Boss) -> SimSlotProcess:
         """A process that is measured."""
         return MeteredSlot(self, slot, incarnation, boss)
+
+    def new_storage(self) -> SimStorage:
+        """A storage whose callers do not draw from each other's random numbers."""
+        return MeteredStorage(self)
+
+    def dice(self, name: str) -> random.Random:
+        """Random numbers that depend on seed and name alone."""
+        return random.Random(f"{self.job.seed}:{name}")
 
     def new_boss(self, life: int) -> CoordinatorProcess:
         """A coordinator whose orders are counted."""

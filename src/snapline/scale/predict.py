@@ -9,7 +9,7 @@ and its state is smaller than it would be.
 """
 
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,10 +22,8 @@ from snapline.errors import UsageError
 from snapline.ids import Millis
 from snapline.kernels import cache
 from snapline.loss.answers import deviation_of, right_answer
-from snapline.metrics.costs import byte_figures
 from snapline.metrics.deviation import DeviationFigures
 from snapline.metrics.figures import Figures
-from snapline.metrics.second import Volume
 from snapline.protocols import PROTOCOLS
 from snapline.rundir.program import build_job, find_program, with_pool_sizes
 from snapline.rundir.spec import Spec
@@ -162,16 +160,15 @@ def whole(figures: Figures, dilution: int, *, lines: bool = True) -> Figures:
         figures = replace(figures, resources=replace(resources, rss_bytes={}))
     if dilution == 1:
         return figures
-    times = dilution if lines else 1
-    records, spent = _times(figures.records_read, times), figures.bytes
-    if spent is not None:
-        total = Volume(**{each.name: getattr(spent, each.name) for each in fields(Volume)})
-        figures = replace(figures, bytes=byte_figures(total, records))
+    times, spent = dilution if lines else 1, figures.bytes
+    if spent is not None and spent.per_record is not None:
+        each = round(spent.per_record / times, 6)
+        figures = replace(figures, bytes=replace(spent, per_record=each))
     return replace(
         figures,
         latency_ms=None,
         committed_latency_ms=None,
-        records_read=records,
+        records_read=_times(figures.records_read, times),
         records_written=_times(figures.records_written, times),
         read_again=_again(figures.read_again, figures.records_read, times),
         written_again=_again(figures.written_again, figures.records_written, times),

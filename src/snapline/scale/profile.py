@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from snapline.core.forms import Json
 from snapline.errors import UsageError
+from snapline.ids import Millis
 from snapline.metrics.json_form import from_json, to_json
 from snapline.rundir.spec import Spec
 from snapline.sim.world.costs import Costs
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 MEASURED: Final = (
     *(
@@ -71,6 +72,11 @@ def batch_of(spec: Spec) -> int | None:
     return dict(spec.options).get("batch")
 
 
+def rate_of(spec: Spec) -> int | None:
+    """How many records a second a run gets; None: all are due at once."""
+    return None if spec.rate == "max" else spec.rate
+
+
 @dataclass(frozen=True, slots=True)
 class PredictionCheck:
     """One prediction beside what was measured."""
@@ -81,6 +87,9 @@ class PredictionCheck:
     slots: int
     predicted: float
     measured: float
+    cores: int  # that all slots shared, in both runs
+    interval_ms: Millis
+    rate: int | None  # records a second; None: all were due at once
     batch: int | None = None  # records that a message had at most; None: the engine decided that
 
     @property
@@ -173,7 +182,7 @@ def read_profile(path: Path) -> Profile:
         raise UsageError(
             f"cannot read the profile {path}: {error.strerror}; 'snapline calibrate --to {path}' makes one"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter: brackets, thousands deep
         raise UsageError(f"{path} is no profile: it is not JSON ({error})") from error
     if not isinstance(written, dict) or "snapline_profile" not in written:
         raise UsageError(f"{path} is no profile: 'snapline calibrate --to FILE' makes one")

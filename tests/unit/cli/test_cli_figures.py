@@ -13,7 +13,8 @@ from snapline.cli.experiments import predicted
 from snapline.scale.profile import Checked, PredictionCheck, write_profile
 
 CHECKS = tuple(
-    PredictionCheck(Checked.BYTES, "q12", "aligned", slots, 1.0, 1.0) for slots in (4, 10)
+    PredictionCheck(Checked.BYTES, "q12", "aligned", slots, 1.0, 1.0, 2, 500, 1_000)
+    for slots in (4, 10)
 )
 RUN = (
     *("simulate", "--figures", "--protocol", "aligned", "--workload", "q12"),
@@ -42,9 +43,17 @@ def test_figures_are_printed_with_their_marks(monkeypatch, capsys, profile):
     assert "simulated: q12 under aligned, 4 slots, a core each" in out
     assert "2,000 read, 2,000 written" in out
     assert "1 slot lost" in out
-    assert "bytes: validated (compared with up to 10 slots; at worst +0.0%)" in out
+    assert "bytes: extrapolated (compared without what was asked for here: faults)" in out
     assert "restart_s: not validated" in out
     assert "all other figures: not validated" in out
+
+
+def test_a_run_like_those_that_were_compared_is_validated(monkeypatch, capsys, profile):
+    asked = (*RUN[:-2], "--profile", profile, "--slots", "4", "--cores", "2")
+    code, out, _ = told(monkeypatch, capsys, *asked)
+    assert code == 0
+    assert "bytes: validated (compared with up to 10 slots; at worst +0.0%)" in out
+    assert "rate:" not in out, "no rate is compared"
 
 
 def test_the_same_as_json(monkeypatch, capsys, profile):

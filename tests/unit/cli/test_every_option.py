@@ -182,8 +182,8 @@ WRONG: dict[str, dict[str, list[str]]] = {
     "advise protect q12": {
         "--budget": ["x", "", "0", "-3%", "101%", "nan"],
         "--bytes": ["x", "", "0B", "-3kB", "3 apples"],
-        "--kills": ["3", *WHOLE],
-        "--away": ["2s..1s", "..", *SPANS],
+        "--kills": ["5", *WHOLE],
+        "--away": ["0ms", "0s..1s", "2s..1s", "..", *SPANS],
         "--interval": ["0s", *SPANS],
         "--answer": ["x", "", "nobody.count by bidder", "results by bidder"],
         "--slots": ["0", *WHOLE],

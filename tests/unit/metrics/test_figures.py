@@ -225,6 +225,19 @@ def test_the_warm_up_counts_in_totals_and_in_nothing_else():
     assert (warm.records_read, warm.commits, warm.checkpoints.stored) == (5_030, 1, 2)
 
 
+def test_bytes_per_record_are_of_the_same_seconds_as_the_records():
+    """Two seconds of four count: 60 bytes; 90 records were read in the others, of 100 by the line."""
+    reads = (40, 50, 30, 20)  # 40 of these were read again
+    run = [
+        happened(at_s + 1, second(at_s, read=read, volume=Volume(payload=30)).measured())
+        for at_s, read in enumerate(reads)
+    ]
+    run += [last_line(offset=100, position=100), happened(10, JobFinished())]
+    assert figures_of(run, {}).bytes.per_record == 1.2  # 120 bytes, 100 records
+    assert figures_of(run, {}, 2 * SECOND).bytes.per_record == 6.0  # 60 bytes, 10 records
+    assert figures_of(run, {}, 9 * SECOND).bytes.per_record is None
+
+
 def test_a_second_that_begins_within_the_warm_up_is_part_of_it():
     calm = [second(at_s, volume=Volume(wire=5)) for at_s in range(4)]
     run = [happened(each.at_s + 1, each.measured()) for each in calm]

@@ -8,6 +8,9 @@ from dataclasses import replace
 import pytest
 
 from snapline.cli.app import main
+from snapline.errors import UsageError
+from snapline.rundir.spec import Spec
+from snapline.scale.advice.behaviour import advise
 from snapline.scale.advice.rough import ROUGH
 from snapline.scale.advice.weigh import (
     AtInterval,
@@ -18,7 +21,8 @@ from snapline.scale.advice.weigh import (
     daly,
     offer_at,
 )
-from snapline.scale.profile import MEASURED
+from snapline.scale.marks import Mark
+from snapline.scale.profile import MEASURED, Checked, PredictionCheck
 
 HOUR = 3600.0
 
@@ -79,6 +83,30 @@ def test_what_no_interval_can_do_is_infeasible_and_says_why():
     assert choose(late, Needs(HOUR)).binding == "rate: the slots cannot keep up with the input"
 
 
+def test_a_job_that_fails_before_it_has_recovered_is_infeasible():
+    """Its cost is not capped, so the longest interval, with the longest recovery, is not the best."""
+    found = choose(USUAL, Needs(1.0))
+    assert not found.feasible
+    assert found.binding.startswith("mtbf: recovery takes up to 3 s")
+    assert found.offer.misses == ("mtbf",)
+    assert found.offer.interval_s < 1.0
+    assert offer_at(USUAL, Needs(1.0), 600.0).cost > 100
+    barely = choose(USUAL, Needs(5.0))
+    assert barely.feasible
+    assert barely.offer.recovery_s.high < 5.0
+
+
+def test_what_lies_at_an_end_of_what_is_tried_is_said_to_lie_there():
+    """Failures never come, or checkpoints cost nothing that could be seen."""
+    found = choose(USUAL, Needs(1e9))
+    assert (found.feasible, found.offer.interval_s) == (True, 600.0)
+    assert found.binding == "no target: it is the longest interval that is tried"
+    free = replace(USUAL, often=replace(USUAL.often, busy=0.4))
+    assert (
+        choose(free, Needs(HOUR)).binding == "no target: it is the shortest interval that is tried"
+    )
+
+
 def test_failures_that_come_often_are_seen_in_the_p99():
     rare, often = (offer_at(USUAL, Needs(mtbf), 2.0).p99_ms for mtbf in (HOUR, 60.0))
     assert rare.high == pytest.approx(15.0)
@@ -116,6 +144,7 @@ def test_the_command_predicts_and_says_that_nobody_calibrated(monkeypatch, capsy
         ("reachability --protocol aligned", "cannot run a dataflow with a cycle"),
         ("q12 --protocol none", "is none that gives exactly-once output"),
         ("nothing", "nothing"),
+        ("my.py:flow --rate 5", "--rate is for workloads; my.py:flow brings its own sources"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_simulated(
@@ -128,3 +157,82 @@ def test_what_makes_no_sense_is_refused_before_anything_is_simulated(
     assert (ended.value.code, told.out) == (2, "")
     assert said in told.err
     assert "simulating" not in told.err
+
+
+def test_recovery_is_never_validated_however_well_restarts_were_predicted():
+    """A recovery also catches up, which nobody compares; overhead is a ratio, and may be."""
+    spec = Spec("counting", rate=100, options=(("batch", 10),))
+    where = {"cores": 2, "interval_ms": 500, "rate": 100, "batch": 10}
+    checks = [
+        PredictionCheck(what, "counting", "aligned", 2, 1.0, 1.0, **where) for what in Checked
+    ]
+    profile = ROUGH.with_checks(tuple(checks))
+    found = advise(spec, Needs(HOUR), profile, ["aligned"], cores=2).marks
+    assert {name: mark for name, (mark, _) in found.items()} == {
+        "overhead": Mark.EXTRAPOLATED,
+        "recovery": Mark.NOT_VALIDATED,
+        "bytes": Mark.EXTRAPOLATED,
+        "p99": Mark.NOT_VALIDATED,
+    }
+    assert found["bytes"][1] == "compared with another interval"
+
+
+PAIRS = """
+import snapline as sl
+
+flow = sl.Dataflow("pairs")
+orders = flow.source(sl.generated(lambda n: {"order": n}, rate=100), name="orders")
+payments = flow.source(sl.generated(lambda n: {"order": n}, rate=100), name="payments")
+orders.barrier(payments, name="pair").sink("pairs")
+"""
+
+TIMELESS = """
+import snapline as sl
+
+flow = sl.Dataflow("timeless")
+readings = flow.source(sl.generated(lambda n: {"machine": n % 5}, rate=100), name="readings")
+counts = readings.key_by("machine").tumbling("500ms").count(name="count")
+counts.map(lambda rows: sl.Batch.of(count=rows["count"])).sink("counts")
+"""
+
+
+def own(tmp_path, text):
+    (tmp_path / "own.py").write_text(text)
+    return Spec(f"{tmp_path}/own.py:flow")
+
+
+def test_a_flow_that_cannot_run_without_a_protocol_is_compared_with_its_own_runs(tmp_path):
+    """A barrier by order is refused under `none`, so nobody knows what logs and headers cost."""
+    found = advise(own(tmp_path, PAIRS), Needs(HOUR), ROUGH, ["aligned"])
+    (choice,) = found.choices
+    often, seldom = choice.behaviour.often, choice.behaviour.seldom
+    each_s = (often.busy - seldom.busy) / 1.5
+    assert choice.behaviour.plain_busy == pytest.approx(seldom.busy - each_s / 2)
+    mark, why = found.marks["overhead"]
+    assert (mark, why.startswith("it lacks what logs and headers cost")) == (
+        Mark.NOT_VALIDATED,
+        True,
+    )
+
+
+def test_a_flow_whose_rows_carry_no_time_has_no_p99_and_cannot_be_asked_for_one(tmp_path):
+    spec = own(tmp_path, TIMELESS)
+    (choice,) = advise(spec, Needs(HOUR), ROUGH, ["aligned"]).choices
+    assert (choice.feasible, choice.offer.p99_ms) == (True, None)
+    with pytest.raises(UsageError, match="no row that was written has a time"):
+        advise(spec, Needs(HOUR, p99_ms=50.0), ROUGH, ["aligned"])
+
+
+def test_without_a_p99_the_table_and_the_json_say_so(tmp_path, monkeypatch, capsys):
+    flow = own(tmp_path, TIMELESS).flow
+    for as_json in ((), ("--json",)):
+        command = ["snapline", "advise", "protocol", flow, "--protocol", "aligned", *as_json]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capsys.readouterr()
+        assert ended.value.code == 0, told.err
+        if as_json:
+            assert json.loads(told.out)["choices"][0]["p99_ms"] is None
+        else:
+            assert "ms (" not in told.out

@@ -16,8 +16,8 @@ from snapline.scale.profile import (
 )
 
 CHECKS = (
-    PredictionCheck(Checked.BYTES, "q12", "aligned", 4, 101.0, 100.0),
-    PredictionCheck(Checked.RESTART, "q3", "hmnr", 10, 2.0, 1.0),
+    PredictionCheck(Checked.BYTES, "q12", "aligned", 4, 101.0, 100.0, 2, 5_000, None),
+    PredictionCheck(Checked.RESTART, "q3", "hmnr", 10, 2.0, 1.0, 2, 5_000, 2_000),
 )
 
 
@@ -51,6 +51,7 @@ def changed(file, change):
     ("change", "said"),
     [
         (lambda w: w.update(snapline_profile=99), "version 99"),
+        (lambda w: w.update(snapline_profile=2), "version 2, and this Snapline reads version 3"),
         (lambda w: w.pop("snapline_profile"), "is no profile"),
         (lambda w: w["costs_us"].pop("frame_us"), "frame_us"),
         (lambda w: w["costs_us"].update(tea_us=3), "tea_us"),
@@ -70,9 +71,10 @@ def test_what_is_no_whole_profile_is_refused(file, change, said):
 def test_a_file_that_is_not_there_or_not_json_is_refused(file):
     with pytest.raises(UsageError, match="snapline calibrate --to"):
         read_profile(file)
-    file.write_text("{")
-    with pytest.raises(UsageError, match="not JSON"):
-        read_profile(file)
+    for text in ("{", "[" * 100_000):
+        file.write_text(text)
+        with pytest.raises(UsageError, match="is no profile: it is not JSON"):
+            read_profile(file)
 
 
 def test_costs_are_those_of_the_profile_with_the_generator_of_the_workload():

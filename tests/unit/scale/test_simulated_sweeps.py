@@ -30,6 +30,8 @@ sum = ["bytes.payload", "bytes.headers"]
 over = "records_read"
 [form.many]
 launcher = "simulated"
+[form.many.simulated]
+cores = 2
 [form.many.base]
 flow = "counting"
 rate = 100
@@ -53,7 +55,13 @@ claims = [
 
 def checked(protocol, error=0.0):
     predicted = 10 * (1 + error)
-    return PredictionCheck(Checked.BYTES, "counting", protocol, 2, predicted, 10.0, batch=1)
+    return PredictionCheck(
+        *(Checked.BYTES, "counting", protocol, 2, predicted, 10.0),
+        cores=2,
+        interval_ms=5_000,
+        rate=100,
+        batch=1,
+    )
 
 
 def sweep(monkeypatch, capsys, *arguments):

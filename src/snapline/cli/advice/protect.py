@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,9 +19,10 @@ from snapline.cli.terminal.console import (
     print_json,
     results,
 )
+from snapline.cli.terminal.given import refuse_for_own_sources
 from snapline.cli.terminal.logs import CommandVerboseOption
 from snapline.cli.terminal.options import JsonOption, SetOption, SizeOption, local_file
-from snapline.durations import millis, write_duration
+from snapline.durations import millis
 from snapline.errors import UsageError
 from snapline.wording import plural
 from snapline.wording import size as in_bytes
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from snapline.rundir.program import KnownAnswer
     from snapline.rundir.spec import Spec
     from snapline.scale.advice.kills import KillTrials
-    from snapline.scale.advice.protect import Budget, Estimate, ProtectAdvice, Weighed
+    from snapline.scale.advice.protect import Budget, Estimate, ProtectAdvice
 
 PROTOCOL = "partial"
 """The protocol under which each operator is saved, or is not."""
@@ -69,6 +70,7 @@ _UNITS = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 
 
 def protect_command(
+    context: typer.Context,
     flow: Annotated[
         str,
         typer.Argument(
@@ -91,7 +93,7 @@ def protect_command(
     ] = None,
     kills: Annotated[
         int,
-        typer.Option(min=4, max=10_000, metavar="N", help="How often each pool is killed."),
+        typer.Option(min=6, max=10_000, metavar="N", help="How often each pool is killed."),
     ] = 12,
     away: Annotated[
         str,
@@ -139,10 +141,11 @@ def protect_command(
     verbose: CommandVerboseOption = 0,
 ) -> None:
     """`snapline advise protect`."""
+    refuse_for_own_sources(context, flow)
     given = {"interval": interval, "slots": slots, "duration": duration, "seed": seed}
+    given |= {"settings": split_settings(settings or (), "a setting", "n=3")}
     if flow in WORKLOADS:
         given |= {"rate": _rate(rate), "size": size}
-        given |= {"settings": split_settings(settings or (), "a setting", "n=3")}
     with interruptible():
         spec = _spec(flow, given)
         limit = _budget(budget, most_bytes)
@@ -153,7 +156,7 @@ def protect_command(
         if as_json:
             print_json(_to_json(spec, found, limit, kills))
         else:
-            _print(spec, found, limit, kills, profile)
+            _print(trials, found, limit, profile)
     raise typer.Exit(0)
 
 
@@ -196,7 +199,8 @@ def _budget(share: str, most_bytes: str | None) -> "Budget":
 
 def _away(text: str) -> tuple[int, int]:
     first, dots, last = text.partition("..")
-    low_ms, high_ms = (millis(each, "--away") for each in (first, last if dots else first))
+    given = (first, last if dots else first)
+    low_ms, high_ms = (millis(each, "--away", least_ms=1) for each in given)
     if low_ms > high_ms:
         raise UsageError(f"--away is the shorter time, then the longer one, not {text!r}")
     return low_ms, high_ms
@@ -278,7 +282,7 @@ class _Progress:
 
 
 def _print(
-    spec: "Spec", found: "ProtectAdvice", budget: "Budget", kills: int, profile: Path | None
+    trials: "KillTrials", found: "ProtectAdvice", budget: "Budget", profile: Path | None
 ) -> None:
     out = results()
     chosen = ", ".join(found.chosen)
@@ -296,21 +300,23 @@ def _print(
             out.print(escape(f"cannot tell whether {others} would be better than {each.operator}"))
     out.print(escape(_outcome(found, budget)), soft_wrap=True)
     if chosen:
-        save = " ".join(f"--save {o.operator}={_how(spec, o)}" for o in found.operators)
-        out.print(f"[cyan]snapline run {escape(spec.flow)} --protocol {PROTOCOL} {escape(save)}[/]")
+        out.print(f"[cyan]{escape(_command(trials, found.chosen))}[/]", soft_wrap=True)
     costs = "round numbers, measured nowhere" if profile is None else str(profile)
     out.print(
         escape(
-            f"from {plural(found.runs, 'simulated run')}: {plural(kills, 'kill')} of each pool, the same "
-            f"for every choice; intervals are right nine times in ten; costs: {costs}. Nothing was run "
-            "for real."
+            f"from {plural(found.runs, 'simulated run')}: {plural(trials.kills, 'kill')} of each pool, the "
+            f"same for every choice; intervals are right nine times in ten; costs: {costs}. Nothing was "
+            "run for real."
         ),
         soft_wrap=True,
     )
 
 
-def _how(spec: "Spec", each: "Weighed") -> str:
-    return write_duration(spec.interval_ms) if each.advised.value == "save" else "no"
+def _command(trials: "KillTrials", chosen: Collection[str]) -> str:
+    """The command for the very run that was advised on, with these operators saved."""
+    from snapline.report.run.command import command_of
+
+    return command_of(trials.saving(chosen).said())
 
 
 def _outcome(found: "ProtectAdvice", budget: "Budget") -> str:

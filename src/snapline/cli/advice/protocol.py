@@ -17,6 +17,7 @@ from snapline.cli.terminal.console import (
     print_json,
     results,
 )
+from snapline.cli.terminal.given import refuse_for_own_sources
 from snapline.cli.terminal.logs import CommandVerboseOption
 from snapline.cli.terminal.options import GLOSSARY, JsonOption, default, local_file
 from snapline.durations import millis, write_duration
@@ -114,6 +115,7 @@ ProfileOption = Annotated[
 
 
 def protocol_command(
+    context: typer.Context,
     flow: FlowArgument,
     rto: RtoOption = None,
     p99: P99Option = None,
@@ -133,6 +135,7 @@ def protocol_command(
     from snapline.scale.advice.rough import ROUGH
     from snapline.scale.profile import read_profile
 
+    refuse_for_own_sources(context, flow)
     needs = _needs(rto, p99, mtbf, latency)
     costs = ROUGH if profile is None else read_profile(profile)
     spec = spec_from({"flow": flow, "rate": written_rate(rate, "--rate"), "slots": slots}, option)
@@ -224,7 +227,7 @@ def _row(choice: "Choice") -> list[str]:
         _interval(offer.interval_s),
         _between(offer.overhead.times(100), "%"),
         _between(offer.recovery_s, "s"),
-        _between(offer.p99_ms, "ms"),
+        "-" if offer.p99_ms is None else _between(offer.p99_ms, "ms"),
         _between(offer.bytes_per_record, "B"),
         "yes" if choice.feasible else escape(f"no: {choice.binding}"),
     ]
@@ -276,6 +279,8 @@ def _choice(choice: "Choice") -> dict[str, Any]:
     }
 
 
-def _ends(value: "Between") -> dict[str, float | None]:
+def _ends(value: "Between | None") -> dict[str, float | None] | None:
+    if value is None:
+        return None
     named = {"value": value.value, "low": value.low, "high": value.high}
     return {name: None if each == float("inf") else round(each, 4) for name, each in named.items()}

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 import typer
 
+from snapline.arguments import option
 from snapline.errors import UsageError
-from snapline.rundir.spec import OWN
+from snapline.rundir.spec import OWN, refuse_idle
 
 #: options that only Snapline's own engine has, by parameter, and why a system under test refuses each
 OURS = {
@@ -47,6 +48,12 @@ def given_options(context: typer.Context) -> dict[str, str]:
         for name, source in sources.items()
         if source is not None and source.name == "COMMANDLINE"
     }
+
+
+def refuse_for_own_sources(context: typer.Context, flow: str) -> None:
+    """Raise UsageError if an option was given that only workloads heed, and the flow is none of them."""
+    given = [name for name in given_options(context) if name in ("rate", "size")]
+    refuse_idle({"flow": flow, **{name: context.params[name] for name in given}}, option)
 
 
 def refuse_given(given: Mapping[str, str], idle: Mapping[str, str]) -> None:

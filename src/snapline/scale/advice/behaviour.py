@@ -6,12 +6,21 @@ from typing import Final, TypeAlias
 
 from snapline.core.guarantee import Guarantee
 from snapline.errors import SnaplineError, UsageError
+from snapline.ids import Millis
 from snapline.metrics.figures import Figures
 from snapline.protocols import PROTOCOLS
 from snapline.protocols.none import NONE
 from snapline.rundir.program import build_job, find_program, with_pool_sizes
 from snapline.rundir.spec import Spec
-from snapline.scale.advice.weigh import AtInterval, Behaviour, Choice, Needs, choose
+from snapline.scale.advice.weigh import (
+    AtInterval,
+    Behaviour,
+    Choice,
+    Needs,
+    choose,
+    p99s,
+    per_checkpoint,
+)
 from snapline.scale.checks import bytes_per_record
 from snapline.scale.marks import Mark, mark_of
 from snapline.scale.predict import Prediction, predict
@@ -70,11 +79,12 @@ def advise(
 ) -> Advice:
     """Simulate each of these protocols, and weigh what they do. Raises UsageError if none can be."""
     simulated = _Simulated(spec, profile, cores, tell, 1 + RUNS * len(names))
-    plain = _busy(simulated(NONE.name, SELDOM_MS).figures)
+    plain, why_not = _plain_busy(simulated)
     choices, refused, last = [], {}, dict[str, Prediction]()
     for name in names:
         try:
             found, last[name] = _behaviour(name, plain, simulated)
+            _refuse_timeless(found, needs)
         except UsageError:
             raise
         except SnaplineError as error:
@@ -84,14 +94,44 @@ def advise(
     if not choices:
         raise UsageError(f"nothing can be predicted: {'; '.join(refused.values())}")
     choices.sort(key=lambda each: (not each.feasible, each.offer.cost))
-    best = last[choices[0].offer.protocol]
-    marks = {
-        "overhead": mark_of(Checked.CAPACITY, best, profile),
-        "recovery": mark_of(Checked.RESTART, best, profile),
-        "bytes": mark_of(Checked.BYTES, best, profile),
+    best = choices[0].offer
+    marks = _marks(last[best.protocol], round(1000 * best.interval_s), profile)
+    if why_not is not None:
+        marks["overhead"] = (
+            Mark.NOT_VALIDATED,
+            f"it lacks what logs and headers cost, because {NONE.name} cannot run: {why_not}",
+        )
+    return Advice(tuple(choices), refused, marks)
+
+
+def _plain_busy(simulated: "_Simulated") -> tuple[float | None, str | None]:
+    """How busy a slot is without checkpoints; or why a run without a protocol is refused."""
+    try:
+        return _busy(simulated(NONE.name, SELDOM_MS).figures), None
+    except UsageError as error:
+        return None, str(error)
+
+
+def _refuse_timeless(found: Behaviour, needs: Needs) -> None:
+    """Raise SnaplineError if a latency is asked for, and no row carries the time from which it counts."""
+    if needs.p99_ms is not None and p99s(found, needs.latency) is None:
+        raise SnaplineError(
+            f"no row that was {needs.latency} has a time, so there is no latency: leave --p99 out"
+        )
+
+
+def _marks(
+    prediction: Prediction, interval_ms: Millis, profile: Profile
+) -> dict[str, tuple[Mark, str]]:
+    """How far each kind of value can be trusted: as in a run without failures at this interval."""
+    spec = replace(prediction.spec, interval_ms=interval_ms, faults="")
+    quiet = replace(prediction, spec=spec)
+    return {
+        "overhead": mark_of(Checked.CAPACITY, quiet, profile),
+        "recovery": (Mark.NOT_VALIDATED, "only restarts are compared, and no catching up"),
+        "bytes": mark_of(Checked.BYTES, quiet, profile),
         "p99": (Mark.NOT_VALIDATED, "no latency was compared with real runs"),
     }
-    return Advice(tuple(choices), refused, marks)
 
 
 class _Simulated:
@@ -126,9 +166,13 @@ class _Simulated:
 
 
 def _behaviour(
-    protocol: str, plain_busy: float, simulated: _Simulated
+    protocol: str, plain_busy: float | None, simulated: _Simulated
 ) -> tuple[Behaviour, Prediction]:
+    """What a protocol does; without `plain_busy` its own runs tell how busy it is without checkpoints."""
     quiet = {ms: simulated(protocol, ms) for ms in (OFTEN_MS, SELDOM_MS)}
+    often, seldom = (_at(ms, found.figures) for ms, found in quiet.items())
+    if plain_busy is None:
+        plain_busy = seldom.busy - per_checkpoint(often, seldom) / seldom.interval_s
     kills = "; ".join(f"kill slot={simulated.last_slot} at={at}ms" for at in KILLS_MS)
     broken = simulated(protocol, BROKEN_MS, kills)
     figures = broken.figures
@@ -140,8 +184,8 @@ def _behaviour(
     return Behaviour(
         protocol,
         plain_busy,
-        _at(OFTEN_MS, quiet[OFTEN_MS].figures),
-        _at(SELDOM_MS, quiet[SELDOM_MS].figures),
+        often,
+        seldom,
         figures.detection_s[:count],
         figures.restart_s[:count],
         [each.back_s / (BROKEN_MS / 1000) for each in figures.rollbacks],
@@ -150,11 +194,10 @@ def _behaviour(
 
 
 def _at(interval_ms: int, figures: Figures) -> AtInterval:
-    written, published = figures.latency_ms, figures.committed_latency_ms
-    if written is None or published is None or written.p99 is None or published.p99 is None:
-        raise SnaplineError("a simulated run put nothing out")
+    latencies = (figures.latency_ms, figures.committed_latency_ms)
+    written_ms, published_ms = (None if each is None else each.p99 for each in latencies)
     busy, spent = _busy(figures), bytes_per_record(figures)
-    return AtInterval(interval_ms / 1000, busy, spent, written.p99, published.p99)
+    return AtInterval(interval_ms / 1000, busy, spent, written_ms, published_ms)
 
 
 def _busy(figures: Figures) -> float:

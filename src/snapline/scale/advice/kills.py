@@ -1,8 +1,9 @@
 """Kills slots of a dataflow in the simulator, with some of its operators saved, and measures the deviation.
 
-Every choice of operators is tried under the same kills, in the same world (common random numbers): what
-differs between two trials is what was saved, and nothing else. Operators of one pool die together. A kill
-takes nothing from the operators of other pools, so only what is saved in the pool that is struck matters.
+Every choice of operators is tried under the same kills, with the same random numbers for each connection
+and each process that calls the store (common random numbers): two trials differ by what was saved, and by
+the time that this takes. Operators of one pool die together. A kill takes nothing from the operators of
+other pools, so only what is saved in the pool that is struck matters.
 """
 
 import random

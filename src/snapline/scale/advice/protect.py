@@ -2,9 +2,10 @@
 
 The benefit of saving an operator is by how much less the answer is off after a kill, on average over the
 same kills with and without it. Every slot is taken to fail equally often, so a pool counts as many times as
-it has slots; pools without state are left out. Kills are few, so every benefit has an interval, by
-resampling the kills (bootstrap). An operator is chosen only if its whole interval is above zero; where two
-cannot be told apart, that is said.
+it has slots; pools without state are left out. Kills are few, so every benefit has an interval, from the
+means of all sets of kills (`experiments/statistics.py`). It assumes only that a benefit is as often above
+the true mean as below it, by as much. An operator is chosen only if its whole interval is above zero; where
+two cannot be told apart, that is said.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +15,12 @@ from typing import Final
 
 import numpy as np
 
+from snapline.experiments.statistics import between, sets_of
 from snapline.scale.advice.kills import Candidate, Floats, KillTrials, SavingCost
 
-RESAMPLED: Final = 2_000
+EXACT_MAX: Final = 12
+"""Up to so many kills all sets of them are looked at; of more kills, as many sets as that, at random."""
+
 CONFIDENCE: Final = 0.9
 """How often the true mean lies in an interval, if the kills that were tried are typical."""
 
@@ -68,7 +72,7 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class ProtectAdvice:
-    """Which operators to save: those chosen first, in their order, then all others."""
+    """Which operators to save: those chosen, in their order, then all others by benefit for their cost."""
 
     operators: tuple[Weighed, ...]
     unsaved: Estimate  # deviation after a failure if nothing is saved
@@ -97,7 +101,7 @@ def advise_protect(trials: KillTrials, budget: Budget) -> ProtectAdvice:
         chosen.append(_with(best, rivals))
         saved.append(best.operator)
     return ProtectAdvice(
-        (*chosen, *options),
+        (*chosen, *sorted(options, key=_ratio, reverse=True)),
         weigher.deviation(()),
         weigher.deviation(saved),
         weigher.cost_of(saved),
@@ -122,7 +126,7 @@ def _with(option: Weighed, rivals: tuple[str, ...]) -> Weighed:
 
 
 class _Weigher:
-    """Weighs operators against each other, with the same resampled kills for all of a pool."""
+    """Weighs operators against each other, with the same sets of kills for all of a pool."""
 
     def __init__(self, trials: KillTrials, budget: Budget, costs: Mapping[str, SavingCost]) -> None:
         self._trials: Final = trials
@@ -130,15 +134,14 @@ class _Weigher:
         self._costs: Final = costs
         self._pools: Final = {each.pool: len(each.slots) for each in trials.candidates}
         self._slots: Final = sum(self._pools.values())
-        dice = np.random.default_rng(trials.spec.seed)
-        shape = (RESAMPLED, trials.kills)
-        self._picked: Final = {
-            pool: dice.integers(trials.kills, size=shape) for pool in self._pools
-        }
+        dice, sets = np.random.default_rng(trials.spec.seed), sets_of(trials.kills, EXACT_MAX)
+        shares = sets / sets.sum(axis=1, keepdims=True)
+        #: of each pool, by how much each kill counts in each set; pools are paired at random
+        self._shares: Final = {pool: dice.permutation(shares) for pool in self._pools}
 
     def _means(self, values: Floats, pool: str) -> Floats:
-        """The mean of each resampling, weighed by how many of all slots the pool has."""
-        means: Floats = values[self._picked[pool]].mean(axis=1)
+        """The mean of each set of kills, weighed by how many of all slots the pool has."""
+        means: Floats = self._shares[pool] @ values
         return means * self._pools[pool] / self._slots
 
     def _gains(self, candidate: Candidate, saved: Sequence[str]) -> Floats:
@@ -168,7 +171,8 @@ class _Weigher:
             self._means(self._gains(by_name[o.operator], saved), o.pool) / max(o.share, 1e-9)
             for o in (best, other)
         ]
-        return bool(np.quantile(worth[0] - worth[1], (1 - CONFIDENCE) / 2) <= 0)
+        low, _, _ = between(worth[0] - worth[1], 1 - CONFIDENCE)
+        return low <= 0
 
     def deviation(self, saved: Sequence[str]) -> Estimate:
         """How far the answer is off after the failure of a slot that is drawn from those of all pools."""
@@ -188,7 +192,6 @@ class _Weigher:
         return SavingCost(max(blocked.values()), volume)
 
 
-def _estimate(mean: float, resampled: Floats) -> Estimate:
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled, (tail, 1 - tail))
-    return Estimate(mean, float(low), float(high))
+def _estimate(mean: float, means: Floats) -> Estimate:
+    low, high, _ = between(means, 1 - CONFIDENCE)
+    return Estimate(mean, low, high)

@@ -53,8 +53,8 @@ class AtInterval:
     interval_s: float
     busy: float  # the share of its time that the busiest slot computes
     bytes_per_record: float
-    p99_ms: float
-    published_ms: float
+    p99_ms: float | None  # of rows that are written; None: they carry no time
+    published_ms: float | None  # of rows that are published; None likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,10 @@ class Offer:
     interval_s: float
     overhead: Between  # the share of the capacity that checkpoints take
     recovery_s: Between
-    p99_ms: Between
+    p99_ms: Between | None  # None: no row carries a time
     bytes_per_record: Between
     cost: float  # overhead, and the share of time that failures cost
-    misses: tuple[str, ...]  # the targets that are not met: rto, p99, rate
+    misses: tuple[str, ...]  # what is not met: rate, mtbf, rto, p99
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +111,10 @@ class Choice:
 
 def choose(behaviour: Behaviour, needs: Needs) -> Choice:
     """The best interval of a protocol."""
-    young = daly(_per_checkpoint(behaviour), needs.mtbf_s)
+    young = daly(per_checkpoint(behaviour.often, behaviour.seldom), needs.mtbf_s)
     steps = math.ceil(math.log(MOST_S / LEAST_S) / math.log(STEP))
-    tried = {LEAST_S * STEP**n for n in range(steps + 1)} | {min(MOST_S, max(LEAST_S, young))}
+    grown = (LEAST_S * STEP**n for n in range(steps + 1))
+    tried = {min(MOST_S, max(LEAST_S, each)) for each in (*grown, young)}
     offers = [offer_at(behaviour, needs, each) for each in sorted(tried)]
     cheapest = min(offers, key=lambda each: each.cost)
     fitting = [each for each in offers if not each.misses]
@@ -122,7 +123,12 @@ def choose(behaviour: Behaviour, needs: Needs) -> Choice:
         return Choice(_closest(offers, needs), False, why, young, behaviour)
     best = min(fitting, key=lambda each: each.cost)
     if best is cheapest:
-        return Choice(best, True, "no target: it is the cheapest interval", young, behaviour)
+        ends = {
+            LEAST_S: "shortest interval that is tried",
+            MOST_S: "longest interval that is tried",
+        }
+        which = ends.get(best.interval_s, "cheapest interval")
+        return Choice(best, True, f"no target: it is the {which}", young, behaviour)
     step = 1 if best.interval_s < cheapest.interval_s else -1
     beyond = offers[offers.index(best) + step]
     longer = "longer" if step > 0 else "shorter"
@@ -134,8 +140,8 @@ def choose(behaviour: Behaviour, needs: Needs) -> Choice:
 def _closest(offers: Sequence[Offer], needs: Needs) -> Offer:
     def excess(offer: Offer) -> float:
         rto = offer.recovery_s.high / needs.rto_s if needs.rto_s else 0.0
-        p99 = offer.p99_ms.high / needs.p99_ms if needs.p99_ms else 0.0
-        return max(rto, p99)
+        p99 = offer.p99_ms.high / needs.p99_ms if needs.p99_ms and offer.p99_ms else 0.0
+        return max(rto, p99, offer.recovery_s.high / needs.mtbf_s)
 
     return min(offers, key=lambda each: (len(each.misses), excess(each)))
 
@@ -144,11 +150,16 @@ def _why_none(offers: Sequence[Offer], needs: Needs) -> str:
     """Which target cannot be met at any interval; or that each can be, but not all at once."""
     if all("rate" in each.misses for each in offers):
         return "rate: the slots cannot keep up with the input"
+    if all("mtbf" in each.misses for each in offers):
+        least = min(each.recovery_s.high for each in offers)
+        return (
+            f"mtbf: recovery takes up to {least:.2g} s at best, and failures come as often as that"
+        )
     if all("rto" in each.misses for each in offers):
         least = min(each.recovery_s.high for each in offers)
         return f"rto: recovery takes up to {least:.2g} s at best"
     if all("p99" in each.misses for each in offers):
-        least = min(each.p99_ms.high for each in offers)
+        least = min(each.p99_ms.high for each in offers if each.p99_ms)
         return f"p99: it is up to {least:.3g} ms at best ({needs.latency})"
     return "no interval meets all targets at once"
 
@@ -163,9 +174,8 @@ def daly(checkpoint_s: float, mtbf_s: float) -> float:
     )
 
 
-def _per_checkpoint(behaviour: Behaviour) -> float:
+def per_checkpoint(often: AtInterval, seldom: AtInterval) -> float:
     """C: the processing time that one checkpoint takes from the busiest slot, in seconds."""
-    often, seldom = behaviour.often, behaviour.seldom
     more = 1 / often.interval_s - 1 / seldom.interval_s
     return max(0.0, (often.busy - seldom.busy) / more)
 
@@ -173,15 +183,16 @@ def _per_checkpoint(behaviour: Behaviour) -> float:
 def offer_at(behaviour: Behaviour, needs: Needs, interval_s: float) -> Offer:
     """What is predicted of a protocol at one interval."""
     seldom = behaviour.seldom
-    each_s = _per_checkpoint(behaviour)
+    each_s = per_checkpoint(behaviour.often, seldom)
     busy = max(1e-6, seldom.busy + each_s * (1 / interval_s - 1 / seldom.interval_s))
     overhead = _overhead(behaviour, busy)
     recovery = _recovery(behaviour, busy, interval_s)
     p99 = _p99(behaviour, needs, interval_s, recovery)
     misses = [
         *(["rate"] if busy >= 1 or 2 * behaviour.checkpoint_s > interval_s else []),
+        *(["mtbf"] if recovery.high >= needs.mtbf_s else []),
         *(["rto"] if needs.rto_s is not None and recovery.high > needs.rto_s else []),
-        *(["p99"] if needs.p99_ms is not None and p99.high > needs.p99_ms else []),
+        *(["p99"] if needs.p99_ms is not None and p99 and p99.high > needs.p99_ms else []),
     ]
     return Offer(
         behaviour.protocol,
@@ -190,7 +201,7 @@ def offer_at(behaviour: Behaviour, needs: Needs, interval_s: float) -> Offer:
         recovery,
         p99,
         _widened(_bytes(behaviour, interval_s), BARS[Checked.BYTES]),
-        overhead.value + min(1.0, recovery.value / needs.mtbf_s),
+        overhead.value + recovery.value / needs.mtbf_s,
         tuple(misses),
     )
 
@@ -218,14 +229,22 @@ def _recovery(behaviour: Behaviour, busy: float, interval_s: float) -> Between:
     )
 
 
-def _p99(behaviour: Behaviour, needs: Needs, interval_s: float, recovery_s: Between) -> Between:
-    often, seldom = behaviour.often, behaviour.seldom
-    if needs.latency is Latency.PUBLISHED:
-        steps = seldom.interval_s - often.interval_s
-        slope = max(0.0, (seldom.published_ms - often.published_ms) / steps)
-        usual = max(often.p99_ms, seldom.published_ms + slope * (interval_s - seldom.interval_s))
-    else:
-        usual = _written(behaviour, interval_s)
+def p99s(behaviour: Behaviour, latency: Latency) -> tuple[float, float] | None:
+    """The 99th percentiles at the two intervals that were simulated; None if no row carries a time."""
+    both = (behaviour.often, behaviour.seldom)
+    known = [e.published_ms if latency is Latency.PUBLISHED else e.p99_ms for e in both]
+    often_ms, seldom_ms = known
+    return None if often_ms is None or seldom_ms is None else (often_ms, seldom_ms)
+
+
+def _p99(
+    behaviour: Behaviour, needs: Needs, interval_s: float, recovery_s: Between
+) -> Between | None:
+    known = p99s(behaviour, needs.latency)
+    if known is None:
+        return None
+    published = needs.latency is Latency.PUBLISHED
+    usual = (_published if published else _written)(behaviour, known, interval_s)
     found = _widened(usual, LATENCY_BAR)
     if recovery_s.high / needs.mtbf_s > RARE:  # so many records wait for a recovery that it is seen
         waits = recovery_s.times(1000)
@@ -233,15 +252,24 @@ def _p99(behaviour: Behaviour, needs: Needs, interval_s: float, recovery_s: Betw
     return found
 
 
-def _written(behaviour: Behaviour, interval_s: float) -> float:
+def _published(behaviour: Behaviour, p99s_ms: tuple[float, float], interval_s: float) -> float:
+    """A straight line through both: rows wait for a line. None is published before it is written."""
+    often, seldom = behaviour.often, behaviour.seldom
+    often_ms, seldom_ms = p99s_ms
+    slope = max(0.0, (seldom_ms - often_ms) / (seldom.interval_s - often.interval_s))
+    return max(often.p99_ms or 0.0, seldom_ms + slope * (interval_s - seldom.interval_s))
+
+
+def _written(behaviour: Behaviour, p99s_ms: tuple[float, float], interval_s: float) -> float:
     """Between the two intervals by their logarithms; beyond them checkpoints disturb no less, or more."""
     often, seldom = behaviour.often, behaviour.seldom
+    often_ms, seldom_ms = p99s_ms
     if interval_s >= seldom.interval_s:
-        return seldom.p99_ms
+        return seldom_ms
     if interval_s <= often.interval_s:
-        return often.p99_ms * often.interval_s / interval_s
+        return often_ms * often.interval_s / interval_s
     share = math.log(interval_s / often.interval_s) / math.log(seldom.interval_s / often.interval_s)
-    return float(often.p99_ms ** (1 - share) * seldom.p99_ms**share)
+    return float(often_ms ** (1 - share) * seldom_ms**share)
 
 
 def _bytes(behaviour: Behaviour, interval_s: float) -> float:

@@ -66,11 +66,12 @@ class SimStorage(MemoryStorage):
         dies meanwhile, it happens or not, and nobody is told. If the caller is paused, its call has left
         already, or stands still with it and is made when it goes on, whoever has taken its place by then.
         """
+        rng = self.dice(caller)
         slow = self.slow_us if self.clock.now_us < self.slow_until_us else 0
-        delay = int(cost_us * (0.5 + self.rng.expovariate(2.0))) + slow
+        delay = int(cost_us * (0.5 + rng.expovariate(2.0))) + slow
 
         def finish() -> None:
-            lucky = self.rng.random() < 0.5
+            lucky = rng.random() < 0.5
             if not caller.alive:
                 if lucky:
                     act()
@@ -85,6 +86,10 @@ class SimStorage(MemoryStorage):
                 done()
 
         self.clock.at(self.clock.now_us + delay, finish)
+
+    def dice(self, caller: Caller) -> random.Random:
+        """The random numbers for the calls of a process: here all processes draw from one sequence."""
+        return self.rng
 
     def _fails(self) -> bool:
         return self.clock.now_us < self.failing_until_us and self.rng.random() < self.failing

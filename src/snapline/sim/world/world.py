@@ -49,7 +49,7 @@ class World:
         self.planned = 0  #: how many actions so far; breaks ties
         self.machine = Machine(self, costs.cores)
         self.network_rng = random.Random(f"{job.seed}:network")
-        self.storage = SimStorage(self, costs, random.Random(f"{job.seed}:storage"))
+        self.storage = self.new_storage()
         self.processes: dict[SlotLife, SimSlotProcess] = {}
         self.links: dict[tuple[SlotId, Incarnation, SlotId, Incarnation], Link[Frame]] = {}
         self.controls: dict[SlotLife, Control] = {}
@@ -236,7 +236,15 @@ class World:
 
         self.at(self.now_us + self.costs.timeout_us, judge)
 
-    # Links.
+    # Links and storage.
+
+    def dice(self, name: str) -> random.Random:
+        """The random numbers of a connection: here all connections draw from one sequence."""
+        return self.network_rng
+
+    def new_storage(self) -> SimStorage:
+        """All that will survive a process."""
+        return SimStorage(self, self.costs, random.Random(f"{self.job.seed}:storage"))
 
     def busy_us(self, frame: Frame) -> Micros:
         """How long a frame occupies its link."""
@@ -267,7 +275,7 @@ class World:
 
         return Link(
             self,
-            self.network_rng,
+            self.dice(f"{source.life} to {(slot, incarnation)}"),
             self.costs.link_us,
             deliver,
             lambda: sum(self.weather.extra_us(end, self.now_us) for end in ends),
@@ -284,17 +292,17 @@ class World:
         key = process.life
         if key not in self.controls:
 
-            def make() -> Link[Callable[[], None]]:
+            def make(way: str) -> Link[Callable[[], None]]:
                 return Link(
                     self,
-                    self.network_rng,
+                    self.dice(f"{key} {way}"),
                     self.costs.control_us,
                     lambda action: action(),
                     lambda: self.weather.extra_us(key, self.now_us),
                     lambda: self.weather.alone.get(key, 0),
                 )
 
-            self.controls[key] = Control(make(), make())
+            self.controls[key] = Control(make("up"), make("down"))
         return self.controls[key]
 
     # Output and end.
