@@ -278,7 +278,8 @@ def _by_output(evidence: RunEvidence, spec: Spec, problem: str | None, reference
     problems_at, left = partial(program.judge, outputs), sum(evidence.rows.values())
     if (gone := evidence.deleted) is not None:
         return judge_retained(problems_at, promise, left, sum(gone.rows.values()), gone.until)
-    return verdict_of(problems_at, promise, rows_as(left, "the oracle expects"))
+    right = rows_as(left, "the oracle expects")
+    return verdict_of(problems_at, promise, right, program.doubts)
 
 
 def _by_lineage(
@@ -341,8 +342,10 @@ def _with_losses(
         lambda excuses: judges_with(excuses)[0](rows, level),
     )
     wrong = found.account.problems
-    kept: Answer = "no" if wrong else "yes"
-    because = first_said(wrong, level) if wrong else found.because
+    doubts = program.doubts if found.account.losses else None
+    doubt = None if doubts is None else doubts(level)
+    kept: Answer = "no" if wrong else "unknown" if doubt else "yes"
+    because = first_said(wrong, level) if wrong else doubt or found.because
     verdict = Verdict(kept, because, wrong, {**answers, level.value: kept})
     return replace(judgement, promise=level, verdict=verdict, losses=found.account)
 

@@ -57,20 +57,30 @@ def first_said(problems: Sequence[Problem], promised: Guarantee) -> str:
 
 
 def verdict_of(
-    problems_at: Callable[[Guarantee], Sequence[Problem]], promised: Guarantee, right: str
+    problems_at: Callable[[Guarantee], Sequence[Problem]],
+    promised: Guarantee,
+    right: str,
+    doubts: Callable[[Guarantee], str | None] | None = None,
 ) -> Verdict:
     """Make a verdict of the problems at each guarantee level; `right` is its sentence if there are none.
 
-    If exactly once is kept, so are the other guarantees, and they are not asked.
+    If exactly once is kept, so are the other guarantees, and they are not asked. Otherwise `doubts` says
+    why a level without problems may not have been kept all the same.
     """
     at = cache(lambda level: tuple(problems_at(level)))
     clean = not at(Guarantee.EXACTLY_ONCE)
+
+    def doubt(level: Guarantee) -> str | None:
+        return None if clean or doubts is None else doubts(level)
+
     answers: Answers = {
-        level.value: "yes" if clean or not at(level) else "no" for level in PROMISES
+        level.value: "no" if not clean and at(level) else "unknown" if doubt(level) else "yes"
+        for level in PROMISES
     }
     problems = at(held_to(promised))
     if not problems:
-        return Verdict("yes", right, (), answers)
+        why = doubt(held_to(promised))
+        return Verdict("unknown" if why else "yes", why or right, (), answers)
     return Verdict("no", first_said(problems, promised), problems, answers)
 
 

@@ -83,7 +83,7 @@ class DeclaredExcuses:
         for loss in losses:
             self._losses.setdefault(operator_of(loss.task), []).append(loss)
         self._places: Final = places
-        self._lag_ms: Final = lag_ms
+        self.lag_ms: Final = lag_ms
         self._ends_ms: Final = ends_ms
 
     @property
@@ -100,14 +100,14 @@ class DeclaredExcuses:
 
     def touched(self, *stays: Stay) -> Bools:
         """Whether a loss may have touched a row in any of its stays, or made it late for its window."""
-        return self._any(stays, lambda stay, loss: _touched(stay, loss, self._lag_ms * stay.timed))
+        return self._any(stays, lambda stay, loss: _touched(stay, loss, self.lag_ms * stay.timed))
 
     def late(self, *stays: Stay) -> Bools:
         """Whether a row was touched, or came so soon after a loss that time may have gone on without it.
 
         Nobody waits for a slot that is away, until the first message of its next life has come.
         """
-        return self._any(stays, partial(_touched, later_ms=self._lag_ms))
+        return self._any(stays, partial(_touched, later_ms=self.lag_ms))
 
     def repeated(self, *stays: Stay) -> Bools:
         """Whether a row may have come again, because two lives of a task put it out."""

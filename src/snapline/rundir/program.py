@@ -69,6 +69,8 @@ class Program:
     judges_up_to: "Callable[[Offsets], Judges] | None" = None
     #: the same judges, who excuse what losses touched; None: they do not know which rows these are
     judges_with: "Callable[[Excuses], Judges] | None" = None
+    #: why nobody can say that a level was kept, though its judge found nothing wrong; None: one always can
+    doubts: "Callable[[Guarantee], str | None] | None" = None
     #: the numbers in its output that are its answer, and what they should be; None: nobody has said so
     answer: "KnownAnswer | None" = None
 
@@ -118,6 +120,7 @@ def program_of(
         *_judges_of(workload, params),
         judges_up_to=partial(_judges_of, workload, params) if workload.judges_prefix else None,
         judges_with=partial(_judges_with, workload, params) if workload.judges_losses else None,
+        doubts=None if workload.doubts is None else partial(workload.doubts, params),
         answer=_answer_of(workload, params),
     )
 

@@ -190,6 +190,8 @@ def _vacuous(case: Case, world: WatchedWorld, strikes: tuple[Strike, ...], rows:
     """Why the run proves nothing, if so."""
     if world.job.guarantee is Guarantee.BOUNDED_LOSS and (why := fencing.rival(world)):
         return why
+    if why := _doubt(case, world):
+        return why
     monitor = world.monitor
     at_once = world.job.protocol.publishes_at_once
     first_us = monitor.first_output_us if at_once else monitor.first_line_us
@@ -200,6 +202,13 @@ def _vacuous(case: Case, world: WatchedWorld, strikes: tuple[Strike, ...], rows:
         first_line_ms=None if first_us is None else first_us // 1000,
         rows=rows,
     )
+
+
+def _doubt(case: Case, world: WatchedWorld) -> str | None:
+    """Why nobody can say that the promise was kept, though the oracle found nothing wrong."""
+    doubts, level = WORKLOADS[case.workload].doubts, world.job.guarantee
+    nothing_lost = level is Guarantee.BOUNDED_LOSS and not world.monitor.declared
+    return None if doubts is None or nothing_lost else doubts(case.params, level)
 
 
 def _judge_end(

@@ -29,7 +29,12 @@ KILL = "kill slot=1 at=8s"
 LATER_S = 32_503_680_000.0  # the year 3000: all was written before anything struck
 BOUNDED = Guarantee.BOUNDED_LOSS.value
 STRUCK = ((0, JobRunning()), (8_000, ProcessKilled(KILL)), (8_010, SlotLost(1, 1)))
-OPERATORS = {"q1": ("results",), "sst": ("gets", "count", "counts", "late")}
+OPERATORS = {
+    "q1": ("results",),
+    "sst": ("gets", "count", "counts", "late"),
+    "gjoin": ("stream1", "stream2", "pairs"),
+}
+MANY_ROWS = (("window", 5_000),)
 
 
 def losses(flow="q1", slot=1, to_ms=9_000):
@@ -42,13 +47,26 @@ def judged(tmp_path):
     """Judges a run of two slots in which rows of the right output are left out."""
 
     def make(*happened, flow="q1", left_out=lambda rows: np.zeros(len(rows), bool), **given):
-        spec = Spec(flow, protocol="none", slots=2, rate=100, duration_ms=12_000, size="small")
+        settings = given.pop("in_order", ())
+        spec = Spec(
+            flow,
+            protocol="none",
+            slots=2,
+            rate=100,
+            duration_ms=12_000,
+            size="small",
+            settings=settings,
+        )
         question, ending = given.pop("question", None), given.pop("ending", RunEnding())
         fields = {**asdict(spec), "origin_s": LATER_S, "guarantee": BOUNDED, "faults": KILL}
         directory = RunDirectory.create(tmp_path, "x", "x", {**fields, **given})
         right = reference_output(deploy(find_program(spec).flow, 2), 0)
         for sink, batch in right.items():
-            gone = left_out(batch) if sink in ("results", "counts") else np.zeros(len(batch), bool)
+            gone = (
+                left_out(batch)
+                if sink in ("results", "counts", "pairs")
+                else np.zeros(len(batch), bool)
+            )
             egress = directory.outlet.open(Life(TaskId(f"{sink}/0"), 1, 1), 0)
             egress.append(batch.take(~gone))
             egress.flush()
@@ -192,3 +210,45 @@ def test_how_far_the_answer_is_off_is_part_of_the_judgement(judged):
 
 def test_nobody_says_how_far_off_a_run_is_that_was_cut_short(judged):
     assert judged(*STRUCK, ending=RunEnding("it was stopped")).deviation is None
+
+
+def as_they_come(judged, *happened, **given):
+    """A run of a join in which records met in the order of their times, though nobody saw to that."""
+    settings = (("ordered", 0), *MANY_ROWS)
+    return judged(*happened, flow="gjoin", in_order=MANY_ROWS, settings=settings, **given)
+
+
+def test_a_loss_of_a_join_whose_order_nobody_knows_is_unknown(judged):
+    found = as_they_come(judged, *STRUCK, *losses("gjoin"))
+    assert (found.verdict.kept, found.verdict.guarantees[BOUNDED]) == ("unknown", "unknown")
+    assert found.verdict.because.startswith("not compared: records meet as they come here")
+    assert found.verdict.guarantees["exactly-once"] == "yes"
+    assert as_they_come(judged, *STRUCK).verdict.kept == "yes", "nothing was lost"
+
+
+def test_a_pair_that_every_order_of_arrival_gives_is_not_excused(judged):
+    """Record and row came by slot 0 and met there, four seconds apart and long before the fault."""
+
+    def chosen(pairs):
+        early = (pairs["time_right"] < 1_000) & (pairs["time"] > 4_000) & (pairs["time"] < 5_000)
+        of_slot_0 = np.array([target_of(key, 2) == 0 for key in pairs["key"].tolist()])
+        able = early & of_slot_0 & (pairs["id"] >> PARTITION_BITS == 0)
+        return np.arange(len(pairs)) == np.flatnonzero(able)[0]
+
+    found = as_they_come(judged, *STRUCK, *losses("gjoin"), left_out=chosen)
+    assert [problem.kind for problem in found.verdict.problems] == ["missing"]
+    assert found.verdict.guarantees[BOUNDED] == "no"
+
+
+def test_pairs_that_need_not_be_there_in_some_order_do_not_prove_at_least_once(judged):
+    def every_other(pairs):
+        return np.arange(len(pairs)) % 2 == 1
+
+    asked = Question(Guarantee.AT_LEAST_ONCE)
+    found = as_they_come(judged, *STRUCK, left_out=every_other, question=asked)
+    assert found.verdict.guarantees["exactly-once"] == "no"
+    assert (found.verdict.kept, found.verdict.guarantees["at-least-once"]) == ("unknown", "unknown")
+    assert "nobody knows which pairs have to be there" in found.verdict.because
+    assert as_they_come(judged, *STRUCK, question=asked).verdict.kept == "yes", (
+        "exactly once is more"
+    )

@@ -38,12 +38,12 @@ def judge(
     judge_table(findings, records, found, ("id",), ("time", *keys), describe, losses=losses)
     again = None if losses is None else losses.repeated(concat(records))
     for stage in STAGES:
-        counted = concat([piece.select(stage.key) for piece in records])
+        counted = concat([piece.select(stage.key, "time") for piece in records])
         of_key = f"count of {stage.key} key {{}}".format
         excused = None
         if losses is not None and again is not None:
             loose = partial(_loose, losses.excuses, stage.key)
-            excused = NumberExcuses(loose, losses.repeated, again)
+            excused = NumberExcuses(loose, losses.repeated, again, losses.excuses.lag_ms)
         judge_numbers(findings, counted, found, stage.key, stage.count, of_key, excused)
     return findings.problems
 

@@ -145,6 +145,9 @@ class Workload:
     judges_prefix: bool = False
     #: whether its oracle knows which rows a loss touches (`Params.excuses`), and so judges bounded loss
     judges_losses: bool = False
+    #: (params, level) -> why nobody can say that the level was kept, though its oracle found nothing wrong;
+    #: None: one can. Of bounded loss this is only said of runs that declared losses
+    doubts: Callable[[Params, Guarantee], str | None] | None = None
     #: the numbers in its output by which people judge it; None: there are none that can be told apart
     answer: AnswerColumns | None = None
     #: what the answer should be, with all its columns; None: what a run without failures puts out

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from snapline.batch import Column
+from snapline.ids import Millis
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -57,6 +58,11 @@ class Excuses(Protocol):
     @property
     def nothing_lost(self) -> bool:
         """Whether no loss was declared."""
+        ...
+
+    @property
+    def lag_ms(self) -> Millis:
+        """How long it may take from when a record is due until it has passed a task."""
         ...
 
     def touched(self, *stays: Stay) -> Bools:

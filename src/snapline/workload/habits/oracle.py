@@ -57,9 +57,6 @@ def judge_habits(
     loose = np.zeros(len(bids), np.bool_) if losses is None else _loose(bids, losses)
     if losses is not None:
         losses.excuses.account(free=int(np.count_nonzero(loose)))
-    ids, copies = np.unique(found["id"], return_counts=True)
-    once = np.isin(bids["id"], ids[copies == 1])
-    bids, loose = bids.take(once), loose[once]
     shape = RowWindows(("bidder",), last_bids(params), RESULTS)
     records = bids.with_columns(partition=bids["id"] >> PARTITION_BITS)
     results = found.take(np.isin(found["id"], bids["id"]))

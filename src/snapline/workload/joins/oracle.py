@@ -4,6 +4,8 @@ Where records meet in the order of their times it is known which these are. Wher
 there has to be an order of arrival that explains all pairs (`oracles.asked_windows`). Where records may be
 lost, windows reach back further, and a record may meet rows that should have gone; where they may be
 repeated, windows hold fewer rows: then only the newest row has to be met, in whose way nothing can be.
+That is not known where records meet as they come: there only the pairs are compared that came out and, with
+declared losses, those that every order gives. What else should be there nobody can say (`doubts`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +27,13 @@ from snapline.workload.oracles.verdict import Problems
 
 SINK: Final = "pairs"
 IDENTITY: Final = ("id", "id_right")
+
+_AS_THEY_COME: Final = "not compared: records meet as they come here (ordered=0), so"
+_NOT_COMPARED: Final = {
+    Guarantee.AT_LEAST_ONCE: f"{_AS_THEY_COME} nobody knows which pairs have to be there",
+    Guarantee.BOUNDED_LOSS: f"{_AS_THEY_COME} nobody knows which pairs should be there, but for those that "
+    "every order of arrival gives",
+}
 
 
 def judge(
@@ -48,9 +57,11 @@ def judge(
             _judge(findings, streams, found, [newest], [others])
     elif excuses is not None:
         losses = excuses_of(params, streams, excuses, SINK)
-        right = streams.expected() if shape.ordered else streams.conceivable(found)
-        more = streams.beyond(found, losses.lost) if shape.ordered else []
-        must, may = (right, more) if shape.ordered else ([], right)
+        if shape.ordered:
+            must, may = streams.expected(), streams.beyond(found, losses.lost)
+        else:
+            must = streams.certain(excuses.lag_ms)
+            may = streams.without(streams.conceivable(found), must)
         _judge(findings, streams, found, must, may, losses)
     elif shape.ordered:
         _judge(findings, streams, found, streams.expected(), [])
@@ -59,6 +70,13 @@ def judge(
         if not findings.problems:
             _judge_order(findings, streams, found)
     return findings.problems
+
+
+def doubts(by_key: bool, params: Params, level: Guarantee) -> str | None:
+    """Why nobody can say that a level was kept, though nothing wrong was found; None if one can."""
+    if shape_of(params, by_key=by_key).ordered:
+        return None
+    return _NOT_COMPARED.get(level)
 
 
 def describe(record: int, row: int) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from snapline.batch import Batch
+from snapline.ids import Millis
 from snapline.workload.common.generated import PARTITION_BITS, Ints
 from snapline.workload.common.losses import Bools
 from snapline.workload.joins.model import JoinShape
@@ -47,21 +48,34 @@ class BothStreams:
         )
         return steps
 
-    def _met(self) -> tuple[Ints, Ints]:
-        """Of all records the matches that they meet: where they begin in the order by key, and end."""
-        records = np.arange(len(self.asked))
-        key, stored = self.asked["key"], self.stored_by(records)
+    def _met(self, stored: Ints, driving: Ints) -> tuple[Ints, Ints]:
+        """Of all records the matches that they meet: where they begin in the order by key, and end.
+
+        They meet rows among so many `stored`, unless one of so many `driving` has driven them out.
+        """
+        key = self.asked["key"]
         begin = np.searchsorted(self._keys, key)
         packed = self._keys * (len(self.rows) + 1) + self._order  # ascending: by key, then row
         stop = np.searchsorted(packed, key * (len(self.rows) + 1) + stored)
         if self.shape.by_key:
-            return np.maximum(begin, stop - self.shape.window), stop
-        first = np.maximum(stored - self.shape.window, 0)
+            end = np.searchsorted(packed, key * (len(self.rows) + 1) + driving)
+            return np.maximum(begin, end - self.shape.window), stop
+        first = np.maximum(driving - self.shape.window, 0)
         return np.searchsorted(packed, key * (len(self.rows) + 1) + first), stop
 
     def expected(self) -> list[Batch]:
         """All pairs, if records meet in the order of their times."""
-        begin, stop = self._met()
+        stored = self.stored_by(np.arange(len(self.asked)))
+        return self._pairs(stored, stored)
+
+    def certain(self, lag_ms: Millis) -> list[Batch]:
+        """The pairs of every order of arrival in which nothing comes later than this after it is due."""
+        due, asked = self.rows["time"], self.asked["time"]
+        stored = np.searchsorted(due, asked - lag_ms)
+        return self._pairs(stored, np.searchsorted(due, asked + lag_ms, "right"))
+
+    def _pairs(self, stored: Ints, driving: Ints) -> list[Batch]:
+        begin, stop = self._met(stored, driving)
         counts = np.maximum(stop - begin, 0)
         rows = self._order[ranges(begin, counts)]
         return [Batch({RECORD: np.repeat(np.arange(len(self.asked)), counts), ROW: rows})]
@@ -106,6 +120,15 @@ class BothStreams:
         return [
             Batch(dict(zip((RECORD, ROW), np.divmod(distinct, len(self.rows) + 1), strict=True)))
         ]
+
+    def without(self, some: Sequence[Batch], others: Sequence[Batch]) -> list[Batch]:
+        """Pairs that are not among others."""
+        codes = [
+            [pairs[RECORD] * (len(self.rows) + 1) + pairs[ROW] for pairs in each]
+            for each in (some, others)
+        ]
+        known = np.concatenate(codes[1])
+        return [pairs.take(~np.isin(own, known)) for pairs, own in zip(some, codes[0], strict=True)]
 
     def beyond(self, found: Batch | None, lost: Bools) -> list[Batch]:
         """Of the pairs that came out those that are none, but would be if these rows were not there."""

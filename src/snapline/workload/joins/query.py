@@ -26,7 +26,7 @@ from snapline.workload.joins.model import (
     shape_of,
     stored,
 )
-from snapline.workload.joins.oracle import SINK, judge
+from snapline.workload.joins.oracle import SINK, doubts, judge
 from snapline.workload.joins.ordered import OrderedRowJoin
 
 
@@ -67,6 +67,7 @@ SJOIN = Workload(
     partial(judge, False),
     SJOIN_SETTINGS,
     judges_losses=True,
+    doubts=partial(doubts, False),
 )
 GJOIN = Workload(
     "gjoin",
@@ -76,4 +77,5 @@ GJOIN = Workload(
     partial(judge, True),
     GJOIN_SETTINGS,
     judges_losses=True,
+    doubts=partial(doubts, True),
 )

@@ -25,7 +25,15 @@ class PairExcuses(TableExcuses):
     def touched(self, rows: Batch) -> Bools:
         """Whether each of these pairs may be missing."""
         gone = self.excuses.late(*self.stays(rows))
-        return gone | (self.streams.between(rows, self.again) > 0) if self.again.any() else gone
+        return gone | self._driven_out(rows) if self.again.any() else gone
+
+    def _driven_out(self, pairs: Batch) -> Bools:
+        """Whether a row may have left because others were stored more than once."""
+        if self.streams.shape.ordered:
+            return self.streams.between(pairs, self.again) > 0
+        first_ms = self.streams.rows["time"][self.again].min() - self.excuses.lag_ms
+        driven: Bools = self.streams.asked["time"][pairs[RECORD]] >= first_ms
+        return driven
 
 
 def excuses_of(params: Params, streams: BothStreams, excuses: Excuses, sink: str) -> PairExcuses:
@@ -48,6 +56,7 @@ def excuses_of(params: Params, streams: BothStreams, excuses: Excuses, sink: str
         ends: Array = time - time % tick + tick
         return ends
 
+    # What has no key goes to the first task, and so does the 0 that all have in `whole`.
     scope = "key" if streams.shape.by_key else "whole"
     rows = streams.rows
     end = np.full(len(rows), np.iinfo(np.int64).max // 4)

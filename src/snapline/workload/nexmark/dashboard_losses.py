@@ -1,8 +1,9 @@
 """Queries 5, 6 and 7 where losses were declared: what no loss touched has to be right.
 
 In q5 and q7 a window is *loose* if a loss may have touched any of its bids, or what became of them: then
-another auction may be the best, but none has more than it got. In q6 a sale is loose if one of its bids was
-touched, and the average of a seller from the first sale on that was.
+another auction may be the best, but none has more than it got. In q6 the price of a sale may be lower if
+one of its bids was touched, and it need not come out if all of them were; the average of a seller is loose
+from the first such sale on.
 """
 
 from collections.abc import Callable
@@ -137,11 +138,12 @@ def loose_sales(excuses: Excuses, sales: Batch, bids: Batch, sink: str) -> Loose
             ("closing",), (bids["auction"],), None, bids["time"], bids["expires"], bids["expires"]
         ),
     )
-    lower = np.zeros(len(sales), np.bool_)
-    lower[bids["sale"][excuses.late(*before)]] = True
-    gone, again = excuses.late(*own) | lower, excuses.repeated(*own)
+    late, sale = excuses.late(*before), bids["sale"]
+    lower = np.bincount(sale[late], minlength=len(sales)) > 0
+    without_bids = np.bincount(sale[~late], minlength=len(sales)) == 0
+    gone, again = excuses.late(*own) | without_bids, excuses.repeated(*own)
     kept = Stay(("average",), seller, None, none, expires, expires)
-    free = excuses.touched(kept) | gone | again
+    free = excuses.touched(kept) | gone | lower | again
     return LooseSales(gone, lower, _from_the_first(sales["seller"], free), again)
 
 

@@ -89,14 +89,20 @@ def judge_numbers(
     describe: Callable[[int], str],
     losses: NumberExcuses | None = None,
 ) -> None:
-    """Compare only the counts of each key with the number of its records."""
+    """Compare only the counts of each key with the number of its records.
+
+    Where losses were declared, records and rows need their `time`.
+    """
     keys = Codes([records[key]])
     if losses is not None:
         if found is not None and len(found):
             rows = found.take(keys.of([found[key]]) != UNKNOWN)
-            free = LossyNumbers(keys.own, keys.of([rows[key]]), rows[count])
+            by = rows["time"] + losses.lag_ms
+            free = LossyNumbers(
+                (keys.own, records["time"]), (keys.of([rows[key]]), by), rows[count]
+            )
             free.more += len(records)  # what was counted may have been lost behind it
-            free.count_further(keys.own[losses.counted_again])
+            free.count_further(losses.counted_again)
             loose, again = losses.loose(rows), losses.again(rows)
             free.judge(findings, loose, lambda at: describe(records[key][at].item()), again)
         return

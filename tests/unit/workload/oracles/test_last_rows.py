@@ -164,3 +164,43 @@ def test_what_came_before_a_loss_is_judged_and_what_came_behind_it_is_not():
         row = of_first[place]
         wrong = changed(found, row, total=found["total"][row] + 1)
         assert bool(problems(records, wrong, loose)) is reported
+
+
+def with_a_late_loss(seed):
+    """Results of a merge, of which only the last record of key 0 is one that a loss may have touched."""
+    records = everything()
+    found = merged(records, random.Random(seed))
+    keys = dict(zip(records["id"].tolist(), records["key"].tolist(), strict=True))
+    of_first = [n for n, record in enumerate(found["id"].tolist()) if keys[record] == 0]
+    return records, found, of_first, records["id"] == int(found["id"][of_first[-1]])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_loss_at_the_end_excuses_no_place_at_the_beginning(seed):
+    records, found, of_first, loose = with_a_late_loss(seed)
+    assert problems(records, found, loose) == []
+    for place in range(len(of_first) - 6):
+        row = of_first[place]
+        for rows in {1, 2, 3, 4} - {int(found[ROWS][row])}:
+            wrong = problems(records, changed(found, row, rows=rows), loose)
+            assert {p.kind for p in wrong} == {"wrong"}, (place, rows)
+
+
+def test_after_a_loss_no_window_has_more_rows_than_fit_or_one_of_another_key():
+    records, found, of_first, loose = with_a_late_loss(4)
+    keys = dict(zip(records["id"].tolist(), records["key"].tolist(), strict=True))
+    other = next(record for record in found["id"].tolist() if keys[record] == 1)
+    for name, value in ((ROWS, 4), (ROWS, 0), (OLDEST, other)):
+        (problem,) = problems(records, changed(found, of_first[-1], **{name: value}), loose)
+        assert "no window of its key has" in problem.because
+
+
+def test_after_a_loss_places_may_begin_anew_and_have_gaps_where_loose_records_came():
+    """The last three of a key are loose: one has no result, one has two, one came to an empty window."""
+    records, found, of_first, _ = with_a_late_loss(4)
+    gone, twice, anew = of_first[-3:]
+    loose = np.isin(records["id"], found["id"][of_first[-3:]])
+    found = changed(found, anew, rows=1)
+    found = changed(found, anew, oldest=found["id"][anew])
+    rows = [n for n in range(len(found)) if n != gone]
+    assert problems(records, found.take(np.array([*rows, twice])), loose) == []
