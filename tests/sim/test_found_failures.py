@@ -203,6 +203,9 @@ FOUND = {
         Case("partial", "fab", 91, guarantee="bounded-loss"),
         Case("partial", "fab", 118, guarantee="bounded-loss"),
     ),
+    # A slot is let go and takes what is left of the old life of another one, whose new life has begun by
+    # then: the first message of that has a number of its own, too.
+    "both ends of a channel are new": (Case("none", "q6", 181, guarantee="bounded-loss"),),
 }
 
 

@@ -63,9 +63,8 @@ class Alone:
         self.discarded: dict[ChannelId, int] = {}  #: messages, since the receiver last took one ...
         self.losses: dict[ChannelId, int] = {}  #: ... and how often it was lost since then
         self.stamped: dict[ChannelId, Seq] = {}  #: the highest number ever used on a kept channel
-        self.left: dict[
-            ChannelId, set[Seq]
-        ] = {}  #: what earlier lives of its sender had made durable
+        #: what earlier lives of its sender had made durable
+        self.left: dict[ChannelId, set[Seq]] = {}
         #: per channel whose sender has to remember it, the rows of all messages of its present life
         self.rows: dict[ChannelId, dict[Seq, int]] = {}
         self.missed: dict[ChannelId, int] = {}  #: what such senders say that was missed
@@ -177,10 +176,8 @@ class Alone:
         slots = self.world.job.slot_by_task
         for channel in self._channels(slot):
             self.losses[channel.id] = self.losses.get(channel.id, 0) + 1
-            if (
-                slots[channel.source] == slot
-            ):  # what it has discarded is lost with it, and its count
-                self.last.pop(channel.id, None)
+            if slots[channel.source] == slot:
+                self.last.pop(channel.id, None)  # what it has discarded is lost, and its count
 
     def resumes(self, line: Mapping[TaskId, CheckpointNo]) -> None:
         """Begin anew at what was decided: all tasks go back, as lost ones do."""
@@ -354,18 +351,23 @@ class Alone:
             self._all_missed_were_counted(channel, seq)
         if delivered is None or seq != delivered + 1:
             if delivered is not None and channel not in self.meeting and not kept:
-                broken(
-                    "gaps_only_at_introductions",
-                    f"message {seq} of {channel} comes after {delivered}, and no life has begun",
-                )
+                story = f"message {seq} of {channel} comes after {delivered}, and no life has begun"
+                broken("gaps_only_at_introductions", story)
             if kept:
                 self._nothing_left_out(channel, seq, delivered)
             elif delivered is None:
                 self._nothing_undeclared(channel, seq)
             else:
                 self.gaps += seq > delivered + 1
-            self.meeting.discard(channel)
+            if delivered is not None or self._is_of_present_life(channel, seq):
+                self.meeting.discard(channel)  # else the new life of its sender has yet to be met
         self.last[channel] = seq
+
+    def _is_of_present_life(self, channel: ChannelId, seq: Seq) -> bool:
+        source = self.world.job.topology.by_id[channel].source
+        process = self.world.current(self.world.job.slot_by_task[source])
+        task = process.engine.tasks.get(source) if process is not None else None
+        return task is None or seq <= task.sent[channel]
 
     def _nothing_left_out(self, channel: ChannelId, seq: Seq, delivered: Seq | None) -> None:
         after = delivered
@@ -373,9 +375,8 @@ class Alone:
             meta = self.restored.get(self._target(channel))
             after = meta.received.get(channel, 0) if meta else 0
         messages, _ = self.world.storage.logs.open(OBSERVER).tail(channel, after=after)
-        left = self.left.get(
-            channel, ()
-        )  # a zombie may have added to it later, which nobody can know
+        # A zombie may have added to it later, which nobody can know.
+        left = self.left.get(channel, ())
         known = (m.seq for m in messages if m.seq in left or same_life(m.seq, seq))
         first = next(known, seq)
         if first < seq:
