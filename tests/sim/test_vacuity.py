@@ -79,7 +79,9 @@ def test_a_run_that_ends_at_once_with_nothing_is_not_acquitted_by_a_blind_judge(
 
 
 class Blind:
-    """A workload whose oracle is content with everything."""
+    """A workload whose oracle is content with everything, and has no doubts."""
+
+    doubts = None
 
     def __init__(self, workload):
         self.build = workload.build
