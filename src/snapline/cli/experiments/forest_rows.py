@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from snapline.report.charts.forest import ForestRow
+from snapline.report.charts.scales import short
 
 if TYPE_CHECKING:
     from snapline.experiments.comparison import Compared
@@ -20,7 +21,7 @@ def forest_row(name: str, compared: "Compared", floor: float | None) -> ForestRo
         ratio.estimate,
         ratio.low if known else None,
         ratio.high if known else None,
-        compared.words if known else f"{ratio.estimate:.3g} times, from one pair",
+        compared.words if known else f"{short(ratio.estimate)} times, from one pair",
         kinds.get(found, "same") if known else "same",
         floor,
     )

@@ -107,7 +107,8 @@ def short(value: float) -> str:
         if abs(value) >= limit:
             scaled = value / (1e3 if unit == "k" else limit)
             return f"{scaled:.3g}{unit}"
-    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
+    whole = value == round(value) or abs(value) >= 999.5  # three digits of that are 1e+03
+    return f"{value:,.0f}" if whole else f"{value:.3g}"
 
 
 def _clamped(share: float) -> float:

@@ -14,6 +14,7 @@ from snapline.metrics.second import SECOND_US
 from snapline.report.charts.distribution import SHARES, distribution_chart, distribution_of
 from snapline.report.charts.forest import ForestRow, forest
 from snapline.report.charts.over_time import Series, TimeFrame, time_chart
+from snapline.report.charts.scales import short
 from snapline.report.page.html import DataTable, document, figure, grid, section
 from snapline.report.page.overview import tiles, verdict
 from snapline.report.page.traffic import whole_job
@@ -105,7 +106,7 @@ def _farthest(rows: Sequence[ForestRow]) -> str:
     """The figures that are farthest apart, where nothing is known of chance."""
     known = [(abs(math.log(row.estimate)), row) for row in rows if row.estimate]
     apart = sorted(known, key=lambda each: -each[0])[:4]
-    told = ", ".join(f"{row.name} ({row.estimate:.3g} times)" for _, row in apart)
+    told = ", ".join(f"{row.name} ({short(row.estimate)} times)" for _, row in apart)
     return f"farthest apart are {told}; one pair of runs says nothing about chance"
 
 

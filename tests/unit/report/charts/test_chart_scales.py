@@ -45,7 +45,10 @@ def test_axes_without_values_still_have_ticks():
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(0, "0"), (0.25, "0.25"), (950, "950"), (9_999, "9,999"), (12_000, "12k"), (1.5e6, "1.5M")],
+    [
+        *((0, "0"), (0.25, "0.25"), (950, "950"), (999.7, "1,000"), (2_727.3, "2,727")),
+        *((9_999, "9,999"), (12_000, "12k"), (1.5e6, "1.5M")),
+    ],
 )
 def test_numbers_take_few_characters(value, told):
     assert short(value) == told
