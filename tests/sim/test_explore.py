@@ -1,8 +1,11 @@
 """Shrinking a failing case, its file and command, and sweeps that prove nothing."""
 
 import json
+import os
 import shlex
+import signal
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sim_runs import Case, Outcome, can_run, simulate
@@ -182,3 +185,21 @@ def test_a_tame_sweep_is_found_out():
     sentences = vacuous(sweep(cases, 1, lambda _: None))
     assert "under aligned this never happened: rollbacks" in sentences
     assert "aligned on counting: only 0% of the runs crash after a commit" in sentences
+
+
+# Processes of a sweep.
+
+
+def _handlers(case):
+    return [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+
+def test_the_processes_of_a_sweep_end_by_sigterm_whatever_it_means_to_their_parent(monkeypatch):
+    """Left to a handler of the parent, the signal is lost if it comes just before a process waits."""
+    monkeypatch.setattr(explore, "simulate", _handlers)
+    before = signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
+    try:
+        found: list[Any] = list(sweep([CASE, CASE], 2, lambda outcome: None))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert found == [[signal.SIG_IGN, signal.SIG_DFL]] * 2

@@ -39,7 +39,7 @@ def sweep(cases: Sequence[Case], jobs: int, on_outcome: Callable[[Outcome], None
             outcomes.append(simulate(case))
             on_outcome(outcomes[-1])
         return outcomes
-    with multiprocessing.Pool(jobs, _leave_interrupts_to_the_parent) as pool:
+    with multiprocessing.Pool(jobs, _leave_signals_to_the_parent) as pool:
         for outcome in pool.imap(
             simulate, cases, chunksize=max(1, min(8, len(cases) // jobs // 8))
         ):
@@ -48,8 +48,14 @@ def sweep(cases: Sequence[Case], jobs: int, on_outcome: Callable[[Outcome], None
     return outcomes
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _leave_signals_to_the_parent() -> None:
+    """Ignore Ctrl-C, and end at once on SIGTERM, by which a pool ends its processes.
+
+    A handler that was inherited runs only when Python code does, and not while a process waits for the lock
+    of its queue: if the signal comes just before, that wait never ends, and neither does the pool's.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def shrink_case(case: Case, budget: int = 200) -> Case:

@@ -104,9 +104,9 @@ def _sentences(page: ComparisonPage) -> list[str]:
 
 def _farthest(rows: Sequence[ForestRow]) -> str:
     """The figures that are farthest apart, where nothing is known of chance."""
-    known = [(abs(math.log(row.estimate)), row) for row in rows if row.estimate]
-    apart = sorted(known, key=lambda each: -each[0])[:4]
-    told = ", ".join(f"{row.name} ({short(row.estimate)} times)" for _, row in apart)
+    known = [(row.name, row.estimate) for row in rows if row.estimate]
+    apart = sorted(known, key=lambda each: -abs(math.log(each[1])))[:4]
+    told = ", ".join(f"{name} ({short(estimate)} times)" for name, estimate in apart)
     return f"farthest apart are {told}; one pair of runs says nothing about chance"
 
 
